@@ -1,0 +1,116 @@
+"""Every choice of the compiler goes through an Approach (APP-1); the core offers legal options and never chooses.
+
+An Approach has one method per choice point. It receives a :class:`Choice` whose options are all legal and returns one
+of them (the object itself). It never touches state. A :class:`Trace` records every decision; replaying a trace makes
+the same decisions again, to identical bytes (APP-3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from isam.diagnostics import fail
+
+T = TypeVar("T")
+
+POINTS = ("search", "mapping", "cover", "layout", "pack", "tile", "tail", "order", "fuse", "device", "source", "place",
+          "route", "victim", "variant", "measure")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Legal ``options`` at a ``point``; ``context`` says what is being decided (JSON-able values plus live objects under
+    keys starting with '_', which are not recorded). ``costs``: predicted cost per option where the core has one."""
+
+    point: str
+    options: Sequence[Any]
+    context: dict[str, Any] = field(default_factory=dict)
+    costs: Sequence[float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided: the index of the chosen option among ``count``, its printed form and the reason given."""
+
+    point: str
+    context: dict[str, Any]
+    count: int
+    chosen: int
+    label: str
+    why: str = ""
+
+
+class Approach:
+    """The base: the first legal option everywhere (first-fit). Override single methods and inherit the rest (APP-2)."""
+
+    name = "first-fit"
+    why = "first legal option"
+
+    def decide(self, choice: Choice) -> Any:
+        """Dispatches to the method named after the choice point."""
+        return getattr(self, choice.point)(choice)
+
+    def _first(self, choice: Choice) -> Any:
+        return choice.options[0]
+
+    search = mapping = cover = layout = pack = tile = tail = order = _first
+    fuse = device = source = place = route = victim = variant = measure = _first
+
+
+class Trace:
+    """Records decisions, or replays recorded ones."""
+
+    def __init__(self, approach: Approach, replay: Sequence[Decision] | None = None):
+        self.approach = approach
+        self.decisions: list[Decision] = []
+        self._replay = list(replay) if replay is not None else None
+
+    def choose(self, choice: Choice) -> Any:
+        """Asks the Approach (or the recording), checks that the answer is one of the options and records it."""
+        n = len(choice.options)
+        if n == 0:
+            raise ValueError(f"no option at choice point '{choice.point}'")
+        at = len(self.decisions)
+        if self._replay is not None:
+            if at >= len(self._replay) or (self._replay[at].point, self._replay[at].count) != (choice.point, n):
+                raise fail("trace-differs", f"the recorded trace does not fit at decision {at} ({choice.point})",
+                           hint="the kernel, the machine or the version differs from the recording")  # fmt: skip
+            index = self._replay[at].chosen
+        else:
+            answer = self.approach.decide(choice)
+            index = next((i for i, o in enumerate(choice.options) if o is answer), -1)
+            if index < 0:
+                index = next((i for i, o in enumerate(choice.options) if o == answer), -1)
+            if index < 0:
+                raise fail("approach-illegal", f"the Approach '{self.approach.name}' answered {answer!r} at choice point "
+                           f"'{choice.point}', which is not one of the {n} legal options")  # fmt: skip
+        context = {k: v for k, v in choice.context.items() if not k.startswith("_")}
+        label = label_of(choice.options[index])
+        self.decisions.append(Decision(choice.point, context, n, index, label, self.approach.why))
+        return choice.options[index]
+
+    def to_json(self) -> str:
+        rows = [
+            dict(point=d.point, context=d.context, count=d.count, chosen=d.chosen, label=d.label, why=d.why)
+            for d in self.decisions
+        ]
+        return json.dumps({"schema": "isam.trace/1", "approach": self.approach.name, "decisions": rows}, indent=1)
+
+    @staticmethod
+    def replaying(text: str) -> Trace:
+        """A trace that repeats the decisions of ``text`` (made by :meth:`to_json`)."""
+        data = json.loads(text)
+        a = Approach()
+        a.name = data["approach"]
+        return Trace(a, [Decision(**row) for row in data["decisions"]])
+
+    def __str__(self) -> str:
+        return "\n".join(f"{i:4} {d.point:8} {d.label}  ({d.count} options; {d.why})" for i, d in enumerate(self.decisions))
+
+
+def label_of(option: Any) -> str:
+    label = getattr(option, "label", None)
+    return str(label() if isinstance(label, Callable) else label if label is not None else option)

@@ -1,0 +1,71 @@
+"""Three kinds of bad news, never mixed.
+
+* The user's file or call is wrong: :class:`IsamError`, carrying *all* diagnostics found, each with a place
+  (``file:line:column``), a stable code, what was expected and, where the tool has checked it, what to try.
+* A legitimate *no* (``Mismatch``, ``Infeasible``): returned values, defined where they arise.
+* We are wrong: :class:`InternalError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """A place in a source text. Lines and columns count from 1; 0 means unknown."""
+
+    file: str = "<string>"
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+NOWHERE = Loc("<unknown>")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One fault: a stable ``code`` (``isam code CODE`` explains it), a place, a message and an optional hint."""
+
+    code: str
+    message: str
+    loc: Loc = NOWHERE
+    hint: str = ""
+    source_line: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        text = f"{self.loc}: error[{self.code}]: {self.message}"
+        if self.source_line and self.loc.line:
+            shown = self.source_line.rstrip("\n").expandtabs(1)
+            text += f"\n    {shown}\n    {' ' * max(0, self.loc.column - 1)}^"
+        return text + (f"\n  hint: {self.hint}" if self.hint else "")
+
+
+class IsamError(Exception):
+    """The input is wrong. ``diagnostics`` holds every fault found, in source order."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic] | Diagnostic):
+        found = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = found
+        super().__init__("\n".join(map(str, found)))
+
+
+class InternalError(Exception):
+    """ISAM is wrong, not its user: please report it with the kernel that this message prints."""
+
+
+def fail(code: str, message: str, loc: Loc = NOWHERE, hint: str = "", source_line: str = "") -> IsamError:
+    """The error for a single fault, to be raised by the caller."""
+    return IsamError(Diagnostic(code, message, loc, hint, source_line))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint naming the closest known word, or the empty string."""
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'?" if close else ""

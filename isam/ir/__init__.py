@@ -1,0 +1,1 @@
+"""The language: kernels, instructions and everything that can be said about them without a machine."""

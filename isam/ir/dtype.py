@@ -1,0 +1,51 @@
+"""Element types. A dtype is its name everywhere outside this file; here are its facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type: ``kind`` is 'f' (float), 'i' (signed), 'u' (unsigned) or 'b' (bool); ``bits`` its storage."""
+
+    name: str
+    kind: str
+    bits: int
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+    def __str__(self) -> str:
+        return self.name
+
+
+DTYPES: dict[str, DType] = {
+    d.name: d
+    for d in (
+        DType("f64", "f", 64), DType("f32", "f", 32), DType("f16", "f", 16), DType("bf16", "f", 16),
+        DType("i64", "i", 64), DType("i32", "i", 32), DType("i16", "i", 16), DType("i8", "i", 8),
+        DType("u8", "u", 8), DType("bool", "b", 8),
+    )
+}  # fmt: skip
+ANY = "any"  # an instruction operand of any element type (a move)
+
+
+@lru_cache(maxsize=None)
+def numpy_dtype(name: str) -> np.dtype:
+    """The NumPy dtype that stores elements of type ``name`` (bf16 through ml_dtypes)."""
+    if name == "bf16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    short = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u8": "u1"}
+    return np.dtype(short.get(name, "?"))
+
+
+def size_of(name: str) -> int:
+    """Bytes of one element."""
+    return DTYPES[name].bytes

@@ -1,0 +1,83 @@
+"""An instruction is a kernel plus the contract of its operands (IR-6).
+
+Its body says what it does (the interpreter is its functional simulator), its sizes are limits (``M <= 4``,
+``N % 8``), the rest says where operands may live, what they cost and how they are written down. Moves between
+memories are instructions too: ``D[j, i] = S[i, j]`` is a transposing move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from isam.diagnostics import NOWHERE, Loc
+from isam.ir.dtype import ANY
+from isam.ir.kernel import Buffer, Kernel, Sym
+
+
+@dataclass(frozen=True, slots=True)
+class OperandContract:
+    """Where an operand may live and how it must lie there.
+
+    ``homes``: memories it may live in (empty: the machine's home memory). ``strides``: one entry per dimension, in
+    elements: ``None`` means free (a leading dimension), an integer means exactly that (1: contiguous). The default for
+    an operand of rank r is free strides and 1 for the last dimension. ``align``: bytes.
+    """
+
+    homes: tuple[str, ...] = ()
+    strides: tuple[int | None, ...] = ()
+    align: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Cycles of the unit's clock; ``bandwidth`` in bytes per cycle. ``None``: not stated (reported as assumed, SYS-7)."""
+
+    issue: float | None = None
+    latency: float | None = None
+    setup: float | None = None
+    bandwidth: float | None = None
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A kernel with limits, operand contracts, joint placement rules, cost and emission.
+
+    ``apart``: groups of operands that must lie in pairwise different memories (SYS-3). ``needs``: CPU features.
+    ``emission``: the backend's template, keyed by backend name (``llvm``, ``call``); a simulator needs none.
+    ``ulp``: the declared error of an approximated function in units in the last place.
+    """
+
+    name: str
+    body: Kernel
+    operands: dict[str, OperandContract] = field(default_factory=dict)
+    apart: tuple[tuple[str, ...], ...] = ()
+    cost: Cost = Cost()
+    emission: dict[str, Any] = field(default_factory=dict, compare=False)
+    needs: tuple[str, ...] = ()
+    ulp: float = 0.0
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+    @property
+    def syms(self) -> tuple[Sym, ...]:
+        return self.body.syms
+
+    def contract(self, operand: str) -> OperandContract:
+        """The operand's contract with defaults filled in."""
+        rank = len(self.body.buffer(operand).shape)
+        c = self.operands.get(operand, OperandContract())
+        return c if c.strides else replace(c, strides=(None,) * (rank - 1) + (1,) if rank else ())
+
+    def limit(self, axis_or_sym: str) -> Sym:
+        return next(s for s in self.body.syms if s.name == axis_or_sym)
+
+    def operand(self, name: str) -> Buffer:
+        return self.body.buffer(name)
+
+    @property
+    def is_move(self) -> bool:
+        """A single plain copy of one ``any``-typed (or equally typed) operand to another."""
+        ss = self.body.statements
+        args = self.body.arguments
+        return len(ss) == 1 and ss[0].op == "copy" and not ss[0].accumulate and len(args) == 2 and all(
+            a.dtype in (ANY, args[0].dtype) for a in args)  # fmt: skip

@@ -1,0 +1,235 @@
+"""The types of the language (IR-1 to IR-12): frozen, compared by structure, locations excluded.
+
+A kernel after parsing is already in three-operand form: expressions have been broken up, conditions are affine
+constraints, compile-time parameters have their values. Printing it gives text that parses back to an equal kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from isam.diagnostics import NOWHERE, Loc
+from isam.ir.affine import Affine
+
+# Operations. A statement has exactly one; `arity` counts its sources (an accumulation's destination is not one).
+UNARY = ("copy", "cast", "cast_sat", "neg", "exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt",
+         "abs", "floor", "ceil", "round", "not")  # fmt: skip
+BINARY = ("add", "sub", "mul", "div", "max", "min", "pow", "lt", "le", "gt", "ge", "eq", "ne", "and", "or")
+COMMUTATIVE = frozenset({"add", "mul", "max", "min", "eq", "ne", "and", "or"})
+REDUCTIONS = ("add", "mul", "max", "min")  # commutative and associative: may accumulate over axes (IR-8)
+COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})  # the result is bool
+
+ROLES = ("in", "const", "inout", "out", "temp")
+PERMITS_DEFAULT = frozenset({"reassociate", "contract"})
+PERMITS = frozenset({"reassociate", "contract", "exact", "finite"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sym:
+    """A size: ``lo <= name <= hi`` (None: unbounded) and a multiple of ``multiple_of``."""
+
+    name: str
+    lo: int = 0
+    hi: int | None = None
+    multiple_of: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An iteration index ``0 <= name < extent``; an extent below zero counts as zero."""
+
+    name: str
+    extent: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The box of ``axes`` cut by ``where``: every expression (over axes and sizes) in it is >= 0."""
+
+    axes: tuple[Axis, ...]
+    where: tuple[Affine, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.axes)
+
+    def extent(self, name: str) -> Affine:
+        return next(a.extent for a in self.axes if a.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A named array. ``shape`` is affine in the sizes; a temporary's is filled in by the parser when undeclared."""
+
+    name: str
+    shape: tuple[Affine, ...]
+    dtype: str
+    role: str
+    declared: bool = True  # False: a temporary with the smallest box of its written indices (IR-5)
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """``buffer[index...]``: an affine map from axes to buffer dimensions (IR-3)."""
+
+    buffer: str
+    index: tuple[Affine, ...] = ()
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+    def matrix(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+        """The access matrix: one row per buffer dimension, one column per axis (offsets left out)."""
+        return tuple(tuple(row.coefficient(a) for a in axes) for row in self.index)
+
+    def __str__(self) -> str:
+        return f"{self.buffer}[{', '.join(map(str, self.index))}]" if self.index else f"{self.buffer}[]"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number in the text. Its dtype is that of the statement it stands in."""
+
+    value: float | int | bool
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        if isinstance(self.value, float) and self.value in (float("inf"), float("-inf")):
+            return "inf" if self.value > 0 else "-inf"
+        return str(self.value)
+
+
+Source = Access | Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One operation over its own domain (IR-2, IR-4).
+
+    ``accumulate`` False: ``dest = op(*sources)``. True: ``dest = op(dest, *sources)`` with ``op`` in REDUCTIONS and one
+    source; or ``op == 'select'`` with sources ``(condition, value)``: ``dest = value where condition, else dest``.
+    A cast's target is the destination's dtype.
+    """
+
+    domain: Domain
+    dest: Access
+    op: str
+    sources: tuple[Source, ...]
+    accumulate: bool = False
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """Every access read, the accumulated destination included."""
+        own = (self.dest,) if self.accumulate else ()
+        return own + tuple(s for s in self.sources if isinstance(s, Access))
+
+    @property
+    def reduces(self) -> tuple[str, ...]:
+        """Axes the destination's index does not mention (a reduction when ``accumulate``)."""
+        used = {n for row in self.dest.index for n in row.names}
+        return tuple(a for a in self.domain.names if a not in used)
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """``loop axis < trip``: the body once per step, in order, never unrolled by the language (IR-12)."""
+
+    axis: Axis
+    body: tuple[Item, ...]
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+
+Item = Statement | Recurrence
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Buffers and an ordered list of statements; each runs over its whole domain before the next starts (IR-1, IR-4)."""
+
+    name: str
+    syms: tuple[Sym, ...]
+    buffers: tuple[Buffer, ...]
+    body: tuple[Item, ...]
+    permits: frozenset[str] = PERMITS_DEFAULT
+    params: tuple[tuple[str, int], ...] = ()  # compile-time constants and the values they have here
+    loc: Loc = field(default=NOWHERE, compare=False)
+    template: Callable[[Mapping[str, int]], Kernel] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def by_name(self) -> dict[str, Buffer]:
+        return {b.name: b for b in self.buffers}
+
+    def buffer(self, name: str) -> Buffer:
+        return self.by_name[name]
+
+    @property
+    def arguments(self) -> tuple[Buffer, ...]:
+        """What a caller passes, in order: every buffer but temporaries, as declared."""
+        return tuple(b for b in self.buffers if b.role != "temp")
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """All statements in text order, those inside recurrent loops included."""
+        return tuple(_flatten(self.body))
+
+    @property
+    def trips(self) -> frozenset[str]:
+        """Sizes that are the trip of a recurrent loop: the only ones that may stay run-time values."""
+        return frozenset(n for r in _recurrences(self.body) for n in r.axis.extent.names)
+
+    def with_params(self, **values: int) -> Kernel:
+        """The same source with other compile-time constants."""
+        if self.template is None or not values:
+            return self
+        return self.template({**dict(self.params), **values})
+
+    def with_sizes(self, sizes: Mapping[str, int]) -> Kernel:
+        """Sizes replaced by numbers; a shape or extent below zero becomes zero."""
+
+        def cut(e: Affine) -> Affine:
+            e = e.substitute(sizes)
+            return Affine() if e.is_constant and e.const < 0 else e
+
+        def access(a: Source) -> Source:
+            return replace(a, index=tuple(i.substitute(sizes) for i in a.index)) if isinstance(a, Access) else a
+
+        def item(it: Item) -> Item:
+            if isinstance(it, Recurrence):
+                return replace(it, axis=Axis(it.axis.name, cut(it.axis.extent)), body=tuple(map(item, it.body)))
+            domain = Domain(
+                tuple(Axis(a.name, cut(a.extent)) for a in it.domain.axes),
+                tuple(w.substitute(sizes) for w in it.domain.where),
+            )
+            dest = access(it.dest)
+            assert isinstance(dest, Access)
+            return replace(it, domain=domain, dest=dest, sources=tuple(map(access, it.sources)))
+
+        return replace(
+            self,
+            syms=tuple(s for s in self.syms if s.name not in sizes),
+            buffers=tuple(replace(b, shape=tuple(cut(d) for d in b.shape)) for b in self.buffers),
+            body=tuple(map(item, self.body)),
+            template=None,
+        )
+
+    def __str__(self) -> str:
+        from isam.ir.text import print_kernel
+
+        return print_kernel(self)
+
+
+def _flatten(body: tuple[Item, ...]) -> Iterator[Statement]:
+    for it in body:
+        if isinstance(it, Recurrence):
+            yield from _flatten(it.body)
+        else:
+            yield it
+
+
+def _recurrences(body: tuple[Item, ...]) -> Iterator[Recurrence]:
+    for it in body:
+        if isinstance(it, Recurrence):
+            yield it
+            yield from _recurrences(it.body)

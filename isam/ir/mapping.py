@@ -1,0 +1,79 @@
+"""What the mapper returns (MAP-1) and what selection makes of it (SEL-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingABC
+from dataclasses import dataclass, field
+from typing import Any
+
+from isam.ir.affine import Affine
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class OperandMap:
+    """One instruction operand played by a kernel access.
+
+    ``operand``: its name in the instruction; ``buffer``: the kernel buffer ('' for a literal, see ``literal``).
+    ``index``: the kernel access (one affine row per buffer dimension, over kernel axes).
+    ``dims``: for each operand dimension the buffer dimension that plays it.
+    ``steps``: for each operand dimension the coefficient of the axis in the chosen row (1 unless strided rows were
+    admitted): the memory stride needed is ``steps[d] * layout stride of dims[d]`` (MAP-7).
+    """
+
+    operand: str
+    buffer: str
+    index: tuple[Affine, ...]
+    dims: tuple[int, ...]
+    steps: tuple[int, ...]
+    literal: float | int | bool | None = None
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """An instruction carrying out ``statements`` of a kernel (indices into ``kernel.statements``).
+
+    ``axes``: instruction axis -> kernel axis (injective). ``outer``: kernel axes left, in domain order; the block is one
+    instruction call at a fixed point of them. ``tails``: instruction axis -> rest when its limit does not divide the
+    extent. ``orbit``: mappings that differ by a symmetry of the instruction share it. ``statement_map``: instruction
+    statement index -> kernel statement index.
+    """
+
+    instruction: Instruction
+    statements: tuple[int, ...]
+    operands: tuple[OperandMap, ...]
+    axes: tuple[tuple[str, str], ...]
+    outer: tuple[str, ...]
+    tails: tuple[tuple[str, int], ...] = ()
+    orbit: str = ""
+    statement_map: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def axis_map(self) -> dict[str, str]:
+        return dict(self.axes)
+
+    def operand(self, name: str) -> OperandMap:
+        return next(o for o in self.operands if o.operand == name)
+
+    def __str__(self) -> str:
+        roles = ", ".join(f"{o.operand} = {o.buffer or o.literal}" for o in self.operands)
+        axes = ", ".join(f"{i} = {k}" for i, k in self.axes)
+        return f"{self.instruction.name}: {roles}; {axes}; outer {', '.join(self.outer) or 'none'}"
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Every statement of ``kernel`` carried out by exactly one of ``mappings`` (SEL-1), in dataflow order.
+
+    ``kernel`` is the rewritten kernel; ``original`` the user's; ``steps`` the transforms applied between the two (their
+    printed form) and ``back`` the correspondences that lead from the rewritten names to the user's.
+    """
+
+    kernel: Kernel
+    original: Kernel
+    mappings: tuple[Mapping, ...]
+    steps: tuple[str, ...] = ()
+    back: tuple[Any, ...] = ()
+    gap: float | None = None  # None: proved best for the rule in force
+    notes: MappingABC[str, Any] = field(default_factory=dict)

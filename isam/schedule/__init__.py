@@ -1,0 +1,1 @@
+"""The schedule tree: its types and its printer, apart, so that checker and emitters know it without the scheduler."""

@@ -1,0 +1,211 @@
+"""What a schedule is: two trees of Loop, Seq and Issue with shared nodes (SCH-10).
+
+Every address is affine in the loop variables in scope. A loop variable's value is an element offset
+(``lo + step * t``), not a counter, so that sibling loops over disjoint parts of an axis share their bodies: equal nodes
+are one object (the scheduler interns them), emitters make a function of a node used twice.
+The tree is self-describing: a checker can tell from it alone what lies where and which statement instances are
+executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover
+from isam.system.graph import System
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tile lies: ``base`` plus ``offset`` bytes in ``memory``, one byte stride per *buffer* dimension.
+
+    ``base`` is an argument's name or a workspace slot's name in memories with named bases (home and workspace), and ''
+    in a memory with explicit addresses. In a memory with cells, ``cell`` is the first cell and ``offset`` is within it.
+    Element at buffer index ``start + d`` lies at ``offset + sum(strides[i] * d[i])``: ``offset`` is that of the tile's
+    first element.
+    """
+
+    memory: str
+    base: str
+    offset: Affine
+    strides: tuple[int, ...]
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A box of a buffer: ``start`` per dimension (affine in loop variables), ``shape`` elements, ``steps`` between them."""
+
+    buffer: str
+    start: tuple[Affine, ...]
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    def __str__(self) -> str:
+        def one(s: Affine, n: int, k: int) -> str:
+            return str(s) if n == 1 else f"{s}:+{n}" + (f":{k}" if k != 1 else "")
+
+        return f"{self.buffer}[{', '.join(one(*t) for t in zip(self.start, self.shape, self.steps, strict=True))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An instruction operand bound to a tile at a place. ``dims``: the buffer dimension that plays each operand
+    dimension; ``None`` for a size-1 operand dimension that no buffer dimension plays."""
+
+    name: str
+    tile: Tile
+    place: Place
+    dims: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One instruction call on a unit. ``sizes``: values of the instruction's size symbols.
+
+    ``nest`` indexes ``Schedule.nests`` and ``point`` gives the start of each of that nest's axes (affine in loop
+    variables); the call covers, for a mapped axis, as many elements as the size it plays. Moves have ``nest`` None.
+    """
+
+    unit: str
+    instruction: str
+    sizes: tuple[tuple[str, int], ...]
+    operands: tuple[Operand, ...]
+    nest: int | None = None
+    point: tuple[tuple[str, Affine], ...] = ()
+
+    @property
+    def is_move(self) -> bool:
+        return self.nest is None
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """Children one after the other."""
+
+    children: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``ceil(expr / div)`` in a lower bound, ``floor(expr / div)`` in an upper one."""
+
+    expr: Affine
+    div: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for var in range(max(lo), min(hi), step)``.
+
+    Order of execution when it runs at least once: enter, first (or body), body ..., last (or body), exit. ``enter`` and
+    ``exit`` run once, outside the variable's scope; with no iteration nothing runs, not even enter. ``first``/``last``
+    are peeled bodies, present only where they differ; a loop that has one has a static trip of at least one for each
+    peeled copy (so a trip of 1 has at most one of the two).
+    """
+
+    var: str
+    lo: tuple[Bound, ...]
+    hi: tuple[Bound, ...]
+    step: int
+    body: Node
+    enter: Node = Seq()
+    first: Node | None = None
+    last: Node | None = None
+    exit: Node = Seq()
+    axis: str = ""  # the kernel axis it cuts, for printing
+
+    @property
+    def static(self) -> tuple[int, int] | None:
+        """``(lo, hi)`` when both are numbers."""
+        if all(b.expr.is_constant for b in self.lo + self.hi):
+            return max(-(-b.expr.const // b.div) for b in self.lo), min(b.expr.const // b.div for b in self.hi)
+        return None
+
+    @property
+    def trip(self) -> int | None:
+        """Number of iterations when known ahead (also when only the origin is symbolic)."""
+        s = self.static
+        if s is not None:
+            return max(0, -(-(s[1] - s[0]) // self.step))
+        if len(self.lo) == len(self.hi) == 1 and self.lo[0].div == self.hi[0].div == 1:
+            d = self.hi[0].expr - self.lo[0].expr
+            if d.is_constant:
+                return max(0, -(-d.const // self.step))
+        return None
+
+
+Node = Seq | Loop | Issue
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Workspace: ``bytes`` at a multiple of ``align`` in ``memory``. ``bound`` True: filled once when constants are bound
+    and kept. ``literal``: a constant scalar that is there from the start."""
+
+    name: str
+    memory: str
+    bytes: int
+    align: int = 64
+    bound: bool = False
+    dtype: str = ""
+    literal: float | int | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """A piece of the cover as the schedule executes it: ``mapping`` is an index into ``cover.mappings``; ``axes`` all axes
+    of its domain with their extents (a number, or a size symbol for a run-time trip)."""
+
+    mapping: int
+    axes: tuple[tuple[str, Affine], ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """``bind`` runs once when constants are bound (packing weights), ``call`` runs per call.
+
+    ``homes``: for every buffer with an address in home memory (arguments, temporaries, literals), its place as a whole
+    (``offset`` 0). Argument strides are those of a C-contiguous array of the kernel's shape.
+    """
+
+    kernel: Kernel
+    system: System
+    cover: Cover
+    nests: tuple[Nest, ...]
+    bind: Node
+    call: Node
+    workspace: tuple[Slot, ...]
+    homes: dict[str, Place] = field(default_factory=dict)
+    trace: object | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        from isam.schedule.text import print_schedule
+
+        return print_schedule(self)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Direct parts of a node in order of execution."""
+    if isinstance(node, Seq):
+        return node.children
+    if isinstance(node, Loop):
+        parts = (node.enter, node.first, node.body, node.last, node.exit)
+        return tuple(p for p in parts if p is not None)
+    return ()
+
+
+def distinct(node: Node) -> Iterator[Node]:
+    """Every distinct node once, parents first (shared nodes are one object)."""
+    seen: set[int] = set()
+    stack = [node]
+    while stack:
+        n = stack.pop()
+        if id(n) in seen:
+            continue
+        seen.add(id(n))
+        yield n
+        stack.extend(reversed(children(n)))

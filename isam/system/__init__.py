@@ -1,0 +1,1 @@
+"""Machines, described by data and immutable: memories, units, moves, instructions."""

@@ -1,0 +1,117 @@
+"""The machine (SYS-1 to SYS-8): an immutable graph. What a schedule does to it is a separate value (MachineState)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from isam.diagnostics import NOWHERE, Loc
+from isam.ir.instruction import Instruction
+
+MANAGED, COUNTED, CACHED = "managed", "counted", "cached"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """``managed``: explicit addresses (bytes, or ``cells`` cells of ``cell`` bytes). ``counted``: registers that the code
+    generator allocates; only the number in use is checked. ``cached``: in front of ``of``, needs no moves; its capacity
+    steers blocking.
+
+    ``capacity`` in bytes. ``home``: arguments live here. An operand in a cell memory occupies whole cells.
+    """
+
+    name: str
+    kind: str
+    capacity: int
+    align: int = 1
+    cells: int | None = None
+    cell: int | None = None
+    home: bool = False
+    of: str = ""
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Executes ``runs`` (instruction names), one call at a time; ``clock`` in Hz."""
+
+    name: str
+    runs: tuple[str, ...]
+    clock: float
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An edge of the graph: data may go from ``source`` to ``target`` by instruction ``by``, issued by unit ``issuer``."""
+
+    source: str
+    target: str
+    by: str
+    issuer: str
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class System:
+    """A machine. ``backend`` names the emitter of its code (``simulator`` or ``llvm``), ``approach`` the Approach whose
+    opinions suit it, ``facts`` what only Approaches and reports look at (cache sizes, vector width, features)."""
+
+    name: str
+    memories: dict[str, Memory]
+    units: dict[str, Unit]
+    moves: tuple[Move, ...]
+    instructions: dict[str, Instruction]
+    backend: str = "simulator"
+    approach: str = "greedy"
+    facts: dict[str, Any] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()  # costs that the description does not state (SYS-7)
+    source: str = ""  # where it was read from
+
+    @cached_property
+    def home(self) -> str:
+        return next(m.name for m in self.memories.values() if m.home)
+
+    @cached_property
+    def moves_by_edge(self) -> dict[tuple[str, str], tuple[Move, ...]]:
+        out: dict[tuple[str, str], tuple[Move, ...]] = {}
+        for m in self.moves:
+            out[m.source, m.target] = (*out.get((m.source, m.target), ()), m)
+        return out
+
+    @cached_property
+    def compute(self) -> tuple[Instruction, ...]:
+        """Instructions that units expose for computing, in description order (moves only move)."""
+        used = {m.by for m in self.moves}
+        exposed = {r for u in self.units.values() for r in u.runs}
+        return tuple(i for n, i in self.instructions.items() if n in exposed and n not in used)
+
+    def units_of(self, instruction: str) -> tuple[Unit, ...]:
+        return tuple(u for u in self.units.values() if instruction in u.runs)
+
+    def homes(self, instruction: Instruction, operand: str) -> tuple[str, ...]:
+        """Memories in which this operand may live, in order of preference."""
+        return instruction.contract(operand).homes or (self.home,)
+
+    def extended(self, *instructions: Instruction, unit: str | None = None) -> System:
+        """This machine with further instructions on ``unit`` (default: the first unit)."""
+        from isam.diagnostics import fail
+
+        name = unit or next(iter(self.units))
+        table = dict(self.instructions)
+        for i in instructions:
+            i = getattr(i, "instruction", i)
+            if i.name in table:
+                raise fail("system-duplicate", f"the system '{self.name}' already has an instruction '{i.name}'")
+            table[i.name] = i
+        new = [n for n in table if n not in self.instructions]
+        u = replace(self.units[name], runs=(*new, *self.units[name].runs))
+        return replace(self, instructions=table, units={**self.units, name: u})
+
+    def restricted(self, names: Iterable[str]) -> System:
+        """This machine with only the compute instructions named (moves stay)."""
+        keep = set(names) | {m.by for m in self.moves}
+        units = {n: replace(u, runs=tuple(r for r in u.runs if r in keep)) for n, u in self.units.items()}
+        return replace(self, units=units, instructions={n: i for n, i in self.instructions.items() if n in keep})
