@@ -1,0 +1,119 @@
+"""Values of the core types as JSON and back: tuples are lists, everything else that JSON lacks is a one-key object.
+
+Locations are left out (they are no part of equality, and paths have no place in an artifact). A value of a type that is
+not a core type (a transform's own record in ``Cover.back``) becomes an :class:`Opaque`: its printed form.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from isam.diagnostics import Loc, fail
+from isam.ir import instruction, kernel, mapping
+from isam.ir.affine import Affine
+from isam.schedule import tree
+from isam.schedule.typed import typed
+from isam.system import graph
+
+_KERNEL = (kernel.Sym, kernel.Axis, kernel.Domain, kernel.Buffer, kernel.Access, kernel.Literal, kernel.Statement,
+           kernel.Recurrence, kernel.Kernel)  # fmt: skip
+_REST = (instruction.OperandContract, instruction.Cost, instruction.Instruction, graph.Memory, graph.Unit, graph.Move,
+         graph.System, mapping.OperandMap, mapping.Mapping, mapping.Cover, tree.Place, tree.Slot,
+         tree.Nest)  # fmt: skip
+CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}
+_SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")} | {(graph.System, "source")}  # origin
+_NAMES = {c: tuple(f.name for f in fields(c) if (c, f.name) not in _SKIPPED) for c in CLASSES.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value of a type this file does not know, as it printed itself."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Writer:
+    """Turns values into JSON. ``instructions``: those that may be referred to by name."""
+
+    def __init__(self, instructions: dict[str, instruction.Instruction] | None = None):
+        self.instructions = instructions or {}
+
+    def value(self, v: Any) -> Any:
+        if v is None or isinstance(v, bool | int | str):
+            return v
+        if isinstance(v, float):
+            return v if math.isfinite(v) else {"float": repr(v)}
+        if isinstance(v, tuple):
+            return [self.value(x) for x in v]
+        if isinstance(v, list):
+            return {"list": [self.value(x) for x in v]}
+        if isinstance(v, dict):
+            return {"dict": [[self.value(k), self.value(x)] for k, x in v.items()]}
+        if isinstance(v, frozenset | set):
+            return {"set": sorted((self.value(x) for x in v), key=str)}
+        return self.record(v)
+
+    def record(self, v: Any) -> Any:
+        if isinstance(v, Affine):
+            return {"A": affine(v)}
+        if isinstance(v, instruction.Instruction) and self.instructions.get(v.name) == v:
+            return {"instruction": v.name}
+        names = _NAMES.get(type(v))
+        if names is not None:
+            return {type(v).__name__: [self.value(getattr(v, n)) for n in names]}
+        if isinstance(v, Opaque):
+            return {"opaque": [v.kind, v.text]}
+        if is_dataclass(v) or not isinstance(v, Loc):
+            return {"opaque": [type(v).__name__, str(v)]}
+        return {"opaque": ["Loc", ""]}
+
+
+class Reader:
+    """Turns JSON into values. Raises ``IsamError`` at what no :class:`Writer` wrote."""
+
+    def __init__(self, instructions: dict[str, instruction.Instruction] | None = None):
+        self.instructions = instructions or {}
+        self.special = {
+            "float": float,
+            "A": read_affine,
+            "list": lambda b: [self.value(x) for x in b],
+            "dict": lambda b: {self.value(k): self.value(x) for k, x in b},
+            "set": lambda b: frozenset(self.value(x) for x in b),
+            "instruction": lambda b: self.instructions[b],
+            "opaque": lambda b: Opaque(str(b[0]), str(b[1])),
+        }
+
+    def value(self, j: Any) -> Any:
+        if isinstance(j, list):
+            return tuple([self.value(x) for x in j])
+        if not isinstance(j, dict):
+            return j
+        ((tag, body),) = j.items()
+        known = self.special.get(tag)
+        if known is not None:
+            return known(body)
+        cls = CLASSES.get(tag)
+        if cls is None:
+            raise fail("schedule-damaged", f"unknown value '{tag}'")
+        names = _NAMES[cls]
+        if len(names) != len(body):
+            raise fail("schedule-damaged", f"a {tag} has {len(names)} fields, not {len(body)}")
+        return typed(cls(**{n: self.value(x) for n, x in zip(names, body, strict=True)}))
+
+
+def affine(e: Affine) -> list[int | str]:
+    """``[const, name, coefficient, name, coefficient, ...]``."""
+    out: list[int | str] = [e.const]
+    for n, c in e.terms:
+        out += (n, c)
+    return out
+
+
+def read_affine(row: list[Any]) -> Affine:
+    return typed(Affine(tuple(zip(row[1::2], row[2::2], strict=True)), row[0]))
