@@ -8,6 +8,7 @@ memories are instructions too: ``D[j, i] = S[i, j]`` is a transposing move.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from isam.diagnostics import NOWHERE, Loc
@@ -61,6 +62,11 @@ class Instruction:
     @property
     def syms(self) -> tuple[Sym, ...]:
         return self.body.syms
+
+    @cached_property
+    def signature(self) -> frozenset[tuple[str, bool, str]]:
+        """The operations of the body in normal form: a kernel without them cannot use the instruction."""
+        return self.body.operations
 
     def contract(self, operand: str) -> OperandContract:
         """The operand's contract with defaults filled in."""

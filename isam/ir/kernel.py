@@ -174,6 +174,11 @@ class Kernel:
         """All statements in text order, those inside recurrent loops included."""
         return tuple(_flatten(self.body))
 
+    @cached_property
+    def operations(self) -> frozenset[tuple[str, bool, str]]:
+        """(operation, accumulating, dtype of the destination) of every statement: a cheap filter for mapping."""
+        return frozenset((s.op, s.accumulate, self.buffer(s.dest.buffer).dtype) for s in self.statements)
+
     @property
     def trips(self) -> frozenset[str]:
         """Sizes that are the trip of a recurrent loop: the only ones that may stay run-time values."""

@@ -1,0 +1,174 @@
+"""Which instructions could carry out which statements, and what each way would cost (SEL-1, SEL-2).
+
+The cost of a mapping is what the default rule compares: dynamic calls first, bytes second. Repacking an operand whose
+stride contract the kernel's C-contiguous buffers do not meet counts as calls of its own, one per 64 bytes and once per
+distinct tile, so that unit-stride mappings win; constants are packed ahead of the call and count bytes only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from isam.ir.affine import Affine
+from isam.ir.dataflow import Order, levels, mask_of
+from isam.ir.dtype import ANY, size_of
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Mapping as Mapped
+from isam.ir.mapping import OperandMap
+
+RUNTIME_TRIP = 1000  # a recurrent trip that is only known at run time counts as this
+MOVE_BYTES = 64  # what one repacking move carries
+GUARD_FACTOR = 2  # a condition on a mapped axis cuts blocks into pieces
+PER_INSTRUCTION = 64  # mappings looked at per instruction and region
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A mapping with its place and price. ``mask``: the statements it carries out; ``calls``: dynamic calls, moves for
+    repacking included; ``bytes``: what the calls touch."""
+
+    mapping: Mapped
+    mask: int
+    calls: float
+    bytes: float
+
+    @property
+    def price(self) -> tuple[float, float]:
+        return self.calls, self.bytes
+
+
+def number(e: Affine) -> int:
+    """An extent as a number: sizes still open count as ``RUNTIME_TRIP``."""
+    return max(0, e.const + sum(c * RUNTIME_TRIP for _, c in e.terms))
+
+
+def limits(instruction: Instruction) -> dict[str, int | None]:
+    """The most elements one call covers along each instruction axis; None: any number."""
+    highest = {s.name: s.hi for s in instruction.syms}
+    out: dict[str, int | None] = {}
+    for s in instruction.body.statements:
+        for a in s.domain.axes:
+            open_ended = any(c < 0 or highest.get(n) is None for n, c in a.extent.terms)
+            out[a.name] = None if open_ended else a.extent.const + sum(c * (highest[n] or 0) for n, c in a.extent.terms)
+    return out
+
+
+def _contiguous_strides(shape: Sequence[Affine]) -> list[int]:
+    out, run = [0] * len(shape), 1
+    for d in range(len(shape) - 1, -1, -1):
+        out[d], run = run, run * max(1, number(shape[d]))
+    return out
+
+
+class Pricing:
+    """Prices mappings of one kernel."""
+
+    def __init__(self, kernel: Kernel, penalties: Mapping[str, float] | None = None):
+        self.kernel = kernel
+        self.penalties = penalties or {}
+        self.trips = [1] * len(kernel.statements)
+        for level in levels(kernel):
+            around = math.prod(number(r.axis.extent) for r in level.recurrences)
+            for i, _ in enumerate(kernel.statements):
+                if level.own >> i & 1:
+                    self.trips[i] = around
+
+    def candidate(self, mapping: Mapped) -> Candidate:
+        """The mapping with its price."""
+        statements = [self.kernel.statements[i] for i in mapping.statements]
+        extents = {a.name: number(a.extent) for s in statements for a in s.domain.axes}
+        size = limits(mapping.instruction)
+        tile = {k: _tile(extents.get(k, 1), size.get(i)) for i, k in mapping.axes}
+        counts = {k: -(-extents.get(k, 1) // max(1, t)) for k, t in tile.items()}
+        counts.update((k, extents.get(k, 1)) for k in mapping.outer if k not in mapping.loops)
+        calls = float(math.prod(counts.values())) * GUARD_FACTOR ** min(2, len(mapping.guards))
+        touched = 0.0
+        packing = 0.0
+        for operand in mapping.operands:
+            if not operand.buffer:
+                continue
+            per_call, tiles = self._tile_bytes(operand, tile, counts)
+            touched += per_call * calls
+            if not self._native(mapping.instruction, operand, tile):
+                role = self.kernel.buffer(operand.buffer).role
+                touched += per_call * tiles
+                both_ways = 2 if any(s.dest.buffer == operand.buffer and s.accumulate for s in statements) else 1
+                packing += 0 if role == "const" else both_ways * tiles * math.ceil(per_call / MOVE_BYTES)
+        weight = self.penalties.get(mapping.instruction.name, 1.0) * self.trips[mapping.statements[0]]
+        return Candidate(mapping, mask_of(mapping.statements), (calls + packing) * weight, touched * weight)
+
+    def _tile_bytes(self, o: OperandMap, tile: Mapping[str, int], counts: Mapping[str, int]) -> tuple[int, int]:
+        """Bytes of the operand in one call, and how many distinct tiles of it there are."""
+        used = {n for row in o.index for n in row.names}
+        dtype = self.kernel.buffer(o.buffer).dtype
+        elements = math.prod(t for a, t in tile.items() if a in used)
+        return elements * (1 if dtype == ANY else size_of(dtype)), math.prod(c for a, c in counts.items() if a in used)
+
+    def _native(self, instruction: Instruction, o: OperandMap, tile: Mapping[str, int]) -> bool:
+        """Does the operand's stride contract hold where it lies in a C-contiguous buffer?"""
+        shape = self.kernel.buffer(o.buffer).shape
+        strides = _contiguous_strides(shape)
+        for needed, dim, step in zip(instruction.contract(o.operand).strides, o.dims, o.steps, strict=False):
+            if needed is None or dim is None or dim < 0:
+                continue
+            along = math.prod(t for a, t in tile.items() if o.index[dim].coefficient(a))
+            if along > 1 and step * strides[dim] != needed:
+                return False
+        return True
+
+
+def _tile(extent: int, limit: int | None) -> int:
+    return extent if limit is None else min(extent, limit)
+
+
+def present(instruction: Instruction, operations: frozenset[tuple[str, bool, str]]) -> bool:
+    """Does the kernel have every operation of the instruction, each on its dtype? (The cheap filter; an accumulation may
+    be played by a plain statement and the other way round, so that flag does not count.)"""
+    return _plain(instruction.signature) <= _plain(operations) | _any(operations)
+
+
+def _plain(operations: frozenset[tuple[str, bool, str]]) -> set[tuple[str, str]]:
+    return {(o, d) for o, _, d in operations}
+
+
+def _any(operations: frozenset[tuple[str, bool, str]]) -> set[tuple[str, str]]:
+    return {(o, ANY) for o, _, _ in operations}
+
+
+def gather(
+    kernel: Kernel,
+    instructions: Iterable[Instruction],
+    order: Order,
+    pricing: Pricing,
+) -> tuple[list[Candidate], bool]:
+    """Every schedulable candidate, one per orbit (the cheapest), best first; and whether some enumeration was cut."""
+    from isam.mapper import match
+
+    operations = kernel.operations
+    own = [level.own for level in levels(kernel)]
+    best: dict[tuple[str, str, int], Candidate] = {}
+    cut = False
+    for instruction in instructions:
+        if not present(instruction, operations):
+            continue
+        found = match(kernel, instruction)
+        if not found:
+            continue
+        count: dict[int, int] = {}
+        for mapping in found:
+            mask = mask_of(mapping.statements)
+            count[mask] = count.get(mask, 0) + 1
+            if count[mask] > PER_INSTRUCTION:
+                cut = True
+                continue
+            if not any(mask & ~o == 0 for o in own) or not order.is_convex(mask):
+                continue
+            c = pricing.candidate(mapping)
+            key = (instruction.name, mapping.orbit or str(mapping), mask)
+            if key not in best or c.price < best[key].price:
+                best[key] = c
+        cut = cut or bool(getattr(found, "exhausted", False))
+    return sorted(best.values(), key=lambda c: c.price), cut

@@ -1,0 +1,169 @@
+"""Which instructions carry out a kernel: every statement by exactly one of them (SEL-1 to SEL-3).
+
+Fused instructions compete with sequences; the default rule takes the fewest dynamic calls and then the fewest bytes.
+Covers and mappings are choices of the Approach (APP-1), the offers are legal and sorted by price. A statement that
+nothing covers is an error with its reports, never silently dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from isam.approach.choice import Choice, Trace
+from isam.ir.dataflow import Level, Order, bits, levels, mask_of, order_of, ordered
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover
+from isam.ir.mapping import Mapping as Mapped
+from isam.mapper.candidates import Candidate, Pricing, gather
+from isam.mapper.selection import Region, Selected, select, total
+from isam.mapper.uncovered import Uncovered, reports
+
+WORTH = 16.0  # covers dearer than this many times the best are not offered
+OFFERED = 8  # covers offered at most
+
+
+@dataclass(frozen=True)
+class CoverOption:
+    """A complete cover of one straight-line list of statements, as offered to the Approach."""
+
+    regions: tuple[Region, ...]
+    label: str
+    price: tuple[float, float]
+
+
+def cover(
+    kernel: Kernel,
+    instructions: Sequence[Instruction],
+    trace: Trace,
+    *,
+    require: Sequence[str] = (),
+    penalties: Mapping[str, float] | None = None,
+) -> Cover | Uncovered:
+    """Picks instructions for every statement of ``kernel``.
+
+    ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``require``: names of instructions that
+    must be used. ``penalties``: factors on the price of instructions by name.
+    Returns a falsy :class:`Uncovered` with the reports when some statement cannot be carried out.
+    """
+    order = order_of(kernel.statements)
+    candidates, cut = gather(kernel, instructions, order, Pricing(kernel, penalties))
+    found = _select_levels(kernel, candidates, order, frozenset(require))
+    if isinstance(found, int):
+        missing = frozenset(require) - {c.mapping.instruction.name for c in candidates}
+        return reports(kernel, instructions, bits(found), tuple(sorted(missing)))
+    chosen: list[Candidate] = []
+    gap: float | None = None
+    for level, selected in found:
+        regions = _choose_cover(kernel, level, selected, candidates, trace)
+        gap = selected.gap if gap is None else max(gap, selected.gap or 0.0)
+        chosen.extend(_choose_mapping(kernel, r, candidates, trace) for r in regions)
+    mappings = _in_order(kernel, chosen, order)
+    calls, moved = sum(c.calls for c in chosen), sum(c.bytes for c in chosen)
+    notes = {"calls": calls, "bytes": moved, "candidates": len(candidates), "enumeration cut": cut}
+    return Cover(kernel, kernel, mappings, gap=gap, notes=notes)
+
+
+def _select_levels(
+    kernel: Kernel, candidates: Sequence[Candidate], order: Order, require: frozenset[str]
+) -> list[tuple[Level, Selected]] | int:
+    """The covers of every straight-line list; or the mask of the statements that cannot be covered."""
+    regions = _regions(candidates, require)
+    out: list[tuple[Level, Selected]] = []
+    stuck, unmet = 0, set(require)
+    for level in levels(kernel):
+        here = [r for r in regions if r.mask & level.own]
+        demanded = frozenset(r.tag for r in here if r.tag) & unmet
+        selected = select(here, level.own, order, level.inner, demanded)
+        if not selected.covers and demanded:
+            selected = select(here, level.own, order, level.inner)
+        elif selected.covers:
+            unmet -= demanded
+        stuck |= selected.stuck
+        out.append((level, selected))
+    return stuck if stuck or unmet else out
+
+
+def _regions(candidates: Sequence[Candidate], require: frozenset[str]) -> list[Region]:
+    best: dict[tuple[int, str], tuple[float, float]] = {}
+    for c in candidates:
+        name = c.mapping.instruction.name
+        key = (c.mask, name if name in require else "")
+        if key not in best or c.price < best[key]:
+            best[key] = c.price
+    return [Region(mask, price, tag) for (mask, tag), price in best.items()]
+
+
+def _options(region: Region, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The ways to carry out a region, best first."""
+    return [
+        c for c in candidates if c.mask == region.mask and (not region.tag or c.mapping.instruction.name == region.tag)
+    ]
+
+
+def _choose_cover(
+    kernel: Kernel, level: Level, selected: Selected, candidates: Sequence[Candidate], trace: Trace
+) -> tuple[Region, ...]:
+    if not level.own:
+        return ()
+    best = total(selected.covers[0])[0]
+    options = [
+        CoverOption(regions, _label(regions, candidates), total(regions))
+        for regions in selected.covers
+        if total(regions)[0] <= WORTH * max(best, 1.0)
+    ][:OFFERED]
+    if len(options) == 1:
+        return options[0].regions
+    context = {
+        "kernel": kernel.name,
+        "statements": list(bits(level.own)),
+        "options": [o.label for o in options],
+        "gap": selected.gap,
+        "_kernel": kernel,
+    }
+    return trace.choose(Choice("cover", options, context, [o.price[0] for o in options])).regions
+
+
+def _label(regions: Sequence[Region], candidates: Sequence[Candidate]) -> str:
+    def one(r: Region) -> str:
+        return f"{_options(r, candidates)[0].mapping.instruction.name}({', '.join(map(str, bits(r.mask)))})"
+
+    return " + ".join(one(r) for r in sorted(regions, key=lambda r: r.mask & -r.mask))
+
+
+def _choose_mapping(kernel: Kernel, region: Region, candidates: Sequence[Candidate], trace: Trace) -> Candidate:
+    """One of the mappings of a region; their options are the mappings themselves, sorted by price."""
+    options = _options(region, candidates)
+    by_mapping: list[Mapped] = [c.mapping for c in options]
+    context = {
+        "kernel": kernel.name,
+        "statements": list(bits(region.mask)),
+        "bytes": [c.bytes for c in options],
+        "_kernel": kernel,
+    }
+    picked = trace.choose(Choice("mapping", by_mapping, context, [c.calls for c in options]))
+    return next(c for c in options if c.mapping is picked)
+
+
+def _in_order(kernel: Kernel, chosen: Sequence[Candidate], order: Order) -> tuple[Mapped, ...]:
+    """Dataflow order; mappings inside a recurrent loop stay together, where the loop stands."""
+    by_level = levels(kernel)
+
+    def place(level: Level) -> list[Mapped]:
+        own = [c for c in chosen if c.mask & level.own]
+        parts: list[int] = [c.mask for c in own] + list(level.inner)
+        out: list[Mapped] = []
+        for i in ordered(parts, order) or range(len(parts)):
+            if i < len(own):
+                out.append(own[i].mapping)
+            else:
+                out.extend(m for inner in by_level if _directly_in(inner, level, parts[i]) for m in place(inner))
+        return out
+
+    return tuple(place(by_level[0]))
+
+
+def _directly_in(inner: Level, outer: Level, unit: int) -> bool:
+    covered = inner.own | mask_of(i for m in inner.inner for i in bits(m))
+    return len(inner.recurrences) == len(outer.recurrences) + 1 and covered == unit and bool(unit)

@@ -1,0 +1,180 @@
+"""The honest "no" of selection: which statements nothing carries out, why not, and what would do (SEL-3, MAP-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from isam.diagnostics import Loc
+from isam.ir.dataflow import bits, levels, mask_of
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Access, Kernel, Literal, Statement
+from isam.ir.mismatch import Mismatch
+from isam.mapper.suggest import would_do
+
+SHOWN = 3  # mismatches printed per statement
+SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
+           "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One statement that no instruction carries out. ``missing``: no instruction has its operation at all.
+    ``mismatches``: the deepest report per instruction, deepest first. ``remedies``: instructions that would do, each
+    checked by the matcher."""
+
+    statement: int
+    missing: bool
+    mismatches: tuple[Mismatch, ...]
+    remedies: tuple[Instruction, ...] = ()
+
+
+@dataclass(frozen=True)
+class Uncovered:
+    """Falsy. ``unmet``: required instructions that could not be used, with the reason."""
+
+    kernel: Kernel
+    gaps: tuple[Gap, ...]
+    unmet: tuple[tuple[str, Mismatch | None], ...] = ()
+    notes: dict[str, object] = field(default_factory=dict, compare=False)
+
+    def __bool__(self) -> bool:
+        return False
+
+    @property
+    def mismatches(self) -> tuple[Mismatch, ...]:
+        """Every report, those of one statement together."""
+        return tuple(m for g in self.gaps for m in g.mismatches) + tuple(m for _, m in self.unmet if m is not None)
+
+    def __str__(self) -> str:
+        lines = [f"the kernel '{self.kernel.name}' cannot be carried out by the instructions offered"]
+        for g in self.gaps:
+            lines.extend(_gap_lines(self.kernel, g))
+        for name, why in self.unmet:
+            lines.append(f"  the instruction '{name}' was required but cannot be used here")
+            if why is not None:
+                lines.append(_indent(str(why), 4))
+        return "\n".join(lines)
+
+
+def _gap_lines(kernel: Kernel, g: Gap) -> list[str]:
+    s = kernel.statements[g.statement]
+    lines = [f"  {_place(s.loc)}{statement_text(s)}   ({domain_text(s)})"]
+    if g.missing:
+        lines.append(f"    no instruction offered can {describe(kernel, s)}")
+    for m in g.mismatches[:SHOWN]:
+        lines.append(f"    {m.instruction}: [{m.kind}] needs {m.need}; the kernel has {m.have}")
+        if m.kernel_loc.line:
+            lines.append(f"      kernel {m.kernel_loc}, instruction {m.instruction_loc}")
+    if len(g.mismatches) > SHOWN:
+        lines.append(f"    and {len(g.mismatches) - SHOWN} more instructions that do not fit")
+    for i, r in enumerate(g.remedies):
+        lines.append("    an instruction like this would do:" if i == 0 else "    or this one:")
+        lines.append(_indent(_printed(r), 6))
+    return lines
+
+
+def _printed(instruction: Instruction) -> str:
+    from isam.ir.text import print_kernel
+
+    return print_kernel(instruction.body, keyword="instruction").rstrip()
+
+
+def _indent(text: str, by: int) -> str:
+    return "\n".join(" " * by + line for line in text.splitlines())
+
+
+def _place(loc: Loc) -> str:
+    return f"{loc}: " if loc.line else ""
+
+
+def describe(kernel: Kernel, s: Statement) -> str:
+    """The statement's operation in words."""
+    dtype = kernel.buffer(s.dest.buffer).dtype
+    if s.op == "copy" and isinstance(s.sources[0], Literal):
+        return f"write a constant to {dtype} ('{statement_text(s)}')"
+    verb = f"accumulate with '{s.op}'" if s.accumulate else f"do '{s.op}'"
+    return f"{verb} on {dtype} ('{statement_text(s)}')"
+
+
+def domain_text(s: Statement) -> str:
+    """``forall i < 4, j < 3 where i <= j`` of a statement, for reports."""
+    text = "forall " + ", ".join(f"{a.name} < {a.extent}" for a in s.domain.axes) if s.domain.axes else "once"
+    return text + (" where " + ", ".join(f"{w} >= 0" for w in s.domain.where) if s.domain.where else "")
+
+
+def statement_text(s: Statement) -> str:
+    """The statement on one line, for reports."""
+    a = [str(x) for x in s.sources]
+    if s.op == "select" and not s.accumulate:
+        return f"{s.dest} = select({', '.join(a)})"
+    if s.accumulate:
+        sign = {"add": "+=", "mul": "*=", "max": "max=", "min": "min="}.get(s.op, f"{s.op}=")
+        return f"{s.dest} {sign} {', '.join(a)}"
+    if s.op == "copy":
+        return f"{s.dest} = {a[0]}"
+    if s.op in SYMBOLS and len(a) == 2:
+        return f"{s.dest} = {a[0]} {SYMBOLS[s.op]} {a[1]}"
+    return f"{s.dest} = {s.op}({', '.join(a)})"
+
+
+def window(kernel: Kernel, statement: int, size: int) -> tuple[int, ...]:
+    """The statement and those within ``size`` - 1 steps of dataflow from it, in the same straight-line list: what an
+    instruction of ``size`` statements that carries it out could consist of."""
+    own = next((level.own for level in levels(kernel) if level.own >> statement & 1), 0)
+    ss = kernel.statements
+    region, edge = 1 << statement, {statement}
+    for _ in range(size - 1):
+        near: set[int] = set()
+        for i in bits(own & ~region):
+            touched = {ss[i].dest.buffer, *(a.buffer for a in ss[i].reads)}
+            if any(ss[e].dest.buffer in touched or ss[i].dest.buffer in _names(ss[e]) for e in edge):
+                near.add(i)
+        region |= mask_of(near)
+        edge = near
+    return bits(region)
+
+
+def _names(s: Statement) -> set[str]:
+    return {a.buffer for a in s.reads if isinstance(a, Access)}
+
+
+def reports(
+    kernel: Kernel, instructions: Sequence[Instruction], statements: Sequence[int], unmet: Sequence[str] = ()
+) -> Uncovered:
+    """Asks the matcher, for each statement, why each instruction that has its operation does not fit."""
+    from isam.mapper import match
+
+    by_name = {i.name: i for i in instructions}
+    gaps = tuple(_gap(kernel, instructions, s) for s in statements)
+    demanded: list[tuple[str, Mismatch | None]] = []
+    for name in unmet:
+        found = match(kernel, by_name[name]) if name in by_name else None
+        demanded.append((name, found if isinstance(found, Mismatch) else None))
+    return Uncovered(kernel, gaps, tuple(demanded))
+
+
+def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int) -> Gap:
+    from isam.mapper import match
+
+    s = kernel.statements[statement]
+    relevant = [i for i in instructions if any(o == s.op for o, _, _ in i.signature)]
+    found: list[Mismatch] = []
+    for i in relevant:
+        answer = match(kernel, i, region=window(kernel, statement, len(i.body.statements)))
+        if isinstance(answer, Mismatch):
+            found.append(answer)
+    found.sort(key=lambda m: -m.depth)
+    dtype = kernel.buffer(s.dest.buffer).dtype
+    missing = not any(o == s.op and d in (dtype, "any") for i in relevant for o, _, d in i.signature)
+    return Gap(statement, missing, _distinct(found), would_do(kernel, statement))
+
+
+def _distinct(found: Sequence[Mismatch]) -> tuple[Mismatch, ...]:
+    """One report per instruction and reason: families over dtypes and widths say the same thing many times."""
+    seen: dict[tuple[object, ...], Mismatch] = {}
+    for m in found:
+        seen.setdefault((m.kind, m.have, m.need, m.kernel_loc), m)
+    return tuple(seen.values())
+
+
