@@ -125,8 +125,8 @@ def _tile(extent: int, limit: int | None) -> int:
 
 
 def present(instruction: Instruction, operations: frozenset[tuple[str, bool, str]]) -> bool:
-    """Does the kernel have every operation of the instruction, each on its dtype? (The cheap filter; an accumulation may
-    be played by a plain statement and the other way round, so that flag does not count.)"""
+    """Does the kernel have every operation of the instruction, each on its dtype? The cheap filter; an accumulation may
+    be played by a plain statement and the other way round, so that flag does not count."""
     return _plain(instruction.signature) <= _plain(operations) | _any(operations)
 
 

@@ -16,6 +16,7 @@ KEEP = 8  # complete covers kept
 DEEP = 200  # statements of a component beyond which it is covered greedily, with the gap reported
 
 Price = tuple[float, float]
+Legal = Callable[[Sequence["Region"]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class _Search:
     regions: tuple[Region, ...]
     goal: int
     required: frozenset[str]
-    legal: Callable[[Sequence[Region]], bool] | None
+    legal: Legal | None
     nodes: int = 0
     lonely: int = 0
     best: list[tuple[Price, tuple[Region, ...]]] = field(default_factory=list)
@@ -99,11 +100,10 @@ class _Search:
 
     def extend(self, left: int, price: Price, chosen: tuple[Region, ...]) -> None:
         if not left:
-            if self.required <= {r.tag for r in chosen}:
-                if self.legal is None or self.legal(chosen):
-                    self.best.append((price, chosen))
-                    self.best.sort(key=lambda b: b[0])
-                    del self.best[KEEP:]
+            if self.required <= {r.tag for r in chosen} and (self.legal is None or self.legal(chosen)):
+                self.best.append((price, chosen))
+                self.best.sort(key=lambda b: b[0])
+                del self.best[KEEP:]
             return
         self.nodes += 1
         if self.nodes > (NODES if self.best else 10 * NODES):
@@ -164,7 +164,7 @@ def select(
 
 
 def _solve(
-    parts: Sequence[tuple[int, list[Region]]], required: frozenset[str], legal: Callable[[Sequence[Region]], bool] | None
+    parts: Sequence[tuple[int, list[Region]]], required: frozenset[str], legal: Legal | None
 ) -> tuple[list[list[tuple[Region, ...]]], float | None, int]:
     """Per part its covers, best first; the worst relative gap; the statements of parts without a cover."""
     solved: list[list[tuple[Region, ...]]] = []

@@ -16,7 +16,7 @@ from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import cover
 
-I, J, K = (Affine.of(n) for n in "ijk")
+ROWS = (Affine.of("i"), Affine.of("j"))
 
 
 def dom(**extents: int | str) -> Domain:
@@ -28,7 +28,8 @@ def stmt(domain: Domain, dest: str, op: str, *sources: str | float, acc: bool = 
         name, _, rest = text.partition("[")
         return Access(name, tuple(Affine.of(x) for x in rest.rstrip("]").split(",") if x))
 
-    return Statement(domain, access(dest), op, tuple(access(s) if isinstance(s, str) else Literal(s) for s in sources), acc)
+    srcs = tuple(access(s) if isinstance(s, str) else Literal(s) for s in sources)
+    return Statement(domain, access(dest), op, srcs, acc)
 
 
 def buf(name: str, role: str, *shape: int) -> Buffer:
@@ -159,7 +160,8 @@ def test_what_nothing_covers_is_reported_with_what_would_do(stub):
 
 
 def test_the_cheap_filter_keeps_the_matcher_from_being_asked(stub):
-    cover(matmul(), [ZERO, MM, *(instr(f"e{n}", 16, stmt(d("i"), "D[i]", "exp", "S[i]")) for n in range(300))], Trace(Approach()))
+    others = [instr(f"e{n}", 16, stmt(d("i"), "D[i]", "exp", "S[i]")) for n in range(300)]
+    cover(matmul(), [ZERO, MM, *others], Trace(Approach()))
     assert stub == ["zero", "mm"]
 
 
@@ -169,7 +171,8 @@ def test_a_region_with_a_statement_in_between_is_not_offered(stub, monkeypatch):
     body = (stmt(d1, "a[i]", "exp", "x[i]"), stmt(d1, "b[i]", "log", "a[i]"), stmt(d1, "c[i]", "add", "a[i]", "b[i]"))
     bufs = (buf("x", "in", 4), buf("a", "temp", 4), buf("b", "temp", 4), buf("c", "out", 4))
     kernel = Kernel("k", (), bufs, body)
-    single = [instr(o, 16, stmt(d("i"), "D[i]", o, *(("S[i]",) if o != "add" else ("S[i]", "R[i]")))) for o in ("exp", "log", "add")]
+    single = [instr(o, 16, stmt(d("i"), "D[i]", o, "S[i]")) for o in ("exp", "log")]
+    single.append(instr("add", 16, stmt(d("i"), "D[i]", "add", "S[i]", "R[i]")))
     real = isam.mapper.match
     odd = instr("odd", None, stmt(d("i"), "D[i]", "exp", "S[i]"), stmt(d("i"), "E[i]", "add", "D[i]", "Q[i]"))
 
@@ -184,11 +187,12 @@ def test_a_region_with_a_statement_in_between_is_not_offered(stub, monkeypatch):
 
 def test_unit_strides_win_and_constants_are_packed_for_free(stub, monkeypatch):
     # y[i, j] = x[i, j]: along j it is contiguous, along i it is not
-    kernel = Kernel("c", (), (buf("x", "in", 32, 32), buf("y", "out", 32, 32)), (stmt(dom(i=32, j=32), "y[i,j]", "neg", "x[i,j]"),))
+    bufs = (buf("x", "in", 32, 32), buf("y", "out", 32, 32))
+    kernel = Kernel("c", (), bufs, (stmt(dom(i=32, j=32), "y[i,j]", "neg", "x[i,j]"),))
     vec = instr("negate", 16, stmt(d("i"), "D[i]", "neg", "S[i]"))
 
     def along(axis: str, dim: int) -> Mapping:
-        ops = tuple(OperandMap(o, b, (I, J), (dim,), (1,)) for o, b in (("D", "y"), ("S", "x")))
+        ops = tuple(OperandMap(o, b, ROWS, (dim,), (1,)) for o, b in (("D", "y"), ("S", "x")))
         return Mapping(vec, (0,), ops, (("i", axis),), ("j" if axis == "i" else "i",), orbit=axis)
 
     monkeypatch.setattr(isam.mapper, "match", lambda *a, **k: [along("i", 0), along("j", 1)])

@@ -57,7 +57,8 @@ def test_the_best_cover_is_the_brute_force_one(seed):
     order = random_order(rng, n)
     masks = {1 << i for i in range(n) if rng.random() < 0.9}
     masks |= {mask_of(rng.sample(range(n), rng.randint(2, min(3, n)))) for _ in range(4)}
-    regions = [Region(m, (float(rng.randint(1, 9)), float(rng.randint(0, 9)))) for m in sorted(masks) if order.is_convex(m)]
+    convex = [m for m in sorted(masks) if order.is_convex(m)]
+    regions = [Region(m, (float(rng.randint(1, 9)), float(rng.randint(0, 9)))) for m in convex]
     goal = (1 << n) - 1
     found, want = select(regions, goal, order), brute(regions, goal, order)
     assert bool(found.covers) == bool(want)
