@@ -97,6 +97,8 @@ class Literal:
     def __str__(self) -> str:
         if isinstance(self.value, float) and self.value in (float("inf"), float("-inf")):
             return "inf" if self.value > 0 else "-inf"
+        if isinstance(self.value, bool):
+            return "true" if self.value else "false"
         return str(self.value)
 
 

@@ -1,0 +1,213 @@
+"""Expressions to three-operand statements (IR-2): one operation each, sub-expressions in undeclared temporaries."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from isam.diagnostics import Loc
+from isam.ir.affine import Affine
+from isam.ir.dtype import DTYPES
+from isam.ir.kernel import Access, Axis, Domain, Literal, Source, Statement
+from isam.ir.ranges import lower, nonnegative, upper
+from isam.ir.syntax import Assign, Call, Expr, Name, Number, Ref
+
+if TYPE_CHECKING:
+    from isam.ir.lower import Lowering
+
+NOT_HERE = {"floordiv": ("//", "write floor(a / b)"), "mod": ("%", "write a - b * floor(a / b)"),
+            "power": ("**", "write pow(a, b)")}  # fmt: skip
+
+
+class Breaker:
+    """Breaks the assignments of one block; the statements collect in ``out``."""
+
+    def __init__(self, host: Lowering, domain: Domain):
+        self.host, self.domain = host, domain
+        self.out: list[Statement] = []
+
+    def assign(self, a: Assign) -> None:
+        dest = self.host.access(a.dest.name, a.dest.index, a.dest.loc)
+        if a.op:
+            self._emit(self.domain, dest, a.op, (self._operand(a.value),), a.loc, accumulate=True)
+        else:
+            self._into(self.domain, dest, a.value, a.loc)
+
+    def _emit(
+        self, domain: Domain, dest: Access, op: str, sources: tuple[Source, ...], loc: Loc, accumulate: bool = False
+    ) -> None:
+        self.out.append(Statement(domain, dest, op, sources, accumulate, loc))
+
+    def _into(self, domain: Domain, dest: Access, e: Expr, loc: Loc) -> None:
+        """``dest = e`` over ``domain``, whose box covers everything that ``e`` mentions."""
+        if not isinstance(e, Call):
+            self._emit(domain, dest, "copy", (self._operand(e),), loc)
+        elif e.op == "select":
+            self._select(domain, dest, e, loc)
+        elif (target := _target(e.op)) is not None:
+            self._cast(domain, dest, e, target, loc)
+        else:
+            self._known(e)
+            if (folded := self._fold(e)) is not None:
+                self._emit(domain, dest, "copy", (folded,), loc)
+            else:
+                self._emit(domain, dest, e.op, tuple(self._operand(x) for x in e.args), loc)
+
+    def _known(self, e: Call) -> None:
+        if e.op in NOT_HERE:
+            sign, hint = NOT_HERE[e.op]
+            raise self.host.fault("L230", f"there is no operator '{sign}' for values", e.loc, hint)
+
+    def _fold(self, e: Call) -> Literal | None:
+        """Arithmetic on numbers alone is done here, exactly as Python does it."""
+        values = [self._number(x) for x in e.args]
+        if any(v is None or isinstance(v, bool) for v in values) or e.op not in ("add", "sub", "mul", "div", "neg"):
+            return None
+        v = [x for x in values if x is not None]
+        if e.op == "neg":
+            return Literal(-v[0], e.loc)
+        if e.op == "div":
+            if v[1] == 0 or all(isinstance(x, int) for x in v) and v[0] % v[1]:
+                raise self.host.fault("L225", f"{v[0]} / {v[1]} is not a whole number", e.loc, "write 1.0 / 2 for a fraction")
+            return Literal(v[0] // v[1] if all(isinstance(x, int) for x in v) else v[0] / v[1], e.loc)
+        r = v[0] + v[1] if e.op == "add" else v[0] - v[1] if e.op == "sub" else v[0] * v[1]
+        if isinstance(r, int) and abs(r) > 2**64:
+            raise self.host.fault("L103", "this number leaves the range of 64 bits", e.loc, "expected smaller numbers")
+        return Literal(math.nan if r != r else r, e.loc)
+
+    def _number(self, e: Expr) -> float | int | None:
+        if isinstance(e, Number):
+            return e.value
+        if isinstance(e, Name) and e.name in self.host.params:
+            self.host.mentioned.add(e.name)
+            return self.host.params[e.name]
+        if isinstance(e, Call) and (folded := self._fold(e)) is not None:
+            return folded.value
+        return None
+
+    def _operand(self, e: Expr) -> Source:
+        """What a statement can read: an element or a number; anything else goes to a temporary first."""
+        host = self.host
+        if isinstance(e, Number):
+            return Literal(e.value, e.loc)
+        if isinstance(e, Ref):
+            return host.access(e.name, e.index, e.loc)
+        if isinstance(e, Name):
+            return self._bare(e)
+        self._known(e)
+        if (folded := self._fold(e)) is not None:
+            return folded
+        return self._temporary(e)
+
+    def _bare(self, e: Name) -> Source:
+        host = self.host
+        if e.name in host.params:
+            host.mentioned.add(e.name)
+            return Literal(int(host.params[e.name] or 0), e.loc)
+        if e.name in host.axes and e.name not in host.buffers and e.name not in host.written:
+            raise host.fault("L231", f"the axis '{e.name}' is not a value", e.loc, "pass an array that holds its values")
+        if e.name in host.sizes:
+            raise host.fault("L231", f"the size '{e.name}' is not a value", e.loc,
+                             f"make it a compile-time constant: {e.name}=1 in the head")  # fmt: skip
+        return host.access(e.name, (), e.loc)
+
+    def _temporary(self, e: Call) -> Access:
+        """A fresh temporary that holds ``e``, over the axes that its operands use."""
+        inner = Breaker(self.host, self.domain)
+        placeholder = Access("?", (), e.loc)
+        inner._into(self.domain, placeholder, e, e.loc)
+        mine = [s for s in inner.out if s.dest is placeholder]
+        axes = self._axes([x for s in mine for x in s.sources if isinstance(x, Access) and x is not placeholder])
+        domain = self.domain if len(axes) == len(self.domain.axes) else Domain(axes)
+        temp = Access(self.host.fresh(), tuple(Affine.of(a.name) for a in axes), e.loc)
+        for s in inner.out:
+            if s.dest is placeholder:
+                s = replace(s, domain=domain, dest=temp, sources=tuple(temp if x is placeholder else x for x in s.sources))
+            self.out.append(s)
+        if "?" in self.host.pins:
+            self.host.pins[temp.buffer] = self.host.pins.pop("?")
+        return temp
+
+    def _axes(self, sources: list[Access]) -> tuple[Axis, ...]:
+        """The axes of the smallest domain on which the sources can be read in range."""
+        if self.domain.where:
+            return self.domain.axes
+        used = {n for s in sources for row in s.index for n in row.names}
+        kept = tuple(a for a in self.domain.axes if a.name in used)
+        if len(kept) == len(self.domain.axes) or all(self._in_range(s, kept) for s in sources):
+            return kept
+        return self.domain.axes
+
+    def _in_range(self, s: Access, axes: tuple[Axis, ...]) -> bool:
+        """Whether the access stays in range when only ``axes`` are known to be occupied."""
+        host = self.host
+        b = host.buffers.get(s.buffer)
+        if b is None:
+            return True
+        around = (*axes, *(a for a in host.axes.values() if a.name not in self.domain.names))
+        return all(
+            nonnegative(lower(row, around), host.syms, around) and nonnegative(dim - 1 - upper(row, around), host.syms, around)
+            for row, dim in zip(s.index, b.shape, strict=True)
+        )
+
+    def _select(self, domain: Domain, dest: Access, e: Call, loc: Loc) -> None:
+        """``select(c, a, b)``: ``dest = b``, then ``dest = a where c``; one statement when ``b`` is ``dest`` itself."""
+        condition, value = self._operand(e.args[0]), self._operand(e.args[1])
+        if isinstance(condition, Literal) and isinstance(condition.value, bool):
+            self._into(domain, dest, e.args[1] if condition.value else e.args[2], loc)
+            return
+        if isinstance(condition, Literal):
+            raise self.host.fault("L232", f"{condition.value} is not a condition", condition.loc, "write x[i] != 0")
+        other = self._operand(e.args[2])
+        if other == dest:
+            self._emit(domain, dest, "select", (condition, value), loc, accumulate=True)
+            return
+        into = dest
+        if any(isinstance(x, Access) and x.buffer == dest.buffer for x in (condition, value)):
+            into = Access(self.host.fresh(), tuple(Affine.of(n) for n in domain.names), e.loc)
+        self._emit(domain, into, "copy", (other,), loc)
+        self._emit(domain, into, "select", (condition, value), loc, accumulate=True)
+        if into is not dest:
+            self._emit(domain, dest, "copy", (into,), loc)
+
+    def _cast(self, domain: Domain, dest: Access, e: Call, target: str, loc: Loc) -> None:
+        """A cast, or a number that has been cast here."""
+        number = self._number(e.args[0])
+        operand = self._operand(e.args[0])
+        self._pin(dest, target, e.loc)
+        if number is None:
+            self._emit(domain, dest, "cast_sat" if e.op.startswith("sat_") else "cast", (operand,), loc)
+        else:
+            self._emit(domain, dest, "copy", (Literal(_convert(number, target, e.op.startswith("sat_")), e.loc),), loc)
+
+    def _pin(self, dest: Access, dtype: str, loc: Loc) -> None:
+        """Records that ``dest`` holds the result of a cast to ``dtype``."""
+        declared = self.host.buffers.get(dest.buffer)
+        have = declared.dtype if declared else self.host.pins.setdefault(dest.buffer, dtype)
+        if have != dtype:
+            raise self.host.fault("L311", f"a value of dtype {dtype} is assigned to '{dest.buffer}', which is {have}", loc,
+                                  f"write {have}(...)")  # fmt: skip
+
+
+def _target(op: str) -> str | None:
+    base = op.removeprefix("sat_")
+    return base if base in DTYPES else None
+
+
+def _convert(value: float | int, target: str, saturate: bool) -> float | int | bool:
+    """A number as the dtype has it: integers cut off and wrap (or saturate), floats stay as they are."""
+    d = DTYPES[target]
+    if d.kind == "b":
+        return bool(value)
+    if d.kind == "f":
+        return float(value)
+    if not math.isfinite(value):
+        return 0 if value != value or not saturate else _limits(d.kind, d.bits)[value > 0]
+    low, high = _limits(d.kind, d.bits)
+    whole = int(value)
+    return min(max(whole, low), high) if saturate else (whole - low) % (high - low + 1) + low
+
+
+def _limits(kind: str, bits: int) -> tuple[int, int]:
+    return (0, 2**bits - 1) if kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

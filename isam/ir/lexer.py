@@ -1,0 +1,174 @@
+"""Text to logical lines of tokens, with places. Faults are collected in a `Report`, never raised one by one."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+from isam.diagnostics import Diagnostic, IsamError, Loc
+
+MAX_CHARS = 2_000_000
+MAX_DIAGNOSTICS = 200
+MAX_DIGITS = 18
+
+TOKEN = re.compile(
+    r"(?P<space>[ \t\r\f\v]+)|(?P<comment>\#.*)"
+    r"|(?P<float>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
+    r"|(?P<int>\d+)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
+    r"|(?P<op>\*\*|//|<=|>=|==|!=|\+=|-=|\*=|/=|[-+*/%<>=()\[\],:.])"
+)
+OPEN = {"(": ")", "[": "]"}
+BLOCK_WORDS = frozenset({"kernel", "instruction", "forall", "loop", "permits"})
+ROLE_WORDS = frozenset({"in", "const", "inout", "out", "temp", "auto"})
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """``kind`` is int, float, name, op or end; ``value`` the number of a numeric token."""
+
+    kind: str
+    text: str
+    loc: Loc
+    value: float | int = 0
+
+    @property
+    def shown(self) -> str:
+        return "the end of the line" if self.kind == "end" else f"'{self.text}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A logical line: its indentation in columns and its tokens, the last one of kind ``end``."""
+
+    indent: int
+    tokens: tuple[Token, ...]
+
+    @property
+    def loc(self) -> Loc:
+        return self.tokens[0].loc
+
+
+@dataclass
+class Report:
+    """The faults of one text, found so far."""
+
+    file: str
+    lines: list[str]
+    found: list[Diagnostic] = field(default_factory=list)
+    _seen: set[tuple[Loc, str]] = field(default_factory=set)
+
+    def add(self, code: str, message: str, loc: Loc, hint: str = "") -> None:
+        if (loc, code) in self._seen or len(self.found) >= MAX_DIAGNOSTICS:
+            return
+        self._seen.add((loc, code))
+        source = self.lines[loc.line - 1] if 0 < loc.line <= len(self.lines) else ""
+        self.found.append(Diagnostic(code, message, loc, hint, source[:400]))
+
+    def check(self) -> None:
+        """Raises every fault found, in source order."""
+        if self.found:
+            raise IsamError(sorted(self.found, key=lambda d: (d.loc.line, d.loc.column)))
+
+
+def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
+    """The logical lines of ``text``: blank lines and comments left out, open brackets and final commas continued.
+
+    >>> lines, report = tokenize("C[i,\\n  j] = 0  # zero", "a")
+    >>> [t.text for t in lines[0].tokens]
+    ['C', '[', 'i', ',', 'j', ']', '=', '0', '']
+    """
+    report = Report(file, text[:MAX_CHARS].split("\n"))
+    if len(text) > MAX_CHARS:
+        report.add("L101", f"the text has {len(text)} characters, more than {MAX_CHARS}", Loc(file, 1, 1),
+                   "split it into several files")  # fmt: skip
+        return [], report
+    out: list[Line] = []
+    pending: list[Token] = []
+    stack: list[Token] = []
+    indent = 0
+    for number, raw in enumerate(report.lines, 1):
+        tokens = _scan(raw, number, report)
+        if not tokens:
+            continue
+        if pending and _starts_afresh(tokens) and (stack or tokens[0].text in BLOCK_WORDS):
+            out.append(_close(indent, pending, stack, report))
+            pending, stack = [], []
+        if not pending:
+            indent = _indent(raw, number, report)
+        pending.extend(tokens)
+        _balance(tokens, stack, report)
+        if not stack and pending[-1].text != ",":
+            out.append(_close(indent, pending, stack, report))
+            pending = []
+    if pending:
+        out.append(_close(indent, pending, stack, report))
+    return out, report
+
+
+def _scan(raw: str, number: int, report: Report) -> list[Token]:
+    """The tokens of one physical line. Raises nothing: what cannot be read is reported and skipped."""
+    tokens: list[Token] = []
+    at = 0
+    while at < len(raw):
+        m = TOKEN.match(raw, at)
+        loc = Loc(report.file, number, at + 1)
+        if m is None:
+            report.add("L102", f"the character {raw[at]!r} means nothing here", loc,
+                       "expected a name, a number, an operator or a bracket")  # fmt: skip
+            at += 1
+            continue
+        at = m.end()
+        kind = m.lastgroup or ""
+        if kind in ("space", "comment"):
+            continue
+        tokens.append(_number(m.group(), kind, loc, report) if kind in ("int", "float") else Token(kind, m.group(), loc))
+    return tokens
+
+
+def _number(text: str, kind: str, loc: Loc, report: Report) -> Token:
+    if kind == "int" and len(text.lstrip("0")) > MAX_DIGITS or len(text) > 60:
+        report.add("L103", f"the number '{text[:24]}...' is too large", loc, f"expected at most {MAX_DIGITS} digits")
+        return Token(kind, text, loc, 0)
+    value = int(text) if kind == "int" else float(text)
+    if math.isinf(value):
+        report.add("L103", f"the number '{text}' is too large", loc, "expected a finite number; infinity is 'inf'")
+    return Token(kind, text, loc, value)
+
+
+def _indent(raw: str, number: int, report: Report) -> int:
+    width = len(raw) - len(raw.lstrip())
+    if "\t" in raw[:width]:
+        report.add("L104", "a tab in the indentation", Loc(report.file, number, raw.index("\t") + 1), "expected spaces only")
+    return width
+
+
+def _starts_afresh(tokens: list[Token]) -> bool:
+    """Whether a physical line can only be the start of a logical one (an unclosed bracket ends before it)."""
+    first = tokens[0].text
+    if first in BLOCK_WORDS:
+        return True
+    return first in ROLE_WORDS and len(tokens) > 2 and tokens[1].kind == "name" and tokens[2].text == ":"
+
+
+def _balance(tokens: list[Token], stack: list[Token], report: Report) -> None:
+    for t in tokens:
+        if t.text in OPEN:
+            stack.append(t)
+        elif t.text in (")", "]"):
+            if stack and OPEN[stack[-1].text] == t.text:
+                stack.pop()
+            elif stack:
+                opened = stack.pop()
+                report.add("L105", f"'{t.text}' closes '{opened.text}'", t.loc,
+                           f"expected '{OPEN[opened.text]}' for the '{opened.text}' at column {opened.loc.column}")  # fmt: skip
+            else:
+                report.add("L105", f"'{t.text}' closes nothing", t.loc, "expected an opening bracket before it")
+
+
+def _close(indent: int, tokens: list[Token], stack: list[Token], report: Report) -> Line:
+    for t in stack:
+        report.add("L106", f"'{t.text}' is never closed", t.loc, f"expected '{OPEN[t.text]}' before the next line begins")
+    last = tokens[-1]
+    end = Token("end", "", Loc(last.loc.file, last.loc.line, last.loc.column + len(last.text)))
+    return Line(indent, (*tokens, end))

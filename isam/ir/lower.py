@@ -1,0 +1,217 @@
+"""Definitions to kernels: names resolved, constants put in, indices affine, expressions broken into three operands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from isam.diagnostics import Loc, did_you_mean
+from isam.ir.affine import Affine
+from isam.ir.breakup import Breaker
+from isam.ir.expressions import Fault
+from isam.ir.infer import temporaries
+from isam.ir.kernel import (
+    PERMITS_DEFAULT, Access, Axis, Buffer, Domain, Item, Kernel, Recurrence, Statement, Sym,
+)  # fmt: skip
+from isam.ir.lexer import Report
+from isam.ir.syntax import AxisDecl, Block, BufferDecl, Call, Condition, Definition, Expr, Forall, Loop, Name, Number
+
+LIMIT = 2**62
+SHIFT = {"<": 1, ">": 1}
+
+
+class Lowering:
+    """One definition with values for its compile-time constants; every fault goes to the report."""
+
+    def __init__(self, d: Definition, report: Report, values: Mapping[str, int] | None = None):
+        self.definition, self.report = d, report
+        self.params = {s.name: s.default for s in d.syms if s.default is not None} | dict(values or {})
+        self.syms = tuple(Sym(s.name, s.lo, s.hi, s.multiple_of) for s in d.syms if s.default is None)
+        self.sizes = {s.name for s in self.syms}
+        self.axes: dict[str, Axis] = {}
+        self.buffers: dict[str, Buffer] = {}
+        self.written: set[str] = set()
+        self.pins: dict[str, str] = {}  # dtypes that casts give to temporaries
+        self.taken = self.sizes | set(self.params)
+        self.mentioned: set[str] = set()  # compile-time constants that the text uses
+        self.count = 0
+
+    def say(self, code: str, message: str, loc: Loc, hint: str = "") -> None:
+        self.report.add(code, message, loc, hint)
+
+    def kernel(self) -> Kernel:
+        d = self.definition
+        self._head()
+        for b in d.buffers:
+            self._declare(b)
+        self._collect(d.body)
+        body = self._blocks(d.body, 0)
+        made = temporaries(body, self.buffers, self.syms, self.pins, self.say)
+        permits = PERMITS_DEFAULT if d.permits is None else d.permits
+        params = tuple((s.name, int(self.params[s.name] or 0)) for s in d.syms if s.default is not None)
+        return Kernel(d.name, self.syms, (*self.buffers.values(), *made), body, permits, params, d.loc)
+
+    def _head(self) -> None:
+        seen: set[str] = set()
+        for s in self.definition.syms:
+            if s.name in seen:
+                self.say("L201", f"the size '{s.name}' stands in the head twice", s.loc, "remove one of them")
+            seen.add(s.name)
+
+    def _declare(self, b: BufferDecl) -> None:
+        if b.name in self.buffers:
+            self.say("L201", f"the buffer '{b.name}' is declared twice", b.loc,
+                     f"it was first declared in line {self.buffers[b.name].loc.line}")  # fmt: skip
+            return
+        if b.name in self.sizes or b.name in self.params:
+            self.say("L201", f"'{b.name}' is already a size", b.loc, "choose another name for the buffer")
+        shape: list[Affine] = []
+        for e in b.shape:
+            try:
+                dim = self.affine(e, "a shape")
+                shape.append(Affine() if dim.is_constant and dim.const < 0 else dim)
+            except Fault:
+                shape.append(Affine())
+        role = "temp" if b.role == "auto" else b.role
+        self.buffers[b.name] = Buffer(b.name, tuple(shape), b.dtype, role, b.role != "auto", b.loc)
+
+    def _collect(self, blocks: tuple[Block, ...]) -> None:
+        for block in blocks:
+            if isinstance(block, Loop):
+                self._collect(block.body)
+                self.taken.add(block.axis.name)
+            else:
+                self.written.update(a.dest.name for a in block.body)
+                self.taken.update(a.name for a in block.axes)
+
+    def fresh(self) -> str:
+        """A name for a temporary that nothing else in the definition has."""
+        while True:
+            self.count += 1
+            name = f"t{self.count}"
+            if not (name in self.taken or name in self.written or name in self.buffers):
+                return name
+
+    def _blocks(self, blocks: tuple[Block, ...], depth: int) -> tuple[Item, ...]:
+        out: list[Item] = []
+        for block in blocks:
+            outer = dict(self.axes)
+            if isinstance(block, Loop):
+                axis = self._axis(block.axis)
+                out.append(Recurrence(axis, self._blocks(block.body, depth + 1), block.loc))
+            else:
+                out.extend(self._forall(block))
+            self.axes = outer
+        return tuple(out)
+
+    def _axis(self, a: AxisDecl) -> Axis:
+        try:
+            extent = self.affine(a.extent, "a bound")
+        except Fault:
+            extent = Affine()
+        if a.name in self.axes:
+            self.say("L201", f"the axis '{a.name}' is already in use here", a.loc, "choose another name for one of them")
+        if a.name in self.sizes or a.name in self.params:
+            self.say("L201", f"'{a.name}' is already a size", a.loc, "choose another name for the axis")
+        axis = Axis(a.name, Affine() if extent.is_constant and extent.const < 0 else extent)
+        self.axes[a.name] = axis
+        return axis
+
+    def _forall(self, block: Forall) -> list[Statement]:
+        domain = Domain(tuple(self._axis(a) for a in block.axes))
+        where: list[Affine] = []
+        for c in block.where:
+            try:
+                where.extend(self._condition(c))
+            except Fault:
+                continue
+        breaker = Breaker(self, replace(domain, where=tuple(where)))
+        for a in block.body:
+            try:
+                breaker.assign(a)
+            except Fault:
+                continue
+        return breaker.out
+
+    def _condition(self, c: Condition) -> tuple[Affine, ...]:
+        left, right = self.affine(c.left, "a condition"), self.affine(c.right, "a condition")
+        if c.relation == "==":
+            return right - left, left - right
+        if c.relation in (">", ">="):
+            left, right = right, left
+        return (right - left - SHIFT.get(c.relation, 0),)
+
+    # -- affine expressions
+
+    def affine(self, e: Expr, what: str) -> Affine:
+        """An affine expression over what ``what`` may mention; raises ``Fault`` after reporting why it is none."""
+        if isinstance(e, Number):
+            if isinstance(e.value, bool) or not isinstance(e.value, int):
+                raise self.fault("L220", f"{what} is made of integers, found {e.value}", e.loc, "expected an integer")
+            return Affine((), e.value)
+        if isinstance(e, Name):
+            return self._variable(e, what)
+        if isinstance(e, Call):
+            return self._arithmetic(e, what)
+        raise self.fault("L221", f"{what} cannot read the buffer '{e.name}'", e.loc,
+                         "expected an affine expression of axes and sizes")  # fmt: skip
+
+    def _variable(self, e: Name, what: str) -> Affine:
+        if e.name in self.params:
+            self.mentioned.add(e.name)
+            return Affine((), int(self.params[e.name] or 0))
+        if e.name in self.sizes:
+            return Affine.of(e.name)
+        if e.name in self.axes:
+            if what in ("an index", "a condition"):
+                return Affine.of(e.name)
+            raise self.fault("L222", f"{what} cannot depend on the axis '{e.name}'", e.loc,
+                             "bound the axis by a size and add: where ...")  # fmt: skip
+        known = [*self.sizes, *self.params, *(self.axes if what in ("an index", "a condition") else ())]
+        hint = did_you_mean(e.name, known) or ("known: " + ", ".join(sorted(known)) if known else "no sizes are known here")
+        raise self.fault("L202", f"unknown name '{e.name}' in {what}", e.loc, hint)
+
+    def _arithmetic(self, e: Call, what: str) -> Affine:
+        if e.op not in ("add", "sub", "mul", "neg", "div", "floordiv", "mod"):
+            raise self.fault("L223", f"{what} cannot contain '{e.op}'", e.loc, "expected an affine expression: + - and *")
+        args = [self.affine(a, what) for a in e.args]
+        if e.op == "neg":
+            return -args[0]
+        a, b = args
+        if e.op in ("add", "sub"):
+            return self._bounded(a + b if e.op == "add" else a - b, e)
+        if e.op == "mul":
+            if not (a.is_constant or b.is_constant):
+                raise self.fault("L224", f"{what} is not affine: {a} times {b}", e.loc, self._constant_hint((*b.names, *a.names)))
+            return self._bounded(a * b.const if b.is_constant else b * a.const, e)
+        if not (a.is_constant and b.is_constant):
+            raise self.fault("L224", f"{what} is not affine: it divides {a} by {b}", e.loc,
+                             "split the axis in two (n*k + r), or make the sizes compile-time constants")  # fmt: skip
+        if b.const == 0 or (e.op == "div" and a.const % b.const):
+            raise self.fault("L225", f"{a.const} cannot be divided by {b.const} here", e.loc, "expected an exact division")
+        return Affine((), a.const % b.const if e.op == "mod" else a.const // b.const)
+
+    def _constant_hint(self, names: tuple[str, ...]) -> str:
+        size = next((n for n in names if n in self.sizes), None)
+        return f"make '{size}' a compile-time constant: {size}=1 in the head" if size else "expected one factor to be a number"
+
+    def _bounded(self, a: Affine, e: Expr) -> Affine:
+        if max((abs(c) for _, c in a.terms), default=0) > LIMIT or abs(a.const) > LIMIT:
+            raise self.fault("L103", "this number leaves the range of 64 bits", e.loc, "expected smaller constants")
+        return a
+
+    def access(self, name: str, index: tuple[Expr, ...], loc: Loc) -> Access:
+        """An element: the buffer must be declared or written somewhere in the definition."""
+        if name not in self.buffers and name not in self.written:
+            raise self.fault("L203", f"unknown buffer '{name}'", loc,
+                             did_you_mean(name, [*self.buffers, *self.written]) or "declare it, or write it first")  # fmt: skip
+        rows = tuple(self.affine(e, "an index") for e in index)
+        b = self.buffers.get(name)
+        if b is not None and len(b.shape) != len(rows):
+            raise self.fault("L204", f"'{name}' has {len(b.shape)} dimensions, found {len(rows)} indices", loc,
+                             f"expected {name}[{', '.join(map(str, b.shape))}] to be indexed {len(b.shape)} times")  # fmt: skip
+        return Access(name, rows, loc)
+
+    def fault(self, code: str, message: str, loc: Loc, hint: str = "") -> Fault:
+        self.say(code, message, loc, hint)
+        return Fault()

@@ -1,0 +1,327 @@
+"""Lines to definitions: what a file, a kernel, a block and a statement look like. Recovers at every line."""
+
+from __future__ import annotations
+
+from isam.diagnostics import Loc, did_you_mean
+from isam.ir.dtype import ANY, DTYPES
+from isam.ir.expressions import ADDITIVE, Cursor, Fault, arguments, conditions, expression
+from isam.ir.kernel import PERMITS
+from isam.ir.lexer import ROLE_WORDS, Line, Report
+from isam.ir.syntax import (
+    Assign, AxisDecl, Block, BufferDecl, Condition, Definition, Forall, Loop, Name, Number, Ref, SymDecl,
+)  # fmt: skip
+
+ACCUMULATE = {"+=": "add", "*=": "mul"}
+REFUSED = {"-=": "write += -(...)", "/=": "write *= 1.0 / (...)"}
+MEMBERS = ("in", "const", "inout", "out", "temp", "permits", "forall", "loop")
+RESERVED = frozenset({"kernel", "instruction", "forall", "loop", "permits", "where", "in", "const", "inout", "out", "temp",
+                      "auto", "inf", "nan", "true", "false", "and", "or", "not"})  # fmt: skip
+MAX_LOOPS = 16
+MAX_STATEMENTS = 20_000
+
+
+def definitions(lines: list[Line], report: Report) -> list[Definition]:
+    """Every kernel and instruction in the lines; what is not inside one is reported."""
+    out: list[Definition] = []
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        end = at + 1
+        while end < len(lines) and lines[end].indent > line.indent:
+            end += 1
+        word = line.tokens[0].text
+        if word in ("kernel", "instruction"):
+            made = _definition(line, lines[at + 1 : end], report)
+            out.extend([made] if made else [])
+        else:
+            hint = did_you_mean(word, ("kernel", "instruction")) or "a file is a list of kernels and instructions"
+            if word in MEMBERS or word in ROLE_WORDS:
+                hint = "indent it below the kernel's head"
+            report.add("L120", f"expected 'kernel' or 'instruction', found {line.tokens[0].shown}", line.loc, hint)
+        at = end
+    return out
+
+
+def _definition(head: Line, body: list[Line], report: Report) -> Definition | None:
+    c = Cursor(head, report)
+    keyword = c.take()
+    name, syms, ok = keyword.text, (), True
+    try:
+        name = c.name(f"the {keyword.text}'s name", f"expected {keyword.text} NAME(SIZES)").text
+        syms = _head(c)
+        c.accept(":")
+        c.end("the head")
+    except Fault:
+        ok = False
+    members = _Members(report, body)
+    if not body:
+        report.add("L121", f"{keyword.text} '{name}' has no body", head.loc, "indent its buffers and statements below the head")
+    members.read()
+    if not ok:
+        return None
+    return Definition(keyword.text, name, syms, tuple(members.buffers), tuple(members.blocks), members.permits, head.loc)
+
+
+def _head(c: Cursor) -> tuple[SymDecl, ...]:
+    out: list[SymDecl] = []
+    if not c.accept("("):
+        return ()
+    if c.accept(")"):
+        return ()
+    while True:
+        out.append(_sym(c))
+        if c.accept(")"):
+            return tuple(out)
+        c.expect(",", "or ')' after a size", "a size is NAME, NAME <= 16, 1 <= NAME <= 16, NAME % 8 or NAME=1")
+
+
+def _sym(c: Cursor) -> SymDecl:
+    lo, hi, multiple = 0, None, 1
+    if c.token.kind == "int" or c.token.text == "-":
+        start = c.token.loc
+        lo = c.integer("a lower bound")
+        if not (c.token.text in ("<=", "<")):
+            raise c.fault("L110", f"expected '<=' after the lower bound, found {c.token.shown}", "write 1 <= M <= 16")
+        lo += c.take().text == "<"
+        if lo < 0:
+            raise c.fault("L122", "a size is never negative", "expected a lower bound of at least 0", start)
+    t = c.name("the name of a size", "a size is NAME, NAME <= 16, 1 <= NAME <= 16, NAME % 8 or NAME=1")
+    if t.text in RESERVED:
+        raise c.fault("L123", f"'{t.text}' is a word of the language", "choose another name for the size", t.loc)
+    if c.accept("="):
+        return SymDecl(t.text, t.loc, default=c.integer("the constant's value"))
+    while c.token.text in ("<=", "<", ">=", ">", "==", "%"):
+        op = c.take()
+        where = c.token.loc
+        value = c.integer("an integer")
+        if op.text == "%":
+            if value < 1:
+                raise c.fault("L122", f"a size cannot be a multiple of {value}", "expected at least 1", where)
+            multiple = value
+        elif op.text in ("<=", "<"):
+            hi = value - (op.text == "<")
+        elif op.text in (">=", ">"):
+            lo = value + (op.text == ">")
+        else:
+            lo = hi = value
+        if lo < 0 or hi is not None and hi < lo:
+            raise c.fault("L122", f"no size lies in {lo} <= {t.text} <= {hi}", "expected a range that is not empty", where)
+    return SymDecl(t.text, t.loc, lo, hi, multiple)
+
+
+class _Members:
+    """The indented lines below a head."""
+
+    def __init__(self, report: Report, lines: list[Line]):
+        self.report, self.lines = report, lines
+        self.buffers: list[BufferDecl] = []
+        self.blocks: list[Block] = []
+        self.permits: frozenset[str] | None = None
+        self.count = 0
+
+    def read(self) -> None:
+        self.blocks = self._block(self.lines, 0)
+
+    def _block(self, lines: list[Line], depth: int) -> list[Block]:
+        out: list[Block] = []
+        at = 0
+        while at < len(lines):
+            line = lines[at]
+            end = at + 1
+            while end < len(lines) and lines[end].indent > line.indent:
+                end += 1
+            if line.indent != lines[0].indent:
+                self.report.add("L124", f"this line is indented by {line.indent}, its block by {lines[0].indent}", line.loc,
+                                f"expected {lines[0].indent} spaces before it")  # fmt: skip
+            self.count += 1
+            if self.count == MAX_STATEMENTS:
+                self.report.add("L125", f"more than {MAX_STATEMENTS} lines in one definition", line.loc, "split the kernel")
+            if self.count < MAX_STATEMENTS:
+                self._member(line, lines[at + 1 : end], depth, out)
+            at = end
+        return out
+
+    def _member(self, line: Line, below: list[Line], depth: int, out: list[Block]) -> None:
+        c = Cursor(line, self.report)
+        word = c.token.text
+        try:
+            if word == "forall":
+                out.append(self._forall(c, below))
+            elif word == "loop":
+                self._loop(c, below, depth, out)
+            else:
+                if below:
+                    self.report.add("L126", "only 'forall' and 'loop' have a block of lines below them", below[0].loc,
+                                    f"expected {line.indent} spaces before it")  # fmt: skip
+                self._simple(c, depth, out)
+        except Fault:
+            if word == "forall":
+                self._assignments(below)
+
+    def _simple(self, c: Cursor, depth: int, out: list[Block]) -> None:
+        word = c.token.text
+        if word == "permits":
+            self._permits(c, depth)
+        elif word in ROLE_WORDS or (c.peek().kind == "name" and c.peek(2).text == ":"):
+            if depth:
+                raise c.fault("L127", "a buffer is declared inside a loop", "declare it below the head, outside all blocks")
+            self.buffers.append(_buffer(c))
+        else:
+            a = _assign(c)
+            out.append(Forall((), (), (a,), a.loc))
+
+    def _permits(self, c: Cursor, depth: int) -> None:
+        first = c.take()
+        if self.permits is not None or depth:
+            raise c.fault("L128", "'permits' stands here a second time or inside a loop", "expected it once, below the head",
+                          first.loc)  # fmt: skip
+        granted: set[str] = set()
+        while True:
+            t = c.name("what is permitted", "known: " + ", ".join(sorted(PERMITS)))
+            if t.text not in PERMITS and t.text != "nothing":
+                raise c.fault("L129", f"nobody can permit '{t.text}'",
+                              did_you_mean(t.text, PERMITS) or "known: " + ", ".join(sorted(PERMITS)), t.loc)  # fmt: skip
+            granted.add(t.text)
+            if not c.accept(","):
+                break
+        c.end("'permits'")
+        if len(granted) > 1 and granted & {"exact", "nothing"} and granted - {"exact", "finite"}:
+            raise c.fault("L129", "'exact' forbids what the others grant", "expected 'permits exact' alone", first.loc)
+        self.permits = frozenset(granted - {"nothing"})
+
+    def _forall(self, c: Cursor, below: list[Line]) -> Forall:
+        first = c.take()
+        axes: list[AxisDecl] = []
+        where: tuple[Condition, ...] = ()
+        if c.token.text != "where":
+            axes.append(_axis(c))
+            while c.accept(","):
+                axes.append(_axis(c))
+        if c.accept("where"):
+            where = conditions(c)
+        c.accept(":")
+        c.end("the axes of a forall")
+        body = self._assignments(below)
+        if not below:
+            self.report.add("L121", "this 'forall' has no statements", first.loc, "indent its statements below it")
+        return Forall(tuple(axes), where, tuple(body), first.loc)
+
+    def _assignments(self, below: list[Line]) -> list[Assign]:
+        out: list[Assign] = []
+        for line in below:
+            c = Cursor(line, self.report)
+            self.count += 1
+            if line.indent != below[0].indent:
+                self.report.add("L124", f"this line is indented by {line.indent}, its block by {below[0].indent}", line.loc,
+                                f"expected {below[0].indent} spaces before it")  # fmt: skip
+            if c.token.text in ("forall", "loop"):
+                self.report.add("L130", f"a '{c.token.text}' inside a 'forall'", line.loc,
+                                "put all axes into one forall: forall i < M, j < N" if c.token.text == "forall" else
+                                "put the forall inside the loop")  # fmt: skip
+                continue
+            try:
+                out.append(_assign(c))
+            except Fault:
+                continue
+        return out
+
+    def _loop(self, c: Cursor, below: list[Line], depth: int, out: list[Block]) -> None:
+        first = c.take()
+        axis = None
+        try:
+            axis = _axis(c)
+            if c.token.text == ",":
+                raise c.fault("L131", "a 'loop' has one axis", "nest a second loop inside this one")
+            c.accept(":")
+            c.end("the loop's axis")
+        except Fault:
+            pass
+        if depth >= MAX_LOOPS:
+            raise c.fault("L131", f"loops nest deeper than {MAX_LOOPS}", "expected fewer loops", first.loc)
+        if not below:
+            self.report.add("L121", "this 'loop' has no statements", first.loc, "indent its blocks below it")
+        body = self._block(below, depth + 1) if below else []
+        if axis is not None:
+            out.append(Loop(axis, tuple(body), first.loc))
+
+
+def _axis(c: Cursor) -> AxisDecl:
+    if c.token.text == "0" and c.peek().text == "<=":
+        c.take(), c.take()
+    t = c.name("an axis", "an axis is written i < M")
+    if t.text in RESERVED:
+        raise c.fault("L123", f"'{t.text}' is a word of the language", "choose another name for the axis", t.loc)
+    if c.token.text == "<=":
+        raise c.fault("L132", f"the axis '{t.text}' has the bound '<='", f"write {t.text} < N + 1 for {t.text} <= N")
+    if c.token.text == "in":
+        raise c.fault("L132", f"expected '<' after the axis '{t.text}', found 'in'", f"write {t.text} < N")
+    c.expect("<", f"after the axis '{t.text}'", f"every axis has a bound: {t.text} < N")
+    return AxisDecl(t.text, expression(c, ADDITIVE), t.loc)
+
+
+def _buffer(c: Cursor) -> BufferDecl:
+    role = c.take()
+    if role.text not in ROLE_WORDS:
+        roles = ("in", "const", "inout", "out", "temp")
+        raise c.fault("L133", f"expected a role, found '{role.text}'",
+                      did_you_mean(role.text, roles) or "roles: " + ", ".join(roles), role.loc)  # fmt: skip
+    t = c.name("the buffer's name", f"expected {role.text} NAME: f32[M, N]")
+    if t.text in RESERVED:
+        raise c.fault("L123", f"'{t.text}' is a word of the language", "choose another name for the buffer", t.loc)
+    if c.token.text == ",":
+        raise c.fault("L110", f"expected ':' after '{t.text}', found ','", "declare one buffer per line")
+    c.expect(":", f"after '{t.text}'", f"expected {role.text} {t.text}: f32[M, N]")
+    d = c.name("a dtype", "dtypes: " + ", ".join(DTYPES))
+    if d.text not in DTYPES and d.text != ANY:
+        c.report.add("L134", f"unknown dtype '{d.text}'", d.loc, did_you_mean(d.text, DTYPES) or _dtype_hint(d.text))
+    shape = arguments(c, "]", d) if c.accept("[") else ()
+    c.end("the buffer's shape")
+    return BufferDecl(role.text, t.text, d.text, shape, t.loc)
+
+
+def _dtype_hint(text: str) -> str:
+    words = {"float": "f32", "double": "f64", "half": "f16", "int": "i32", "long": "i64", "char": "i8", "bfloat16": "bf16"}
+    return f"write {words[text]}" if text in words else "dtypes: " + ", ".join(DTYPES)
+
+
+def _assign(c: Cursor) -> Assign:
+    first = c.token
+    if first.kind != "name":
+        raise c.fault("L135", f"expected a statement, found {first.shown}", "a statement looks like C[i, j] += A[i, k]")
+    if c.peek().kind == "name" and first.text not in RESERVED:
+        hint = did_you_mean(first.text, MEMBERS)
+        raise c.fault("L136", f"nothing begins with '{first.text}'", hint or "expected one of: " + ", ".join(MEMBERS))
+    if first.text in RESERVED or first.text in ("max", "min") and c.peek().text == "(":
+        raise c.fault("L136", f"expected a statement, found '{first.text}'", "a statement looks like C[i, j] += A[i, k]")
+    c.take()
+    dest = Ref(first.text, arguments(c, "]", first) if c.accept("[") else (), first.loc)
+    op = _assignment_operator(c)
+    loc = c.token.loc
+    value = expression(c)
+    if c.token.text == "=":
+        raise c.fault("L113", "expected one '=' in a statement", "write '==' to compare, two statements to assign twice")
+    c.end("the statement")
+    return Assign(dest, op, value, _start(value, loc))
+
+
+def _start(value: object, loc: Loc) -> Loc:
+    return value.loc if isinstance(value, (Name, Number, Ref)) else loc
+
+
+def _assignment_operator(c: Cursor) -> str:
+    t = c.take()
+    if t.text == "=":
+        return ""
+    if t.text in ACCUMULATE:
+        return ACCUMULATE[t.text]
+    if t.text in ("max", "min"):
+        c.expect("=", f"after '{t.text}'", f"an accumulation is written {t.text}=")
+        return t.text
+    if t.text in REFUSED:
+        raise c.fault("L137", f"there is no '{t.text}'", REFUSED[t.text], t.loc)
+    hint = "a statement looks like C[i, j] += A[i, k]"
+    if t.text == "(":
+        hint = "elements are written with [ ]"
+    if t.text == "==":
+        hint = "'==' compares, '=' assigns"
+    raise c.fault("L138", f"expected '=', '+=', '*=', 'max=' or 'min=', found {t.shown}", hint, t.loc)

@@ -1,0 +1,111 @@
+"""The language as text: what other parts call. Grammar and meaning: ``docs/language.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from isam.diagnostics import Loc, fail
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel
+from isam.ir.lexer import Report, tokenize
+from isam.ir.lower import Lowering
+from isam.ir.parser import definitions
+from isam.ir.printer import print_kernel
+from isam.ir.syntax import Definition
+
+__all__ = ["Module", "parse", "parse_file", "parse_instruction", "parse_kernel", "print_instruction", "print_kernel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """What a file holds, in text order of each sort."""
+
+    kernels: tuple[Kernel, ...]
+    instructions: tuple[Instruction, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([*map(print_kernel, self.kernels), *map(print_instruction, self.instructions)])
+
+
+def parse_file(text: str, file: str = "<string>") -> Module:
+    """Every kernel and instruction in ``text``. Raises ``IsamError`` with every fault found."""
+    lines, report = tokenize(text, file)
+    found = definitions(lines, report)
+    names: dict[str, Loc] = {}
+    kernels: list[Kernel] = []
+    instructions: list[Instruction] = []
+    for d in found:
+        if d.name in names:
+            report.add("L201", f"the name '{d.name}' is used twice in this file", d.loc, f"first in line {names[d.name].line}")
+        names.setdefault(d.name, d.loc)
+        kernel = _lowered(d, report)
+        if d.keyword == "kernel":
+            kernels.append(kernel)
+        else:
+            instructions.append(Instruction(d.name, kernel, loc=d.loc))
+    report.check()
+    return Module(tuple(kernels), tuple(instructions))
+
+
+def _lowered(d: Definition, report: Report) -> Kernel:
+    def template(values: Mapping[str, int]) -> Kernel:
+        known = {s.name: s.default for s in d.syms if s.default is not None}
+        again = Report(report.file, report.lines)
+        for name, value in values.items():
+            if name not in known:
+                raise fail("L205", f"'{d.name}' has no compile-time constant '{name}'", d.loc, f"known: {', '.join(known)}")
+            if value != known[name] and name not in mentioned:
+                raise fail("L206", f"the constant '{name}' was put in as {known[name]} before this text was printed", d.loc,
+                           "start from the kernel as it was written")  # fmt: skip
+        made = _lower(d, again, values)
+        again.check()
+        return replace(made, template=template)
+
+    made, mentioned = _lower_first(d, report)
+    return replace(made, template=template) if made.params else made
+
+
+def _lower(d: Definition, report: Report, values: Mapping[str, int]) -> Kernel:
+    return Lowering(d, report, values).kernel()
+
+
+def _lower_first(d: Definition, report: Report) -> tuple[Kernel, set[str]]:
+    lowering = Lowering(d, report)
+    return lowering.kernel(), lowering.mentioned
+
+
+def parse(text: str, file: str = "<string>") -> Kernel | Instruction:
+    """The one kernel or instruction in ``text``.
+
+    >>> k = parse("kernel twice(N)\\n  in x: f32[N]\\n  out y: f32[N]\\n  forall i < N\\n    y[i] = 2 * x[i]")
+    >>> print(k.statements[0].op, k.buffer("y").role)
+    mul out
+    """
+    m = parse_file(text, file)
+    found: list[Kernel | Instruction] = [*m.kernels, *m.instructions]
+    if len(found) != 1:
+        raise fail("L140", f"expected one kernel or instruction, found {len(found)}", Loc(file, 1, 1),
+                   "use parse_file for several")  # fmt: skip
+    return found[0]
+
+
+def parse_kernel(text: str, file: str = "<string>") -> Kernel:
+    """The one kernel in ``text``."""
+    found = parse(text, file)
+    if isinstance(found, Instruction):
+        raise fail("L141", f"expected a kernel, found the instruction '{found.name}'", found.loc, "begin with 'kernel'")
+    return found
+
+
+def parse_instruction(text: str, file: str = "<string>") -> Instruction:
+    """The one instruction in ``text``."""
+    found = parse(text, file)
+    if isinstance(found, Kernel):
+        raise fail("L141", f"expected an instruction, found the kernel '{found.name}'", found.loc, "begin with 'instruction'")
+    return found
+
+
+def print_instruction(instruction: Instruction) -> str:
+    """The instruction's body as text; operand contracts and costs are the machine description's."""
+    return print_kernel(instruction.body, "instruction")
