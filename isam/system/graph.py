@@ -69,6 +69,7 @@ class System:
     facts: dict[str, Any] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()  # costs that the description does not state (SYS-7)
     source: str = ""  # where it was read from
+    needs: tuple[str, ...] = ()  # CPU features without which it cannot run
 
     @cached_property
     def home(self) -> str:

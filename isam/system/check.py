@@ -1,0 +1,229 @@
+"""Whether a machine makes sense (SYS-6): names that exist, memories that data can reach, operands with a legal home,
+joint placements that are possible, instructions that somebody runs. All faults at once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
+from isam.ir.instruction import Instruction
+from isam.system.faults import Faults, nearest
+from isam.system.graph import CACHED, COUNTED, System
+
+Marks = dict[tuple[Hashable, ...], Loc]
+Declared = Mapping[str, frozenset[str]]
+
+
+def check(system: System) -> list[Diagnostic]:
+    """Every fault of a machine, however it was made."""
+    faults = Faults()
+    check_system(system, faults)
+    return faults.found
+
+
+def demand(system: System) -> System:
+    """The machine itself. Raises ``IsamError`` with every fault it has."""
+    found = check(system)
+    if found:
+        raise IsamError(found)
+    return system
+
+
+def check_system(system: System, faults: Faults, marks: Marks | None = None, declared: Declared | None = None,
+                 broken: frozenset[str] = frozenset()) -> None:  # fmt: skip
+    """Adds every fault. ``marks``: places of single references; ``declared``: names that exist although their entries are
+    faulty; ``broken``: sections with faulty entries, about whose completeness nothing can be said."""
+    _Check(system, faults, marks or {}, declared or {}, broken).run()
+
+
+class _Check:
+    def __init__(self, system: System, faults: Faults, marks: Marks, declared: Declared, broken: frozenset[str]):
+        self.s, self.faults, self.marks, self.broken = system, faults, marks, broken
+        self.memories = {*system.memories, *declared.get("memories", ())}
+        self.units = {*system.units, *declared.get("units", ())}
+        self.instructions = {*system.instructions, *declared.get("instructions", ())}
+        self.sound = not broken & {"memories", "moves"}  # reachability can be judged
+        self.source = Loc(system.source, 1, 1) if system.source else NOWHERE
+
+    def at(self, *key: Hashable, otherwise: Loc = NOWHERE) -> Loc:
+        return self.marks.get(key, otherwise)
+
+    def known(self, kind: str, name: str, have: Iterable[str], loc: Loc) -> bool:
+        names = list(have)
+        if name in names:
+            return True
+        self.faults.add(f"system-unknown-{kind}", f"there is no {kind} '{name[:60]}'", loc, nearest(name, names))
+        self.sound = False
+        return False
+
+    def run(self) -> None:
+        self.home()
+        for u in self.s.units.values():
+            for name in u.runs:
+                self.known("instruction", name, self.instructions, self.at("unit", u.name, name, otherwise=u.loc))
+        for m in self.s.moves:
+            self.move(m)
+        self.runners()
+        if self.sound:
+            self.out, self.back = self.reach()
+            self.reachable()
+        for i in self.s.instructions.values():
+            self.operands(i)
+
+    def home(self) -> None:
+        homes = [m for m in self.s.memories.values() if m.home]
+        for m in homes[1:]:
+            self.faults.add("system-home", f"'{m.name}' is a second home memory; '{homes[0].name}' is one already", m.loc,
+                            "arguments live in exactly one memory")  # fmt: skip
+        if not homes and "memories" not in self.broken:
+            first = next(iter(self.s.memories.values()), None)
+            self.faults.add("system-home", "no memory is home: arguments have no place to live", first.loc if first else self.source,
+                            f"add 'home: true' to one of: {', '.join(self.s.memories)}" if first else "add 'memories:'")  # fmt: skip
+        if len(homes) != 1:
+            self.sound = False
+        for m in homes[:1]:
+            if m.kind == COUNTED:
+                self.faults.add("system-home", f"registers ('{m.name}' is counted) cannot be home", m.loc, "home is managed or cached")
+        for m in self.s.memories.values():
+            if m.of and self.known("memory", m.of, self.memories, self.at("memory", m.name, "of", otherwise=m.loc)):
+                self.chain(m.name)
+            if not m.capacity:
+                self.faults.add("system-memory", f"the memory '{m.name}' holds nothing", m.loc, "give it a capacity above zero")
+
+    def chain(self, name: str) -> None:
+        seen = [name]
+        while (name := self.s.memories[name].of) in self.s.memories:
+            if name in seen:
+                self.faults.add("system-memory", f"'{seen[0]}' stands in front of itself ({' of '.join([*seen, name])})",
+                                self.s.memories[seen[0]].loc, "a cache stands in front of a managed memory")  # fmt: skip
+                self.sound = False
+                return
+            seen.append(name)
+
+    def move(self, m: Any) -> None:
+        def at(key: str) -> Loc:
+            return self.at("move", m, key, otherwise=m.loc)
+
+        ends = [self.known("memory", n, self.memories, at(n)) for n in (m.source, m.target)]
+        if all(ends) and m.source == m.target:
+            self.faults.add("system-move", f"this moves from '{m.source}' to itself", at(m.target), "name two memories")
+        by = self.known("instruction", m.by, self.instructions, at("by"))
+        unit = self.known("unit", m.issuer, self.units, at("issuer"))
+        if by and unit and m.issuer in self.s.units and m.by not in self.s.units[m.issuer].runs:
+            self.faults.add("system-issuer", f"the unit '{m.issuer}' issues '{m.by}' but does not run it", at("issuer"),
+                            self._who_runs(m.by))  # fmt: skip
+        i = self.s.instructions.get(m.by)
+        if i is not None and not i.is_move:
+            self.faults.add("system-not-a-move", f"'{m.by}' computes: it cannot carry out a move", at("by"),
+                            "a move is one plain copy of an operand to another: D[i, j] = S[i, j]")  # fmt: skip
+
+    def _who_runs(self, name: str) -> str:
+        who = [u.name for u in self.s.units_of(name)]
+        return f"'{who[0]}' runs it" if who else "add it to the unit's 'runs'"
+
+    def runners(self) -> None:
+        if "units" in self.broken:
+            return
+        exposed = {r for u in self.s.units.values() for r in u.runs}
+        for i in self.s.instructions.values():
+            if i.name not in exposed:
+                self.faults.add("system-unused", f"no unit runs '{i.name}'", i.loc, "add it to the 'runs' of a unit, or remove it")
+
+    def reach(self) -> tuple[set[str], set[str]]:
+        """Memories that data from home can get to, and memories from which data can get home."""
+        ahead: dict[str, set[str]] = {}
+        behind: dict[str, set[str]] = {}
+        edges = [(m.source, m.target) for m in self.s.moves]
+        edges += [e for m in self.s.memories.values() if m.kind == CACHED for e in ((m.of, m.name), (m.name, m.of))]
+        for a, b in edges:
+            ahead.setdefault(a, set()).add(b)
+            behind.setdefault(b, set()).add(a)
+        return _closure(self.s.home, ahead), _closure(self.s.home, behind)
+
+    def reachable(self) -> None:
+        for m in self.s.memories.values():
+            if m.name not in self.out and m.name not in self.back:
+                self.faults.add("system-unreachable", f"no move leads from '{self.s.home}' to '{m.name}' or back", m.loc,
+                                f"add a move: {{from: {self.s.home}, to: {m.name}, by: ..., issuer: ...}}")  # fmt: skip
+
+    def operands(self, i: Instruction) -> None:
+        legal: dict[str, tuple[str, ...]] = {}
+        names = {a.name for a in i.body.arguments}
+        for o in i.operands:
+            if o not in names:
+                self.faults.add("system-operand", f"'{i.name}' has no operand '{o}'", i.loc, nearest(o, names))
+        for a in i.body.arguments:
+            c = i.operands.get(a.name)
+            homes = c.homes if c else ()
+            known = [h for h in homes if self.known("memory", h, self.memories, self.at("home", i.name, a.name, h, otherwise=i.loc))]
+            if homes and len(known) < len(homes):
+                continue
+            legal[a.name] = homes or ((self.s.home,) if self.sound else ())
+            if self.sound:
+                self.placed(i, a.name, a.role, homes)
+            if c and c.strides and len(c.strides) != len(a.shape):
+                self.faults.add("system-strides", f"'{a.name}' of '{i.name}' has {len(a.shape)} dimensions, the contract {len(c.strides)}",
+                                self.at("strides", i.name, a.name, otherwise=i.loc), "one stride per dimension: a number or free")  # fmt: skip
+        for n, group in enumerate(i.apart):
+            self.apart(i, group, legal, self.at("apart", i.name, n, otherwise=i.loc))
+
+    def placed(self, i: Instruction, operand: str, role: str, homes: tuple[str, ...]) -> None:
+        """An operand read must be somewhere data can get to, one written somewhere it can get home from."""
+        moved = any(m.by == i.name for m in self.s.moves)  # the edges of a move say where its operands are
+        if moved:
+            return
+        for h in homes:
+            gets_there = h in self.out or role == "out"
+            gets_back = h in self.back or role in ("in", "const")
+            if not (gets_there and gets_back):
+                what = "read" if not gets_there else "written"
+                way = f"from '{self.s.home}' to '{h}'" if not gets_there else f"from '{h}' to '{self.s.home}'"
+                self.faults.add("system-no-home", f"'{operand}' of '{i.name}' is {what} in '{h}', but no moves lead {way}",
+                                self.at("home", i.name, operand, h, otherwise=i.loc), "add the move, or another home")  # fmt: skip
+
+    def apart(self, i: Instruction, group: tuple[str, ...], legal: dict[str, tuple[str, ...]], loc: Loc) -> None:
+        if len(set(group)) < len(group):
+            self.faults.add("system-apart", f"an operand of '{i.name}' cannot be apart from itself", loc, "name each operand once")
+        elif all(legal.get(o) for o in group) and not _distinct([legal[o] for o in group]):
+            homes = "; ".join(f"{o}: {', '.join(legal[o])}" for o in group)
+            self.faults.add("system-apart", f"{', '.join(group)} of '{i.name}' cannot lie apart with these homes ({homes})", loc,
+                            f"{len(group)} operands need {len(group)} different memories")  # fmt: skip
+
+
+def _closure(start: str, edges: dict[str, set[str]]) -> set[str]:
+    seen, todo = {start}, [start]
+    while todo:
+        for n in edges.get(todo.pop(), ()):
+            if n not in seen:
+                seen.add(n)
+                todo.append(n)
+    return seen
+
+
+def _distinct(choices: list[tuple[str, ...]]) -> bool:
+    """Whether each can have one of its choices, all different (augmenting paths)."""
+    owner: dict[str, int] = {}
+
+    def place(n: int, tried: set[str]) -> bool:
+        for c in choices[n]:
+            if c not in tried:
+                tried.add(c)
+                if c not in owner or place(owner[c], tried):
+                    owner[c] = n
+                    return True
+        return False
+
+    return all(place(n, set()) for n in range(len(choices)))
+
+
+def assumed_costs(system: System) -> tuple[str, ...]:
+    """What the description does not state about costs (SYS-7), as ``instruction: field``."""
+    moves = {m.by for m in system.moves}
+    out: list[str] = []
+    for i in system.instructions.values():
+        wanted = ("setup", "bandwidth") if i.name in moves else ("issue", "latency")
+        lacks = [f for f in wanted if getattr(i.cost, f) is None]
+        if lacks:
+            out.append(f"{i.name}: {', '.join(lacks)}")
+    return tuple(out)

@@ -1,0 +1,220 @@
+"""One entry that stands for many: ``for:`` gives parameters their values, ``{name}`` stands for the value of one.
+
+::
+
+    lists:
+      floats: [f32, f64]
+      binary: {add: {e: "A[j] + B[j]"}, max: {e: "max(A[j], B[j])"}}
+    instructions:
+      v{op}_{T}:
+        for: {T: floats, op: binary}
+        when: "{op} != max"                # optional: ==, !=, in, not in; a list of conditions must all hold
+        body: |
+          instruction v{op}_{T}(J <= 16)
+            ...
+              D[j] = {e}
+
+A parameter's values are a list, a mapping (each value brings further parameters along, here ``e``), or the name of an
+entry of ``lists:``. The members are the product of all parameters, the last one fastest. Every text of the entry is
+substituted, keys included; braces that name no parameter stay as they are (LLVM text is full of them). Values may
+mention other parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from isam.diagnostics import Loc
+from isam.system.faults import Faults, nearest
+from isam.system.source import MAX_SCALAR, Mapping, Node, Scalar, Sequence, describe
+
+MAX_MEMBERS = 4096
+_HOLE = re.compile(r"\{([A-Za-z_]\w{0,60})\}")
+_CONDITION = re.compile(r"\s*(\S+)\s+(==|!=|in|not in)\s+(.+?)\s*")
+_PARAMETER = re.compile(r"[A-Za-z_]\w{0,60}")
+
+Env = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A named part of a description after expansion. ``family``: the key it was written under; ``member`` its number."""
+
+    name: str
+    key: Scalar
+    node: Node
+    family: str = ""
+    member: int = 0
+
+
+class _TooLong(ValueError):
+    pass
+
+
+def fill(text: str, env: Env) -> str:
+    """``text`` with every known ``{parameter}`` replaced."""
+    if "{" not in text:
+        return text
+    total = len(text) + sum(len(env.get(m[1], "")) for m in _HOLE.finditer(text))
+    if total > 2 * MAX_SCALAR:
+        raise _TooLong
+    return _HOLE.sub(lambda m: env.get(m[1], m[0]), text)
+
+
+def column_before(template: str, env: Env, column: int) -> int:
+    """The column of ``template`` (one line, from 1) that the ``column`` of the filled line comes from."""
+    at, shift = 0, 0  # shift: filled minus template, up to the last hole passed
+    for m in _HOLE.finditer(template):
+        if m[1] not in env:
+            continue
+        begin = m.start() + shift
+        if column - 1 < begin:
+            break
+        if column - 1 < begin + len(env[m[1]]):
+            return m.start() + 1
+        shift += len(env[m[1]]) - len(m[0])
+        at = m.end()
+    return max(at, column - 1 - shift) + 1
+
+
+def expand(items: Mapping, lists: dict[str, Node], faults: Faults) -> list[Entry]:
+    """All entries of a section, families replaced by their members. Reports members that share a name."""
+    out: list[Entry] = []
+    seen: dict[str, Loc] = {}
+    for key, node in items.items:
+        for e in _members(key, node, lists, faults):
+            if e.name in seen:
+                faults.add("system-duplicate", f"'{e.name}' is described twice", e.key.loc,
+                           "put every parameter of the family into its name" if e.family
+                           else f"the first one is at line {seen[e.name].line}")  # fmt: skip
+                continue
+            seen[e.name] = e.key.loc
+            out.append(e)
+    return out
+
+
+def _members(key: Scalar, node: Node, lists: dict[str, Node], faults: Faults) -> Iterator[Entry]:
+    given = node.get("for") if isinstance(node, Mapping) else None
+    if given is None or not isinstance(node, Mapping):
+        if isinstance(node, Mapping) and (stray := node.key("when")):
+            faults.add("system-family", "'when' without 'for'", stray.loc, "it chooses among the members of a family")
+        yield Entry(key.text, key, node)
+        return
+    conditions = _conditions(node.get("when"), faults)
+    rest = Mapping(tuple((k, v) for k, v in node.items if k.text not in ("for", "when")), node.loc)
+    values = _parameters(given, lists, faults)
+    total = 1
+    for v in values:
+        total *= len(v)
+    if total > MAX_MEMBERS:
+        faults.add("system-family", f"this family has {total} members; at most {MAX_MEMBERS}", given.loc,
+                   "shorten its lists")  # fmt: skip
+        return
+    number = 0
+    for combination in product(*values):
+        env: Env = {}
+        for part in combination:
+            env.update(part)
+        try:
+            env = _closed(env)
+            if all(_holds(c, env, faults) for c in conditions):
+                name = fill(key.text, env)
+                yield Entry(name, replace(key, text=name), _fill_node(rest, env), key.text, number)
+                number += 1
+        except _TooLong:
+            faults.add("system-family", f"the members of this family are longer than {MAX_SCALAR} characters", given.loc,
+                       "shorten its values")  # fmt: skip
+            return
+
+
+def _closed(env: Env) -> Env:
+    """Values that mention other parameters, written out (three levels)."""
+    for _ in range(3):
+        if not any("{" in v for v in env.values()):
+            break
+        env = {k: fill(v, env) for k, v in env.items()}
+    return env
+
+
+def _parameters(given: Node, lists: dict[str, Node], faults: Faults) -> list[list[Env]]:
+    if not isinstance(given, Mapping):
+        faults.add("system-family", f"expected 'PARAMETER: VALUES', found {describe(given)}", given.loc,
+                   "for example 'for: {T: [f32, f64]}'")  # fmt: skip
+        return [[]]
+    return [_values(name, node, lists, faults) for name, node in given.items]
+
+
+def _values(name: Scalar, node: Node, lists: dict[str, Node], faults: Faults) -> list[Env]:
+    if not _PARAMETER.fullmatch(name.text):
+        faults.add("system-family", f"'{name.text}' cannot name a parameter", name.loc, "use letters, digits and _")
+    if isinstance(node, Scalar):
+        named = lists.get(node.text)
+        if named is None:
+            faults.add("system-family", f"{describe(node)} is no list", node.loc,
+                       nearest(node.text, lists, "write [a, b] or name an entry of 'lists:'"))  # fmt: skip
+            return []
+        node = named
+    if isinstance(node, Scalar):
+        faults.add("system-family", f"expected a list of values, found {describe(node)}", node.loc, "write [a, b]")
+        return []
+    if isinstance(node, Sequence):
+        return [{name.text: t.text} for t in node.items if _plain(t, faults) and isinstance(t, Scalar)]
+    out: list[Env] = []
+    for value, further in node.items:
+        env = {name.text: value.text}
+        if isinstance(further, Mapping):
+            for k, v in further.items:
+                if _plain(v, faults) and isinstance(v, Scalar):
+                    env[k.text] = v.text
+        elif not (isinstance(further, Scalar) and not further.text):
+            faults.add("system-family", f"expected further parameters, found {describe(further)}", further.loc,
+                       f"for example '{value.text}: {{bits: 32}}'")  # fmt: skip
+        out.append(env)
+    return out
+
+
+def _plain(node: Node, faults: Faults) -> bool:
+    if isinstance(node, Scalar) and "\n" not in node.text:
+        return True
+    faults.add("system-family", "a parameter's value is one line of text", node.loc, "quote it if it has special characters")
+    return False
+
+
+def _conditions(node: Node | None, faults: Faults) -> list[Scalar]:
+    found = () if node is None else node.items if isinstance(node, Sequence) else (node,)
+    out: list[Scalar] = []
+    for c in found:
+        if isinstance(c, Scalar) and len(c.text) < 500 and _CONDITION.fullmatch(c.text):
+            out.append(c)
+        else:
+            faults.add("system-family", f"expected a condition, found {describe(c)}", c.loc,  # type: ignore[union-attr]
+                       "for example '{S} != {D}' or '{T} in f32 f64'")  # fmt: skip
+    return out
+
+
+def _holds(condition: Scalar, env: Env, faults: Faults) -> bool:
+    m = _CONDITION.fullmatch(condition.text)
+    assert m is not None
+    left, right = fill(m[1], env), fill(m[3], env)
+    if _HOLE.search(left + right):
+        faults.add("system-family", "this condition names something that is no parameter", condition.loc,
+                   nearest("", env, f"parameters: {', '.join(env)}"))  # fmt: skip
+        return False
+    words = right.replace(",", " ").split()
+    return {"==": left == right, "!=": left != right, "in": left in words, "not in": left not in words}[m[2]]
+
+
+def _fill_node(node: Node, env: Env) -> Node:
+    if isinstance(node, Scalar):
+        text = fill(node.text, env)
+        return node if text == node.text else replace(node, text=text, template=node.text, env=tuple(env.items()))
+    if isinstance(node, Sequence):
+        return replace(node, items=tuple(_fill_node(i, env) for i in node.items))
+    out: list[tuple[Scalar, Node]] = []
+    for k, v in node.items:
+        name = fill(k.text, env)
+        out.append((k if name == k.text else replace(k, text=name), _fill_node(v, env)))
+    return replace(node, items=tuple(out))

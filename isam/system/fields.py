@@ -1,0 +1,206 @@
+"""Reads the fields of one entry by its table: unknown keys, wrong kinds and missing units are reported with a hint."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from isam.diagnostics import Loc
+from isam.system.faults import Faults, nearest
+from isam.system.schema import COST, WORD, Field, Table
+from isam.system.source import Mapping, Node, Scalar, Sequence, describe
+from isam.system.units import QuantityError, parse_count, parse_quantity
+
+_WORD = re.compile(WORD)
+_INT = re.compile(r"[+-]?[0-9]{1,18}")
+_FLOAT = re.compile(r"[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,3})?")
+_FLAGS = {"true": True, "false": False}
+_SAID = {"yes": "true", "on": "true", "no": "false", "off": "false", "1": "true", "0": "false"}
+
+Values = dict[str, Any]
+
+
+def read_fields(node: Node, table: Table, what: str, faults: Faults, at: Loc | None = None) -> Values:
+    """The values of an entry's known fields; absent and faulty ones are left out. Words stay :class:`Scalar`, so that
+    later checks can point at them."""
+    if not isinstance(node, Mapping):
+        faults.add("system-kind", f"expected the fields of {what}, found {describe(node)}", node.loc,
+                   f"fields: {', '.join(table)}")  # fmt: skip
+        return {}
+    out: Values = {}
+    misspelt: set[str] = set()
+    for key, value in node.items:
+        f = table.get(key.text)
+        if f is None:
+            misspelt |= {n for n in table if f"'{n}'" in nearest(key.text, table, "-")}
+            faults.add("system-unknown-key", f"{what} has no field '{key.text}'", key.loc,
+                       nearest(key.text, table, f"fields: {', '.join(table)}"))  # fmt: skip
+            continue
+        got = _READ[f.kind](value, f, faults) if f.kind in _READ else _quantity(value, f, faults)
+        if got is not None:
+            out[key.text] = got
+    for name, f in table.items():
+        if f.required and node.get(name) is None and name not in misspelt:
+            faults.add("system-missing", f"{what} lacks '{name}' ({f.meaning})", at or node.loc, f"add '{name}: ...'")
+    return out
+
+
+def _leaf(node: Node, expected: str, faults: Faults, hint: str = "") -> Scalar | None:
+    if isinstance(node, Scalar) and node.text.strip():
+        return node
+    faults.add("system-kind", f"expected {expected}, found {describe(node)}", node.loc, hint or "write one value")
+    return None
+
+
+def _quantity(node: Node, f: Field, faults: Faults) -> float | int | None:
+    leaf = _leaf(node, f"a quantity ({f.kind})", faults)
+    if leaf is None:
+        return None
+    try:
+        return parse_quantity(leaf.text, f.kind)
+    except QuantityError as e:
+        faults.add("system-unit", str(e), leaf.loc, e.hint)
+        return None
+
+
+def _count(node: Node, f: Field, faults: Faults) -> int | None:
+    leaf = _leaf(node, "a whole number", faults)
+    if leaf is None:
+        return None
+    try:
+        return parse_count(leaf.text)
+    except QuantityError as e:
+        faults.add("system-count", str(e), leaf.loc, e.hint)
+        return None
+
+
+def _flag(node: Node, f: Field, faults: Faults) -> bool | None:
+    leaf = _leaf(node, "true or false", faults)
+    if leaf is None:
+        return None
+    if leaf.quoted or leaf.text not in _FLAGS:
+        said = _SAID.get(leaf.text.lower()) or (leaf.text.lower() if leaf.text.lower() in _FLAGS else "")
+        faults.add("system-flag", f"expected true or false, found '{leaf.text[:40]}'", leaf.loc,
+                   f"write {said}" if said else "write true or false")  # fmt: skip
+        return None
+    return _FLAGS[leaf.text]
+
+
+def read_word(node: Node, f: Field, faults: Faults) -> Scalar | None:
+    leaf = _leaf(node, "a name", faults)
+    if leaf is None:
+        return None
+    if f.values and leaf.text not in f.values:
+        faults.add("system-value", f"'{leaf.text[:40]}' is not one of {', '.join(f.values)}", leaf.loc,
+                   nearest(leaf.text, f.values, f"write {' or '.join(f.values)}"))  # fmt: skip
+        return None
+    return leaf
+
+
+def words(node: Node, f: Field, faults: Faults) -> tuple[Scalar, ...] | None:
+    """One name, or a list of names."""
+    if isinstance(node, Sequence):
+        found = [read_word(i, f, faults) for i in node.items]
+        return tuple(w for w in found if w is not None)
+    one = read_word(node, f, faults)
+    return (one,) if one is not None else None
+
+
+def _text(node: Node, f: Field, faults: Faults) -> Scalar | None:
+    return node if isinstance(node, Scalar) else _leaf(node, "a text", faults)
+
+
+def _block(node: Node, f: Field, faults: Faults) -> Scalar | None:
+    leaf = _leaf(node, "the text of an instruction", faults, "begin with 'body: |' and indent the text below it")
+    if leaf is not None and not leaf.block:
+        faults.add("system-block", "the text of an instruction must keep its lines", leaf.loc,
+                   "begin with 'body: |' and indent the text below it")  # fmt: skip
+        return None
+    return leaf
+
+
+def _homes(node: Node, f: Field, faults: Faults) -> Any:
+    """``{operand: memories}``, or memories alone, which serve every operand (under the key None)."""
+    if not isinstance(node, Mapping):
+        got = words(node, f, faults)
+        return None if got is None else {None: got}
+    return {k: got for k, v in node.items if (got := words(v, f, faults)) is not None}
+
+
+def _groups(node: Node, f: Field, faults: Faults) -> tuple[tuple[Scalar, ...], ...] | None:
+    if not isinstance(node, Sequence) or any(not isinstance(i, Sequence) for i in node.items):
+        faults.add("system-kind", f"expected groups of operands, found {describe(node)}", node.loc, "for example [[A, B]]")
+        return None
+    out: list[tuple[Scalar, ...]] = []
+    for group in node.items:
+        got = words(group, f, faults) or ()
+        if len(got) < 2:
+            faults.add("system-value", "a group has at least two operands", group.loc, "for example [[A, B]]")
+        else:
+            out.append(got)
+    return tuple(out)
+
+
+def _aligns(node: Node, f: Field, faults: Faults) -> dict[Scalar, int] | None:
+    if not isinstance(node, Mapping):
+        faults.add("system-kind", f"expected an alignment per operand, found {describe(node)}", node.loc,
+                   "for example {A: 64 B}")  # fmt: skip
+        return None
+    size = Field("bytes", "")
+    return {k: int(got) for k, v in node.items if (got := _quantity(v, size, faults)) is not None}
+
+
+def _strides(node: Node, f: Field, faults: Faults) -> dict[Scalar, tuple[int | None, ...]] | None:
+    hint = "for example {A: [free, 1]}"
+    if not isinstance(node, Mapping) or any(not isinstance(v, Sequence) for _, v in node.items):
+        faults.add("system-kind", f"expected strides per operand, found {describe(node)}", node.loc, hint)
+        return None
+    out: dict[Scalar, tuple[int | None, ...]] = {}
+    for k, v in node.items:
+        assert isinstance(v, Sequence)
+        leaves = [_leaf(i, "a stride", faults, hint) for i in v.items]
+        if any(x is None for x in leaves):
+            continue
+        out[k] = tuple(None if x.text == "free" else _count(x, f, faults) for x in leaves if x is not None)
+    return out
+
+
+def _cost(node: Node, f: Field, faults: Faults) -> Values:
+    return read_fields(node, COST, "a cost", faults)
+
+
+def free(node: Node, f: Field | None = None, faults: Faults | None = None) -> Any:
+    """Free data: quoted text and words are strings; true, false, null and numbers are what they look like."""
+    if isinstance(node, Sequence):
+        return [free(i) for i in node.items]
+    if isinstance(node, Mapping):
+        return {k.text: free(v) for k, v in node.items}
+    text = node.text
+    if node.quoted or len(text) > 64:
+        return text
+    if text in ("", "~", "null"):
+        return None
+    if text in _FLAGS:
+        return _FLAGS[text]
+    if _INT.fullmatch(text):
+        return int(text)
+    value = float(text) if _FLOAT.fullmatch(text) else math.inf
+    return value if math.isfinite(value) else text
+
+
+def _keep(node: Node, f: Field, faults: Faults) -> Node:
+    return node
+
+
+_READ: dict[str, Callable[[Any, Field, Faults], Any]] = {
+    "count": _count, "flag": _flag, "word": read_word, "words": words, "text": _text, "block": _block, "homes": _homes,
+    "groups": _groups, "aligns": _aligns, "strides": _strides, "cost": _cost, "free": free,
+    "entries": _keep, "moves": _keep, "variants": _keep, "lists": _keep,
+}  # fmt: skip
+
+
+def is_word(text: str) -> bool:
+    """Whether ``text`` may name an entry."""
+    return len(text) <= 100 and _WORD.fullmatch(text) is not None

@@ -1,0 +1,77 @@
+"""Where descriptions are: an explicit path, the folders in ISAM_HWDESC, the package's data, the checkout, plug-ins.
+
+A root holds folders, a folder holds systems: ``hwdesc/x86/avx2.yaml`` is the system ``avx2``. Files without a
+``system:`` line are parts of others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from isam.diagnostics import Loc, fail
+from isam.system.faults import nearest
+
+_SYSTEM = re.compile(r"^system:", re.MULTILINE)
+
+
+def roots() -> tuple[Path, ...]:
+    """The folders searched, in order."""
+    package = Path(__file__).resolve().parent.parent
+    given = [Path(p) for p in os.environ.get("ISAM_HWDESC", "").split(os.pathsep) if p]
+    return tuple(r for r in (*given, package / "hwdesc", package.parent / "hwdesc") if r.is_dir())
+
+
+def looks_like_path(name: str) -> bool:
+    return name.endswith((".yaml", ".yml")) or "/" in name or os.sep in name
+
+
+def find_system(name: str) -> Path:
+    """The file of a system. Raises ``IsamError`` with the closest known name."""
+    if "\0" in name or len(name) > 4096:
+        raise fail("system-unknown", "that is not the name of a system", hint="a name or the path of a YAML file")
+    if looks_like_path(name):
+        return Path(name)
+    for path in _candidates(name):
+        return path
+    plugged = _plugged(name)
+    if plugged is not None:
+        return plugged
+    known = sorted(list_systems())
+    raise fail("system-unknown", f"no system is called '{name[:60]}'", Loc("<system>"),
+               nearest(name, known) + "; a path ends in .yaml")  # fmt: skip
+
+
+def _candidates(name: str) -> Iterator[Path]:
+    if not name or any(c in name for c in "*?[]"):
+        return
+    for root in roots():
+        here = [root / f"{name}.yaml", *sorted(root.glob(f"*/{name}.yaml"))]
+        found = [p for p in here if p.is_file()]
+        if len(found) > 1:
+            raise fail("system-duplicate", f"two systems are called '{name}': {found[0]} and {found[1]}",
+                       hint="give the path of one")  # fmt: skip
+        yield from found
+
+
+def _plugged(name: str) -> Path | None:
+    """A system of another package: an entry point in the group ``isam.systems`` that gives a path."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="isam.systems", name=name):
+        value = point.load()
+        return Path(value() if callable(value) else value)
+    return None
+
+
+def list_systems() -> dict[str, Path]:
+    """Every system that can be loaded by name, with its file; earlier roots hide later ones."""
+    out: dict[str, Path] = {}
+    for root in roots():
+        for path in sorted([*root.glob("*.yaml"), *root.glob("*/*.yaml")]):
+            with path.open(encoding="utf-8", errors="replace") as f:
+                if _SYSTEM.search(f.read(4096)):
+                    out.setdefault(path.stem, path)
+    return out

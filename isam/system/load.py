@@ -1,0 +1,289 @@
+"""YAML to :class:`System`: every fault at once, each with file:line:column, a code and a hint (SYS-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from isam.diagnostics import IsamError, Loc, fail
+from isam.ir.instruction import Cost, Instruction, OperandContract
+from isam.system.bodies import parse_body
+from isam.system.check import Marks, assumed_costs, check_system
+from isam.system.draft import Draft, Reader, sibling
+from isam.system.families import Entry
+from isam.system.faults import Faults, nearest
+from isam.system.features import lacking
+from isam.system.fields import Values, read_fields
+from isam.system.find import find_system
+from isam.system.graph import CACHED, Memory, Move, System, Unit
+from isam.system.schema import INSTRUCTION, MEMORY, MOVE, UNIT
+from isam.system.source import Scalar, read_text
+
+CLOCK = 1e9  # Hz, assumed where a unit does not state it
+
+
+def load_system(name: str | Path | System, features: Iterable[str] | None = None) -> System:
+    """A machine by name (``toy``) or by the path of its YAML file; a ``System`` is returned as it is.
+
+    ``features``: the CPU features that a ``select:`` looks at (default: this CPU's). Loaded once per content.
+    Raises: ``IsamError`` with every fault of every file involved.
+    """
+    if isinstance(name, System):
+        return name
+    path = name if isinstance(name, Path) else find_system(name)
+    return _load(path, None if features is None else frozenset(features), ())
+
+
+def parse_system(text: str, file: str = "<string>") -> System:
+    """A machine from a YAML text; included files are looked for beside ``file``."""
+    faults = Faults()
+    draft = Reader(faults).read(Path(file), text=text)
+    if draft is None or draft.variants:
+        faults.stop()
+        raise fail("system-select", "a system that selects another is loaded from a file", Loc(file, 1, 1), "use load_system")
+    return _built(draft, faults)
+
+
+def _load(path: Path, features: frozenset[str] | None, trail: tuple[str, ...]) -> System:
+    files = {str(path): read_text(path)}
+    while True:
+        known = tuple(files.items())
+        draft, _, involved = _drafted(str(path), known)
+        if involved <= files.keys():
+            break
+        files |= {f: read_text(Path(f)) for f in sorted(involved - files.keys())}
+    if draft.variants:
+        return _selected(draft, path, features, trail)
+    return _system(str(path), known)
+
+
+@lru_cache(maxsize=64)
+def _drafted(path: str, files: tuple[tuple[str, str], ...]) -> tuple[Draft, Faults, frozenset[str]]:
+    """The draft of ``path`` and the names of all files it is made of; ``files`` are the texts of those known to be."""
+    faults = Faults()
+    reader = Reader(faults)
+    draft = reader.read(Path(path), text=dict(files)[path])
+    if draft is None or draft.variants:
+        faults.stop()
+    if draft is None:
+        raise AssertionError("a file that cannot be read has faults")
+    return draft, faults, frozenset(reader.files)
+
+
+@lru_cache(maxsize=64)
+def _system(path: str, files: tuple[tuple[str, str], ...]) -> System:
+    draft, faults, _ = _drafted(path, files)
+    return _built(draft, faults.copy())
+
+
+def _selected(draft: Draft, path: Path, features: frozenset[str] | None, trail: tuple[str, ...]) -> System:
+    own: Scalar = draft.top["system"]
+    if own.text in trail:
+        raise fail("system-cycle", f"'{own.text}' selects itself", own.loc, "break the circle")
+    missing: list[str] = []
+    for v in draft.variants:
+        lacks = lacking((w.text for w in v.get("needs", ())), features)
+        if not lacks:
+            chosen = v["system"]
+            try:
+                return _load(sibling(path, chosen.text), features, (*trail, own.text))
+            except IsamError as e:
+                if e.diagnostics and e.diagnostics[0].code == "system-unknown":
+                    d = e.diagnostics[0]
+                    raise fail(d.code, d.message, chosen.loc, d.hint) from None
+                raise
+        missing.append(f"{v['system'].text} needs {', '.join(lacks)}")
+    raise fail("system-features", f"no variant of '{own.text}' runs on this CPU: {'; '.join(missing)}", own.loc,
+               "add a variant without 'needs'")  # fmt: skip
+
+
+def _built(draft: Draft, faults: Faults) -> System:
+    build = _Build(draft, faults)
+    system = build.system()
+    check_system(system, faults, build.marks, build.declared, frozenset(build.broken))
+    faults.stop()
+    return replace(system, assumed=(*system.assumed, *assumed_costs(system)))
+
+
+class _Build:
+    """Entries to values. ``declared``: all names given, broken entries included; ``broken``: sections with faults."""
+
+    def __init__(self, draft: Draft, faults: Faults):
+        self.draft, self.faults = draft, faults
+        self.marks: Marks = {}
+        self.declared = {s: frozenset(e) for s, e in draft.entries.items()}
+        self.broken: set[str] = set()
+        self.assumed: list[str] = []
+
+    def system(self) -> System:
+        memories = self._section("memories", self._memory)
+        instructions = self._section("instructions", self._instruction)
+        units = self._section("units", self._unit)
+        before = len(self.faults.found)
+        moves = tuple(m for e in self.draft.moves for m in self._move(e))
+        if len(self.faults.found) > before:
+            self.broken.add("moves")
+        self.faults.member = False
+        top = self.draft.top
+        name = top["system"].text if "system" in top else "?"
+        return System(name, memories, units, moves, instructions,
+                      backend=top["backend"].text if "backend" in top else "simulator",
+                      approach=top["approach"].text if "approach" in top else "greedy",
+                      facts=self._facts(top), assumed=tuple(self.assumed), source=self.draft.file,
+                      needs=tuple(w.text for w in top.get("needs", ())))  # fmt: skip
+
+    def _facts(self, top: Values) -> dict[str, Any]:
+        facts = top.get("facts") or {}
+        if not isinstance(facts, dict):
+            self.faults.add("system-kind", "expected facts by name", Loc(self.draft.file, 1, 1), "write 'facts: {NAME: VALUE}'")
+            return {}
+        return facts
+
+    def _section(self, section: str, make: Any) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for e in self.draft.entries[section].values():
+            before = len(self.faults.found)
+            self.faults.member = e.member > 0
+            made = make(e)
+            if len(self.faults.found) > before or made is None:
+                self.broken.add(section)
+            if made is not None:
+                out[e.name] = made
+        self.faults.member = False
+        return out
+
+    def _memory(self, e: Entry) -> Memory | None:
+        v = read_fields(e.node, MEMORY, f"the memory '{e.name}'", self.faults, e.key.loc)
+        if "kind" not in v:
+            return None
+        cells, cell, capacity = v.get("cells"), v.get("cell"), v.get("capacity")
+        by_cells = "cells" in v or "cell" in v
+        if by_cells == ("capacity" in v) or (by_cells and (cells is None or cell is None)):
+            given = [n for n in MEMORY if e.node.get(n) is not None]  # type: ignore[union-attr]
+            if not (set(given) & {"cells", "cell", "capacity"} - set(v)):  # otherwise the fault is already reported
+                self.faults.add("system-memory", f"the memory '{e.name}' needs either a capacity or cells of a size", e.key.loc,
+                                "write 'capacity: 16 KiB', or 'cells: 8, cell: 64 B'")  # fmt: skip
+            return None
+        self.marks["memory", e.name, "of"] = v["of"].loc if "of" in v else e.key.loc
+        kind = v["kind"].text
+        if (kind == CACHED) != ("of" in v):
+            self.faults.add("system-memory", f"the memory '{e.name}' is {kind}: " + (
+                "it must say what it stands in front of" if kind == CACHED else "only a cached one stands in front of another"),
+                e.key.loc, "write 'of: MEMORY'" if kind == CACHED else "remove 'of'")  # fmt: skip
+        if not v.get("align", 1):
+            self.faults.add("system-memory", "an alignment is at least 1 B", e.key.loc, "leave it out")
+        return Memory(e.name, kind, capacity if capacity is not None else (cells or 0) * (cell or 0), v.get("align") or 1,
+                      cells, cell, v.get("home", False), v["of"].text if "of" in v else "", e.key.loc)  # fmt: skip
+
+    def _unit(self, e: Entry) -> Unit | None:
+        v = read_fields(e.node, UNIT, f"the unit '{e.name}'", self.faults, e.key.loc)
+        if "clock" not in v:
+            self.assumed.append(f"{e.name}: clock {CLOCK / 1e9:g} GHz")
+        elif not v["clock"]:
+            self.faults.add("system-unit", f"the clock of '{e.name}' stands still", e.key.loc, "for example '1 GHz'")
+        runs: dict[str, None] = {}
+        for w in v.get("runs", ()):
+            for name in self._named(w):
+                self.marks["unit", e.name, name] = w.loc
+                runs[name] = None
+        return Unit(e.name, tuple(runs), v.get("clock", CLOCK), e.key.loc)
+
+    def _named(self, w: Scalar) -> list[str]:
+        """The instructions that a name, a pattern or a family's key stands for."""
+        have = self.draft.entries["instructions"]
+        if w.text in have:
+            return [w.text]
+        if "{" in w.text:
+            found = [n for n, e in have.items() if e.family == w.text]
+        elif any(c in w.text for c in "*?") and len(w.text) <= 100:
+            found = [n for n in have if fnmatchcase(n, w.text)]
+        else:
+            return [w.text]
+        if not found:
+            self.faults.add("system-unknown-instruction", f"no instruction is called like '{w.text[:60]}'", w.loc,
+                            nearest(w.text, {e.family or n: None for n, e in have.items()}))  # fmt: skip
+        return found
+
+    def _move(self, e: Entry) -> list[Move]:
+        self.faults.member = e.member > 0
+        v = read_fields(e.node, MOVE, "a move", self.faults, e.key.loc)
+        if not all(k in v for k in ("from", "to", "by", "issuer")):
+            return []
+        out: list[Move] = []
+        for by in v["by"]:
+            for source in v["from"]:
+                for target in v["to"]:
+                    ways = [(source, target), (target, source)] if v.get("both_ways") else [(source, target)]
+                    for name in self._named(by):
+                        for a, b in ways:
+                            m = Move(a.text, b.text, name, v["issuer"].text, e.key.loc)
+                            self.marks["move", m, a.text] = a.loc
+                            self.marks["move", m, b.text] = b.loc
+                            self.marks["move", m, "by"] = by.loc
+                            self.marks["move", m, "issuer"] = v["issuer"].loc
+                            if m not in out:
+                                out.append(m)
+        return out
+
+    def _instruction(self, e: Entry) -> Instruction | None:
+        v = read_fields(e.node, INSTRUCTION, f"the instruction '{e.name}'", self.faults, e.key.loc)
+        if "body" not in v:
+            return None
+        found = parse_body(v["body"], Scalar(e.name, e.key.loc), self.faults)
+        if found is None:
+            return None
+        operands = _Operands(e.name, [a.name for a in found.body.arguments], self.faults, self.marks)
+        return Instruction(e.name, found.body, operands.contracts(v), operands.apart(v), Cost(**v.get("cost", {})),
+                           self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0), e.key.loc)  # fmt: skip
+
+    def _emission(self, v: Values, e: Entry) -> dict[str, Any]:
+        emission = v.get("emission") or {}
+        if not isinstance(emission, dict):
+            self.faults.add("system-kind", "expected templates by back end", e.key.loc, "write 'emission: {llvm: ...}'")
+            return {}
+        return emission
+
+
+class _Operands:
+    """The contract fields of one instruction: every operand they name must be one."""
+
+    def __init__(self, name: str, known: list[str], faults: Faults, marks: Marks):
+        self.name, self.known, self.faults, self.marks = name, known, faults, marks
+
+    def ok(self, operand: Scalar) -> bool:
+        if operand.text in self.known:
+            return True
+        self.faults.add("system-operand", f"'{self.name}' has no operand '{operand.text[:40]}'", operand.loc,
+                        nearest(operand.text, self.known, f"operands: {', '.join(self.known)}"))  # fmt: skip
+        return False
+
+    def contracts(self, v: Values) -> dict[str, OperandContract]:
+        homes: dict[str, tuple[str, ...]] = {}
+        for operand, memories in v.get("homes", {}).items():
+            if operand is not None and not self.ok(operand):
+                continue
+            for o in self.known if operand is None else [operand.text]:
+                homes[o] = tuple(dict.fromkeys(m.text for m in memories))
+                for m in memories:
+                    self.marks["home", self.name, o, m.text] = m.loc
+                self.marks["homes", self.name, o] = memories[0].loc if memories else self.marks.get(("homes", self.name, o), Loc())
+        aligns = {k.text: b for k, b in v.get("align", {}).items() if self.ok(k)}
+        strides: dict[str, tuple[int | None, ...]] = {}
+        for k, s in v.get("strides", {}).items():
+            if self.ok(k):
+                strides[k.text] = s
+                self.marks["strides", self.name, k.text] = k.loc
+        named = [o for o in self.known if o in homes or o in aligns or o in strides]
+        return {o: OperandContract(homes.get(o, ()), strides.get(o, ()), aligns.get(o) or 1) for o in named}
+
+    def apart(self, v: Values) -> tuple[tuple[str, ...], ...]:
+        out: list[tuple[str, ...]] = []
+        for group in v.get("apart", ()):
+            if all([self.ok(o) for o in group]):
+                self.marks["apart", self.name, len(out)] = group[0].loc
+                out.append(tuple(o.text for o in group))
+        return tuple(out)

@@ -1,0 +1,149 @@
+"""What may stand in a description: one table per kind of entry. The reader and the JSON schema both come from these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from isam.system.units import EXAMPLES, UNITS
+
+WORD = r"^[A-Za-z_][A-Za-z0-9_.\-]*$"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """``kind``: a dimension of ``units.UNITS``, or count, flag, word, words, text, block, free, cost, homes, groups, aligns,
+    strides. ``values``: the only words allowed."""
+
+    kind: str
+    meaning: str
+    required: bool = False
+    values: tuple[str, ...] = ()
+
+
+Table = dict[str, Field]
+
+MEMORY: Table = {
+    "kind": Field("word", "managed: explicit addresses; counted: registers the code generator allocates; cached: in front of another",
+                  True, ("managed", "counted", "cached")),
+    "capacity": Field("bytes", "size of a byte-addressed memory"),
+    "cells": Field("count", "number of cells; an operand occupies whole cells"),
+    "cell": Field("bytes", "size of one cell"),
+    "align": Field("bytes", "addresses are multiples of this"),
+    "home": Field("flag", "arguments live here (exactly one memory)"),
+    "of": Field("word", "the memory a cached one stands in front of"),
+    "description": Field("text", "for readers"),
+}  # fmt: skip
+UNIT: Table = {
+    "runs": Field("words", "instructions this unit executes; * and ? match several", True),
+    "clock": Field("frequency", "its cycles are those of all costs on it"),
+    "description": Field("text", "for readers"),
+}
+MOVE: Table = {
+    "from": Field("words", "memory (or memories) read", True),
+    "to": Field("words", "memory (or memories) written", True),
+    "by": Field("words", "instructions that carry it out", True),
+    "issuer": Field("word", "the unit that issues it", True),
+    "both_ways": Field("flag", "also from 'to' to 'from'"),
+    "description": Field("text", "for readers"),
+}
+INSTRUCTION: Table = {
+    "body": Field("block", "what it does, in the language of kernels", True),
+    "homes": Field("homes", "memories in which each operand may live, best first; one list serves all operands"),
+    "apart": Field("groups", "groups of operands that must lie in different memories"),
+    "align": Field("aligns", "alignment per operand"),
+    "strides": Field("strides", "element strides per operand and dimension: a number or 'free'"),
+    "cost": Field("cost", "cycles and bytes per cycle"),
+    "emission": Field("free", "templates, by back end"),
+    "needs": Field("words", "CPU features it needs"),
+    "ulp": Field("error", "declared error of an approximation"),
+    "description": Field("text", "for readers"),
+}
+COST: Table = {
+    "issue": Field("cycles", "until the unit takes the next call"),
+    "latency": Field("cycles", "until the result is there"),
+    "setup": Field("cycles", "before the first byte of a move"),
+    "bandwidth": Field("bandwidth", "of a move"),
+}
+VARIANT: Table = {
+    "system": Field("word", "the system to take", True),
+    "needs": Field("words", "CPU features that this takes; the first variant whose needs are met is taken"),
+}
+TOP: Table = {
+    "isam": Field("count", "version of the format: 1", True),
+    "system": Field("word", "name of the machine"),
+    "description": Field("text", "for readers"),
+    "needs": Field("words", "CPU features without which the machine cannot run"),
+    "backend": Field("word", "emitter of code (simulator, llvm, ...)"),
+    "approach": Field("word", "the Approach whose opinions suit this machine"),
+    "facts": Field("free", "what only Approaches and reports look at"),
+    "include": Field("words", "further files of this description, relative to this one"),
+    "extends": Field("word", "another system; entries here are added to its entries or override their fields"),
+    "select": Field("variants", "takes one of several systems, by CPU features"),
+    "lists": Field("lists", "values that several families share"),
+    "memories": Field("entries", "where data can be"),
+    "units": Field("entries", "what executes instructions"),
+    "moves": Field("moves", "along which edges data can go"),
+    "instructions": Field("entries", "what units execute, moves included"),
+}
+SECTIONS: dict[str, Table] = {"memories": MEMORY, "units": UNIT, "instructions": INSTRUCTION}
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of a description, for editors."""
+    any_lists = {"type": "object", "additionalProperties": {"type": ["array", "object"]}}
+    special: dict[str, Any] = {
+        "entries": {"type": "object"},
+        "lists": any_lists,
+        "moves": {"type": "array", "items": _family(MOVE)},
+        "variants": {"type": "array", "items": _object(VARIANT), "minItems": 1},
+    }
+    top = _object(TOP, special)
+    for section, table in SECTIONS.items():
+        top["properties"][section] = {"type": "object", "additionalProperties": _family(table),
+                                      "description": TOP[section].meaning}  # fmt: skip
+    top["properties"]["isam"] = {"const": 1, "description": TOP["isam"].meaning}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ISAM system description, version 1", **top}
+
+
+def _family(table: Table) -> dict[str, Any]:
+    out = _object(table)
+    out["properties"]["for"] = {"type": "object", "additionalProperties": {"type": ["array", "object", "string"]},
+                                "description": "parameters of a family and their values"}  # fmt: skip
+    out["properties"]["when"] = {"type": ["string", "array"], "description": "which members there are"}
+    return out
+
+
+def _object(table: Table, special: dict[str, Any] | None = None) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "type": "object",
+        "properties": {k: {**_json(f, special or {}), "description": f.meaning} for k, f in table.items()},
+        "additionalProperties": False,
+    }
+    required = [k for k, f in table.items() if f.required]
+    return {**out, "required": required} if required else out
+
+
+def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
+    text = {"type": "string"}
+    names = {"type": "array", "items": text}
+    if f.kind in special:
+        return special[f.kind]
+    if f.kind in UNITS:
+        units = "|".join(UNITS[f.kind])
+        return {"type": "string", "pattern": rf"^\s*[0-9][0-9_]*(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*({units})\s*$",
+                "examples": [EXAMPLES[f.kind]]}  # fmt: skip
+    kinds: dict[str, dict[str, Any]] = {
+        "count": {"type": "integer", "minimum": 0},
+        "flag": {"type": "boolean"},
+        "word": {"enum": list(f.values)} if f.values else text,
+        "words": {"anyOf": [text, names]},
+        "text": text,
+        "block": text,
+        "free": {},
+        "homes": {"anyOf": [text, names, {"type": "object", "additionalProperties": {"anyOf": [text, names]}}]},
+        "groups": {"type": "array", "items": {**names, "minItems": 2}},
+        "aligns": {"type": "object", "additionalProperties": text},
+        "strides": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": ["string", "integer"]}}},
+    }
+    return _object(COST) if f.kind == "cost" else kinds[f.kind]
