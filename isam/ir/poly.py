@@ -11,7 +11,8 @@ restrict them first (``given(poly_domain.context(syms))``). A :class:`Map` relat
 >>> box.project(("j",)).bounds("j")
 (Affine('0'), Affine('M - 1'))
 
-Cost: building a set takes about 0.1 ms, a question about it microseconds. Dimensions are aligned by name. islpy objects are not picklable and one context is shared, under CPython's lock.
+Cost: building a set takes about 0.1 ms, a question about it microseconds. Dimensions are aligned by name. islpy
+objects are not picklable and one context is shared, under CPython's lock.
 """
 
 from __future__ import annotations
