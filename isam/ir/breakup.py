@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from isam.ir.lower import Lowering
 
 NOT_HERE = {"floordiv": ("//", "write floor(a / b)"), "mod": ("%", "write a - b * floor(a / b)"),
-            "power": ("**", "write pow(a, b)")}  # fmt: skip
+            "power": ("**", "write pow(a, b)")}
 
 
 class Breaker:
@@ -68,8 +68,9 @@ class Breaker:
         if e.op == "neg":
             return Literal(-v[0], e.loc)
         if e.op == "div":
-            if v[1] == 0 or all(isinstance(x, int) for x in v) and v[0] % v[1]:
-                raise self.host.fault("L225", f"{v[0]} / {v[1]} is not a whole number", e.loc, "write 1.0 / 2 for a fraction")
+            if v[1] == 0 or (all(isinstance(x, int) for x in v) and v[0] % v[1]):
+                raise self.host.fault("L225", f"{v[0]} / {v[1]} is not a whole number", e.loc,
+                                      "write 1.0 / 2 for a fraction")
             return Literal(v[0] // v[1] if all(isinstance(x, int) for x in v) else v[0] / v[1], e.loc)
         r = v[0] + v[1] if e.op == "add" else v[0] - v[1] if e.op == "sub" else v[0] * v[1]
         if isinstance(r, int) and abs(r) > 2**64:
@@ -106,10 +107,11 @@ class Breaker:
             host.mentioned.add(e.name)
             return Literal(int(host.params[e.name] or 0), e.loc)
         if e.name in host.axes and e.name not in host.buffers and e.name not in host.written:
-            raise host.fault("L231", f"the axis '{e.name}' is not a value", e.loc, "pass an array that holds its values")
+            raise host.fault("L231", f"the axis '{e.name}' is not a value", e.loc,
+                             "pass an array that holds its values")
         if e.name in host.sizes:
             raise host.fault("L231", f"the size '{e.name}' is not a value", e.loc,
-                             f"make it a compile-time constant: {e.name}=1 in the head")  # fmt: skip
+                             f"make it a compile-time constant: {e.name}=1 in the head")
         return host.access(e.name, (), e.loc)
 
     def _temporary(self, e: Call) -> Access:
@@ -123,7 +125,8 @@ class Breaker:
         temp = Access(self.host.fresh(), tuple(Affine.of(a.name) for a in axes), e.loc)
         for s in inner.out:
             if s.dest is placeholder:
-                s = replace(s, domain=domain, dest=temp, sources=tuple(temp if x is placeholder else x for x in s.sources))
+                s = replace(s, domain=domain, dest=temp,
+                            sources=tuple(temp if x is placeholder else x for x in s.sources))
             self.out.append(s)
         if "?" in self.host.pins:
             self.host.pins[temp.buffer] = self.host.pins.pop("?")
@@ -146,10 +149,9 @@ class Breaker:
         if b is None:
             return True
         around = (*axes, *(a for a in host.axes.values() if a.name not in self.domain.names))
-        return all(
-            nonnegative(lower(row, around), host.syms, around) and nonnegative(dim - 1 - upper(row, around), host.syms, around)
-            for row, dim in zip(s.index, b.shape, strict=True)
-        )
+        slack = [lower(row, around) for row in s.index]
+        slack += [dim - 1 - upper(row, around) for row, dim in zip(s.index, b.shape, strict=True)]
+        return all(nonnegative(e, host.syms, around) for e in slack)
 
     def _select(self, domain: Domain, dest: Access, e: Call, loc: Loc) -> None:
         """``select(c, a, b)``: ``dest = b``, then ``dest = a where c``; one statement when ``b`` is ``dest`` itself."""
@@ -186,8 +188,8 @@ class Breaker:
         declared = self.host.buffers.get(dest.buffer)
         have = declared.dtype if declared else self.host.pins.setdefault(dest.buffer, dtype)
         if have != dtype:
-            raise self.host.fault("L311", f"a value of dtype {dtype} is assigned to '{dest.buffer}', which is {have}", loc,
-                                  f"write {have}(...)")  # fmt: skip
+            raise self.host.fault("L311", f"a value of dtype {dtype} is assigned to '{dest.buffer}', which is {have}",
+                                  loc, f"write {have}(...)")
 
 
 def _target(op: str) -> str | None:

@@ -14,7 +14,7 @@ FUNCTIONS: dict[str, int] = {
     **dict.fromkeys(("exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt", "abs", "floor", "ceil",
                      "round"), 1),
     "max": 2, "min": 2, "pow": 2, "select": 3,
-}  # fmt: skip
+}
 LEVELS: tuple[dict[str, str], ...] = (
     {"or": "or"},
     {"and": "and"},
@@ -65,7 +65,8 @@ class Cursor:
 
     def expect(self, text: str, why: str, hint: str = "") -> Token:
         if self.token.kind == "end" or self.token.text != text:
-            raise self.fault("L110", f"expected '{text}' {why}, found {self.token.shown}", hint)
+            raise self.fault("L110", f"expected '{text}' {why}, found {self.token.shown}",
+                             hint or f"put '{text}' here")
         return self.take()
 
     def name(self, what: str, hint: str = "") -> Token:
@@ -76,12 +77,13 @@ class Cursor:
     def integer(self, what: str) -> int:
         sign = -1 if self.accept("-") else 1
         if self.token.kind != "int":
-            raise self.fault("L112", f"expected {what}, found {self.token.shown}", "an integer is digits only, such as 16")
+            raise self.fault("L112", f"expected {what}, found {self.token.shown}",
+                             "an integer is digits only, such as 16")
         return sign * int(self.take().value)
 
     def end(self, what: str) -> None:
         if self.token.kind != "end":
-            hint = "one statement per line" if self.token.kind == "name" else ""
+            hint = "one statement per line, one operator between two values"
             if self.token.text in ("//", "%", "**"):
                 hint = "the operators are + - * / and the comparisons"
             raise self.fault("L113", f"expected the end of the line after {what}, found {self.token.shown}", hint)
@@ -115,7 +117,7 @@ def _node(c: Cursor, op: str, args: tuple[Expr, ...], loc: Loc, infix: bool = Tr
     depth = 1 + max((a.depth for a in args), default=0)
     if depth > MAX_DEPTH:
         raise c.fault("L114", f"the expression has more than {MAX_DEPTH} operations in a row",
-                      "name a part of it and use the name", loc)  # fmt: skip
+                      "name a part of it and use the name", loc)
     return Call(op, args, loc, depth, infix)
 
 
@@ -149,7 +151,7 @@ def _primary(c: Cursor) -> Expr:
     if t.kind != "name":
         c.at -= t.kind != "end"
         raise c.fault("L116", f"expected a value (a buffer's element, a number or a function), found {t.shown}",
-                      "a binary operator needs a value on both sides")  # fmt: skip
+                      "a binary operator needs a value on both sides")
     if t.text in CONSTANTS:
         return Number(CONSTANTS[t.text], t.loc)
     if c.accept("["):
@@ -192,7 +194,7 @@ def _call(c: Cursor, t: Token) -> Call:
 def _check_count(c: Cursor, t: Token, args: tuple[Expr, ...], want: int) -> Call:
     if len(args) != want:
         raise c.fault("L118", f"'{t.text}' takes {want} argument{'s' * (want != 1)}, found {len(args)}",
-                      f"expected {t.text}({', '.join('abc'[:want])})", t.loc)  # fmt: skip
+                      f"expected {t.text}({', '.join('abc'[:want])})", t.loc)
     return _node(c, t.text, args, t.loc, infix=False)
 
 

@@ -10,8 +10,10 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import COMPARISONS, Access, Axis, Buffer, Item, Literal, Recurrence, Source, Statement, Sym
 from isam.ir.ranges import nonnegative, upper
 
-FLOAT_ONLY = frozenset({"exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt", "pow", "floor", "ceil", "round"})
+FLOAT_ONLY = frozenset({"exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt", "pow", "floor", "ceil",
+                        "round"})
 LOGICAL = frozenset({"and", "or", "not"})
+LIKES = {bool: "bool", float: "f32", int: "i32"}  # the dtype that a literal would have by itself
 Say = Callable[[str, str, Loc, str], None]
 
 
@@ -58,13 +60,15 @@ def temporaries(
     )
 
 
-def _box(name: str, writes: list[tuple[Statement, tuple[Axis, ...]]], syms: Sequence[Sym], say: Say) -> tuple[Affine, ...]:
+def _box(
+    name: str, writes: Sequence[tuple[Statement, tuple[Axis, ...]]], syms: Sequence[Sym], say: Say
+) -> tuple[Affine, ...]:
     rank = len(writes[0][0].dest.index)
     shape: list[Affine] = []
     for s, _ in writes:
         if len(s.dest.index) != rank:
-            say("L210", f"'{name}' has {len(s.dest.index)} indices here and {rank} where it is first written", s.dest.loc,
-                f"expected {rank} indices, or two buffers with different names")  # fmt: skip
+            say("L210", f"'{name}' has {len(s.dest.index)} indices here and {rank} where it is first written",
+                s.dest.loc, f"expected {rank} indices, or two buffers with different names")
             return (Affine(),) * rank
     for d in range(rank):
         hull: Affine | None = None
@@ -73,8 +77,8 @@ def _box(name: str, writes: list[tuple[Statement, tuple[Axis, ...]]], syms: Sequ
             if hull is None or _covers(need, hull, syms):
                 hull = need
             elif not _covers(hull, need, syms):
-                say("L211", f"dimension {d + 1} of the undeclared '{name}' is written up to {hull} and up to {need}", s.dest.loc,
-                    f"declare it: temp {name}: f32[...]")  # fmt: skip
+                say("L211", f"dimension {d + 1} of the undeclared '{name}' is written up to {hull} and up to {need}",
+                    s.dest.loc, f"declare it: temp {name}: f32[...]")
         assert hull is not None
         shape.append(hull)
     return tuple(shape)
@@ -115,7 +119,7 @@ class _Types:
         have = self.known.setdefault(r, dtype)
         if have != dtype:
             self.say("L310", f"'{m.buffer}' is {have} elsewhere and {dtype} here", m.loc,
-                     f"cast one of them: {dtype}(...) or {have}(...)")  # fmt: skip
+                     f"cast one of them: {dtype}(...) or {have}(...)")
 
     def unify(self, group: Group, op: str) -> None:
         accesses = [m for m in group.members if isinstance(m, Access)]
@@ -134,7 +138,7 @@ class _Types:
         for dtype in ([group.dtype] if group.dtype else fixed[:1]):
             self.claim(first, dtype, free[0])
         values = [m.value for m in group.members if isinstance(m, Literal)]
-        self.marks[first] |= {"bool" if isinstance(v, bool) else "f32" if isinstance(v, float) else "i32" for v in values}
+        self.marks[first] |= {LIKES[type(v)] for v in values}
         self.marks[first] |= {"f32"} if op in FLOAT_ONLY else set()
 
     def dtype(self, n: str) -> str:

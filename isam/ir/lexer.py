@@ -81,7 +81,7 @@ def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
     report = Report(file, text[:MAX_CHARS].split("\n"))
     if len(text) > MAX_CHARS:
         report.add("L101", f"the text has {len(text)} characters, more than {MAX_CHARS}", Loc(file, 1, 1),
-                   "split it into several files")  # fmt: skip
+                   "split it into several files")
         return [], report
     out: list[Line] = []
     pending: list[Token] = []
@@ -115,19 +115,20 @@ def _scan(raw: str, number: int, report: Report) -> list[Token]:
         loc = Loc(report.file, number, at + 1)
         if m is None:
             report.add("L102", f"the character {raw[at]!r} means nothing here", loc,
-                       "expected a name, a number, an operator or a bracket")  # fmt: skip
+                       "expected a name, a number, an operator or a bracket")
             at += 1
             continue
         at = m.end()
         kind = m.lastgroup or ""
         if kind in ("space", "comment"):
             continue
-        tokens.append(_number(m.group(), kind, loc, report) if kind in ("int", "float") else Token(kind, m.group(), loc))
+        numeric = kind in ("int", "float")
+        tokens.append(_number(m.group(), kind, loc, report) if numeric else Token(kind, m.group(), loc))
     return tokens
 
 
 def _number(text: str, kind: str, loc: Loc, report: Report) -> Token:
-    if kind == "int" and len(text.lstrip("0")) > MAX_DIGITS or len(text) > 60:
+    if (kind == "int" and len(text.lstrip("0")) > MAX_DIGITS) or len(text) > 60:
         report.add("L103", f"the number '{text[:24]}...' is too large", loc, f"expected at most {MAX_DIGITS} digits")
         return Token(kind, text, loc, 0)
     value = int(text) if kind == "int" else float(text)
@@ -139,7 +140,8 @@ def _number(text: str, kind: str, loc: Loc, report: Report) -> Token:
 def _indent(raw: str, number: int, report: Report) -> int:
     width = len(raw) - len(raw.lstrip())
     if "\t" in raw[:width]:
-        report.add("L104", "a tab in the indentation", Loc(report.file, number, raw.index("\t") + 1), "expected spaces only")
+        report.add("L104", "a tab in the indentation", Loc(report.file, number, raw.index("\t") + 1),
+                   "expected spaces only")
     return width
 
 
@@ -161,14 +163,15 @@ def _balance(tokens: list[Token], stack: list[Token], report: Report) -> None:
             elif stack:
                 opened = stack.pop()
                 report.add("L105", f"'{t.text}' closes '{opened.text}'", t.loc,
-                           f"expected '{OPEN[opened.text]}' for the '{opened.text}' at column {opened.loc.column}")  # fmt: skip
+                           f"expected '{OPEN[opened.text]}' for the '{opened.text}' at column {opened.loc.column}")
             else:
                 report.add("L105", f"'{t.text}' closes nothing", t.loc, "expected an opening bracket before it")
 
 
 def _close(indent: int, tokens: list[Token], stack: list[Token], report: Report) -> Line:
     for t in stack:
-        report.add("L106", f"'{t.text}' is never closed", t.loc, f"expected '{OPEN[t.text]}' before the next line begins")
+        report.add("L106", f"'{t.text}' is never closed", t.loc,
+                   f"expected '{OPEN[t.text]}' before the next line begins")
     last = tokens[-1]
     end = Token("end", "", Loc(last.loc.file, last.loc.line, last.loc.column + len(last.text)))
     return Line(indent, (*tokens, end))

@@ -11,8 +11,17 @@ from isam.ir.breakup import Breaker
 from isam.ir.expressions import Fault
 from isam.ir.infer import temporaries
 from isam.ir.kernel import (
-    PERMITS_DEFAULT, Access, Axis, Buffer, Domain, Item, Kernel, Recurrence, Statement, Sym,
-)  # fmt: skip
+    PERMITS_DEFAULT,
+    Access,
+    Axis,
+    Buffer,
+    Domain,
+    Item,
+    Kernel,
+    Recurrence,
+    Statement,
+    Sym,
+)
 from isam.ir.lexer import Report
 from isam.ir.syntax import AxisDecl, Block, BufferDecl, Call, Condition, Definition, Expr, Forall, Loop, Name, Number
 
@@ -36,7 +45,7 @@ class Lowering:
         self.mentioned: set[str] = set()  # compile-time constants that the text uses
         self.count = 0
 
-    def say(self, code: str, message: str, loc: Loc, hint: str = "") -> None:
+    def say(self, code: str, message: str, loc: Loc, hint: str) -> None:
         self.report.add(code, message, loc, hint)
 
     def kernel(self) -> Kernel:
@@ -61,7 +70,7 @@ class Lowering:
     def _declare(self, b: BufferDecl) -> None:
         if b.name in self.buffers:
             self.say("L201", f"the buffer '{b.name}' is declared twice", b.loc,
-                     f"it was first declared in line {self.buffers[b.name].loc.line}")  # fmt: skip
+                     f"it was first declared in line {self.buffers[b.name].loc.line}")
             return
         if b.name in self.sizes or b.name in self.params:
             self.say("L201", f"'{b.name}' is already a size", b.loc, "choose another name for the buffer")
@@ -110,7 +119,8 @@ class Lowering:
         except Fault:
             extent = Affine()
         if a.name in self.axes:
-            self.say("L201", f"the axis '{a.name}' is already in use here", a.loc, "choose another name for one of them")
+            self.say("L201", f"the axis '{a.name}' is already in use here", a.loc,
+                     "choose another name for one of them")
         if a.name in self.sizes or a.name in self.params:
             self.say("L201", f"'{a.name}' is already a size", a.loc, "choose another name for the axis")
         axis = Axis(a.name, Affine() if extent.is_constant and extent.const < 0 else extent)
@@ -154,7 +164,7 @@ class Lowering:
         if isinstance(e, Call):
             return self._arithmetic(e, what)
         raise self.fault("L221", f"{what} cannot read the buffer '{e.name}'", e.loc,
-                         "expected an affine expression of axes and sizes")  # fmt: skip
+                         "expected an affine expression of axes and sizes")
 
     def _variable(self, e: Name, what: str) -> Affine:
         if e.name in self.params:
@@ -166,14 +176,18 @@ class Lowering:
             if what in ("an index", "a condition"):
                 return Affine.of(e.name)
             raise self.fault("L222", f"{what} cannot depend on the axis '{e.name}'", e.loc,
-                             "bound the axis by a size and add: where ...")  # fmt: skip
+                             "bound the axis by a size and add: where ...")
+        if e.name in self.definition.unread:
+            raise Fault
         known = [*self.sizes, *self.params, *(self.axes if what in ("an index", "a condition") else ())]
-        hint = did_you_mean(e.name, known) or ("known: " + ", ".join(sorted(known)) if known else "no sizes are known here")
+        others = "known: " + ", ".join(sorted(known)) if known else "no sizes are known here"
+        hint = did_you_mean(e.name, known) or others
         raise self.fault("L202", f"unknown name '{e.name}' in {what}", e.loc, hint)
 
     def _arithmetic(self, e: Call, what: str) -> Affine:
         if e.op not in ("add", "sub", "mul", "neg", "div", "floordiv", "mod"):
-            raise self.fault("L223", f"{what} cannot contain '{e.op}'", e.loc, "expected an affine expression: + - and *")
+            raise self.fault("L223", f"{what} cannot contain '{e.op}'", e.loc,
+                             "expected an affine expression: + - and *")
         args = [self.affine(a, what) for a in e.args]
         if e.op == "neg":
             return -args[0]
@@ -182,18 +196,20 @@ class Lowering:
             return self._bounded(a + b if e.op == "add" else a - b, e)
         if e.op == "mul":
             if not (a.is_constant or b.is_constant):
-                raise self.fault("L224", f"{what} is not affine: {a} times {b}", e.loc, self._constant_hint((*b.names, *a.names)))
+                raise self.fault("L224", f"{what} is not affine: {a} times {b}", e.loc,
+                                 self._constant_hint((*b.names, *a.names)))
             return self._bounded(a * b.const if b.is_constant else b * a.const, e)
         if not (a.is_constant and b.is_constant):
             raise self.fault("L224", f"{what} is not affine: it divides {a} by {b}", e.loc,
-                             "split the axis in two (n*k + r), or make the sizes compile-time constants")  # fmt: skip
+                             "split the axis in two (n*k + r), or make the sizes compile-time constants")
         if b.const == 0 or (e.op == "div" and a.const % b.const):
-            raise self.fault("L225", f"{a.const} cannot be divided by {b.const} here", e.loc, "expected an exact division")
+            raise self.fault("L225", f"{a.const} cannot be divided by {b.const} here", e.loc,
+                             "expected an exact division")
         return Affine((), a.const % b.const if e.op == "mod" else a.const // b.const)
 
     def _constant_hint(self, names: tuple[str, ...]) -> str:
         size = next((n for n in names if n in self.sizes), None)
-        return f"make '{size}' a compile-time constant: {size}=1 in the head" if size else "expected one factor to be a number"
+        return f"make '{size}' a compile-time constant: {size}=1 in the head" if size else "one factor must be a number"
 
     def _bounded(self, a: Affine, e: Expr) -> Affine:
         if max((abs(c) for _, c in a.terms), default=0) > LIMIT or abs(a.const) > LIMIT:
@@ -203,15 +219,17 @@ class Lowering:
     def access(self, name: str, index: tuple[Expr, ...], loc: Loc) -> Access:
         """An element: the buffer must be declared or written somewhere in the definition."""
         if name not in self.buffers and name not in self.written:
+            if name in self.definition.unread:
+                raise Fault
             raise self.fault("L203", f"unknown buffer '{name}'", loc,
-                             did_you_mean(name, [*self.buffers, *self.written]) or "declare it, or write it first")  # fmt: skip
+                             did_you_mean(name, [*self.buffers, *self.written]) or "declare it, or write it first")
         rows = tuple(self.affine(e, "an index") for e in index)
         b = self.buffers.get(name)
         if b is not None and len(b.shape) != len(rows):
             raise self.fault("L204", f"'{name}' has {len(b.shape)} dimensions, found {len(rows)} indices", loc,
-                             f"expected {name}[{', '.join(map(str, b.shape))}] to be indexed {len(b.shape)} times")  # fmt: skip
+                             f"expected {name}[{', '.join(map(str, b.shape))}] to be indexed {len(b.shape)} times")
         return Access(name, rows, loc)
 
-    def fault(self, code: str, message: str, loc: Loc, hint: str = "") -> Fault:
+    def fault(self, code: str, message: str, loc: Loc, hint: str) -> Fault:
         self.say(code, message, loc, hint)
         return Fault()

@@ -8,14 +8,25 @@ from isam.ir.expressions import ADDITIVE, Cursor, Fault, arguments, conditions, 
 from isam.ir.kernel import PERMITS
 from isam.ir.lexer import ROLE_WORDS, Line, Report
 from isam.ir.syntax import (
-    Assign, AxisDecl, Block, BufferDecl, Condition, Definition, Forall, Loop, Name, Number, Ref, SymDecl,
-)  # fmt: skip
+    Assign,
+    AxisDecl,
+    Block,
+    BufferDecl,
+    Condition,
+    Definition,
+    Forall,
+    Loop,
+    Name,
+    Number,
+    Ref,
+    SymDecl,
+)
 
 ACCUMULATE = {"+=": "add", "*=": "mul"}
 REFUSED = {"-=": "write += -(...)", "/=": "write *= 1.0 / (...)"}
 MEMBERS = ("in", "const", "inout", "out", "temp", "permits", "forall", "loop")
-RESERVED = frozenset({"kernel", "instruction", "forall", "loop", "permits", "where", "in", "const", "inout", "out", "temp",
-                      "auto", "inf", "nan", "true", "false", "and", "or", "not"})  # fmt: skip
+RESERVED = frozenset({"kernel", "instruction", "forall", "loop", "permits", "where", "in", "const", "inout", "out",
+                      "temp", "auto", "inf", "nan", "true", "false", "and", "or", "not"})
 MAX_LOOPS = 16
 MAX_STATEMENTS = 20_000
 
@@ -55,11 +66,13 @@ def _definition(head: Line, body: list[Line], report: Report) -> Definition | No
         ok = False
     members = _Members(report, body)
     if not body:
-        report.add("L121", f"{keyword.text} '{name}' has no body", head.loc, "indent its buffers and statements below the head")
+        report.add("L121", f"{keyword.text} '{name}' has no body", head.loc,
+                   "indent its buffers and statements below the head")
     members.read()
     if not ok:
         return None
-    return Definition(keyword.text, name, syms, tuple(members.buffers), tuple(members.blocks), members.permits, head.loc)
+    return Definition(keyword.text, name, syms, tuple(members.buffers), tuple(members.blocks), members.permits, head.loc,
+                      frozenset(members.unread))
 
 
 def _head(c: Cursor) -> tuple[SymDecl, ...]:
@@ -80,7 +93,7 @@ def _sym(c: Cursor) -> SymDecl:
     if c.token.kind == "int" or c.token.text == "-":
         start = c.token.loc
         lo = c.integer("a lower bound")
-        if not (c.token.text in ("<=", "<")):
+        if c.token.text not in ("<=", "<"):
             raise c.fault("L110", f"expected '<=' after the lower bound, found {c.token.shown}", "write 1 <= M <= 16")
         lo += c.take().text == "<"
         if lo < 0:
@@ -104,8 +117,9 @@ def _sym(c: Cursor) -> SymDecl:
             lo = value + (op.text == ">")
         else:
             lo = hi = value
-        if lo < 0 or hi is not None and hi < lo:
-            raise c.fault("L122", f"no size lies in {lo} <= {t.text} <= {hi}", "expected a range that is not empty", where)
+        if lo < 0 or (hi is not None and hi < lo):
+            raise c.fault("L122", f"no size lies in {lo} <= {t.text} <= {hi}", "expected a range that is not empty",
+                          where)
     return SymDecl(t.text, t.loc, lo, hi, multiple)
 
 
@@ -117,6 +131,7 @@ class _Members:
         self.buffers: list[BufferDecl] = []
         self.blocks: list[Block] = []
         self.permits: frozenset[str] | None = None
+        self.unread: set[str] = set()
         self.count = 0
 
     def read(self) -> None:
@@ -131,11 +146,12 @@ class _Members:
             while end < len(lines) and lines[end].indent > line.indent:
                 end += 1
             if line.indent != lines[0].indent:
-                self.report.add("L124", f"this line is indented by {line.indent}, its block by {lines[0].indent}", line.loc,
-                                f"expected {lines[0].indent} spaces before it")  # fmt: skip
+                self.report.add("L124", f"this line is indented by {line.indent}, its block by {lines[0].indent}",
+                                line.loc, f"expected {lines[0].indent} spaces before it")
             self.count += 1
             if self.count == MAX_STATEMENTS:
-                self.report.add("L125", f"more than {MAX_STATEMENTS} lines in one definition", line.loc, "split the kernel")
+                self.report.add("L125", f"more than {MAX_STATEMENTS} lines in one definition", line.loc,
+                                "split the kernel")
             if self.count < MAX_STATEMENTS:
                 self._member(line, lines[at + 1 : end], depth, out)
             at = end
@@ -152,9 +168,10 @@ class _Members:
             else:
                 if below:
                     self.report.add("L126", "only 'forall' and 'loop' have a block of lines below them", below[0].loc,
-                                    f"expected {line.indent} spaces before it")  # fmt: skip
+                                    f"expected {line.indent} spaces before it")
                 self._simple(c, depth, out)
         except Fault:
+            self._give_up(line)
             if word == "forall":
                 self._assignments(below)
 
@@ -164,7 +181,8 @@ class _Members:
             self._permits(c, depth)
         elif word in ROLE_WORDS or (c.peek().kind == "name" and c.peek(2).text == ":"):
             if depth:
-                raise c.fault("L127", "a buffer is declared inside a loop", "declare it below the head, outside all blocks")
+                raise c.fault("L127", "a buffer is declared inside a loop",
+                              "declare it below the head, outside all blocks")
             self.buffers.append(_buffer(c))
         else:
             a = _assign(c)
@@ -173,14 +191,14 @@ class _Members:
     def _permits(self, c: Cursor, depth: int) -> None:
         first = c.take()
         if self.permits is not None or depth:
-            raise c.fault("L128", "'permits' stands here a second time or inside a loop", "expected it once, below the head",
-                          first.loc)  # fmt: skip
+            raise c.fault("L128", "'permits' stands here a second time or inside a loop",
+                          "expected it once, below the head", first.loc)
         granted: set[str] = set()
         while True:
             t = c.name("what is permitted", "known: " + ", ".join(sorted(PERMITS)))
             if t.text not in PERMITS and t.text != "nothing":
                 raise c.fault("L129", f"nobody can permit '{t.text}'",
-                              did_you_mean(t.text, PERMITS) or "known: " + ", ".join(sorted(PERMITS)), t.loc)  # fmt: skip
+                              did_you_mean(t.text, PERMITS) or "known: " + ", ".join(sorted(PERMITS)), t.loc)
             granted.add(t.text)
             if not c.accept(","):
                 break
@@ -212,18 +230,22 @@ class _Members:
             c = Cursor(line, self.report)
             self.count += 1
             if line.indent != below[0].indent:
-                self.report.add("L124", f"this line is indented by {line.indent}, its block by {below[0].indent}", line.loc,
-                                f"expected {below[0].indent} spaces before it")  # fmt: skip
+                self.report.add("L124", f"this line is indented by {line.indent}, its block by {below[0].indent}",
+                                line.loc, f"expected {below[0].indent} spaces before it")
             if c.token.text in ("forall", "loop"):
                 self.report.add("L130", f"a '{c.token.text}' inside a 'forall'", line.loc,
                                 "put all axes into one forall: forall i < M, j < N" if c.token.text == "forall" else
-                                "put the forall inside the loop")  # fmt: skip
+                                "put the forall inside the loop")
                 continue
             try:
                 out.append(_assign(c))
             except Fault:
-                continue
+                self._give_up(line)
         return out
+
+    def _give_up(self, line: Line) -> None:
+        """What a line that cannot be read would have defined is not reported as missing elsewhere."""
+        self.unread.update(t.text for t in line.tokens if t.kind == "name")
 
     def _loop(self, c: Cursor, below: list[Line], depth: int, out: list[Block]) -> None:
         first = c.take()
@@ -235,7 +257,7 @@ class _Members:
             c.accept(":")
             c.end("the loop's axis")
         except Fault:
-            pass
+            self._give_up(c.line)
         if depth >= MAX_LOOPS:
             raise c.fault("L131", f"loops nest deeper than {MAX_LOOPS}", "expected fewer loops", first.loc)
         if not below:
@@ -247,7 +269,8 @@ class _Members:
 
 def _axis(c: Cursor) -> AxisDecl:
     if c.token.text == "0" and c.peek().text == "<=":
-        c.take(), c.take()
+        c.take()
+        c.take()
     t = c.name("an axis", "an axis is written i < M")
     if t.text in RESERVED:
         raise c.fault("L123", f"'{t.text}' is a word of the language", "choose another name for the axis", t.loc)
@@ -264,7 +287,7 @@ def _buffer(c: Cursor) -> BufferDecl:
     if role.text not in ROLE_WORDS:
         roles = ("in", "const", "inout", "out", "temp")
         raise c.fault("L133", f"expected a role, found '{role.text}'",
-                      did_you_mean(role.text, roles) or "roles: " + ", ".join(roles), role.loc)  # fmt: skip
+                      did_you_mean(role.text, roles) or "roles: " + ", ".join(roles), role.loc)
     t = c.name("the buffer's name", f"expected {role.text} NAME: f32[M, N]")
     if t.text in RESERVED:
         raise c.fault("L123", f"'{t.text}' is a word of the language", "choose another name for the buffer", t.loc)
@@ -280,7 +303,8 @@ def _buffer(c: Cursor) -> BufferDecl:
 
 
 def _dtype_hint(text: str) -> str:
-    words = {"float": "f32", "double": "f64", "half": "f16", "int": "i32", "long": "i64", "char": "i8", "bfloat16": "bf16"}
+    words = {"float": "f32", "double": "f64", "half": "f16", "int": "i32", "long": "i64", "char": "i8",
+             "bfloat16": "bf16"}
     return f"write {words[text]}" if text in words else "dtypes: " + ", ".join(DTYPES)
 
 
@@ -291,15 +315,17 @@ def _assign(c: Cursor) -> Assign:
     if c.peek().kind == "name" and first.text not in RESERVED:
         hint = did_you_mean(first.text, MEMBERS)
         raise c.fault("L136", f"nothing begins with '{first.text}'", hint or "expected one of: " + ", ".join(MEMBERS))
-    if first.text in RESERVED or first.text in ("max", "min") and c.peek().text == "(":
-        raise c.fault("L136", f"expected a statement, found '{first.text}'", "a statement looks like C[i, j] += A[i, k]")
+    if first.text in RESERVED or (first.text in ("max", "min") and c.peek().text == "("):
+        raise c.fault("L136", f"expected a statement, found '{first.text}'",
+                      "a statement looks like C[i, j] += A[i, k]")
     c.take()
     dest = Ref(first.text, arguments(c, "]", first) if c.accept("[") else (), first.loc)
     op = _assignment_operator(c)
     loc = c.token.loc
     value = expression(c)
     if c.token.text == "=":
-        raise c.fault("L113", "expected one '=' in a statement", "write '==' to compare, two statements to assign twice")
+        raise c.fault("L113", "expected one '=' in a statement",
+                      "write '==' to compare, two statements to assign twice")
     c.end("the statement")
     return Assign(dest, op, value, _start(value, loc))
 

@@ -9,11 +9,21 @@ from isam.diagnostics import Loc
 from isam.ir.affine import Affine
 from isam.ir.infer import temporaries
 from isam.ir.kernel import (
-    PERMITS_DEFAULT, Access, Buffer, Domain, Item, Kernel, Literal, Recurrence, Source, Statement, Sym,
-)  # fmt: skip
+    PERMITS_DEFAULT,
+    Access,
+    Buffer,
+    Domain,
+    Item,
+    Kernel,
+    Literal,
+    Recurrence,
+    Source,
+    Statement,
+    Sym,
+)
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-         "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
+         "ne": "!=", "and": "and", "or": "or"}
 ACCUMULATION = {"add": "+=", "mul": "*=", "max": "max=", "min": "min="}
 
 

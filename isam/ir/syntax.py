@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from isam.diagnostics import Loc
 
@@ -126,4 +126,4 @@ class Definition:
     body: tuple[Block, ...]
     permits: frozenset[str] | None
     loc: Loc
-    end: Loc = field(default_factory=Loc)
+    unread: frozenset[str] = frozenset()  # names in lines that could not be read: what they define is unknown

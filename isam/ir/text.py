@@ -37,7 +37,8 @@ def parse_file(text: str, file: str = "<string>") -> Module:
     instructions: list[Instruction] = []
     for d in found:
         if d.name in names:
-            report.add("L201", f"the name '{d.name}' is used twice in this file", d.loc, f"first in line {names[d.name].line}")
+            report.add("L201", f"the name '{d.name}' is used twice in this file", d.loc,
+                       f"first in line {names[d.name].line}")
         names.setdefault(d.name, d.loc)
         kernel = _lowered(d, report)
         if d.keyword == "kernel":
@@ -54,10 +55,12 @@ def _lowered(d: Definition, report: Report) -> Kernel:
         again = Report(report.file, report.lines)
         for name, value in values.items():
             if name not in known:
-                raise fail("L205", f"'{d.name}' has no compile-time constant '{name}'", d.loc, f"known: {', '.join(known)}")
+                raise fail("L205", f"'{d.name}' has no compile-time constant '{name}'", d.loc,
+                           f"known: {', '.join(known)}")
             if value != known[name] and name not in mentioned:
-                raise fail("L206", f"the constant '{name}' was put in as {known[name]} before this text was printed", d.loc,
-                           "start from the kernel as it was written")  # fmt: skip
+                raise fail("L206", f"the constant '{name}' was put in as {known[name]} before this text was printed",
+                           d.loc,
+                           "start from the kernel as it was written")
         made = _lower(d, again, values)
         again.check()
         return replace(made, template=template)
@@ -86,7 +89,7 @@ def parse(text: str, file: str = "<string>") -> Kernel | Instruction:
     found: list[Kernel | Instruction] = [*m.kernels, *m.instructions]
     if len(found) != 1:
         raise fail("L140", f"expected one kernel or instruction, found {len(found)}", Loc(file, 1, 1),
-                   "use parse_file for several")  # fmt: skip
+                   "use parse_file for several")
     return found[0]
 
 
@@ -102,7 +105,8 @@ def parse_instruction(text: str, file: str = "<string>") -> Instruction:
     """The one instruction in ``text``."""
     found = parse(text, file)
     if isinstance(found, Kernel):
-        raise fail("L141", f"expected an instruction, found the kernel '{found.name}'", found.loc, "begin with 'instruction'")
+        raise fail("L141", f"expected an instruction, found the kernel '{found.name}'", found.loc,
+                   "begin with 'instruction'")
     return found
 
 
