@@ -1,0 +1,33 @@
+"""A legitimate no of the scheduler: demand, bound, what is resident, what would help. Returned; falsy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Infeasible:
+    """``resource`` (a memory, an edge, an operand) was asked for ``demand`` where ``bound`` is what there is. ``terms``
+    lists who takes part; ``levers`` what would help, each checked before it is listed."""
+
+    resource: str
+    demand: str
+    bound: str
+    terms: tuple[str, ...] = ()
+    levers: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        text = f"no schedule: {self.resource} needs {self.demand}, but {self.bound}"
+        text += "".join(f"\n  - {t}" for t in self.terms)
+        return text + "".join(f"\n  would help: {lever}" for lever in self.levers)
+
+
+class NoSchedule(Exception):
+    """Carries an :class:`Infeasible` out of the dry run; caught by ``schedule``."""
+
+    def __init__(self, reason: Infeasible):
+        super().__init__(str(reason))
+        self.reason = reason

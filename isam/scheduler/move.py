@@ -1,0 +1,146 @@
+"""Routes between memories and the move instructions that can carry a tile along them (SCH-4)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from itertools import permutations
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import ANY, size_of
+from isam.ir.instruction import Instruction
+from isam.schedule.tree import Issue, Operand, Place, Tile
+from isam.scheduler.state import Form
+from isam.system.graph import COUNTED, Move, System
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A move edge with its instruction taken apart: per instruction axis its size symbol, limit and the dimensions of
+    source and destination operand it indexes."""
+
+    move: Move
+    instruction: Instruction
+    source: str
+    target: str
+    axes: tuple[str, ...]
+    syms: tuple[str | None, ...]
+    limits: tuple[int | None, ...]
+    fixed: tuple[bool, ...]
+    source_axes: tuple[int, ...]  # for each source operand dimension, the axis that indexes it
+    target_axes: tuple[int, ...]
+
+
+def carriers(system: System, source: str, target: str) -> tuple[Carrier, ...]:
+    """What can move data over one edge, in description order."""
+    out = []
+    for m in system.moves_by_edge.get((source, target), ()):
+        ins = system.instructions[m.by]
+        st = ins.body.statements[0]
+        axes = st.domain.names
+        syms, limits, fixed = [], [], []
+        for a in st.domain.axes:
+            if a.extent.is_constant:
+                syms.append(None), limits.append(a.extent.const), fixed.append(True)
+            else:
+                s = ins.limit(a.extent.names[0])
+                syms.append(s.name), limits.append(s.hi), fixed.append(s.hi is not None and s.lo == s.hi)
+        src = st.sources[0]
+        assert not isinstance(src, (int, float)) and hasattr(src, "index")
+        at = {a: i for i, a in enumerate(axes)}
+        out.append(Carrier(m, ins, src.buffer, st.dest.buffer, axes, tuple(syms), tuple(limits), tuple(fixed),
+                           tuple(at[r.names[0]] for r in src.index), tuple(at[r.names[0]] for r in st.dest.index)))  # fmt: skip
+    return tuple(out)
+
+
+def route(system: System, source: str, target: str) -> tuple[str, ...] | None:
+    """The shortest path of memories from source to target (both included), or None. A path of at least one edge."""
+    came: dict[str, str] = {}
+    todo = deque([source])
+    while todo:
+        here = todo.popleft()
+        for a, b in system.moves_by_edge:
+            if a == here and b not in came:
+                came[b] = here
+                if b == target:
+                    path = [b]
+                    while True:
+                        path.append(came[path[-1]])
+                        if path[-1] == source:
+                            return tuple(reversed(path))
+                todo.append(b)
+    return None
+
+
+def assignments(c: Carrier, tile: Tile, form: Form) -> list[tuple[int | None, ...]]:
+    """Ways to let the instruction's axes run over the tile's dimensions: per axis a buffer dimension or None (unit)."""
+    if form is not None:
+        return [tuple(form)] if len(form) == len(c.axes) else []
+    long = [d for d, n in enumerate(tile.shape) if n > 1]
+    if len(long) > len(c.axes):
+        return []
+    spare: list[int | None] = [None] * (len(c.axes) - len(long))
+    return list(dict.fromkeys(permutations((*spare, *long))))
+
+
+def chunk(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> tuple[int, ...] | None:
+    """The largest part of the tile that one call carries under this assignment, per buffer dimension."""
+    shape = [1] * len(tile.shape)
+    for d, limit, fixed in zip(dims, c.limits, c.fixed, strict=True):
+        n = 1 if d is None else tile.shape[d]
+        if fixed and limit is not None and n != limit:
+            return None
+        if d is not None:
+            shape[d] = n if limit is None else min(n, limit)
+    return tuple(shape)
+
+
+def contract_met(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place, size: int) -> bool:
+    """Whether both ends lie as the instruction's contract demands (a stride of a unit dimension does not matter)."""
+    for name, operand_axes, place in ((c.source, c.source_axes, source), (c.target, c.target_axes, target)):
+        if place.memory and place.cell is not None and not place.strides:
+            continue
+        for axis, need in zip(operand_axes, c.instruction.contract(name).strides, strict=True):
+            d = dims[axis]
+            if need is None or d is None or tile.shape[d] <= 1:
+                continue
+            if place.strides[d] * tile.steps[d] != need * size:
+                return False
+    return True
+
+
+def admits(c: Carrier, dtype: str) -> bool:
+    return all(c.instruction.operand(n).dtype in (ANY, dtype) for n in (c.source, c.target))
+
+
+def make_issue(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place) -> Issue:
+    """The call that moves the tile."""
+    sizes = tuple((s, 1 if d is None else tile.shape[d]) for s, d in zip(c.syms, dims, strict=True) if s is not None)
+    ops = {
+        c.source: Operand(c.source, tile, source, tuple(dims[a] for a in c.source_axes)),
+        c.target: Operand(c.target, tile, target, tuple(dims[a] for a in c.target_axes)),
+    }
+    order = [b.name for b in c.instruction.body.arguments]
+    return Issue(c.move.issuer, c.instruction.name, sizes, tuple(ops[n] for n in order))
+
+
+def form_of(system: System, memory: str, dims: tuple[int | None, ...]) -> Form:
+    """Registers remember along which dimensions a tile lies; byte memories have strides for that."""
+    return dims if system.memories[memory].kind == COUNTED else None
+
+
+def sub_place(place: Place, tile: Tile, part: Tile) -> Place:
+    """The place of a part of a tile that lies with plain strides."""
+    offset = place.offset
+    for s, t, k in zip(tile.start, part.start, place.strides, strict=True):
+        offset = offset + (t - s) * k
+    return Place(place.memory, place.base, offset, place.strides, place.cell)
+
+
+def home_place(base: str, memory: str, shape: tuple[int, ...], dtype: str) -> Place:
+    """A whole C-contiguous buffer in home memory."""
+    strides, n = [], size_of(dtype)
+    for s in reversed(shape):
+        strides.append(n)
+        n *= max(1, s)
+    return Place(memory, base, Affine(), tuple(reversed(strides)))

@@ -1,0 +1,131 @@
+"""The pieces of a cover as the scheduler sees them: an instruction, its operands' accesses, its axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import ANY
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover, Mapping, OperandMap
+from isam.system.graph import System
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An operand of a nest. ``index``: buffer rows over nest axes. ``extents``: the operand's shape over the
+    instruction's size symbols. ``strides``: the contract, per operand dimension, in elements (None: free)."""
+
+    name: str
+    buffer: str
+    index: tuple[Affine, ...]
+    dims: tuple[int, ...]
+    steps: tuple[int, ...]
+    extents: tuple[Affine, ...]
+    reads: bool
+    writes: bool
+    homes: tuple[str, ...]
+    strides: tuple[int | None, ...]
+    align: int
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class MappedAxis:
+    """A kernel axis that plays an instruction axis: at most ``limit`` elements per call (None: any number)."""
+
+    sym: str | None  # the size symbol it sets; None when the instruction's extent is a number
+    limit: int | None
+    fixed: bool  # exactly `limit` elements, no ragged call
+    multiple_of: int = 1
+
+
+@dataclass(frozen=True)
+class Nest:
+    """One mapping of the cover with all axes of its domain; ``extents`` are numbers except for run-time trips."""
+
+    number: int
+    mapping: Mapping
+    instruction: Instruction
+    extents: dict[str, Affine]
+    mapped: dict[str, MappedAxis]
+    uses: tuple[Use, ...]
+    where: tuple[Affine, ...] = ()
+    origin: dict[str, int] = field(default_factory=dict)  # first value of an axis when the nest is a piece of its domain
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(self.extents)
+
+    def length(self, axis: str) -> int:
+        return max(0, int(self.extents[axis]))
+
+    @property
+    def reduced(self) -> tuple[str, ...]:
+        """Axes that no written operand mentions."""
+        used = {n for u in self.uses if u.writes for row in u.index for n in row.names}
+        return tuple(a for a in self.axes if a not in used)
+
+    def calls(self) -> int:
+        """Dynamic calls, with tiles as large as the instruction admits."""
+        total = 1
+        for a in self.axes:
+            m = self.mapped.get(a)
+            n = self.length(a)
+            total *= n if m is None else 1 if m.limit is None else -(-n // m.limit)
+        return total
+
+
+def literal_name(dtype: str, value: float | int | bool) -> str:
+    return f"#{dtype}:{value}"
+
+
+def nests_of(cover: Cover, system: System) -> tuple[Nest, ...]:
+    """The cover's mappings as nests, in the cover's order."""
+    return tuple(nest_of(i, m, cover.kernel, system) for i, m in enumerate(cover.mappings))
+
+
+def nest_of(number: int, mapping: Mapping, kernel: Kernel, system: System) -> Nest:
+    ins = mapping.instruction
+    domains = [kernel.statements[s].domain for s in mapping.statements]
+    names = set(mapping.outer) | set(mapping.axis_map.values())
+    extents: dict[str, Affine] = {}
+    where: list[Affine] = []
+    for d in domains:
+        for a in d.axes:
+            if a.name in names and a.name not in extents:
+                extents[a.name] = a.extent
+        where.extend(w for w in d.where if w not in where)
+    inverse = {k: i for i, k in mapping.axis_map.items()}
+    order = [a.name for d in reversed(domains) for a in d.axes]
+    extents = {a: extents[a] for a in dict.fromkeys(order) if a in extents}
+    mapped = {k: _mapped(ins, inverse[k]) for k in extents if k in inverse}
+    uses = tuple(_use(ins, o, mapping, kernel, system) for o in mapping.operands)
+    return Nest(number, mapping, ins, extents, mapped, uses, tuple(where))
+
+
+def _mapped(ins: Instruction, axis: str) -> MappedAxis:
+    extent = next(a.extent for s in ins.body.statements for a in s.domain.axes if a.name == axis)
+    if extent.is_constant:
+        return MappedAxis(None, extent.const, True)
+    (name, _), *_ = extent.terms
+    sym = ins.limit(name)
+    return MappedAxis(name, sym.hi, sym.lo > 0 and sym.lo == sym.hi, sym.multiple_of)
+
+
+def _use(ins: Instruction, o: OperandMap, mapping: Mapping, kernel: Kernel, system: System) -> Use:
+    operand = ins.operand(o.operand)
+    contract = ins.contract(o.operand)
+    if o.buffer:
+        buffer, dtype = o.buffer, kernel.buffer(o.buffer).dtype
+    else:
+        dtype = operand.dtype
+        if dtype == ANY:
+            dest = kernel.statements[mapping.statements[-1]].dest
+            dtype = kernel.buffer(dest.buffer).dtype
+        assert o.literal is not None
+        buffer = literal_name(dtype, o.literal)
+    return Use(o.operand, buffer, o.index if o.buffer else (), o.dims, o.steps, operand.shape,
+               operand.role in ("in", "const", "inout"), operand.role in ("out", "inout"),
+               system.homes(ins, o.operand), contract.strides, contract.align, dtype)  # fmt: skip

@@ -1,0 +1,188 @@
+"""What the dry run is to execute: groups of nests, the order and size of their blocks, what is staged where.
+
+A plan is a proposal: any plan made here is legal in its order of dependences; whether it fits the machine, only the dry
+run says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from isam.ir.affine import Affine
+from isam.scheduler.nests import Nest
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a buffer dimension laid
+    out in blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
+    (of a cut dimension the block index leads, its inside comes last); ``pad``: bytes added to the stride of the second
+    innermost dimension (de-aliasing)."""
+
+    buffer: str
+    depth: int
+    memory: str
+    order: tuple[int, ...]
+    cut: tuple[tuple[int, int], ...] = ()
+    pad: int = 0
+    bound: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nests fused into one loop nest, their axes renamed so that shared axes have one name.
+
+    ``private``: per temporary, the axes whose iterations do not share its elements."""
+
+    nests: tuple[Nest, ...]
+    private: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(a for n in self.nests for a in n.axes))
+
+    @property
+    def main(self) -> Nest:
+        """The nest with the most dynamic calls."""
+        return max(self.nests, key=lambda n: n.calls())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``order``: ``(axis, block)`` from outer to inner; ``unroll``: axes of the innermost block, outermost first."""
+
+    group: Group
+    order: tuple[tuple[str, int], ...]
+    unroll: tuple[str, ...]
+    stages: tuple[Stage, ...] = ()
+    note: str = ""
+
+    def label(self) -> str:
+        loops = " ".join(f"{a}:{b}" for a, b in self.order)
+        stages = " ".join(f"{s.buffer}@{s.depth}->{s.memory}" for s in self.stages)
+        return f"[{loops}]" + (f" stage {stages}" if stages else "") + (f" ({self.note})" if self.note else "")
+
+
+def rename(nest: Nest, names: dict[str, str]) -> Nest:
+    """The nest with other axis names (its mapping keeps the kernel's)."""
+    sub = {a: Affine.of(b) for a, b in names.items() if a != b}
+    if not sub:
+        return nest
+    uses = tuple(replace(u, index=tuple(r.substitute(sub) for r in u.index)) for u in nest.uses)
+    return replace(
+        nest,
+        extents={names.get(a, a): e for a, e in nest.extents.items()},
+        mapped={names.get(a, a): m for a, m in nest.mapped.items()},
+        origin={names.get(a, a): o for a, o in nest.origin.items()},
+        uses=uses,
+        where=tuple(w.substitute(sub) for w in nest.where),
+    )
+
+
+def touches(nest: Nest, buffer: str) -> tuple[bool, bool]:
+    """Whether the nest reads, and writes, the buffer."""
+    mine = [u for u in nest.uses if u.buffer == buffer]
+    return any(u.reads for u in mine), any(u.writes for u in mine)
+
+
+def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
+    """For each axis of ``q`` the axes of the earlier ``p`` over which both may run in one loop; None: no constraint.
+
+    Sound rule: for every buffer through which they depend on each other, and every pair of accesses to it, some
+    buffer dimension is indexed by exactly the one axis in ``p`` and exactly the other in ``q``.
+    """
+    pairs: set[tuple[str, str]] | None = None
+    for buffer in {u.buffer for u in p.uses} & {u.buffer for u in q.uses}:
+        if buffer.startswith("#"):
+            continue
+        for u in (u for u in p.uses if u.buffer == buffer):
+            for v in (v for v in q.uses if v.buffer == buffer):
+                if not (u.writes or v.writes):
+                    continue
+                here = {(r.names[0], s.names[0]) for r, s in zip(u.index, v.index, strict=True) if _same_axis(r, s)}
+                pairs = here if pairs is None else pairs & here
+    if pairs is None:
+        return None
+    out: dict[str, frozenset[str]] = {a: frozenset() for a in q.axes}
+    for a, b in pairs:
+        if a in p.extents and b in q.extents and p.extents[a] == q.extents[b]:
+            out[b] = out[b] | {a}
+    return out
+
+
+def _same_axis(r: Affine, s: Affine) -> bool:
+    return len(r.terms) == 1 and len(s.terms) == 1 and r.const == s.const and r.terms[0][1] == s.terms[0][1] != 0
+
+
+def join(group: tuple[Nest, ...], q: Nest) -> Nest | None:
+    """``q`` renamed to share axes with the group where every dependence allows it, or None when it shares none.
+
+    An axis may be shared only when no nest between lacks it: what lacks it runs before or after the loop.
+    """
+    allowed: dict[str, set[str]] = {}
+    depends = False
+    for p in group:
+        rule = shareable(p, q)
+        if rule is None:
+            continue
+        depends = True
+        for b in q.axes:
+            # a group axis that p lacks is no obstacle: p runs before the loop (or in its first iteration)
+            free = {a for m in group for a in m.axes if a not in p.extents}
+            ok = set(rule.get(b, frozenset())) | free
+            allowed[b] = ok if b not in allowed else allowed[b] & ok
+    if not depends:
+        return None
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for b in q.axes:
+        match = next((a for a in _contiguous(group) if a in allowed.get(b, ()) and a not in taken
+                      and _extent(group, a) == q.extents[b]), None)  # fmt: skip
+        if match is not None:
+            names[b] = match
+            taken.add(match)
+    if not names:
+        return None
+    existing = {a for m in group for a in m.axes}
+    for b in q.axes:
+        if b not in names:
+            fresh, n = b, 1
+            while fresh in existing or fresh in names.values():
+                n += 1
+                fresh = f"{b}_{n}"
+            names[b] = fresh
+    return rename(q, names)
+
+
+def _contiguous(group: tuple[Nest, ...]) -> tuple[str, ...]:
+    """Axes that the last nest of the group has, or that run to its end without a nest lacking them after they began to
+    be missing: what lacks an axis after it was used would have to run in the middle of its loop."""
+    out = []
+    for a in dict.fromkeys(a for n in group for a in n.axes):
+        has = [a in n.extents for n in group]
+        if has[-1]:
+            out.append(a)
+    return tuple(out)
+
+
+def _extent(group: tuple[Nest, ...], axis: str) -> Affine:
+    return next(n.extents[axis] for n in group if axis in n.extents)
+
+
+def private_axes(group: tuple[Nest, ...], buffers: frozenset[str]) -> dict[str, frozenset[str]]:
+    """For each temporary in ``buffers`` (used by this group alone): axes that index one of its dimensions identically in
+    every access, so that no iteration sees another's elements."""
+    out: dict[str, frozenset[str]] = {}
+    for b in buffers:
+        accesses = [u.index for n in group for u in n.uses if u.buffer == b]
+        if not accesses:
+            continue
+        axes = set()
+        for d in range(len(accesses[0])):
+            rows = {i[d] for i in accesses}
+            if len(rows) == 1:
+                (row,) = rows
+                if len(row.terms) == 1 and abs(row.terms[0][1]) == 1:
+                    axes.add(row.terms[0][0])
+        out[b] = frozenset(axes)
+    return out

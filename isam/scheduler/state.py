@@ -1,0 +1,220 @@
+"""MachineState: which tile lies where, which copy is fresh, what is dirty (SCH-5). A value with cheap copies.
+
+Invariant: copies of one buffer in one memory are equal tiles, disjoint, or one is a *stage* that encloses the others.
+A dirty copy is the only fresh one of its elements; what it was fetched from (an enclosing stage, or home) is stale
+there until it is written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
+from isam.schedule.tree import Place, Tile
+from isam.system.graph import COUNTED, Memory, System
+
+Form = tuple[int | None, ...] | None  # which buffer dimensions lie along a register; None where bytes are addressed
+Key = tuple[str, Tile, Form]  # memory, tile, form
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A tile at a place; ``units`` cells or bytes of its memory; ``layout`` set for a staged box (see ``stage``)."""
+
+    place: Place
+    dirty: bool
+    units: int
+    stage: StageLayout | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageLayout:
+    """How a staged box lies: ``coefficients`` bytes per element of each buffer dimension; a dimension cut into blocks of
+    ``blocks[d] > 1`` elements has ``coefficients[d] * blocks[d]`` bytes between blocks and ``inner[d]`` within one."""
+
+    coefficients: tuple[int, ...]
+    blocks: tuple[int, ...]
+    inner: tuple[int, ...]
+
+
+class Ranges(dict[str, tuple[int, int]]):
+    """Inclusive ranges of the loop variables in scope."""
+
+
+FAR = 1 << 40  # stands for a run-time trip when comparing tiles
+
+
+def disjoint(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
+    """True when the boxes certainly share no element (conservative)."""
+    for s, t, n, m, p, q in zip(a.start, b.start, a.shape, b.shape, a.steps, b.steps, strict=True):
+        if n == 0 or m == 0:
+            return True
+        diff = t - s
+        lo, hi = (diff.const, diff.const) if diff.is_constant else _bounds(diff, ranges)
+        if lo > (n - 1) * p or hi < -(m - 1) * q:
+            return True
+    return False
+
+
+def encloses(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
+    """True when box ``a`` certainly holds every element of ``b``. ``a`` must be dense (steps of one)."""
+    for s, t, n, m, p, q in zip(a.start, b.start, a.shape, b.shape, a.steps, b.steps, strict=True):
+        diff = t - s
+        lo, hi = (diff.const, diff.const) if diff.is_constant else _bounds(diff, ranges)
+        if p != 1 and (n > 1 or m > 1):
+            return False
+        if lo < 0 or hi + (m - 1) * q > n - 1:
+            return False
+    return True
+
+
+def _bounds(e: Affine, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    lo = hi = e.const
+    for name, c in e.terms:
+        a, b = ranges.get(name, (0, FAR))
+        lo, hi = lo + min(c * a, c * b), hi + max(c * a, c * b)
+    return lo, hi
+
+
+def mentions(tile: Tile, var: str) -> bool:
+    return any(name == var for row in tile.start for name, _ in row.terms)
+
+
+class MachineState:
+    """The residency of every memory but home. Mutated by the dry run; ``copy`` is shallow and cheap."""
+
+    __slots__ = ("_buffers", "copies", "system")
+
+    def __init__(self, system: System):
+        self.system = system
+        self.copies: dict[Key, Copy] = {}
+        self._buffers: dict[str, dict[Key, None]] = {}
+
+    def copy(self) -> MachineState:
+        other = MachineState(self.system)
+        other.copies = dict(self.copies)
+        other._buffers = {b: dict(k) for b, k in self._buffers.items()}
+        return other
+
+    def signature(self) -> frozenset[tuple[Key, Copy]]:
+        """Equal signatures: equal states (for shared bodies)."""
+        return frozenset(self.copies.items())
+
+    def of(self, buffer: str) -> tuple[Key, ...]:
+        return tuple(self._buffers.get(buffer, ()))
+
+    def of_any(self) -> tuple[Key, ...]:
+        return tuple(self.copies)
+
+    def put(self, key: Key, copy: Copy) -> None:
+        self.copies[key] = copy
+        self._buffers.setdefault(key[1].buffer, {})[key] = None
+
+    def drop(self, key: Key) -> None:
+        del self.copies[key]
+        del self._buffers[key[1].buffer][key]
+
+    def mark(self, key: Key, dirty: bool) -> None:
+        c = self.copies[key]
+        if c.dirty != dirty:
+            self.copies[key] = replace(c, dirty=dirty)
+
+    def used(self, memory: str) -> Iterator[tuple[int, int, Key]]:
+        """Occupied ``(first, count, key)`` in a memory, in cells or bytes."""
+        for key, c in self.copies.items():
+            if key[0] == memory and not c.place.base:
+                yield c.place.offset.const if c.place.cell is None else c.place.cell, c.units, key
+
+    def find_room(self, memory: Memory, units: int) -> int | None:
+        """The lowest free run of ``units`` cells or (aligned) bytes, or None."""
+        limit = memory.cells if memory.cells is not None else memory.capacity
+        at, align = 0, 1 if memory.cells is not None else max(1, memory.align)
+        for first, count, _ in sorted(self.used(memory.name), key=lambda u: u[:2]):
+            if first - at >= units:
+                break
+            at = max(at, -(-(first + count) // align) * align)
+        return at if at + units <= limit else None
+
+    def stages_around(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> Iterator[Key]:
+        """Staged boxes of the tile's buffer that hold it, innermost (latest) first."""
+        for key in reversed(self.of(tile.buffer)):
+            c = self.copies[key]
+            if c.stage is not None and key[1] != tile and encloses(key[1], tile, ranges):
+                yield key
+
+
+def bytes_of(tile: Tile, dtype: str) -> int:
+    n = size_of(dtype)
+    for s in tile.shape:
+        n *= s
+    return n
+
+
+def units_needed(memory: Memory, tile: Tile, dtype: str, lanes: int | None) -> int:
+    """Cells (whole) or bytes that the tile takes. A register holds ``lanes`` elements whatever the tile's size."""
+    n = bytes_of(tile, dtype)
+    if memory.cells is None:
+        return max(1, n)
+    if memory.kind == COUNTED and lanes:
+        n = max(n, lanes * size_of(dtype))
+    return max(1, -(-n // (memory.cell or 1)))
+
+
+def packed(memory: Memory, tile: Tile, dtype: str, at: int) -> Place:
+    """The place of a tile alone: row-major without gaps."""
+    strides, n = [], size_of(dtype)
+    for s in reversed(tile.shape):
+        strides.append(n)
+        n *= max(1, s)
+    strides.reverse()
+    if memory.cells is not None:
+        return Place(memory.name, "", Affine(), tuple(strides), cell=at)
+    return Place(memory.name, "", Affine((), at), tuple(strides))
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A loop variable in scope: its values are ``lo + step * t``, at most ``hi``."""
+
+    lo: Affine
+    step: int
+
+
+def remainder(e: Affine, block: int, variables: Mapping[str, Var]) -> int | None:
+    """``c`` such that ``e - c`` is a multiple of ``block`` for all values of the loop variables, or None."""
+    todo, const = list(e.terms), e.const
+    while todo:
+        name, c = todo.pop()
+        if c % block == 0:
+            continue
+        var = variables.get(name)
+        if var is None or (c * var.step) % block:
+            return None
+        todo.extend((n, c * k) for n, k in var.lo.terms)
+        const += c * var.lo.const
+    return const
+
+
+def within(stage: Tile, copy: Copy, tile: Tile, variables: Mapping[str, Var]) -> Place | None:
+    """The place of ``tile`` inside a staged box, or None when it straddles two blocks of a cut dimension."""
+    layout = copy.stage
+    assert layout is not None
+    offset = copy.place.offset
+    for s, t, n, c, block, inner in zip(
+        stage.start, tile.start, tile.shape, layout.coefficients, layout.blocks, layout.inner, strict=True
+    ):
+        diff = t - s
+        if block <= 1:
+            offset = offset + diff * c
+            continue
+        rest = remainder(diff, block, variables)
+        if rest is None:
+            return None
+        q, r = divmod(rest, block)
+        if r + n > block:
+            return None
+        offset = offset + (diff - rest) * c + q * block * c + r * inner
+    strides = tuple(i if b > 1 else c for c, b, i in zip(layout.coefficients, layout.blocks, layout.inner, strict=True))
+    return replace(copy.place, offset=offset, strides=strides)
