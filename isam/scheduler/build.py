@@ -1,0 +1,123 @@
+"""From a cover to a schedule: nests, groups, plans, dry run (SCH-1 to SCH-11)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from isam.approach.choice import Choice, Trace
+from isam.ir.affine import Affine
+from isam.ir.kernel import Item, Kernel, Recurrence
+from isam.ir.mapping import Cover
+from isam.schedule.tree import Bound, Loop, Nest as NestFact, Node, Schedule, Seq
+from isam.scheduler.dry import DryRun
+from isam.scheduler.infeasible import Infeasible, NoSchedule
+from isam.scheduler.nests import Nest, nests_of
+from isam.scheduler.options import plans
+from isam.scheduler.plan import Group, join, private_axes
+from isam.scheduler.state import FAR
+from isam.scheduler.walk import Walk
+from isam.system.graph import System
+
+
+def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasible:
+    """Decides devices, placements, routes, evictions and loops for a cover, ahead of time.
+
+    Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
+    """
+    try:
+        return _Builder(cover, system, trace).build()
+    except NoSchedule as no:
+        return no.reason
+
+
+class _Builder:
+    def __init__(self, cover: Cover, system: System, trace: Trace):
+        self.cover, self.system, self.trace = cover, system, trace
+        self.kernel: Kernel = cover.kernel
+        self.nests = nests_of(cover, system)
+        self.run = DryRun(self.kernel, system, trace)
+        self.bind: list[Node] = []
+        self.bindable = frozenset(b.name for b in self.kernel.buffers if b.role == "const")
+
+    def build(self) -> Schedule:
+        with self.run.recording() as call:
+            self._items(self.kernel.body, [0])
+        facts = tuple(NestFact(n.number, tuple(n.extents.items())) for n in self.nests)
+        return Schedule(self.kernel, self.system, self.cover, facts, Seq(tuple(self.bind)), Seq(tuple(call)),
+                        tuple(self.run.slots.values()), dict(self.run.homes), trace=self.trace)  # fmt: skip
+
+    def _items(self, body: tuple[Item, ...], counter: list[int]) -> None:
+        """Statements in order; runs of them between recurrent loops are scheduled together."""
+        pending: list[Nest] = []
+        for it in body:
+            if isinstance(it, Recurrence):
+                self._statements(pending)
+                pending = []
+                self._recurrence(it, counter)
+                continue
+            pending += [n for n in self.nests if n.mapping.statements[0] == counter[0]]
+            counter[0] += 1
+        self._statements(pending)
+
+    def _recurrence(self, it: Recurrence, counter: list[int]) -> None:
+        """A time loop: what the body leaves at home is the carried state."""
+        run = self.run
+        hi = it.axis.extent
+        if hi.is_constant and hi.const <= 0:
+            counter[0] += _count(it.body)
+            return
+        last = (hi.const if hi.is_constant else FAR) - 1
+        with run.recording() as body, run.variable(it.axis.name, Affine(), 1, (0, last)):
+            self._items(it.body, counter)
+        run.out.append(Loop(it.axis.name, (Bound(Affine()),), (Bound(hi),), 1, Seq(tuple(body)), axis=it.axis.name))
+
+    def _statements(self, nests: list[Nest]) -> None:
+        nests = sorted(nests, key=lambda n: n.number)
+        for group in self._groups(nests):
+            options, costs = plans(group, self.system, self.bindable)
+            context = {"group": [n.instruction.name for n in group.nests], "_group": group, "_system": self.system}
+            plan = self.trace.choose(Choice("tile", options, context, costs))
+            Walk(self.run, plan, self.bind).start()
+
+    def _groups(self, nests: list[Nest]) -> list[Group]:
+        """Consecutive nests that may share loops, as far as the Approach wants them fused (SCH-11)."""
+        groups: list[list[Nest]] = []
+        for n in nests:
+            joined = join(tuple(groups[-1]), n) if groups and _loops(groups[-1][-1]) and _loops(n) else None
+            if joined is not None:
+                context = {"nest": n.instruction.name, "into": [m.instruction.name for m in groups[-1]],
+                           "_group": groups[-1], "_nest": joined, "_system": self.system}  # fmt: skip
+                if self.trace.choose(Choice("fuse", (False, True), context)):
+                    groups[-1].append(joined)
+                    continue
+            groups.append([n])
+        out = []
+        for g in groups:
+            mine = tuple(g)
+            out.append(Group(mine, private_axes(mine, self._temporaries(mine))))
+        return out
+
+    def _temporaries(self, group: tuple[Nest, ...]) -> frozenset[str]:
+        """Temporaries that no nest outside the group touches and that are written before they are read."""
+        names = {u.buffer for n in group for u in n.uses}
+        inside = {n.number for n in group}
+        out = set()
+        for name in names:
+            if name.startswith("#") or self.kernel.buffer(name).role != "temp":
+                continue
+            if all(n.number in inside for n in self.nests if any(u.buffer == name for u in n.uses)):
+                first = next(n for n in group if any(u.buffer == name for u in n.uses))
+                if not any(u.buffer == name and u.reads for u in first.uses):
+                    out.add(name)
+        return frozenset(out)
+
+
+def _loops(nest: Nest) -> bool:
+    """Whether the nest runs in loops of bounded blocks (an instruction of unlimited size takes its operands whole)."""
+    return all(m.limit is not None for m in nest.mapped.values())
+
+
+def _count(body: tuple[Item, ...]) -> int:
+    return sum(_count(i.body) if isinstance(i, Recurrence) else 1 for i in body)
+
+
