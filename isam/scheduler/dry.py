@@ -48,6 +48,7 @@ class DryRun:
         self.spent: Callable[[Tile], bool] = lambda tile: False
         self.fold: Callable[[Tile], tuple[tuple[int, Affine, int], ...]] = lambda tile: ()
         self.fetched: set[Key] = set()
+        self.later: dict[Tile, list[int]] = {}  # uses still to come in the present block, the next one last
         self.carriers: dict[object, tuple[mv.Carrier, tuple[int | None, ...]] | None] = {}
         self.lanes = system.facts.get("lanes")
         for b in kernel.arguments:
@@ -308,14 +309,15 @@ class DryRun:
     def _placements(self) -> dict[str, list[tuple[str, ...]]]:
         return {}
 
-    def release(self, tile: Tile) -> None:
-        """After its last use in a block: copies that no later iteration can use make room at once."""
+    def release(self, tile: Tile, crowded: bool) -> None:
+        """After its last use in a block: copies that no later iteration can use make room at once; where the block's
+        tiles do not all fit, so do clean copies that a later iteration could have used."""
         for key in self.state.of(tile.buffer):
             if key[1] != tile:
                 continue
             c = self.state.copies[key]
             inner = self.scope[-1] if self.scope else None
-            if c.stage is None and ((not c.dirty and (inner is None or mentions(tile, inner))) or (c.dirty and self.spent(tile))):
+            if c.stage is None and ((not c.dirty and (crowded or inner is None or mentions(tile, inner))) or (c.dirty and self.spent(tile))):
                 self.state.drop(key)
 
 

@@ -20,6 +20,7 @@ from isam.scheduler.plan import Plan, Stage
 from isam.scheduler.state import Copy, Key, MachineState, StageLayout, within
 from isam.scheduler.trim import Env, Segment, segments
 
+Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand
 Members = tuple[int, ...]  # nests of the group that take part, by position
 
 
@@ -141,13 +142,33 @@ class Walk:
         for at, (_, _, _, tiles) in enumerate(calls):
             for t in tiles:
                 last[t] = at
+        crowded = self._crowded(calls)
+        run.later = {t: [] for t in last}
+        for at, (_, _, _, tiles) in reversed(list(enumerate(calls))):
+            for t in tiles:
+                run.later[t].append(at)
         for at, (nest, point, sizes, tiles) in enumerate(calls):
+            for t in tiles:
+                run.later[t].pop()
             run.call(nest, point, sizes, tiles)
             for t in dict.fromkeys(tiles):
                 if last[t] == at:
-                    run.release(t)
+                    run.release(t, crowded)
+        run.later = {}
 
-    def _calls(self, nest: Nest, env: Env) -> list[tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]]:
+    def _crowded(self, calls: list[Call]) -> bool:
+        """Whether the block's tiles together exceed a memory that they must be brought to."""
+        run, demand = self.run, {}
+        for nest, _, _, tiles in calls:
+            for u, t in zip(nest.uses, tiles, strict=True):
+                if u.homes[0] != run.system.home:
+                    demand[u.homes[0], t, u.dims] = run.units(u.homes[0], t)
+        total: dict[str, int] = {}
+        for (memory, _, _), n in demand.items():
+            total[memory] = total.get(memory, 0) + n
+        return any(n > (run.system.memories[m].cells or run.system.memories[m].capacity) for m, n in total.items())
+
+    def _calls(self, nest: Nest, env: Env) -> list[Call]:
         order = [a for a in self.plan.unroll if a in nest.extents] + [a for a in nest.axes if a not in self.plan.unroll]
         steps = [self._steps(nest, a, env[a]) for a in order]
         out = []

@@ -1,1 +1,1 @@
-"""."""
+"""Opinions: Approaches that come with ISAM. Nothing in the core knows them."""

@@ -1,0 +1,36 @@
+"""The default Approach: at each choice point the option predicted cheapest, ties to the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isam.approach.choice import Approach, Choice
+
+
+class Greedy(Approach):
+    """Takes the cheapest option where the core predicts costs, fuses where it may, evicts what costs least."""
+
+    name = "greedy"
+    why = "lowest predicted cost"
+
+    def _cheapest(self, choice: Choice) -> Any:
+        if choice.costs is None:
+            return choice.options[0]
+        return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
+
+    search = mapping = cover = layout = pack = tile = tail = order = _cheapest
+    device = source = place = route = variant = measure = _cheapest
+
+    def fuse(self, choice: Choice) -> Any:
+        """Fusing keeps temporaries near; legality is the core's business."""
+        return True
+
+    def victim(self, choice: Choice) -> Any:
+        """The copy whose next use lies farthest (Belady); of those never used again a clean one before a dirty one."""
+        run = choice.context["_run"]
+
+        def merit(key: Any) -> tuple[int, bool]:
+            uses = run.later.get(key[1])
+            return (-(uses[-1] if uses else 1 << 30), run.state.copies[key].dirty)
+
+        return min(choice.options, key=merit)
