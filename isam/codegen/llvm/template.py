@@ -1,0 +1,151 @@
+"""Emission templates: the lines of LLVM IR that an instruction's description gives, with this call's values put in.
+
+A template is a list of lines. ``%A`` is the value (or, in addressed memory, the pointer) of operand ``A``; a line
+``%D = ...`` gives ``D`` a new value; other names are temporary. Further:
+
+* ``$f32`` the vector type of a dtype, ``$L`` the lane count, ``$J`` the value of size symbol ``J``, ``$mask(J)`` the
+  constant that selects the first ``J`` lanes, ``$ld(A)`` the leading dimension of matrix operand ``A`` in elements;
+* ``%r = use NAME(%a, %b)``: a snippet of the description (a template whose first line is ``a, b -> r``);
+* ``%r = tree NAME(%x)``: the lanes of ``x`` combined pairwise by a snippet of two arguments, the result in all lanes;
+* ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
+* ``ref(i32 5)``: a pointer to a constant; ``@blas:sgemm``: a symbol that the loader resolves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from isam.codegen.llvm import tiles
+from isam.codegen.llvm.irtext import ELEMENT, Function, mask, vector
+from isam.diagnostics import fail
+
+_LINE = re.compile(r"(?:%(?P<to>[\w.]+)\s*=\s*)?(?P<text>.*)")
+_USE = re.compile(r"(?P<how>use|tree)\s+(?P<name>[\w.]+)\((?P<args>[^)]*)\)")
+_TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0)\s+(?P<args>.*)")
+_NAME = re.compile(r"%([A-Za-z_][\w.]*)")
+_MACRO = re.compile(r"\$(?:(?P<fn>mask|ld)\((?P<arg>\w+)\)|(?P<word>[A-Za-z]\w*))")
+_REF = re.compile(r"ref\(([^()]*)\)")
+_SYMBOL = re.compile(r"@([a-z]+:\w+)")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a template may refer to: lane count, snippets, this call's sizes and operands in addressed memory."""
+
+    lanes: int
+    snippets: Mapping[str, str]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    tiles: Mapping[str, tiles.Addressed] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> tuple[tuple[str, str], ...]:
+    rows = (_LINE.fullmatch(s.split(" ;")[0].strip()) for s in text.splitlines())
+    return tuple((m["to"] or "", m["text"]) for m in rows if m and m["text"])
+
+
+@lru_cache(maxsize=4096)
+def _snippet(text: str) -> tuple[tuple[str, ...], str, tuple[tuple[str, str], ...]]:
+    head, _, body = text.strip().partition("\n")
+    args, _, result = head.partition("->")
+    return tuple(a.strip() for a in args.split(",")), result.strip(), _parse(body)
+
+
+def expand(fn: Function, text: str, values: Mapping[str, str], setting: Setting) -> dict[str, str]:
+    """Emits the template into ``fn``. Returns the values of all names after its last line."""
+    names = dict(values)
+    _lines(fn, _parse(text), names, setting)
+    return names
+
+
+def _lines(fn: Function, rows: tuple[tuple[str, str], ...], names: dict[str, str], setting: Setting) -> None:
+    for to, text in rows:
+        value = _one(fn, text, names, setting, bool(to))
+        if to:
+            names[to] = value
+
+
+def _one(fn: Function, text: str, names: dict[str, str], setting: Setting, has_value: bool) -> str:
+    if m := _USE.fullmatch(text):
+        args = [_value(a.strip(), names) for a in m["args"].split(",")]
+        if m["how"] == "use":
+            return _use(fn, m["name"], args, setting)
+        return _tree(fn, m["name"], args[0], setting)
+    if m := _TILE.fullmatch(text):
+        return _tile(fn, m["how"], [a.strip().lstrip("%") for a in m["args"].split(",")], names, setting)
+    if text.startswith("%"):  # a plain renaming
+        return _value(text, names)
+    text = _MACRO.sub(lambda m: _macro(m, setting), text)
+    text = _REF.sub(lambda m: fn.module.constant(m[1]), text)
+    text = _NAME.sub(lambda m: _value(m[0], names), text)
+    text = _SYMBOL.sub(lambda m: _symbol(fn, m[1]), text)
+    if has_value:
+        return fn.op(text)
+    fn.do(text)
+    return ""
+
+
+def _value(name: str, names: Mapping[str, str]) -> str:
+    key = name.lstrip("%")
+    if key not in names:
+        raise fail("emission-name", f"the emission template uses '%{key}', which is no operand and has no value yet")
+    return names[key]
+
+
+def _macro(m: re.Match[str], setting: Setting) -> str:
+    if m["fn"] == "mask":
+        return mask(setting.sizes[m["arg"]], setting.lanes)
+    if m["fn"] == "ld":
+        return str(setting.tiles[m["arg"]].leading)
+    word = m["word"]
+    if word.startswith("L"):  # also glued to a suffix: v$Lf32
+        return str(setting.lanes) + word[1:]
+    if word in ELEMENT:
+        return vector(word, setting.lanes)
+    if word in setting.sizes:
+        return str(setting.sizes[word])
+    raise fail("emission-name", f"the emission template uses '${word}', which is no type and no size")
+
+
+def _symbol(fn: Function, symbol: str) -> str:
+    name = "@" + symbol.replace(":", ".")
+    fn.module.externals[name[1:]] = symbol
+    return name
+
+
+def _use(fn: Function, name: str, args: list[str], setting: Setting) -> str:
+    if name not in setting.snippets:
+        raise fail("emission-name", f"the emission template uses a snippet '{name}' that the description lacks")
+    formal, result, rows = _snippet(setting.snippets[name])
+    names = dict(zip(formal, args, strict=True))
+    _lines(fn, rows, names, setting)
+    return names[result]
+
+
+def _tree(fn: Function, name: str, x: str, setting: Setting) -> str:
+    """All lanes combined: log2(lanes) rounds of a lane with the one ``h`` away."""
+    type_ = _snippet_type(name, setting)
+    n, h = setting.lanes, setting.lanes // 2
+    while h:
+        order = "<" + ", ".join(f"i32 {i ^ h}" for i in range(n)) + ">"
+        y = fn.op(f"shufflevector {type_} {x}, {type_} poison, <{n} x i32> {order}")
+        x = _use(fn, name, [x, y], setting)
+        h //= 2
+    return x
+
+
+def _snippet_type(name: str, setting: Setting) -> str:
+    return vector(name.rpartition(".")[2], setting.lanes)
+
+
+def _tile(fn: Function, how: str, args: list[str], names: dict[str, str], setting: Setting) -> str:
+    if how in ("load", "splat"):
+        at = setting.tiles[args[0]]
+        return tiles.load(fn, at, setting.lanes) if how == "load" else tiles.splat(fn, at, setting.lanes)
+    value, at = _value(args[0], names), setting.tiles[args[1]]
+    store = tiles.store if how == "store" else tiles.store_lane0
+    store(fn, value, at, setting.lanes)
+    return ""

@@ -1,0 +1,119 @@
+"""Values to and from addressed memory: whole vectors, the first lanes of one, elements apart from each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isam.codegen.llvm.irtext import ELEMENT, SUFFIX, Function, mask, vector
+from isam.diagnostics import fail
+from isam.ir.dtype import size_of
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """An operand in addressed memory: ``shape`` and byte ``steps`` per operand dimension, first element at ``pointer``.
+
+    ``literal``: the operand is a constant scalar and needs no memory.
+    """
+
+    pointer: str
+    dtype: str
+    shape: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    literal: float | int | bool | None = None
+
+    @property
+    def count(self) -> int:
+        return self.shape[-1] if self.shape else 1
+
+    @property
+    def step(self) -> int:
+        return self.steps[-1] if self.shape and self.shape[-1] > 1 else size_of(self.dtype)
+
+    @property
+    def leading(self) -> int:
+        """Elements between rows of a matrix operand."""
+        size, columns = size_of(self.dtype), self.shape[1]
+        if self.shape[0] == 1:
+            return max(1, columns)
+        if self.steps[0] % size or self.steps[0] < columns * size:
+            raise fail("emission-leading", f"rows {self.steps[0]} bytes apart cannot hold {columns} elements of {size} bytes")
+        return self.steps[0] // size
+
+
+def constant(dtype: str, value: float | int | bool) -> str:
+    """The LLVM constant (without type) of a scalar literal, rounded to ``dtype`` as the interpreter does."""
+    import numpy as np
+
+    from isam.ir.dtype import numpy_dtype
+
+    x = np.asarray(value).astype(numpy_dtype(dtype))
+    if dtype in ("f64", "f32"):  # LLVM writes floats as the bits of a double
+        return f"0x{int(np.asarray(x, np.float64).view(np.uint64)):016X}"
+    if dtype == "f16":
+        return f"0xH{int(x.view(np.uint16)):04X}"
+    return str(int(x.view(np.uint16)) if dtype == "bf16" else int(x))
+
+
+def _scalar(fn: Function, at: Addressed, offset: int = 0) -> str:
+    if at.literal is not None:
+        return constant(at.dtype, at.literal)
+    e = ELEMENT[at.dtype]
+    return fn.op(f"load {e}, ptr {fn.gep(at.pointer, offset)}, align {size_of(at.dtype)}")
+
+
+def splat(fn: Function, at: Addressed, lanes: int) -> str:
+    """The scalar in every lane."""
+    if at.literal is not None:
+        x = constant(at.dtype, at.literal)
+        return "zeroinitializer" if x.strip("0xH") == "" else f"splat ({ELEMENT[at.dtype]} {x})"
+    return spread(fn, _scalar(fn, at), vector(at.dtype, lanes), lanes)
+
+
+def spread(fn: Function, scalar: str, type_: str, lanes: int) -> str:
+    element = type_.split(" x ")[1][:-1]
+    one = fn.op(f"insertelement {type_} poison, {element} {scalar}, i64 0")
+    return fn.op(f"shufflevector {type_} {one}, {type_} poison, <{lanes} x i32> zeroinitializer")
+
+
+def load(fn: Function, at: Addressed, lanes: int) -> str:
+    """The first ``at.count`` lanes from memory, the others zero."""
+    n, size, e, v = at.count, size_of(at.dtype), ELEMENT[at.dtype], vector(at.dtype, lanes)
+    _check(at, lanes)
+    if at.literal is not None or (at.step == 0 and n == lanes):
+        return splat(fn, at, lanes)
+    if at.step != size:
+        value = "zeroinitializer"
+        for i in range(n):
+            value = fn.op(f"insertelement {v} {value}, {e} {_scalar(fn, at, i * at.step)}, i64 {i}")
+        return value
+    if n == lanes:
+        return fn.op(f"load {v}, ptr {at.pointer}, align {size}")
+    return fn.op(f"call {v} @llvm.masked.load.v{lanes}{SUFFIX[e]}.p0(ptr align {size} {at.pointer}, "
+                 f"<{lanes} x i1> {mask(n, lanes)}, {v} zeroinitializer)")  # fmt: skip
+
+
+def store(fn: Function, value: str, at: Addressed, lanes: int) -> None:
+    """The first ``at.count`` lanes to memory."""
+    n, size, e, v = at.count, size_of(at.dtype), ELEMENT[at.dtype], vector(at.dtype, lanes)
+    _check(at, lanes)
+    if at.step != size:
+        for i in range(n):
+            x = fn.op(f"extractelement {v} {value}, i64 {i}")
+            fn.emit(f"store {e} {x}, ptr {fn.gep(at.pointer, i * at.step)}, align {size}")
+    elif n == lanes:
+        fn.emit(f"store {v} {value}, ptr {at.pointer}, align {size}")
+    else:
+        fn.do(f"call void @llvm.masked.store.v{lanes}{SUFFIX[e]}.p0({v} {value}, ptr align {size} {at.pointer}, "
+              f"<{lanes} x i1> {mask(n, lanes)})")  # fmt: skip
+
+
+def store_lane0(fn: Function, value: str, at: Addressed, lanes: int) -> None:
+    e = ELEMENT[at.dtype]
+    x = fn.op(f"extractelement {vector(at.dtype, lanes)} {value}, i64 0")
+    fn.emit(f"store {e} {x}, ptr {at.pointer}, align {size_of(at.dtype)}")
+
+
+def _check(at: Addressed, lanes: int) -> None:
+    if not 1 <= at.count <= lanes:
+        raise fail("emission-lanes", f"a tile of {at.count} elements does not fit {lanes} lanes")
