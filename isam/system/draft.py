@@ -40,8 +40,10 @@ class Reader:
         self.files: dict[str, str] = {}
         self.count = 0
 
-    def read(self, path: Path, part: bool = False, text: str | None = None) -> Draft | None:
-        """The draft in ``path``; None when it cannot be read as YAML. ``part``: an included file, which names no system."""
+    def read(self, path: Path, part: bool = False, text: str | None = None,
+             given: dict[str, Node] | None = None) -> Draft | None:  # fmt: skip
+        """The draft in ``path``; None when it cannot be read as YAML. ``part``: an included file, which names no system.
+        ``given``: the lists of the file that includes it; they hide its own."""
         shown = str(path)
         if len(self.files) >= MAX_FILES:
             self.faults.add("system-files", f"more than {MAX_FILES} files in one description", Loc(shown, 1, 1), "join some")
@@ -57,18 +59,20 @@ class Reader:
             return None
         self.open.append(path.resolve())
         try:
-            return self._draft(top, path, part)
+            return self._draft(top, path, part, given or {})
         finally:
             self.open.pop()
 
-    def _draft(self, top: Mapping, path: Path, part: bool) -> Draft:
+    def _draft(self, top: Mapping, path: Path, part: bool, given: dict[str, Node]) -> Draft:
         draft = Draft(str(path))
         values = read_fields(top, TOP, "a system description", self.faults, Loc(str(path), 1, 1))
         self._header(top, values, path, part)
         self._base(values.pop("extends", None), draft, path)
-        for name in values.pop("include", ()):
-            self._include(name, draft, path)
         self._lists(values.pop("lists", None), draft)
+        draft.lists |= given
+        own = dict(draft.lists)
+        for name in values.pop("include", ()):
+            self._include(name, draft, path, own)
         for section in SECTIONS:
             self._section(section, values.pop(section, None), draft)
         self._moves(values.pop("moves", None), draft)
@@ -99,11 +103,11 @@ class Reader:
                     self.faults.add("system-select", f"a system that selects another has no '{key}' of its own", stray.loc,
                                     "put it into the systems selected")  # fmt: skip
 
-    def _nested(self, name: Scalar, path: Path, part: bool) -> Draft | None:
+    def _nested(self, name: Scalar, path: Path, part: bool, given: dict[str, Node] | None = None) -> Draft | None:
         if path.resolve() in self.open:
             self.faults.add("system-cycle", f"'{name.text}' leads back to this file", name.loc, "break the circle")
             return None
-        return self.read(path, part)
+        return self.read(path, part, given=given)
 
     def _base(self, name: Scalar | None, draft: Draft, path: Path) -> None:
         if name is None:
@@ -124,7 +128,7 @@ class Reader:
         draft.top.pop("system", None)
         draft.top.pop("description", None)
 
-    def _include(self, name: Scalar, draft: Draft, path: Path) -> None:
+    def _include(self, name: Scalar, draft: Draft, path: Path, own: dict[str, Node]) -> None:
         relative = Path(name.text)
         if relative.is_absolute() or ".." in relative.parts or "\0" in name.text:
             self.faults.add("system-include", f"'{name.text[:60]}' is not below this file's folder", name.loc,
@@ -134,13 +138,13 @@ class Reader:
         if not target.is_file():
             self.faults.add("system-include", f"there is no file '{name.text[:60]}' here", name.loc, f"looked in {path.parent}")
             return
-        part = self._nested(name, target, True)
+        part = self._nested(name, target, True, own)
         if part is None:
             return
         for section, entries in part.entries.items():
             self._add(section, entries.values(), draft, override=False)
         draft.moves += part.moves
-        draft.lists |= part.lists
+        draft.lists = part.lists | draft.lists
         _merge_top(draft.top, part.top)
 
     def _lists(self, node: Node | None, draft: Draft) -> None:
