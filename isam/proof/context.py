@@ -1,0 +1,156 @@
+"""What is known of loop variables and sizes, and a small prover of affine inequalities over them.
+
+A :class:`Context` is a chain of variables, outermost first, each with affine bounds over those before it. It proves
+``e >= 0`` by replacing the innermost variable by the bound that is worst for it, again and again: sound, never
+complete (isl answers the rest, see ``isam.proof.sets``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Sym
+from isam.schedule.tree import Bound, Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """``name`` is at least every ``lo`` and at most every ``hi`` (inclusive), and ``origin + step * t`` if that is known."""
+
+    name: str
+    lo: tuple[Bound, ...]
+    hi: tuple[Bound, ...]
+    step: int = 1
+    origin: Affine | None = None
+
+
+@dataclass(slots=True)
+class Context:
+    """A chain of variables. Immutable in use: :meth:`with_var` makes a new one."""
+
+    vars: tuple[Var, ...] = ()
+    _lower: dict[Affine, int | None] = field(default_factory=dict)
+    _at: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._at = {v.name: i for i, v in enumerate(self.vars)}
+
+    def with_var(self, var: Var) -> Context:
+        return Context((*(v for v in self.vars if v.name != var.name), var))
+
+    def var(self, name: str) -> Var | None:
+        i = self._at.get(name)
+        return None if i is None else self.vars[i]
+
+    def lower(self, e: Affine) -> int | None:
+        """A number that ``e`` is never below, or ``None`` when none was found."""
+        if not e.terms:
+            return e.const
+        key = Affine(e.terms)
+        if key not in self._lower:
+            self._lower[key] = self._search(key, 3)
+        got = self._lower[key]
+        return None if got is None else got + e.const
+
+    def _search(self, e: Affine, depth: int) -> int | None:
+        if not e.terms:
+            return e.const
+        at = -1
+        for n, _ in e.terms:
+            i = self._at.get(n, -1)
+            if i < 0:
+                return None
+            at = max(at, i)
+        v = self.vars[at]
+        c = e.coefficient(v.name)
+        rest = e - Affine.of(v.name, c)
+        best: int | None = None
+        for b in v.lo if c > 0 else v.hi:
+            if b.div == 1 or c % b.div == 0:
+                got = self._search(rest + b.expr * (c // b.div), depth)
+            else:
+                scaled = self._search(rest * b.div + b.expr * c, depth)
+                got = None if scaled is None else -(-scaled // b.div)
+            if got is not None and (best is None or got > best):
+                best = got
+        return best
+
+    def nonneg(self, e: Affine) -> bool:
+        low = self.lower(e)
+        return low is not None and low >= 0
+
+    def le(self, a: Affine | int, b: Affine | int) -> bool:
+        """Whether ``a <= b`` is proved."""
+        return self.nonneg(Affine.lift(b) - a)
+
+    def divides(self, n: int, e: Affine) -> bool:
+        """Whether ``e`` is proved a multiple of ``n``."""
+        if n == 1:
+            return True
+        for _ in range(len(self.vars) + 1):
+            left = [(m, c) for m, c in e.terms if c % n]
+            if not left:
+                return e.const % n == 0
+            i, c = max((self._at.get(m, -1), c) for m, c in left)
+            v = self.vars[i] if i >= 0 else None
+            if v is None or v.origin is None or (c * v.step) % n:
+                return False
+            e = e - Affine.of(v.name, c) + v.origin * c
+        return False
+
+
+def loop_var(loop: Loop, part: str = "any") -> Var:
+    """The variable of a loop: over all iterations, the ``first`` only, or ``rest`` (all but the first)."""
+    lo, hi = loop.lo, tuple(Bound(b.expr - b.div, b.div) for b in loop.hi)
+    origin = loop.lo[0].expr if len(loop.lo) == 1 and loop.lo[0].div == 1 else None
+    last = last_value(loop)
+    if last is not None:
+        hi = (*hi, Bound(last))
+    if part == "first" and origin is not None:
+        return Var(loop.var, (Bound(origin),), (Bound(origin), *hi), loop.step, origin)
+    if part == "rest":
+        lo = tuple(Bound(b.expr + b.div * loop.step, b.div) for b in lo)
+    return Var(loop.var, lo, hi, loop.step, origin)
+
+
+def last_value(loop: Loop) -> Affine | None:
+    """The value of the last iteration when it is affine (given that there is one)."""
+    if len(loop.lo) != 1 or loop.lo[0].div != 1:
+        s = loop.static
+        return None if s is None else Affine((), s[0] + loop.step * (max(1, loop.trip or 1) - 1))
+    if loop.trip is not None:
+        return loop.lo[0].expr + loop.step * (max(1, loop.trip) - 1)
+    if len(loop.hi) != 1 or loop.hi[0].div != 1:
+        return None
+    d = loop.hi[0].expr - loop.lo[0].expr
+    if loop.step == 1 or all(c % loop.step == 0 for c in (d.const, *(c for _, c in d.terms))):
+        return loop.hi[0].expr - loop.step
+    return None
+
+
+def runs_surely(loop: Loop, ctx: Context) -> bool:
+    """Whether at least one iteration happens for all admitted values."""
+    t = loop.trip
+    if t is not None:
+        return t > 0
+    return all(
+        ctx.nonneg(h.expr * lo.div - lo.expr * h.div - max(0, h.div * lo.div - 1) - (1 if h.div * lo.div == 1 else 0))
+        for h in loop.hi
+        for lo in loop.lo
+    )
+
+
+def of_sizes(syms: Iterable[Sym]) -> Context:
+    """What is known of the sizes that are run-time values."""
+    out = []
+    for s in syms:
+        hi = () if s.hi is None else (Bound(Affine((), s.hi)),)
+        out.append(Var(s.name, (Bound(Affine((), s.lo)),), hi, s.multiple_of, Affine()))
+    return Context(tuple(out))
+
+
+def before(var: Var, limit: str, fresh: str) -> Var:
+    """The variable of an earlier iteration: same origin and step, below ``limit`` (the current one)."""
+    return replace(var, name=fresh, hi=(*var.hi, Bound(Affine.of(limit, 1, -var.step))))

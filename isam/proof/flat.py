@@ -1,0 +1,192 @@
+"""The slow judge: executes a whole schedule, step by step, on tokens instead of data (obligations 1, 4, 5, 7 to 11).
+
+Every memory holds tokens (which element, which version). A step must find its tiles where it says, at their current
+version, which must be the version that the language prescribes at that point (see ``prescribed``).
+Cost: some 20 microseconds per step and a nanosecond or two per element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from isam.proof.flat_layout import Space
+from isam.proof.flat_step import Step, compile_step, highest_addresses
+from isam.proof.legal import Legality
+from isam.proof.prescribed import Prescribed, mask
+from isam.proof.violation import Findings, Violation
+from isam.proof.workspace import check_workspace
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
+
+BUDGET = 500_000  # steps
+POINTS = 50_000_000  # statement instances
+
+
+class _Stop(Exception):
+    """The budget is spent."""
+
+
+def check_flat(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget: int = BUDGET) -> list[Violation]:
+    """Every violation met when the schedule is executed from an empty machine: ``bind`` once, then ``call``.
+
+    ``sizes``: values of the sizes that are still symbols (trips of recurrent loops). An exhausted ``budget`` (steps) is
+    itself a violation of kind ``budget``: what was not executed is not accepted.
+    """
+    out = Findings()
+    try:
+        Replay(schedule, dict(sizes or {}), budget, out).run()
+    except _Stop:
+        out.add(0, "budget", f"more than {budget} steps: replay with smaller trips or a larger budget")
+    except MemoryError as e:
+        out.add(0, "budget", str(e))
+    return out.found
+
+
+class Replay:
+    """One execution of a schedule on tokens."""
+
+    def __init__(self, schedule: Schedule, sizes: dict[str, int], budget: int, out: Findings):
+        self.schedule, self.sizes, self.left, self.out = schedule, sizes, budget, out
+        self.legality = Legality(schedule)
+        kernel = schedule.cover.kernel.with_sizes(sizes)
+        self.ready = self._sizes_given(kernel)
+        if not self.ready:
+            return
+        skip = {i for n, _ in enumerate(schedule.nests) for i in self.legality.semantics(n).contracted}
+        self.prescribed = Prescribed(kernel, frozenset(skip))
+        self.kernel = kernel
+        shapes = dict(self.prescribed.shapes)
+        shapes.update({b.name: () for b in self.legality.buffers.values() if b.role == "literal"})
+        self.space = Space(self.legality, shapes)
+        self.space.build(highest_addresses(schedule, sizes))
+        self.steps: dict[int, Step | None] = {}
+        self.done: dict[int, np.ndarray] = {}
+        self.ranks: dict[int, np.ndarray] = {}
+        for i, s in enumerate(kernel.statements):
+            if i not in skip:
+                outer = tuple(int(a.extent.substitute(sizes)) for a in self.legality.outer[i])
+                self.done[i] = np.zeros((*outer, *(int(a.extent) for a in s.domain.axes)), np.uint8)
+
+    def _sizes_given(self, kernel: object) -> bool:
+        k = self.schedule.cover.kernel.with_sizes(self.sizes)
+        if k.syms:
+            self.out.add(0, "sizes", f"no value for {', '.join(y.name for y in k.syms)}")
+            return False
+        points = sum(int(np.prod([max(0, int(a.extent)) for a in s.domain.axes], dtype=np.int64)) for s in k.statements)
+        if points > POINTS:
+            self.out.add(0, "budget", f"{points} statement instances, more than {POINTS}")
+            return False
+        return True
+
+    def run(self) -> None:
+        check_workspace(self.schedule, self.legality, self.out)
+        if not self.ready or len(self.out):
+            return
+        sp, s = self.space, self.schedule
+        roles = {b.name: b.role for b in self.legality.buffers.values()}
+        for b, role in roles.items():
+            if role in ("const", "literal"):
+                sp.put_home(b, self.out)
+        self.phase = "bind"
+        self.node(s.bind, dict(self.sizes))
+        self._forget()
+        for b, role in roles.items():
+            if role in ("in", "inout"):
+                sp.put_home(b, self.out)
+        self.phase = "call"
+        self.node(s.call, dict(self.sizes))
+        self._end()
+
+    def _forget(self) -> None:
+        """Between bind and call only constants, literals and bound workspace keep what they hold."""
+        keep = {w.name for w in self.schedule.workspace if w.bound or w.literal is not None}
+        keep |= {b.name for b in self.legality.buffers.values() if b.role in ("const", "literal")}
+        for (_, base), r in self.space.regions.items():
+            if base not in keep:
+                self.space.token[r.origin : r.origin + -(-r.bytes // self.space.group)] = -1
+
+    def _end(self) -> None:
+        """Every point executed once; outputs at home and current."""
+        for i, count in self.done.items():
+            s = self.kernel.statements[i]
+            want = np.broadcast_to(mask(s, {})[0], count.shape) if not self.legality.outer[i] else self._masks(i)
+            if (count != want).any():
+                at = tuple(int(x) for x in np.argwhere(count != want)[0])
+                text = f"statement {i} at {at} is executed {int(count[at])} times, not {int(want[at])}"
+                self.out.add(1, "coverage", f"{text} ({int((count != want).sum())} such points)")
+        for b in self.legality.buffers.values():
+            if b.role in ("out", "inout") and (got := self.space.home_tokens(b.name)) is not None:
+                a, t, e = got
+                bad = (self.space.token[a] != t) | (self.space.version[a] != self.space.current[e])
+                if b.role == "out":
+                    bad &= self.space.current[e] > 0
+                if bad.any():
+                    el = int(e[bad][0]) - self.space.origin[b.name]
+                    text = f"element {self.unflat(b.name, el)} of '{b.name}' is not current at home after the call"
+                    self.out.add(8, "final", f"{text} ({int(bad.sum())} such)")
+
+    def _masks(self, i: int) -> np.ndarray:
+        outer = self.legality.outer[i]
+        shape = tuple(int(a.extent.substitute(self.sizes)) for a in outer)
+        want = np.zeros(self.done[i].shape, np.uint8)
+        for t in np.ndindex(*shape):
+            want[t] = mask(self.kernel.statements[i], {a.name: v for a, v in zip(outer, t, strict=True)})[0]
+        return want
+
+    def unflat(self, buffer: str, at: int) -> tuple[int, ...]:
+        return tuple(int(x) for x in np.unravel_index(at, self.space.shapes[buffer])) if self.space.shapes[buffer] else ()
+
+    # the tree -----------------------------------------------------------------------------------------------------
+    def node(self, n: Node, env: dict[str, int]) -> None:
+        if isinstance(n, Seq):
+            for c in n.children:
+                self.node(c, env)
+        elif isinstance(n, Loop):
+            self.loop(n, env)
+        else:
+            self.issue(n, env)
+
+    def loop(self, n: Loop, env: dict[str, int]) -> None:
+        try:
+            values = range(max(low(b, env) for b in n.lo), min(high(b, env) for b in n.hi), n.step)
+        except KeyError as e:
+            self.out.add(11, "scope", f"the bounds of loop '{n.var}' name {e}, which has no value there")
+            return
+        if not values:
+            return
+        if len(values) < (n.first is not None) + (n.last is not None):
+            self.out.add(11, "trip", f"loop '{n.var}' runs {len(values)} time but has a first and a last body")
+        if n.var in env:
+            self.out.add(11, "scope", f"loop variable '{n.var}' is already in use")
+        self.node(n.enter, env)
+        for i, v in enumerate(values):
+            part = n.body
+            if i == 0 and n.first is not None:
+                part = n.first
+            elif i == len(values) - 1 and n.last is not None:
+                part = n.last
+            self.node(part, {**env, n.var: v})
+        self.node(n.exit, env)
+
+    def issue(self, n: Issue, env: dict[str, int]) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _Stop
+        if id(n) not in self.steps:
+            self.steps[id(n)] = compile_step(n, self)
+        step = self.steps[id(n)]
+        if step is None:
+            return
+        try:
+            step.run(self, env)
+        except KeyError as e:
+            self.out.add(11, "scope", f"the step names {e}, which has no value there", n)
+
+
+def low(b: Bound, env: Mapping[str, int]) -> int:
+    return -(-b.expr.evaluate(env) // b.div)
+
+
+def high(b: Bound, env: Mapping[str, int]) -> int:
+    return b.expr.evaluate(env) // b.div

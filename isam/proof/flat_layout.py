@@ -1,0 +1,134 @@
+"""The flat checker's memory: every byte group of every memory in one array of tokens.
+
+A token says which part of which element lies there; a parallel array says at which version. The byte group is the
+largest one that divides every address, stride and element size of the schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import gcd, prod
+
+import numpy as np
+
+from isam.proof.legal import Legality, resolve
+from isam.proof.violation import Findings
+from isam.schedule.tree import Issue, Place, Schedule, distinct
+
+LIMIT = 1 << 26  # tokens in all memories together
+
+
+@dataclass(slots=True)
+class Region:
+    origin: int  # first token
+    bytes: int
+    cell: int = 0  # bytes of a cell, 0: none
+
+
+@dataclass(slots=True)
+class Space:
+    """Tokens of all memories, versions of all elements."""
+
+    legality: Legality
+    shapes: dict[str, tuple[int, ...]]
+    group: int = 1
+    parts: int = 1
+    regions: dict[tuple[str, str], Region] = field(default_factory=dict)
+    origin: dict[str, int] = field(default_factory=dict)
+    token: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    version: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    current: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    labels: list[tuple[str, str]] = field(default_factory=list)
+
+    def build(self, tops: dict[tuple[str, str], int]) -> None:
+        """``tops``: for memories with explicit addresses, the highest byte that any step may touch."""
+        s = self.legality.schedule
+        self._group(s)
+        at = 0
+        for b in self.legality.buffers.values():
+            self.origin[b.name] = at
+            at += prod(self.shapes[b.name])
+        self.current = np.zeros(at, np.int32)
+        n = 0
+        for key, size, cell in self._sizes(s, tops):
+            self.regions[key] = Region(n, size, cell)
+            n += -(-size // self.group)
+        if n > LIMIT:
+            raise MemoryError(f"the flat check would need {n} tokens, more than {LIMIT}")
+        self.token = np.full(n, -1, np.int64)
+        self.version = np.zeros(n, np.int32)
+
+    def _group(self, s: Schedule) -> None:
+        sizes = [b.bytes for b in self.legality.buffers.values()]
+        g = gcd(*sizes) if sizes else 1
+        for tree in (s.bind, s.call):
+            for node in distinct(tree):
+                for o in node.operands if isinstance(node, Issue) else ():
+                    numbers = [o.place.offset.const, *(c for _, c in o.place.offset.terms)]
+                    g = gcd(g, *numbers, *(k * n for k, n in zip(o.place.strides, o.tile.steps, strict=False)))
+        for m in s.system.memories.values():
+            g = gcd(g, m.cell or 0)
+        self.group, self.parts = g, max(sizes, default=g) // g
+
+    def _sizes(self, s: Schedule, tops: dict[tuple[str, str], int]) -> list[tuple[tuple[str, str], int, int]]:
+        out: dict[tuple[str, str], tuple[int, int]] = {}
+        for slot in s.workspace:
+            out[resolve(s.system, slot.memory), slot.name] = (slot.bytes, 0)
+        for b in self.legality.buffers.values():
+            if b.home is not None and b.home.base == b.name and b.role != "literal":
+                out[resolve(s.system, b.home.memory), b.name] = (prod(self.shapes[b.name]) * b.bytes, 0)
+        for m in s.system.memories.values():
+            if m.cells is not None and m.cell is not None:
+                out[m.name, ""] = (m.cells * m.cell, m.cell)
+            elif (m.name, "") in tops:
+                out[m.name, ""] = (min(m.capacity, max(0, tops[m.name, ""])), 0)
+        return [(k, n, c) for k, (n, c) in out.items()]
+
+    def region(self, place: Place) -> Region | None:
+        return self.regions.get((resolve(self.legality.schedule.system, place.memory), place.base))
+
+    def put_home(self, buffer: str, out: Findings) -> None:
+        """The whole buffer lies at its home, current."""
+        b = self.legality.buffers[buffer]
+        at = self.home_tokens(buffer)
+        if at is None:
+            out.add(9, "home", f"the buffer '{b.name}' has no place at home")
+            return
+        addresses, tokens, elems = at
+        self.token[addresses] = tokens
+        self.version[addresses] = self.current[elems]
+
+    def home_tokens(self, buffer: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """(addresses, tokens, elements) of a whole buffer at its home."""
+        b = self.legality.buffers[buffer]
+        r = self.region(b.home) if b.home is not None else None
+        if b.home is None or r is None or not b.home.offset.is_constant:
+            return None
+        shape = self.shapes[buffer]
+        e, a, t = self.pattern(shape, natural(shape), tuple(b.home.strides), b.bytes)
+        a = a + b.home.offset.const // self.group
+        if a.size and (int(a.min()) < 0 or int(a.max()) >= -(-r.bytes // self.group)):
+            return None
+        return r.origin + a, self.origin[buffer] * self.parts + t, self.origin[buffer] + e
+
+    def pattern(self, shape: tuple[int, ...], elem: tuple[int, ...], byte: tuple[int, ...],
+                size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+        """Relative elements, addresses and tokens of a box with strides ``elem`` (elements) and ``byte`` (bytes)."""
+        e = np.zeros((1,) * len(shape), np.int64)
+        a = np.zeros((1,) * len(shape), np.int64)
+        grids = np.ogrid[tuple(slice(0, n) for n in shape)] if shape else ()
+        for g, k, m in zip(grids, elem, byte, strict=True):
+            e, a = e + g * k, a + g * (m // self.group)
+        e, a = (np.broadcast_to(x, shape).reshape(-1, 1) for x in (e, a))
+        q = np.arange(size // self.group, dtype=np.int64)
+        return np.repeat(e.ravel(), q.size), (a + q).ravel(), (e * self.parts + q).ravel()
+
+
+def natural(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a C-contiguous array."""
+    out: list[int] = []
+    step = 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= max(1, n)
+    return tuple(reversed(out))

@@ -1,0 +1,330 @@
+"""One step of the flat checker: what it reads and writes as arrays of tokens, compiled once per tree node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isam.ir.affine import Affine
+from isam.proof.flat_layout import natural
+from isam.proof.legal import Signature, is_float, resolve
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
+
+if TYPE_CHECKING:
+    from isam.proof.flat import Replay
+
+
+@dataclass(slots=True)
+class Access:
+    """An operand as arrays relative to the tile's first element. ``row``: where its numbers are in the step's vector."""
+
+    operand: Operand
+    row: int
+    elem: np.ndarray
+    addr: np.ndarray
+    token: np.ndarray
+    span: tuple[int, int]
+    region: tuple[int, int, int]  # origin, groups, groups per cell
+    limits: list[int]
+    align: int
+    reads: bool
+    readers: tuple[int, ...]  # kernel statements that read it
+    writes: bool
+    unique: np.ndarray  # the elements without parts
+
+
+@dataclass(slots=True)
+class Effect:
+    """A kernel statement carried out by the step: how many instances write each element, and which points they are."""
+
+    statement: int
+    accesses: int
+    accumulate: bool
+    times: int
+    outer: tuple[int, ...]  # rows of the recurrent counters
+    axes: tuple[tuple[int, int], ...]  # (row, extent) of the statement's axes, recurrent ones first
+    extents: tuple[int, ...]
+    ordered: tuple[tuple[int, int, int], ...] | None  # (row, extent in the call, extent) of reduction axes when order matters
+
+
+@dataclass(slots=True)
+class Step:
+    issue: Issue
+    names: tuple[str, ...]
+    matrix: np.ndarray
+    const: np.ndarray
+    accesses: list[Access]
+    effects: list[Effect]
+    pointwise: frozenset[tuple[str, str]]
+    move: bool
+    clash: set[str] = field(default_factory=set)
+
+    # execution ----------------------------------------------------------------------------------------------------
+    def run(self, replay: Replay, env: dict[str, int]) -> None:
+        values = (self.matrix @ np.array([env[n] for n in self.names], np.int64) + self.const).tolist()
+        sp = replay.space
+        located = []
+        for a in self.accesses:
+            base, at = values[a.row], values[a.row + 1]
+            if not self._inside(a, values, replay):
+                return
+            g = at // sp.group
+            origin, groups, _ = a.region
+            if at % sp.group or g + a.span[0] < 0 or g + a.span[1] >= groups:
+                replay.out.add(7, "address", f"operand {a.operand.name}: byte {at} is outside its memory or slot", self.issue)
+                return
+            if a.align > 1 and at % a.align:
+                replay.out.add(9, "align", f"operand {a.operand.name}: byte {at} is no multiple of {a.align}", self.issue)
+            located.append((a, base, origin + g))
+        for one in located:
+            if one[0].reads and not self._read(replay, *one, values):
+                return
+        self._overlap(replay, located)
+        versions = self._effects(replay, values, located)
+        for a, base, at in located:
+            if a.writes:
+                self._write(replay, a, base, at)
+        del versions
+
+    def _inside(self, a: Access, values: list[int], replay: Replay) -> bool:
+        row = a.row + 2
+        for d, last in enumerate(a.limits):
+            if not 0 <= values[row + d] <= last:
+                replay.out.add(7, "bounds", f"operand {a.operand.name}: dimension {d} starts at {values[row + d]} and leaves"
+                               f" '{a.operand.tile.buffer}'", self.issue)  # fmt: skip
+                return False
+        return True
+
+    def _read(self, replay: Replay, a: Access, base: int, at: int, values: list[int]) -> bool:
+        sp = replay.space
+        where = a.addr + at
+        elem = a.elem + base
+        wrong = sp.token[where] != a.token + base * sp.parts
+        name = a.operand.tile.buffer
+        if wrong.any():
+            el = int(elem[wrong][0]) - sp.origin[name]
+            text = f"operand {a.operand.name}: element {replay.unflat(name, el)} of '{name}' does not lie there"
+            replay.out.add(8, "absent", text, self.issue)
+            return False
+        stale = sp.version[where] != sp.current[elem]
+        if stale.any():
+            el = int(elem[stale][0]) - sp.origin[name]
+            text = f"operand {a.operand.name}: element {replay.unflat(name, el)} of '{name}' is out of date there"
+            replay.out.add(8, "stale", text, self.issue)
+            return False
+        return all([self._in_order(replay, a, base, s, values) for s in a.readers])
+
+    def _in_order(self, replay: Replay, a: Access, base: int, statement: int, values: list[int]) -> bool:
+        name = a.operand.tile.buffer
+        want = replay.prescribed.before.get((statement, self._time(statement, values)), {}).get(name)
+        if want is None:
+            return True
+        sp = replay.space
+        elem = a.unique + base
+        wrong = sp.current[elem] != want[elem - sp.origin[name]]
+        if wrong.any():
+            el = int(elem[wrong][0])
+            text = f"statement {statement} reads '{name}'{replay.unflat(name, el - sp.origin[name])} after"
+            text += f" {int(sp.current[el])} writes; the kernel says {int(want[el - sp.origin[name]])}"
+            replay.out.add(5, "order", text, self.issue)
+            return False
+        return True
+
+    def _time(self, statement: int, values: list[int]) -> tuple[int, ...]:
+        e = next((e for e in self.effects if e.statement == statement), None)
+        rows = e.outer if e is not None else self.effects[0].outer if self.effects else ()
+        return tuple(values[r] for r in rows)
+
+    def _overlap(self, replay: Replay, located: list) -> None:
+        """What a step writes may not overlap another operand, unless it is the same tile used element by element."""
+        for a, base, at in located:
+            if not a.writes:
+                continue
+            for b, other, there in located:
+                if b is a or at + a.span[1] < there + b.span[0] or there + b.span[1] < at + a.span[0]:
+                    continue
+                if not np.intersect1d(a.addr + at, b.addr + there).size:
+                    continue
+                same = (base, at) == (other, there) and a.addr.shape == b.addr.shape and bool((a.addr == b.addr).all())
+                if not (same and (a.operand.name, b.operand.name) in self.pointwise):
+                    text = f"operands {a.operand.name} and {b.operand.name} overlap"
+                    replay.out.add(9, "alias", text, self.issue)
+
+    def _effects(self, replay: Replay, values: list[int], located: list) -> None:
+        sp = replay.space
+        for e in self.effects:
+            box = []
+            for (row, n), full in zip(e.axes, e.extents, strict=True):
+                if values[row] < 0 or values[row] + n > full:
+                    replay.out.add(1, "domain", f"statement {e.statement} is executed outside its domain", self.issue)
+                    return
+                box.append(slice(values[row], values[row] + n))
+            a, base, _ = located[e.accesses]
+            name = a.operand.tile.buffer
+            elem = a.unique + base
+            local = elem - sp.origin[name]
+            key = (e.statement, tuple(values[r] for r in e.outer))
+            now, first = sp.current[elem], replay.prescribed.before[key][name][local]
+            left = now + e.times - first - replay.prescribed.adds[key][local] if e.accumulate else now - first
+            wrong = (now < first) | (left > 0)
+            if wrong.any():
+                el = int(elem[wrong][0])
+                text = f"statement {e.statement} writes '{name}'{replay.unflat(name, el - sp.origin[name])} after"
+                text += f" {int(sp.current[el])} writes; the kernel says {int(first[wrong][0])}"
+                replay.out.add(4 if e.accumulate else 5, "order", text, self.issue)
+            if e.ordered is not None:
+                self._lexicographic(replay, e, values, elem)
+            done = replay.done[e.statement]
+            done[tuple(box)] += done[tuple(box)] < 255
+            sp.current[elem] = now + e.times
+
+    def _lexicographic(self, replay: Replay, e: Effect, values: list[int], elem: np.ndarray) -> None:
+        """Without leave to reassociate, an element's terms are added in lexicographic order."""
+        assert e.ordered is not None
+        first = last = 0
+        for row, n, full in e.ordered:
+            first, last = first * full + values[row], last * full + values[row] + n - 1
+        seen = replay.ranks.setdefault(e.statement, np.full(replay.space.current.size, -1, np.int64))
+        if (seen[elem] >= first).any() or last - first + 1 != prod(n for _, n, _ in e.ordered):
+            replay.out.add(3, "reassociate", f"statement {e.statement} adds terms out of order", self.issue)
+        seen[elem] = last
+
+    def _write(self, replay: Replay, a: Access, base: int, at: int) -> None:
+        sp = replay.space
+        origin, _, cell = a.region
+        if cell:
+            lo, hi = (at + a.span[0] - origin) // cell, (at + a.span[1] - origin) // cell + 1
+            sp.token[origin + lo * cell : origin + hi * cell] = -1
+        where = a.addr + at
+        sp.token[where] = a.token + base * sp.parts
+        sp.version[where] = sp.current[a.elem + base]
+
+
+def compile_step(issue: Issue, replay: Replay) -> Step | None:
+    """The step as arrays; ``None`` (with the violations noted) when it is illegal whatever the state."""
+    lg = replay.legality
+    sig = lg.signature(issue)
+    if not lg.step(issue, sig, replay.out):
+        return None
+    forms: list[Affine] = []
+    accesses = []
+    for o in issue.operands:
+        b = lg.buffers[o.tile.buffer]
+        if replay.phase == "bind" and b.role in ("in", "out", "inout"):
+            replay.out.add(8, "bind", f"'{b.name}' is not there when constants are bound", issue)
+            return None
+        accesses.append(_access(o, sig, replay, forms))
+        bad = _protected(o, sig, replay)
+        if bad or accesses[-1] is None:
+            replay.out.add(9 if not bad else 8, "base", bad or f"operand {o.name}: no such place", issue)
+            return None
+    rows: dict[str, int] = {}
+    for n, at in issue.point:
+        rows[n] = len(forms)
+        forms.append(at)
+    names = tuple(sorted({n for f in forms for n in f.names}))
+    matrix = np.array([[f.coefficient(n) for n in names] for f in forms], np.int64).reshape(len(forms), len(names))
+    const = np.array([f.const for f in forms], np.int64)
+    effects = [] if issue.is_move else _effects(issue, sig, replay, rows)
+    return Step(issue, names, matrix, const, accesses, effects, _pointwise(sig), issue.is_move)
+
+
+def _protected(o: Operand, sig: Signature, replay: Replay) -> str:
+    """Bound workspace is filled by ``bind`` and only read by ``call``."""
+    slot = next((w for w in replay.schedule.workspace if w.name == o.place.base), None)
+    if slot is not None and o.name in sig.writes and (slot.literal is not None or (slot.bound and replay.phase == "call")):
+        return f"operand {o.name} writes the slot '{slot.name}', which is kept from bind on"
+    return ""
+
+
+def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> Access | None:
+    sp = replay.space
+    lg = replay.legality
+    b = lg.buffers[o.tile.buffer]
+    shape = sp.shapes[b.name]
+    region = sp.region(o.place)
+    if region is None or sig.instruction is None:
+        return None
+    flat, nat = Affine((), sp.origin[b.name]), natural(shape)
+    for s, k in zip(o.tile.start, nat, strict=True):
+        flat = flat + s * k
+    steps = o.tile.steps
+    elem, addr, token = sp.pattern(o.tile.shape, tuple(k * n for k, n in zip(nat, steps, strict=True)),
+                                   tuple(k * n for k, n in zip(o.place.strides, steps, strict=True)), b.bytes)  # fmt: skip
+    row = len(forms)
+    forms += [flat, o.place.offset + (o.place.cell or 0) * region.cell, *o.tile.start]
+    limits = [n - 1 - (m - 1) * k for n, m, k in zip(shape, o.tile.shape, steps, strict=True)]
+    memory = replay.schedule.system.memories[resolve(replay.schedule.system, o.place.memory)]
+    align = sig.instruction.contract(o.name).align
+    if not o.place.base and memory.cells is None and o.name in sig.writes and sig.instruction.is_move:
+        align = max(align, memory.align)
+    readers = tuple(sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes}))
+    place = (region.origin, -(-region.bytes // sp.group), region.cell // sp.group)
+    return Access(o, row, elem, addr, token, (int(addr.min()), int(addr.max())), place, limits, align,
+                  o.name in sig.reads, readers, o.name in sig.writes, elem[:: b.bytes // sp.group])  # fmt: skip
+
+
+def _effects(issue: Issue, sig: Signature, replay: Replay, rows: dict[str, int]) -> list[Effect]:
+    assert issue.nest is not None
+    mapping = replay.schedule.cover.mappings[replay.schedule.nests[issue.nest].mapping]
+    played = {k: sig.extents[i] for i, k in mapping.axes}
+    at = {o.name: i for i, o in enumerate(issue.operands)}
+    exact = "reassociate" not in replay.kernel.permits
+    out = []
+    for operand, i, accumulate in sig.semantics.effects:
+        s = replay.kernel.statements[i]
+        outer = tuple(a.name for a in replay.legality.outer[i])
+        names = (*outer, *s.domain.names)
+        extents = replay.done[i].shape
+        axes = tuple((rows[n], played.get(n, 1)) for n in names)
+        times = prod(played.get(n, 1) for n in s.reduces)
+        ordered = None
+        if accumulate and exact and s.reduces and is_float(replay.legality.buffers[s.dest.buffer].dtype):
+            full = dict(zip(names, extents, strict=True))
+            ordered = tuple((rows[n], played.get(n, 1), full[n]) for n in (*outer, *s.reduces))
+        out.append(Effect(i, at[operand], accumulate, times, tuple(rows[n] for n in outer), axes, extents, ordered))
+    return out
+
+
+def _pointwise(sig: Signature) -> frozenset[tuple[str, str]]:
+    """Pairs (written, read) of operands that the instruction accesses at the same index, once per element."""
+    writes = [p for p in sig.semantics.pairs if p.writes]
+    reads = [p for p in sig.semantics.pairs if not p.writes]
+    free = {p.operand for p in writes if all(n == 1 for a, n in sig.extents.items()
+            if not any(a in r.names for r in p.own.index))}  # fmt: skip
+    return frozenset((w.operand, r.operand) for w in writes for r in reads
+                     if w.operand in free and w.own.index == r.own.index)  # fmt: skip
+
+
+def highest_addresses(schedule: Schedule, sizes: dict[str, int]) -> dict[tuple[str, str], int]:
+    """For memories with explicit addresses, one byte past the highest that any step may touch."""
+    tops: dict[tuple[str, str], int] = {}
+
+    def walk(node: Node, ranges: dict[str, tuple[int, int]]) -> None:
+        if isinstance(node, Issue):
+            for o in node.operands:
+                if not o.place.base and o.place.cell is None and all(n in ranges for n in o.place.offset.names):
+                    top = o.place.offset.bounds(ranges)[1] + 16
+                    top += sum(max(0, k * n * m) for k, n, m in zip(o.place.strides, o.tile.shape, o.tile.steps, strict=False))
+                    key = (resolve(schedule.system, o.place.memory), "")
+                    tops[key] = max(tops.get(key, 0), top)
+        elif isinstance(node, Loop):
+            try:
+                lo = max(b.expr.bounds(ranges)[0] // b.div for b in node.lo)
+                hi = min(b.expr.bounds(ranges)[1] // b.div for b in node.hi)
+            except KeyError:
+                lo, hi = 0, 1
+            inner = {**ranges, node.var: (lo, max(lo, hi - 1))}
+            for c in children(node):
+                walk(c, ranges if c is node.enter or c is node.exit else inner)
+        else:
+            for c in node.children:
+                walk(c, ranges)
+
+    whole = {n: (v, v) for n, v in sizes.items()}
+    walk(schedule.bind, whole)
+    walk(schedule.call, whole)
+    return tops

@@ -1,0 +1,272 @@
+"""Obligation 3 (and 6): does an instruction compute what the kernel's statements say, and what is read and written?
+
+Both sides are brought to *effects*: a statement that writes something visible, with the temporaries of the region
+inlined as expressions. The instruction's effects must be the kernel's, up to commutativity, with operands played by
+accesses. Nothing the mapper says is believed except which access plays which operand; that is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import ANY
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import COMMUTATIVE, Access, Kernel, Literal, Statement
+from isam.ir.mapping import Mapping, OperandMap
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A read: an access, or a number; ``statement`` is the index of the statement that reads."""
+
+    access: Access | None
+    statement: int
+    dtype: str
+    literal: float | int | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    op: str
+    dtype: str
+    args: tuple[Expr, ...]
+
+
+Expr = Leaf | Op
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A visible write: ``dest = expr``, or ``dest = op(dest, *args)`` when ``accumulate``."""
+
+    statement: int
+    dest: Access
+    expr: Op
+    accumulate: bool
+    axes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The instruction's ``own`` access to ``operand`` plays the kernel's access ``kernel`` (``None``: a literal)."""
+
+    operand: str
+    own: Access
+    kernel: Access | None
+    statement: int  # the kernel statement that makes the access
+    writes: bool
+    literal: float | int | bool | None = None
+
+
+@dataclass(frozen=True)
+class Semantics:
+    """What a mapping's instruction does in terms of the kernel, or why it does not (``faults``).
+
+    ``effects``: (operand, kernel statement, accumulates) in order. ``contracted``: kernel statements whose result never
+    leaves the instruction.
+    """
+
+    pairs: tuple[Pair, ...] = ()
+    effects: tuple[tuple[str, int, bool], ...] = ()
+    contracted: tuple[int, ...] = ()
+    faults: tuple[tuple[int, str, str], ...] = field(default=())
+
+
+def effects_of(statements: list[tuple[int, Statement]], dtypes: dict[str, str], inner: set[str]) -> list[Effect] | str:
+    """The visible writes in order, with the buffers ``inner`` inlined; or what prevents it."""
+    env: dict[str, tuple[tuple[str, ...], Expr]] = {}
+    out: list[Effect] = []
+    for at, s in statements:
+        dtype = dtypes[s.dest.buffer]
+        args: list[Expr] = []
+        for src in s.sources:
+            got = _source(src, at, dtype, dtypes, env, inner)
+            if isinstance(got, str):
+                return got
+            args.append(got)
+        if s.dest.buffer not in inner:
+            out.append(Effect(at, s.dest, Op(s.op, dtype, tuple(args)), s.accumulate, s.domain.names))
+            continue
+        names = _plain(s.dest)
+        if names is None or (s.accumulate and set(names) != set(s.domain.names)):
+            return f"the temporary '{s.dest.buffer}' cannot be inlined: its values are summed or spread"
+        if s.accumulate:
+            if s.dest.buffer not in env:
+                return f"the temporary '{s.dest.buffer}' is accumulated before it is written"
+            had = _inline(env[s.dest.buffer], s.dest)
+            args = [had, *args]
+        env[s.dest.buffer] = (names, Op(s.op, dtype, tuple(args)))
+    return out
+
+
+def _source(src: object, at: int, dtype: str, dtypes: dict[str, str], env: dict, inner: set[str]) -> Expr | str:
+    if isinstance(src, Literal):
+        return Leaf(None, at, dtype, src.value)
+    assert isinstance(src, Access)
+    if src.buffer not in inner:
+        return Leaf(src, at, dtypes[src.buffer])
+    if src.buffer not in env:
+        return f"the temporary '{src.buffer}' is read before it is written"
+    return _inline(env[src.buffer], src)
+
+
+def _plain(dest: Access) -> tuple[str, ...] | None:
+    """The axis names of an index that is just distinct axes."""
+    names = [row.names[0] for row in dest.index if len(row.terms) == 1 and row.terms[0][1] == 1 and row.const == 0]
+    return tuple(names) if len(names) == len(dest.index) and len(set(names)) == len(names) else None
+
+
+def _inline(value: tuple[tuple[str, ...], Expr], at: Access) -> Expr:
+    names, expr = value
+    return substitute(expr, dict(zip(names, at.index, strict=True)))
+
+
+def substitute(expr: Expr, by: dict[str, Affine]) -> Expr:
+    if isinstance(expr, Op):
+        return Op(expr.op, expr.dtype, tuple(substitute(a, by) for a in expr.args))
+    if expr.access is None:
+        return expr
+    rows = tuple(r.substitute(by) for r in expr.access.index)
+    return Leaf(Access(expr.access.buffer, rows), expr.statement, expr.dtype)
+
+
+def _strip(expr: Expr) -> Expr:
+    """A copy of the same type is its argument."""
+    if isinstance(expr, Op):
+        args = tuple(_strip(a) for a in expr.args)
+        inner = args[0] if args else None
+        if expr.op == "copy" and isinstance(inner, Op) and inner.dtype == expr.dtype:
+            return inner
+        return Op(expr.op, expr.dtype, args)
+    return expr
+
+
+def compare(mapping: Mapping, kernel: Kernel) -> Semantics:
+    """Lays the instruction beside the statements it is said to carry out."""
+    ins = mapping.instruction
+    played = {o.buffer for o in mapping.operands if o.buffer}
+    mine = set(mapping.statements)
+    temps = {kernel.statements[i].dest.buffer for i in mine}
+    inner = {b for b in temps if b not in played and b in kernel.by_name and kernel.buffer(b).role == "temp"}
+    faults = [(6, "escapes", f"the temporary '{b}' lives inside '{ins.name}' but statement {i} uses it outside")
+              for i, s in enumerate(kernel.statements) if i not in mine
+              for b in sorted(inner & {s.dest.buffer, *(a.buffer for a in s.reads)})]  # fmt: skip
+    theirs = effects_of([(i, kernel.statements[i]) for i in sorted(mine)], {b.name: b.dtype for b in kernel.buffers}, inner)
+    own = instruction_effects(ins)
+    for side, what in ((own, f"the instruction '{ins.name}'"), (theirs, "the kernel")):
+        if isinstance(side, str):
+            return Semantics(faults=(*faults, (3, "operation", f"{what}: {side}")))
+    assert not isinstance(own, str) and not isinstance(theirs, str)
+    found = next(_assign(own, theirs, mapping, ()), None)
+    if found is None:
+        text = f"'{ins.name}' does not do what statements {sorted(mine)} of the kernel say"
+        return Semantics(faults=(*faults, (3, "operation", text)))
+    contracted = tuple(i for i in sorted(mine) if kernel.statements[i].dest.buffer in inner)
+    done = tuple((_operand(e.dest), k.statement, e.accumulate) for e, k in found[0])
+    return Semantics(found[1], done, contracted, tuple(faults))
+
+
+def instruction_effects(ins: Instruction) -> list[Effect] | str:
+    body = ins.body
+    inner = {b.name for b in body.buffers if b.role == "temp"}
+    return effects_of(list(enumerate(body.statements)), {b.name: b.dtype for b in body.buffers}, inner)
+
+
+def _operand(a: Access) -> str:
+    return a.buffer
+
+
+Found = tuple[tuple[tuple[Effect, Effect], ...], tuple[Pair, ...]]
+
+
+def _assign(own: list[Effect], theirs: list[Effect], m: Mapping, done: tuple) -> Iterator[Found]:
+    """Every way to lay effects on effects, those on one buffer in order."""
+    if not own:
+        if not theirs:
+            yield (), ()
+        return
+    e, rest = own[0], own[1:]
+    for at, k in enumerate(theirs):
+        if any(t.dest.buffer == k.dest.buffer for t in theirs[:at]):
+            continue  # an earlier write to that buffer comes first
+        for pairs in _effect(e, k, m):
+            for more, others in _assign(rest, theirs[:at] + theirs[at + 1 :], m, done):
+                yield ((e, k), *more), (*pairs, *others)
+
+
+def _effect(e: Effect, k: Effect, m: Mapping) -> Iterator[tuple[Pair, ...]]:
+    if e.accumulate != k.accumulate:
+        return
+    head = _leaf(Leaf(e.dest, e.statement, e.expr.dtype), Leaf(k.dest, k.statement, k.expr.dtype), m, writes=True)
+    axes = m.axis_map
+    if head is None or any(axes.get(a) not in k.axes for a in e.axes):
+        return
+    one, two = _strip(e.expr), _strip(k.expr)
+    assert isinstance(one, Op) and isinstance(two, Op)
+    for pairs in _unify(one, two, m):
+        yield (head, *pairs)
+
+
+def _unify(a: Expr, b: Expr, m: Mapping) -> Iterator[tuple[Pair, ...]]:
+    if isinstance(a, Leaf):
+        if isinstance(b, Leaf):
+            p = _leaf(a, b, m, writes=False)
+            if p is not None:
+                yield (p,) if p.operand else ()
+        return
+    if isinstance(b, Leaf) or (a.op, len(a.args)) != (b.op, len(b.args)) or not _same_type(a.dtype, b.dtype):
+        return
+    orders = [b.args]
+    if a.op in COMMUTATIVE and len(b.args) == 2:
+        orders.append((b.args[1], b.args[0]))
+    for args in orders:
+        yield from _all(a.args, args, m)
+
+
+def _all(xs: tuple[Expr, ...], ys: tuple[Expr, ...], m: Mapping) -> Iterator[tuple[Pair, ...]]:
+    if not xs:
+        yield ()
+        return
+    for first in _unify(xs[0], ys[0], m):
+        for rest in _all(xs[1:], ys[1:], m):
+            yield (*first, *rest)
+
+
+def _same_type(a: str, b: str) -> bool:
+    return a == b or ANY in (a, b)
+
+
+def _leaf(a: Leaf, b: Leaf, m: Mapping, writes: bool) -> Pair | None:
+    """The instruction's read ``a`` against the kernel's ``b``."""
+    if a.access is None:
+        same = b.access is None and same_number(a.literal, b.literal)
+        return Pair("", Access(""), None, b.statement, False) if same else None
+    om = next((o for o in m.operands if o.operand == a.access.buffer), None)
+    if om is None or not _same_type(a.dtype, b.dtype):
+        return None
+    if b.access is None:
+        if om.buffer or not same_number(om.literal, b.literal) or a.access.index:
+            return None
+        return Pair(om.operand, a.access, None, b.statement, False, b.literal)
+    if om.buffer != b.access.buffer or not _consistent(om, a.access, b.access, m):
+        return None
+    return Pair(om.operand, a.access, b.access, b.statement, writes)
+
+
+def same_number(a: object, b: object) -> bool:
+    if a is None or b is None:
+        return False
+    return a == b or (a != a and b != b)
+
+
+def _consistent(om: OperandMap, own: Access, kernel: Access, m: Mapping) -> bool:
+    """Some dimension of the operand explains every mapped axis of the kernel's rows (steps are judged per issue)."""
+    if om.index == kernel.index:
+        return True
+    axes = dict(m.axes)
+    moved = {axes.get(n) for row in own.index for n in row.names}
+    seen = {n for row in kernel.index for n in row.names if n in set(axes.values())}
+    same = {a - b for a, b in zip(kernel.index, om.index, strict=False)}
+    return seen <= moved and all(d.is_constant for d in same) and len(om.index) == len(kernel.index)
