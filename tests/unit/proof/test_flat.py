@@ -1,0 +1,36 @@
+"""The flat checker accepts hand-made schedules and names what is wrong with broken ones."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
+
+from isam.proof import check_flat
+
+
+@pytest.mark.parametrize("make", [tiny_matmul, lambda: tiny_matmul(peeled=True), vec_matmul, lambda: vec_matmul(bound=True),
+                                  lambda: vec_matmul(permits=frozenset({"exact"}))])  # fmt: skip
+def test_accepts(make):
+    assert check_flat(make()) == []
+
+
+@pytest.mark.parametrize("trip", [0, 1, 2, 3, 8])
+def test_recurrences_of_every_trip(trip):
+    assert check_flat(running_sum(), {"T": trip}) == []
+
+
+def test_a_trip_is_needed():
+    assert [v.kind for v in check_flat(running_sum())] == ["sizes"]
+
+
+def test_an_exhausted_budget_is_no_acceptance():
+    assert [v.kind for v in check_flat(tiny_matmul(), budget=10)] == ["budget"]
+
+
+def test_speed():
+    s = vec_matmul(30, 64, 100)
+    start = time.perf_counter()
+    assert check_flat(s) == []
+    assert time.perf_counter() - start < 8
