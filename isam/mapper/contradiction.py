@@ -1,0 +1,235 @@
+"""What a contradiction of the search says (MAP-8): one builder per way in which a pair cannot be extended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Literal
+from isam.ir.mismatch import Mismatch
+from isam.mapper.dataflow import Flow, Form, Node, Plan, Source
+from isam.mapper.report import place, show, subject, verb
+
+if TYPE_CHECKING:
+    from isam.mapper.extend import Pair
+
+
+class Contradictions:
+    """Builders of mismatches from the state of a search (which :class:`~isam.mapper.extend.Extension` holds)."""
+
+    flow: Flow
+    plan: Plan
+    pairs: dict[int, Pair]
+    buffers: dict[str, str | Literal]
+    axes: list[int]
+    classes: list[Affine]
+    class_origin: list[tuple[Node, int]]
+    strided: bool
+
+    @property
+    def depth(self) -> int:
+        raise NotImplementedError
+
+    def _axis_pairs(self) -> tuple[tuple[str, str], ...]:
+        return tuple((self.plan.axis_names[c], self.class_name(k)) for c, k in enumerate(self.axes) if k >= 0)
+
+    def class_name(self, k: int) -> str:
+        node, a = self.class_origin[k]
+        return node.names[a]
+
+    def _mismatch(self, kind: str, have: str, need: str, node: Node, plays: Node, /, *, at: Any = None, by: Any = None,
+                  **facts: Any) -> Mismatch:  # fmt: skip
+        roles = tuple((o, b if isinstance(b, str) else str(b)) for o, b in self.buffers.items())
+        axes = self._axis_pairs()
+        done = tuple(
+            (f"statement {i + 1}", f"statement {p.node.index + 1}")
+            for i, p in sorted(self.pairs.items())
+            if p.node is not node or p.plays is not plays or kind != "operation"
+        )
+        return Mismatch(
+            kind=kind, have=have, need=need,
+            kernel_loc=place(at if at is not None else node.statement, node.statement),
+            instruction_loc=place(by if by is not None else plays.statement, plays.statement),
+            instruction=self.plan.instruction.name, depth=self.depth, partial=done + roles + axes,
+            subject=subject(statement=node.index, instruction_statement=plays.index, roles=roles, axes=axes, **facts),
+        )  # fmt: skip
+
+    def operation(self, plays: Node, node: Node) -> Mismatch:
+        want, have = plays.statement, node.statement
+        after = max((p.node.index for p in self.pairs.values()), default=None)
+        return self._mismatch(
+            "operation",
+            f"a statement that {verb(have.op, have.accumulate)} here: {show(have)}",
+            f"one that {verb(want.op, want.accumulate)}: {show(want)}",
+            node, plays, need=(want.op, want.accumulate), have=(have.op, have.accumulate), after=after,
+        )  # fmt: skip
+
+    def literal(self, pair: Pair, want: Source, have: Source) -> Mismatch:
+        w = want.access if isinstance(want, Form) else want
+        h = have.access if isinstance(have, Form) else have
+        need = f"the number {w}" if isinstance(w, Literal) else f"an operand {w} that is an array or its own number"
+        if isinstance(want, Form) and want.rank == 0 and isinstance(have, Literal):
+            need = f"the same number for {w} everywhere ({self.buffers.get(want.buffer)})"
+        got = f"the number {h}" if isinstance(h, Literal) else f"{h}"
+        return self._mismatch(
+            "literal", got, need, pair.node, pair.plays, at=h, by=w, swapped=pair.swapped or None,
+            operand=want.buffer if isinstance(want, Form) else None,
+            buffer=have.buffer if isinstance(have, Form) else None,
+            need=w.value if isinstance(w, Literal) else None, have=h.value if isinstance(h, Literal) else None,
+        )  # fmt: skip
+
+    def two_roles(self, pair: Pair, want: Form, have: Form, bound: str | Literal) -> Mismatch:
+        return self._mismatch(
+            "aliasing", f"{have.buffer} in its place", f"the same array for {want.buffer} in both places, which is {bound}",
+            pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
+            need=str(bound), have=have.buffer, swapped=pair.swapped or None,
+        )  # fmt: skip
+
+    def escapes(self, pair: Pair, want: Form, have: Form) -> Mismatch:
+        region = {p.node.index for p in self.pairs.values()} | {pair.node.index}
+        nodes = self.flow.nodes
+        role = self.flow.kernel.buffer(have.buffer).role
+        outside = sorted(self.flow.touching(have.buffer) - region)
+        expected = len(self.plan.flow.touching(want.buffer))
+        if role != "temp":
+            got = f"{have.buffer}, which the caller sees ({role})"
+        elif len(outside) + len(region) > expected and outside:
+            got = f"{have.buffer}, which {show(nodes[outside[-1]].statement)} also uses"
+        else:
+            got = f"{have.buffer}, which plays another part"
+        return self._mismatch(
+            "escapes", got, f"a temporary {want.buffer} that nothing outside the region uses",
+            nodes[outside[-1]] if outside and role == "temp" else pair.node, pair.plays, by=want.access,
+            operand=want.buffer, buffer=have.buffer, outside=tuple(outside),
+        )  # fmt: skip
+
+    def dtype(self, pair: Pair, want: Form, have: Form, need: str, got: str) -> Mismatch:
+        return self._mismatch(
+            "dtype", f"{have.buffer}: {got}", f"{want.buffer}: {need}", pair.node, pair.plays, at=have.access,
+            by=want.access, operand=want.buffer, buffer=have.buffer, need=need, have=got,
+            swapped=pair.swapped or None,
+        )  # fmt: skip
+
+    def unlinked(self, pair: Pair) -> Mismatch:
+        return self._mismatch(
+            "domain", f"{show(pair.node.statement)}, which touches other elements than the statements before it",
+            f"{show(pair.plays.statement)} on the same elements", pair.node, pair.plays, relation="elements",
+        )  # fmt: skip
+
+    def extra_axis(self, pair: Pair, c: int, a: int) -> Mismatch:
+        name, axis = self.plan.axis_names[c], pair.node.names[a]
+        return self._mismatch(
+            "domain", f"axis {axis} (which plays {name}) in {show(pair.node.statement)}",
+            f"{show(pair.plays.statement)}, which does not run over {name}", pair.node, pair.plays,
+            instruction_axis=name, axis=axis, relation="extra-axis",
+        )  # fmt: skip
+
+    def column(self, pair: Pair, c: int, a: int) -> Mismatch:
+        """Axis ``a`` was to play ``c`` and one access disagrees: the first one says how."""
+        for want, have in pair.forms:
+            if isinstance(want, Form) and not self._same_column(want, have, c, a):
+                return self._column_of(pair, want, have, c, a)
+        raise AssertionError("the columns agree")
+
+    def _same_column(self, want: Form, have: Source, c: int, a: int) -> bool:
+        w, h = want.signs[c], have.signs[a] if isinstance(have, Form) else ()
+        if want.buffer in self.plan.loose:
+            return bool(w) == bool(h)
+        return len(w) == len(h) if self.strided else w == h
+
+    def _column_of(self, pair: Pair, want: Form, have: Source, c: int, a: int) -> Mismatch:
+        name, axis = self.plan.axis_names[c], pair.node.names[a]
+        facts: dict[str, Any] = dict(operand=want.buffer, instruction_axis=name, axis=axis,
+                                     swapped=pair.swapped or None)  # fmt: skip
+        if not isinstance(have, Form):
+            return self._mismatch("axis-missing", f"the number {have}, which no axis indexes",
+                                  f"{want.access} to depend on {name}", pair.node, pair.plays, at=have, by=want.access,
+                                  **facts)  # fmt: skip
+        facts["buffer"] = have.buffer
+        w, h = want.signs[c], have.signs[a]
+        if w and not h:
+            return self._mismatch(
+                "axis-missing", f"{have.access}, which does not depend on axis {axis}",
+                f"{want.access} to depend on axis {name}", pair.node, pair.plays, at=have.access, by=want.access,
+                lacking=(want.buffer,), **facts,
+            )  # fmt: skip
+        row, coefficient = have.cols[a][0]
+        if w and len(w) == len(h):
+            need = want.cols[c][0][1]
+            return self._mismatch(
+                "coefficient", f"coefficient {coefficient} of axis {axis} in row {row} ({have.access.index[row]}) of "
+                f"{have.access}", f"coefficient {need} of axis {name} in {want.access}", pair.node, pair.plays,
+                at=have.access, by=want.access, row=row, need=need, have=coefficient, **facts,
+            )  # fmt: skip
+        elsewhere = [f.buffer for w2, f in pair.forms if f is not have and isinstance(w2, Form) and isinstance(f, Form)
+                     and w2.signs[c] and f.signs[a] and w2.buffer not in self.plan.temps]  # fmt: skip
+        also = f", and is also an index of {' and '.join(dict.fromkeys(elsewhere))}" if elsewhere else ""
+        if w:
+            row, coefficient = have.cols[a][1]
+            also = f", a second row that does{also}"
+        return self._mismatch(
+            "extra-dependence", f"row {have.access.index[row]} (dimension {row}) of {have.access}, which depends on axis "
+            f"{axis}{also}", f"an operand {want.access} that does not depend on axis {name}" if not w else
+            f"an operand {want.access} in which axis {name} indexes {len(w)} dimension", pair.node, pair.plays,
+            at=have.access, by=want.access, row=row, have=coefficient, **facts,
+        )  # fmt: skip
+
+    def no_axis(self, pair: Pair, c: int, options: list[tuple[int, int, list[int]]]) -> Mismatch:
+        """Nothing can play ``c``: names the axis that comes nearest, or says that no axis is left."""
+        name = self.plan.axis_names[c]
+        spoken = {free[0] for _, d, free in options if d != c and len(free) == 1}
+        near = [a for a in pair.node.axes if pair.classes[a] < 0 and a not in spoken]
+        if len(near) >= 1 and len(pair.node.axes) >= len(pair.plays.axes):
+            wrong = {a: [(w, h) for w, h in pair.forms if isinstance(w, Form) and not self._same_column(w, h, c, a)]
+                     for a in near}  # fmt: skip
+            a = min(near, key=lambda x: (len(wrong[x]) or 9, x))
+            if wrong[a]:
+                severity = [m for m in (self._column_of(pair, w, h, c, a) for w, h in wrong[a])]
+                return next((m for m in severity if m.kind != "axis-missing"), severity[0])
+        operands = tuple(dict.fromkeys(w.buffer for w, _ in pair.forms if isinstance(w, Form) and w.signs[c]))
+        real = tuple(o for o in operands if o not in self.plan.temps)
+        return self._mismatch(
+            "axis-missing", f"no axis left in {show(pair.node.statement)} that could play {name}",
+            f"an axis {name} that indexes {' and '.join(real or operands) or 'nothing'}", pair.node, pair.plays,
+            instruction_axis=name, lacking=operands, swapped=pair.swapped or None,
+        )  # fmt: skip
+
+    def mixed_row(self, pair: Pair, c: int, a: int) -> Mismatch:
+        """The new column shares a row with another chosen column, which the instruction's rows do not."""
+        name, axis = self.plan.axis_names[c], pair.node.names[a]
+        chosen = {i for i, k in enumerate(pair.classes) if k in self.axes}
+        for want, have in pair.forms:
+            if not (isinstance(want, Form) and isinstance(have, Form)) or want.buffer in self.plan.loose:
+                continue
+            for r, row in enumerate(have.rows):
+                inside = [x for x, _ in row if x in chosen]
+                shape = {n for w in want.rows for n in [len(w)]}
+                if any(x == a for x in inside) and len(inside) > 1 and len(inside) not in shape:
+                    others = " and ".join(pair.node.names[x] for x in inside if x != a)
+                    return self._mismatch(
+                        "extra-dependence", f"row {have.access.index[r]} (dimension {r}) of {have.access}, which depends "
+                        f"on axis {axis} and on {others} together", f"separate rows for them in {want.access}",
+                        pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
+                        instruction_axis=name, axis=axis, row=r,
+                        swapped=pair.swapped or None,
+                    )  # fmt: skip
+        want, have = next((w, h) for w, h in pair.forms if isinstance(w, Form) and isinstance(h, Form))
+        return self._mismatch(
+            "extra-dependence", f"{show(pair.node.statement)}, whose rows combine axis {axis} with other axes differently",
+            f"{show(pair.plays.statement)}", pair.node, pair.plays, instruction_axis=name, axis=axis,
+            operand=want.buffer, buffer=have.buffer, swapped=pair.swapped or None,
+        )  # fmt: skip
+
+    def no_rows(self, pair: Pair, want: Form, have: Form) -> Mismatch:
+        bound = want.buffer in self._placed()
+        return self._mismatch(
+            "extra-dependence" if not bound else "aliasing",
+            f"{have.access}" + (", another block than before" if bound else f" with {have.rank} dimensions"),
+            f"{want.access}" + (", the same block as before" if bound else " with its dimensions, each a row of its own"),
+            pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
+        )  # fmt: skip
+
+    def _placed(self) -> set[str]:
+        return set(getattr(self, "dims", ()))
+
+

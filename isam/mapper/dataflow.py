@@ -1,0 +1,266 @@
+"""Kernels and instructions prepared for matching: integer columns, who touches which buffer, views of a statement.
+
+A *view* is one way to read a statement: as it stands, an accumulation as ``d = op(d, s)``, or ``d = op(d, s)`` as an
+accumulation. Everything the search compares is an integer or a tuple of integers, computed once per kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from isam.ir.affine import Affine
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Item, Kernel, Literal, Recurrence, Statement
+
+Key = tuple[str, bool, int]  # operation, accumulates, number of sources
+
+
+class Form:
+    """An access as columns: ``cols[axis]`` = ((row, coefficient), ...); ``rows[row]`` = ((axis, coefficient), ...).
+
+    ``rests[row]`` is what no axis of the statement multiplies: sizes, recurrent axes, the constant. ``signs[axis]`` is
+    the sorted tuple of the column's non-zero coefficients: two columns can only agree if these do.
+    """
+
+    __slots__ = ("access", "buffer", "cols", "rank", "rests", "rows", "signs")
+
+    def __init__(self, access: Access, number: dict[str, int], width: int):
+        self.access = access
+        self.buffer = access.buffer
+        self.rank = len(access.index)
+        cols: list[list[tuple[int, int]]] = [[] for _ in range(width)]
+        rows = []
+        rests = []
+        for r, e in enumerate(access.index):
+            row = []
+            rest = []
+            for name, c in e.terms:
+                a = number.get(name)
+                if a is None:
+                    rest.append((name, c))
+                else:
+                    row.append((a, c))
+                    cols[a].append((r, c))
+            rows.append(tuple(sorted(row)))
+            rests.append(Affine(tuple(rest), e.const))
+        self.rows: tuple[tuple[tuple[int, int], ...], ...] = tuple(rows)
+        self.rests: tuple[Affine, ...] = tuple(rests)
+        self.cols = tuple(map(tuple, cols))
+        self.signs = tuple(tuple(sorted(c for _, c in col)) for col in cols)
+
+
+Source = Form | Literal
+
+
+class View:
+    """One reading of a statement: an operation, a destination, sources; ``native`` is False for a re-reading."""
+
+    __slots__ = ("accumulates", "dest", "native", "op", "sources")
+
+    def __init__(self, op: str, accumulates: bool, dest: Form, sources: tuple[Source, ...], native: bool):
+        self.op = op
+        self.accumulates = accumulates
+        self.dest = dest
+        self.sources = sources
+        self.native = native
+
+    @property
+    def key(self) -> Key:
+        return self.op, self.accumulates, len(self.sources)
+
+    def orders(self, swap: bool) -> Iterator[tuple[bool, tuple[Source, ...]]]:
+        """The sources as they stand, then exchanged where the operation allows it."""
+        yield False, self.sources
+        if swap and len(self.sources) == 2 and self.op in COMMUTATIVE and not self.accumulates:
+            yield True, self.sources[::-1]
+
+
+class Node:
+    """A statement with numbered axes. For an instruction the numbers are shared by all its statements."""
+
+    __slots__ = ("axes", "dest", "extents", "index", "loops", "names", "sources", "statement", "views", "where", "width")
+
+    def __init__(self, index: int, st: Statement, loops: tuple[Recurrence, ...], number: dict[str, int], width: int):
+        self.index = index
+        self.statement = st
+        self.loops = loops
+        self.width = width
+        self.axes = tuple(number[n] for n in st.domain.names)
+        self.names = st.domain.names
+        self.extents = {number[a.name]: a.extent for a in st.domain.axes}
+        self.dest = Form(st.dest, number, width)
+        self.sources: tuple[Source, ...] = tuple(
+            Form(s, number, width) if isinstance(s, Access) else s for s in st.sources
+        )
+        self.where = tuple(
+            (
+                tuple(sorted((number[n], c) for n, c in w.terms if n in number)),
+                Affine(tuple(t for t in w.terms if t[0] not in number), w.const),
+            )
+            for w in st.domain.where
+        )
+        self.views = tuple(self._views(st))
+
+    def _views(self, st: Statement) -> Iterator[View]:
+        yield View(st.op, st.accumulate, self.dest, self.sources, True)
+        if st.op not in REDUCTIONS:
+            return
+        if st.accumulate:
+            yield View(st.op, False, self.dest, (self.dest, *self.sources), False)
+        else:
+            for n, s in enumerate(st.sources):
+                if s == st.dest:
+                    yield View(st.op, True, self.dest, self.sources[:n] + self.sources[n + 1 :], False)
+                    return
+
+    def reads(self) -> set[str]:
+        return {a.buffer for a in self.statement.reads}
+
+
+class Flow:
+    """A kernel with its statements as nodes, indexed by operation and by buffer."""
+
+    __slots__ = ("by_key", "kernel", "nodes", "readers", "writers")
+
+    def __init__(self, kernel: Kernel, nodes: tuple[Node, ...]):
+        self.kernel = kernel
+        self.nodes = nodes
+        self.by_key: dict[Key, list[tuple[Node, View]]] = {}
+        self.readers: dict[str, list[Node]] = {}
+        self.writers: dict[str, list[Node]] = {}
+        for node in nodes:
+            for view in node.views:
+                self.by_key.setdefault(view.key, []).append((node, view))
+            self.writers.setdefault(node.dest.buffer, []).append(node)
+            for name in sorted(node.reads()):
+                self.readers.setdefault(name, []).append(node)
+
+    def touching(self, buffer: str) -> set[int]:
+        """Indices of all statements that read or write ``buffer``."""
+        return {n.index for n in self.readers.get(buffer, ())} | {n.index for n in self.writers.get(buffer, ())}
+
+
+def _walk(body: tuple[Item, ...], loops: tuple[Recurrence, ...]) -> Iterator[tuple[Statement, tuple[Recurrence, ...]]]:
+    for it in body:
+        if isinstance(it, Recurrence):
+            yield from _walk(it.body, (*loops, it))
+        else:
+            yield it, loops
+
+
+def flow_of(kernel: Kernel) -> Flow:
+    """The prepared kernel, made once per kernel object."""
+    found = kernel.__dict__.get("_mapper_flow")
+    if found is None:
+        nodes = []
+        for i, (st, loops) in enumerate(_walk(kernel.body, ())):
+            names = st.domain.names
+            nodes.append(Node(i, st, loops, {n: a for a, n in enumerate(names)}, len(names)))
+        found = kernel.__dict__["_mapper_flow"] = Flow(kernel, tuple(nodes))
+    return found
+
+
+class Plan:
+    """An instruction prepared: its axes numbered across statements, the order in which its statements are matched.
+
+    ``order``: first the first statement, then always one that shares a buffer with those before, so that candidates
+    come from the buffer's readers and writers. ``loose``: temporaries whose accesses are all the same function of the
+    axes: for these only the flow of elements matters, not the indexing.
+    """
+
+    __slots__ = ("axis_names", "body", "extents", "flow", "instruction", "loose", "operands", "order", "temps")
+
+    def __init__(self, instruction: Instruction, body: Kernel):
+        self.instruction = instruction
+        self.body = body
+        number = _axis_numbers(body)
+        width = 1 + max((n for per in number for n in per.values()), default=-1)
+        names: list[str] = [""] * width
+        self.extents: list[Affine] = [Affine()] * width
+        nodes = []
+        for i, (st, loops) in enumerate(_walk(body.body, ())):
+            nodes.append(Node(i, st, loops, number[i], width))
+            for axis in st.domain.axes:
+                c = number[i][axis.name]
+                names[c] = names[c] or axis.name
+                self.extents[c] = axis.extent
+        self.axis_names = tuple(names)
+        self.flow = Flow(body, tuple(nodes))
+        self.temps = frozenset(b.name for b in body.buffers if b.role == "temp")
+        self.operands = tuple(b.name for b in body.arguments)
+        self.loose = frozenset(t for t in self.temps if self._one_function(t))
+        self.order = self._order()
+
+    def _one_function(self, buffer: str) -> bool:
+        seen = {(f.rows, f.rests) for n in self.flow.nodes for f in forms(n) if f.buffer == buffer}
+        return len(seen) == 1
+
+    def _order(self) -> tuple[int, ...]:
+        left = list(range(len(self.flow.nodes)))
+        touched: set[str] = set()
+        order: list[int] = []
+        while left:
+            joined = (i for i in left if touched & {f.buffer for f in forms(self.flow.nodes[i])})
+            i = next(joined, left[0])
+            left.remove(i)
+            order.append(i)
+            touched |= {f.buffer for f in forms(self.flow.nodes[i])}
+        return tuple(order)
+
+
+def forms(node: Node) -> tuple[Form, ...]:
+    """The destination and every source that is an access."""
+    return (node.dest, *(s for s in node.sources if isinstance(s, Form)))
+
+
+def plan_of(instruction: Instruction, body: Kernel | None = None) -> Plan:
+    """The prepared instruction, made once per body."""
+    body = body or instruction.body
+    found = body.__dict__.get("_mapper_plan")
+    if found is None or found.instruction is not instruction:
+        found = body.__dict__["_mapper_plan"] = Plan(instruction, body)
+    return found
+
+
+def _axis_numbers(body: Kernel) -> list[dict[str, int]]:
+    """One number per axis of an instruction: the same name is the same axis, and so are two names that neither
+    statement shares but that index the same dimension of a buffer one of them writes."""
+    statements = body.statements
+    leader: dict[tuple[int, str], tuple[int, str]] = {}
+    first: dict[str, int] = {}
+    for i, st in enumerate(statements):
+        for n in st.domain.names:
+            leader[i, n] = (first.setdefault(n, i), n)
+
+    def find(key: tuple[int, str]) -> tuple[int, str]:
+        while leader[key] != key:
+            key = leader[key]
+        return key
+
+    for i, st in enumerate(statements):
+        for j in range(i):
+            for a in _accesses(statements[j]):
+                for b in _accesses(st):
+                    if a.buffer == b.buffer:
+                        for n, m in _unit_pairs(a, b, statements[j], st):
+                            one, two = sorted((find((j, n)), find((i, m))))
+                            leader[two] = one
+    numbers: dict[tuple[int, str], int] = {}
+    out: list[dict[str, int]] = []
+    for i, st in enumerate(statements):
+        out.append({n: numbers.setdefault(find((i, n)), len(numbers)) for n in st.domain.names})
+    return out
+
+
+def _accesses(st: Statement) -> list[Access]:
+    return [st.dest, *(s for s in st.sources if isinstance(s, Access))]
+
+
+def _unit_pairs(a: Access, b: Access, sa: Statement, sb: Statement) -> Iterator[tuple[str, str]]:
+    for x, y in zip(a.index, b.index, strict=True):
+        if len(x.terms) == len(y.terms) == 1 and x.const == y.const and x.terms[0][1] == y.terms[0][1]:
+            n, m = x.terms[0][0], y.terms[0][0]
+            if n != m and n in sa.domain.names and m in sb.domain.names:
+                shared = n in sb.domain.names or m in sa.domain.names
+                if not shared and sa.domain.extent(n) == sb.domain.extent(m):
+                    yield n, m

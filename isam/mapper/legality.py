@@ -1,0 +1,294 @@
+"""What a complete region must satisfy before it is one instruction called block by block (MAP-3, IR-5).
+
+The kernel runs each statement over its whole domain; the instruction runs all of them on one block. That is the same
+when blocks do not meddle with each other: for every two accesses of one buffer, one of them a write, that touch the
+same element, the axes along which blocks are cut must have the same value. An axis for which this holds is *cut*
+freely; a mapped axis for which it does not must be taken whole by one call; an outer one makes the mapping illegal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isam.ir.affine import Affine
+from isam.ir.instruction import Instruction
+from isam.ir.mismatch import Mismatch
+from isam.mapper.dataflow import Form, Node
+from isam.mapper.extend import Extension, Pair
+from isam.mapper.report import show
+
+Before = tuple[set[str], set[str]]  # buffers written, buffers read
+Term = tuple[tuple[tuple[int, int], ...], Affine]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A legal region: instruction axes one call takes whole, conditions on mapped axes (over region axes)."""
+
+    whole: frozenset[int]
+    guards: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    pair: Pair
+    operand: str
+    form: Form
+    writes: bool
+
+    def row(self, r: int) -> Term:
+        terms = tuple(sorted((self.pair.classes[a], c) for a, c in self.form.rows[r]))
+        return terms, self.form.rests[r]
+
+
+def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
+    """The verdict on the complete assignment that ``state`` holds. ``sized``: extents may forbid a whole axis."""
+    pairs = [state.pairs[i] for i in sorted(state.pairs)]
+    problem = _escaping(state, pairs) or _order(state, pairs) or _conditions(state, pairs)
+    if problem:
+        return problem
+    inside = {b for t, b in state.buffers.items() if t in state.plan.temps and isinstance(b, str)}
+    every = set(range(len(state.classes)))
+    free = set(every)
+    touches = [
+        _Touch(p, w.buffer, h, n == 0)
+        for p in pairs
+        for n, (w, h) in enumerate(p.forms)
+        if isinstance(w, Form) and isinstance(h, Form)
+    ]
+    blame: dict[int, tuple[_Touch, _Touch]] = {}
+    for i, one in enumerate(touches):
+        for two in touches[:i]:
+            if one.form.buffer != two.form.buffer or one.form.buffer in inside or not (one.writes or two.writes):
+                continue
+            problem = _aliasing(state, two, one)
+            if problem:
+                return problem
+            kept = _agreeing(one, two, every)
+            for k in free - kept:
+                blame.setdefault(k, (two, one))
+            free &= kept
+    free -= _recomputed(pairs, inside, every)
+    repeated = _missing(pairs, inside, every)
+    owner = {k: c for c, k in enumerate(state.axes) if k >= 0}
+    for k in sorted(every - (free - repeated.keys())):
+        if k not in owner:
+            return _outer(state, k, blame.get(k), repeated.get(k) or pairs[0])
+    whole = frozenset(owner[k] for k in every - (free - repeated.keys()))
+    problem = _instruction_conditions(state, pairs, owner)
+    if isinstance(problem, Mismatch):
+        return problem
+    whole |= problem
+    if sized:
+        for c in sorted(whole):
+            too_large = _too_large(state, c, pairs)
+            if too_large:
+                return too_large
+    return Verdict(whole, _guards(pairs, owner))
+
+
+def _escaping(state: Extension, pairs: list[Pair]) -> Mismatch | None:
+    region = {p.node.index for p in pairs}
+    for p in pairs:
+        for w, h in p.forms:
+            if isinstance(w, Form) and isinstance(h, Form) and w.buffer in state.plan.temps:
+                if state.flow.touching(h.buffer) - region:
+                    return state.escapes(p, w, h)
+    return None
+
+
+def _order(state: Extension, pairs: list[Pair]) -> Mismatch | None:
+    """Joined statements in the order of the instruction, and nothing in between that both needs and feeds the region."""
+    for i, one in enumerate(pairs):
+        for two in pairs[:i]:
+            if two.node.index > one.node.index and _conflict(two.plays, one.plays):
+                return state._mismatch(
+                    "domain", f"{show(one.node.statement)} before {show(two.node.statement)}",
+                    f"{show(two.plays.statement)} first", one.node, one.plays, relation="order")  # fmt: skip
+    region = {p.node.index for p in pairs}
+    first, last = min(region), max(region)
+    if last - first + 1 == len(region):
+        return None
+    region_before: Before = (set(), set())
+    between_before: Before = (set(), set())
+    culprit: Node | None = None
+    for node in state.flow.nodes[first : last + 1]:
+        reads, dest = node.reads(), node.dest.buffer
+        if node.index in region:
+            if culprit and _after(between_before, reads, dest):
+                return state._mismatch(
+                    "domain", f"{show(culprit.statement)} between the statements of the region, which needs one and feeds "
+                    "another", "statements that can run together", culprit, pairs[0].plays, relation="between")  # fmt: skip
+            before = region_before
+        elif _after(region_before, reads, dest) or _after(between_before, reads, dest):
+            culprit = culprit or node
+            before = between_before
+        else:
+            continue
+        before[0].add(dest)
+        before[1].update(reads)
+    return None
+
+
+def _after(before: Before, reads: set[str], dest: str) -> bool:
+    """A statement depends on earlier ones that wrote and read the given buffers."""
+    written, read = before
+    return bool(reads & written) or dest in written or dest in read
+
+
+def _conflict(a: Node, b: Node) -> bool:
+    if a.statement.accumulate and b.statement.accumulate and a.dest.buffer == b.dest.buffer:
+        if a.statement.op == b.statement.op:
+            return b.dest.buffer in {s.buffer for s in a.sources if isinstance(s, Form)} or a.dest.buffer in {
+                s.buffer for s in b.sources if isinstance(s, Form)
+            }
+    return b.dest.buffer in a.reads() | {a.dest.buffer} or a.dest.buffer in b.reads()
+
+
+def _aliasing(state: Extension, one: _Touch, two: _Touch) -> Mismatch | None:
+    """Two operands that are one kernel buffer: reads must not come after the writes they would miss."""
+    if one.operand == two.operand:
+        return None
+    node, plays = two.pair.node, two.pair.plays
+    if one.writes and two.writes:
+        what = "both write it"
+    elif one.writes and one.pair.node.index < two.pair.node.index:
+        what = f"it is written as {one.operand} before it is read as {two.operand}"
+    elif two.writes and two.pair.node.index < one.pair.node.index:
+        what = f"it is written as {two.operand} before it is read as {one.operand}"
+    else:
+        return None
+    return state._mismatch(
+        "aliasing", f"{one.form.buffer} as {one.operand} and as {two.operand}: {what}",
+        f"different arrays for {one.operand} and {two.operand}", node, plays, at=two.form.access,
+        operand=two.operand, buffer=two.form.buffer,
+    )  # fmt: skip
+
+
+def _agreeing(one: _Touch, two: _Touch, every: set[int]) -> set[int]:
+    """Region axes that have the same value wherever the two accesses touch the same element."""
+    a, b = one.pair, two.pair
+    if a is b and a.node.statement.accumulate and a.node.dest.access == one.form.access == two.form.access:
+        return every  # an accumulation with itself, read as d = op(d, s)
+    both = a.node.statement.accumulate and b.node.statement.accumulate and a.node.statement.op == b.node.statement.op
+    if both and one.form.access == a.node.dest.access and two.form.access == b.node.dest.access and a is not b:
+        return set(a.classes) & set(b.classes)  # two accumulations of one kind commute
+    equal = [one.row(r)[0] for r in range(one.form.rank) if one.row(r) == two.row(r)]
+    if len(equal) == one.form.rank:
+        for t, other in ((one, two), (two, one)):
+            if t.writes and not t.pair.node.statement.accumulate and set(other.pair.classes) <= set(t.pair.classes):
+                return set(t.pair.classes)  # a plain assignment is injective (IR-8)
+    known: set[int] = set()
+    grown = True
+    while grown:
+        grown = False
+        for row in equal:
+            left = [k for k, _ in row if k not in known]
+            if len(left) == 1:
+                known.add(left[0])
+                grown = True
+    return known
+
+
+def _recomputed(pairs: list[Pair], inside: set[str], every: set[int]) -> set[int]:
+    """Axes along which a temporary of the region is summed up: cutting them would use it half done."""
+    out: set[int] = set()
+    for name in inside:
+        writers = [p for p in pairs if p.node.dest.buffer == name]
+        for p in writers:
+            indexed = {p.classes[a] for row in p.node.dest.rows for a, _ in row}
+            out |= set(p.classes) - indexed
+    return out & every
+
+
+def _missing(pairs: list[Pair], inside: set[str], every: set[int]) -> dict[int, Pair]:
+    """Axes that a statement with a visible result lacks: cutting them would repeat it."""
+    out: dict[int, Pair] = {}
+    for p in pairs:
+        if p.node.dest.buffer not in inside:
+            for k in every - set(p.classes):
+                out.setdefault(k, p)
+    return out
+
+
+def _outer(state: Extension, k: int, blame: tuple[_Touch, _Touch] | None, lacking: Pair) -> Mismatch:
+    name = state.class_name(k)
+    if blame is not None and blame[0].operand != blame[1].operand:
+        one, two = blame
+        return state._mismatch(
+            "aliasing", f"{one.form.access} and {two.form.access}, which overlap across axis {name}",
+            f"different arrays for {one.operand} and {two.operand}, or the same elements at the same time",
+            two.pair.node, two.pair.plays, at=two.form.access, operand=two.operand, buffer=two.form.buffer, axis=name,
+        )  # fmt: skip
+    return state._mismatch(
+        "domain", f"axis {name}, left over, over which {show(lacking.node.statement)} would be repeated or used half done",
+        "that every axis left over runs over all statements of the region", lacking.node, lacking.plays, axis=name,
+        relation="left-over",
+    )  # fmt: skip
+
+
+def _where(p: Pair) -> frozenset[Term]:
+    return frozenset((tuple(sorted((p.classes[a], c) for a, c in terms)), rest) for terms, rest in p.node.where)
+
+
+def _conditions(state: Extension, pairs: list[Pair]) -> Mismatch | None:
+    """All statements with a visible result under the same conditions; a temporary's at most under those."""
+    temps = {b for t, b in state.buffers.items() if t in state.plan.temps}
+    seen = [p for p in pairs if p.node.dest.buffer not in temps] or pairs[:1]
+    full = _where(seen[0])
+    for p in pairs:
+        mine = _where(p)
+        if mine - full or (p in seen and mine != full):
+            return state._mismatch("domain", f"other conditions in {show(p.node.statement)} than in "
+                                   f"{show(seen[0].node.statement)}", "one domain for the whole region", p.node, p.plays,
+                                   relation="conditions")  # fmt: skip
+    return None
+
+
+def _instruction_conditions(state: Extension, pairs: list[Pair], owner: dict[int, int]) -> Mismatch | frozenset[int]:
+    """A condition of the instruction must be one of the kernel's, on the same axes and nothing else: taken whole."""
+    whole: set[int] = set()
+    for p in pairs:
+        have = {(tuple(sorted((owner.get(k, -1), c) for k, c in terms)), rest) for terms, rest in _where(p)}
+        for condition in p.plays.where:
+            if condition not in have:
+                return state._mismatch("domain", f"{show(p.node.statement)} without that condition",
+                                       f"the condition of {show(p.plays.statement)}", p.node, p.plays,
+                                       relation="instruction-where")  # fmt: skip
+            whole |= {c for c, _ in condition[0]}
+    return frozenset(whole)
+
+
+def _guards(pairs: list[Pair], owner: dict[int, int]) -> tuple[Term, ...]:
+    out: dict[Term, None] = {}
+    for p in pairs:
+        asked = set(p.plays.where)
+        for term in sorted(_where(p), key=str):
+            mine = (tuple(sorted((owner.get(k, -1), c) for k, c in term[0])), term[1])
+            if any(k in owner for k, _ in term[0]) and mine not in asked:
+                out[term] = None
+    return tuple(out)
+
+
+def limit_of(instruction: Instruction, extent: Affine) -> int | None:
+    """The largest extent one call takes along an axis of this extent, None: no limit known."""
+    if extent.is_constant:
+        return extent.const
+    if len(extent.terms) == 1 and extent.terms[0][1] == 1:
+        hi = next((s.hi for s in instruction.syms if s.name == extent.terms[0][0]), None)
+        return None if hi is None else hi + extent.const
+    return None
+
+
+def _too_large(state: Extension, c: int, pairs: list[Pair]) -> Mismatch | None:
+    limit = limit_of(state.plan.instruction, state.plan.extents[c])
+    extent = state.classes[state.axes[c]]
+    if limit is None or not extent.is_constant or extent.const <= limit:
+        return None
+    name, axis = state.plan.axis_names[c], state.class_name(state.axes[c])
+    pair = next(p for p in pairs if c in p.plays.axes)
+    return state._mismatch(
+        "extent", f"{extent} steps of axis {axis}", f"at most {limit} along {name}, all in one call", pair.node, pair.plays,
+        instruction_axis=name, axis=axis, need=limit, have=extent.const,
+    )  # fmt: skip
+

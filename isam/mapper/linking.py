@@ -1,0 +1,54 @@
+"""Which axes of two statements are the same axis: the buffer that joins them says so, row by row.
+
+Names mean nothing here. Two accesses of one buffer touch the same element exactly when all their rows agree, so
+the axes correspond wherever the rows can be made equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from isam.ir.affine import Affine
+
+Row = tuple[tuple[tuple[int, int], ...], Affine]  # (class or axis, coefficient) ..., and the rest
+
+
+def unify(
+    known: list[Row], local: list[Row], classes: list[Affine], extents: dict[int, Affine], fixed: list[int]
+) -> Iterator[list[int]]:
+    """Every way to give the axes in ``local`` the classes in ``known`` so that all rows become equal.
+
+    ``fixed[axis]`` is a class or -1; ``classes`` and ``extents`` are the extents, which must be equal too. Rows with
+    one axis come first: they decide.
+    """
+    if any(k[1] != h[1] or len(k[0]) != len(h[0]) for k, h in zip(known, local, strict=True)):
+        return
+    pairs = sorted(zip(known, local, strict=True), key=lambda p: len(p[0][0]))
+
+    def row(at: int, now: list[int]) -> Iterator[list[int]]:
+        if at == len(pairs):
+            yield now
+            return
+        want = dict(pairs[at][0][0])
+        open_axes: list[tuple[int, int]] = []
+        for a, c in pairs[at][1][0]:
+            if now[a] < 0:
+                open_axes.append((a, c))
+            elif want.pop(now[a], None) != c:
+                return
+        for filled in terms(open_axes, want, now):
+            yield from row(at + 1, filled)
+
+    def terms(axes: list[tuple[int, int]], want: dict[int, int], now: list[int]) -> Iterator[list[int]]:
+        if not axes:
+            if not want:
+                yield now
+            return
+        (a, c), rest = axes[0], axes[1:]
+        for k, d in want.items():
+            if c == d and k not in now and classes[k] == extents[a]:
+                after = list(now)
+                after[a] = k
+                yield from terms(rest, {x: y for x, y in want.items() if x != k}, after)
+
+    yield from row(0, list(fixed))

@@ -1,0 +1,246 @@
+"""The doors of the mapper: :func:`match` enumerates mappings or says why there are none, :func:`count` counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from isam.ir.affine import Affine
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel, Literal
+from isam.ir.mapping import Mapping, OperandMap
+from isam.ir.mismatch import Mismatch
+from isam.mapper.dataflow import Flow, Node, Plan, flow_of, plan_of
+from isam.mapper.extend import Exhausted, Extension
+from isam.mapper.legality import Verdict, judge, limit_of
+from isam.mapper.report import Reporter
+from isam.mapper.symmetry import orbit_key, preserves_contract
+
+BUDGET = 200_000
+
+
+class Matches:
+    """All mappings, found as they are asked for, always in the same order. Truthy: there is at least one."""
+
+    def __init__(self, search: Enumeration):
+        self._search = search
+        self._found: list[Mapping] = []
+        self._source = search.mappings()
+        self._more()
+
+    def _more(self) -> bool:
+        for m in self._source:
+            self._found.append(m)
+            return True
+        return False
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def __iter__(self) -> Iterator[Mapping]:
+        at = 0
+        while at < len(self._found) or self._more():
+            yield self._found[at]
+            at += 1
+
+    def __len__(self) -> int:
+        """How many there are; searches to the end."""
+        while self._more():
+            pass
+        return len(self._found)
+
+    @property
+    def first(self) -> Mapping:
+        return self._found[0]
+
+    @property
+    def complete(self) -> bool:
+        """The search went through everything: False when the budget ended it. Searches to the end."""
+        len(self)
+        return not self._search.exhausted
+
+    def orbits(self) -> Iterator[Mapping]:
+        """One mapping per orbit: the first of each."""
+        seen: set[str] = set()
+        for m in self:
+            if m.orbit not in seen:
+                seen.add(m.orbit)
+                yield m
+
+
+class Enumeration:
+    """One search over a kernel: turns complete assignments into mappings, each once."""
+
+    def __init__(self, flow: Flow, plan: Plan, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
+                 sized: bool, region: Iterable[int] | None, budget: int, orbits: bool = True):  # fmt: skip
+        self.flow = flow
+        self.plan = plan
+        self.reporter = reporter
+        self.sized = sized
+        self.exhausted = False
+        self.orbits = orbits
+        self.state = Extension(flow, plan, reporter, strided=strided, swap=swap, typed=typed,
+                               region=None if region is None else frozenset(region), budget=budget)  # fmt: skip
+
+    def mappings(self) -> Iterator[Mapping]:
+        seen: set[object] = set()
+        symmetries = symmetries_of(self.plan) if self.orbits else ()
+        try:
+            for _ in self.state.run():
+                verdict = judge(self.state, sized=self.sized)
+                if isinstance(verdict, Mismatch):
+                    self.reporter.no(verdict.depth, lambda v=verdict: v)
+                    continue
+                mapping = _mapping(self.state, verdict)
+                key = (mapping.operands, mapping.axes, mapping.statement_map)
+                if key not in seen:
+                    seen.add(key)
+                    if self.orbits:
+                        object.__setattr__(mapping, "orbit", orbit_key(mapping, symmetries))
+                    yield mapping
+        except Exhausted:
+            self.exhausted = True
+
+
+def match(
+    kernel: Kernel,
+    instruction: Instruction,
+    *,
+    strided: bool = False,
+    swap: bool = True,
+    region: Iterable[int] | None = None,
+    budget: int = BUDGET,
+) -> Matches | Mismatch:
+    """Every way in which ``instruction`` carries out statements of ``kernel`` (MAP-1 to MAP-8).
+
+    ``strided`` admits other coefficients than the instruction's and records them as steps (MAP-7); ``swap`` tries
+    commutative sources in both orders; ``region`` confines the search to these statements; ``budget`` is the number
+    of pairs tried before the search ends (``Matches.complete`` tells). Returns the deepest mismatch when there is none.
+    """
+    reporter = Reporter()
+    found = Matches(Enumeration(_flow(kernel), _plan(instruction), reporter, strided=strided, swap=swap, typed=True,
+                                sized=True, region=region, budget=budget))  # fmt: skip
+    return found if found else _none(instruction, kernel, reporter, found, budget)
+
+
+def near_misses(kernel: Kernel, instruction: Instruction, *, strided: bool = False, budget: int = BUDGET) -> list[Mismatch]:
+    """Every contradiction the search met, each once, deepest first."""
+    reporter = Reporter(collect=True)
+    found = Matches(Enumeration(_flow(kernel), _plan(instruction), reporter, strided=strided, swap=True, typed=True,
+                                sized=True, region=None, budget=budget))  # fmt: skip
+    len(found)
+    return sorted(reporter.all, key=lambda m: -m.depth)
+
+
+def count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, swap: bool = True) -> int:
+    """How many distinct (role assignment, axis map) pairs there are (MAP-10): dtypes, extents, choices of rows ignored.
+
+    The kernel and the instruction are taken as they were written: ``swap=False`` keeps the order of the sources.
+    """
+    search = Enumeration(flow_of(kernel), plan_of(instruction), Reporter(), strided=strided, swap=swap, typed=False,
+                         sized=False, region=None, budget=10_000_000, orbits=False)  # fmt: skip
+    return len({(tuple((o.operand, o.buffer, o.index, o.literal) for o in m.operands), m.axes, m.statement_map)
+                for m in search.mappings()})  # fmt: skip
+
+
+def symmetries_of(plan: Plan) -> tuple[Mapping, ...]:
+    """The automorphisms of an instruction, computed once per instruction."""
+    found = plan.body.__dict__.get("_mapper_symmetries")
+    if found is None:
+        search = Enumeration(flow_of(plan.body), plan, Reporter(), strided=False, swap=True, typed=True, sized=False,
+                             region=None, budget=BUDGET, orbits=False)  # fmt: skip
+        found = tuple(m for m in search.mappings() if not m.outer and preserves_contract(plan.instruction, m))
+        plan.body.__dict__["_mapper_symmetries"] = found
+    return found
+
+
+def _flow(kernel: Kernel) -> Flow:
+    return flow_of(kernel)
+
+
+def _plan(instruction: Instruction) -> Plan:
+    return plan_of(instruction)
+
+
+def _none(instruction: Instruction, kernel: Kernel, reporter: Reporter, found: Matches, budget: int) -> Mismatch:
+    if not found.complete:
+        return Mismatch("budget", f"no mapping among the first {budget} pairs tried", "a larger budget", kernel.loc,
+                        instruction.loc, instruction.name, subject=(("need", budget),))  # fmt: skip
+    if reporter.best is not None:
+        return reporter.best
+    return Mismatch("operation", "no statement that could be tried", f"{len(instruction.body.statements)} statement(s)",
+                    kernel.loc, instruction.loc, instruction.name)  # fmt: skip
+
+
+def _mapping(state: Extension, verdict: Verdict) -> Mapping:
+    pairs = [state.pairs[i] for i in sorted(state.pairs)]
+    main = max(pairs, key=lambda p: (len(p.node.axes), -p.node.index)).node
+    names = _names(state, main)
+    owner = {k: c for c, k in enumerate(state.axes) if k >= 0}
+    order = {k: (0, main.names.index(n)) if n in main.names else (1, k) for k, n in names.items()}
+    outer = tuple(names[k] for k in sorted(names, key=order.__getitem__) if k not in owner)
+    renames = tuple(
+        (p.node.index, changed)
+        for p in pairs
+        if (changed := tuple((n, names[p.classes[a]]) for a, n in enumerate(p.node.names) if n != names[p.classes[a]]))
+    )
+    guards = tuple(Affine.from_terms([(names[k], c) for k, c in terms]) + rest for terms, rest in verdict.guards)
+    return Mapping(
+        instruction=state.plan.instruction,
+        statements=tuple(sorted(p.node.index for p in pairs)),
+        operands=tuple(_operand(state, o, names, owner) for o in state.plan.operands if o in state.buffers),
+        axes=tuple((state.plan.axis_names[c], names[k]) for c, k in enumerate(state.axes) if k >= 0),
+        outer=outer,
+        tails=_tails(state),
+        statement_map=tuple((i, p.node.index) for i, p in sorted(state.pairs.items())),
+        guards=guards,
+        whole=tuple(state.plan.axis_names[c] for c in sorted(verdict.whole)),
+        loops=tuple(r.axis.name for r in main.loops),
+        renames=renames,
+        temps=tuple((t, str(state.buffers[t])) for t in sorted(state.plan.temps) if t in state.buffers),
+    )
+
+
+def _names(state: Extension, main: Node) -> dict[int, str]:
+    """A distinct name for each axis of the region: the main statement's where it has the axis."""
+    names: dict[int, str] = {}
+    for p in state.pairs.values():
+        if p.node is main:
+            names = {k: main.names[a] for a, k in enumerate(p.classes)}
+    for k in range(len(state.classes)):
+        if k not in names:
+            name = state.class_name(k)
+            while name in names.values():
+                name += "_"
+            names[k] = name
+    return names
+
+
+def _operand(state: Extension, operand: str, names: dict[int, str], owner: dict[int, int]) -> OperandMap:
+    played = state.buffers[operand]
+    if isinstance(played, Literal):
+        return OperandMap(operand, "", (), (), (), played.value)
+    dims, steps, base = state.dims[operand], state.steps[operand], state.bases[operand]
+    want = next(w for p in state.pairs.values() for w, _ in p.forms if not isinstance(w, Literal) and w.buffer == operand)
+    index = []
+    for r, (row, rest) in enumerate(base):
+        terms = [(names[k], c) for k, c in row]
+        if r in dims:
+            d = dims.index(r)
+            terms += [(names[state.axes[c]], n * steps[d]) for c, n in want.rows[d]]
+        index.append(Affine.from_terms(terms) + rest)
+    return OperandMap(operand, played, tuple(index), dims, steps)
+
+
+def _tails(state: Extension) -> tuple[tuple[str, int], ...]:
+    out = []
+    for c, k in enumerate(state.axes):
+        if k < 0 or not state.classes[k].is_constant:
+            continue
+        extent, need = state.classes[k].const, state.plan.extents[c]
+        limit = limit_of(state.plan.instruction, need)
+        step = limit
+        if limit is None and len(need.terms) == 1:
+            step = next((s.multiple_of for s in state.plan.instruction.syms if s.name == need.terms[0][0]), None)
+        if step and step > 0 and extent % step:
+            out.append((state.plan.axis_names[c], extent % step))
+    return tuple(out)

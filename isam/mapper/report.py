@@ -1,0 +1,78 @@
+"""A "no" with its reasons (MAP-8): what stands where, in the user's own names, and facts that transforms can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from isam.diagnostics import NOWHERE, Loc
+from isam.ir.kernel import Access, Literal, Statement
+from isam.ir.mismatch import Mismatch
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
+          "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
+_SUMS = {"add": "sums", "mul": "multiplies up", "max": "takes the maximum", "min": "takes the minimum",
+         "select": "selects in place"}  # fmt: skip
+_DOES = {"add": "adds", "sub": "subtracts", "mul": "multiplies", "div": "divides", "copy": "copies", "cast": "casts",
+         "neg": "negates"}  # fmt: skip
+
+
+def verb(op: str, accumulates: bool) -> str:
+    """What an operation does, as a verb: an accumulating add *sums*, a plain one *adds*."""
+    if accumulates:
+        return _SUMS.get(op, f"accumulates with {op}")
+    return _DOES.get(op, f"does {op}")
+
+
+def show(st: Statement) -> str:
+    """The statement in the language: ``C[i, j] += T[i, j, k]``."""
+    args = [str(s) for s in st.sources]
+    if st.op == "copy":
+        right = args[0]
+    elif len(args) == 2 and st.op in _SIGNS and not st.accumulate:
+        right = f"{args[0]} {_SIGNS[st.op]} {args[1]}"
+    elif st.accumulate and len(args) == 1:
+        right = args[0]
+    else:
+        right = f"{st.op}({', '.join(args)})"
+    if not st.accumulate:
+        return f"{st.dest} = {right}"
+    return f"{st.dest} {_SIGNS.get(st.op, st.op)}= {right}"
+
+
+def place(thing: Access | Literal | Statement, within: Statement) -> Loc:
+    """Where ``thing`` stands; where that is unknown, where its statement stands."""
+    return thing.loc if thing.loc != NOWHERE else within.loc
+
+
+class Reporter:
+    """Keeps the deepest mismatch; with ``collect`` all of them, each once."""
+
+    __slots__ = ("all", "best", "collect", "limit")
+
+    def __init__(self, collect: bool = False, limit: int = 200):
+        self.best: Mismatch | None = None
+        self.collect = collect
+        self.limit = limit
+        self.all: list[Mismatch] = []
+
+    def no(self, depth: int, build: Callable[[], Mismatch]) -> None:
+        """Reports a contradiction after ``depth`` agreed pairs; ``build`` is called only when it will be kept."""
+        deeper = self.best is None or depth > self.best.depth
+        if not deeper and not (self.collect and len(self.all) < self.limit):
+            return
+        found = build()
+        if deeper:
+            self.best = found
+        if self.collect and not any(_same(found, m) for m in self.all):
+            self.all.append(found)
+
+
+def _same(a: Mismatch, b: Mismatch) -> bool:
+    return (a.kind, a.have, a.need, a.kernel_loc, a.instruction_loc) == (
+        b.kind, b.have, b.need, b.kernel_loc, b.instruction_loc)  # fmt: skip
+
+
+def subject(**facts: Any) -> tuple[tuple[str, Any], ...]:
+    """The machine-usable facts, those that are None left out."""
+    return tuple((k, v) for k, v in facts.items() if v is not None)
