@@ -1,0 +1,107 @@
+"""Counts mappings by trying everything (MAP-10). Shares no code with the mapper: only the language's types.
+
+Every assignment of kernel statements to the instruction's, every order of commutative sources, every injection of the
+instruction's axes into the kernel's, every choice of rows. The sub-matrix rule is checked entry by entry as it is
+written (MAP-2). Axes of different kernel statements are the same axis when they have the same name, so the kernels
+given to it are written that way.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import COMMUTATIVE, Access, Kernel, Literal, Statement
+
+
+def brute_count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, swap: bool = True) -> int:
+    """How many distinct (role assignment, axis map) pairs there are."""
+    body = instruction.body
+    mine, theirs = body.statements, kernel.statements
+    temps = [b.name for b in body.buffers if b.role == "temp"]
+    found = set()
+    slots = [
+        [k for k in range(len(theirs)) if _kind(theirs[k]) == _kind(s)] for s in mine
+    ]
+    for chosen in product(*slots):
+        if len(set(chosen)) < len(chosen):
+            continue
+        for flips in product(*[(False, True) if swap and _flips(s) else (False,) for s in mine]):
+            roles = _roles(kernel, mine, [theirs[k] for k in chosen], flips)
+            if roles is None or not _temps_inside(kernel, roles, temps, set(chosen)):
+                continue
+            names = sorted({n for k in chosen for n in theirs[k].domain.names})
+            needed = sorted({n for s in mine for n in s.domain.names})
+            for image in permutations(names, len(needed)):
+                axes = dict(zip(needed, image, strict=True))
+                if all(_domains_fit(s, theirs[k], axes) for s, k in zip(mine, chosen, strict=True)) and all(
+                    _rows_exist(pairs, axes, strided) for pairs in roles.values()
+                ):
+                    who = tuple(sorted((o, str([p[1] for p in pairs])) for o, pairs in roles.items() if o not in temps))
+                    found.add((who, chosen, tuple(sorted(axes.items()))))
+    return len(found)
+
+
+def _kind(s: Statement) -> tuple[str, bool, int]:
+    return s.op, s.accumulate, len(s.sources)
+
+
+def _flips(s: Statement) -> bool:
+    return s.op in COMMUTATIVE and not s.accumulate and len(s.sources) == 2
+
+
+def _roles(kernel: Kernel, mine: tuple[Statement, ...], theirs: list[Statement], flips: tuple[bool, ...]):
+    """Operand name -> [(instruction access, kernel access or literal, their statements' axes)], or None."""
+    roles: dict[str, list] = {}
+    for s, k, flip in zip(mine, theirs, flips, strict=True):
+        sources = k.sources[::-1] if flip else k.sources
+        for a, b in zip((s.dest, *s.sources), (k.dest, *sources), strict=True):
+            if isinstance(a, Literal):
+                if not isinstance(b, Literal) or a.value != b.value:
+                    return None
+                continue
+            roles.setdefault(a.buffer, []).append((a, b))
+    for pairs in roles.values():
+        if len({p[1].buffer if isinstance(p[1], Access) else repr(p[1].value) for p in pairs}) > 1:
+            return None
+    return roles
+
+
+def _temps_inside(kernel: Kernel, roles: dict, temps: list[str], region: set[int]) -> bool:
+    for t in temps:
+        played = roles[t][0][1]
+        if not isinstance(played, Access) or kernel.buffer(played.buffer).role != "temp":
+            return False
+        for n, s in enumerate(kernel.statements):
+            touched = {s.dest.buffer} | {x.buffer for x in s.sources if isinstance(x, Access)}
+            if played.buffer in touched and n not in region:
+                return False
+    return True
+
+
+def _domains_fit(s: Statement, k: Statement, axes: dict[str, str]) -> bool:
+    own = {axes[n] for n in s.domain.names}
+    return own <= set(k.domain.names) and not (set(axes.values()) - own) & set(k.domain.names)
+
+
+def _rows_exist(pairs: list, axes: dict[str, str], strided: bool) -> bool:
+    """Some injective choice of rows for which every access of the operand obeys MAP-2."""
+    want, have = pairs[0]
+    if isinstance(have, Literal):
+        return not want.index
+    return any(
+        all(_obeys(a, b, axes, rows, strided) for a, b in pairs)
+        for rows in permutations(range(len(have.index)), len(want.index))
+    )
+
+
+def _obeys(a: Access, b: Access, axes: dict[str, str], rows: tuple[int, ...], strided: bool) -> bool:
+    for mine, theirs in axes.items():
+        for d, r in enumerate(rows):
+            n, h = a.index[d].coefficient(mine), b.index[r].coefficient(theirs)
+            if (bool(n) != bool(h)) if strided else (n != h):
+                return False
+        for r, row in enumerate(b.index):
+            if r not in rows and row.coefficient(theirs):
+                return False
+    return True
