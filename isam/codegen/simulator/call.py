@@ -1,0 +1,301 @@
+"""One call made ready: its checks that do not depend on where the loops stand, its operands as views of memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from isam.codegen.simulator.body import Body
+from isam.codegen.simulator.fault import SimulationFault
+from isam.codegen.simulator.memory import Bank, Machine, Truth
+from isam.ir.affine import Affine
+from isam.ir.dtype import ANY, size_of
+from isam.ir.instruction import Instruction
+from isam.schedule.tree import Issue, Operand
+from isam.system.graph import COUNTED, System
+
+Scope = dict[str, int]
+Array = np.ndarray[Any, Any]
+Bodies = dict[tuple[Any, ...], Body]
+
+
+class BoundOperand:
+    """An operand of a call: finds, checks and views its bytes, their stamps and the buffer's versions."""
+
+    def __init__(self, machine: Machine, o: Operand, instruction: Instruction, shape: tuple[int, ...]):
+        self.name, self.operand, self.shape = o.name, o, shape
+        self.dtype = machine.dtypes[o.tile.buffer]
+        self.size = size_of(self.dtype)
+        self.bank: Bank = machine.bank(o.place.memory, o.place.base)
+        self.truth: Truth = machine.truth(o.tile.buffer)
+        self.storage, self.scale = machine.values.storage(self.dtype), machine.values.scale
+        memory = machine.schedule.system.memories[o.place.memory]
+        cell = o.place.cell
+        if (memory.cells is not None) != (cell is not None):
+            have = "no cells" if cell is not None else "cells, none is named"
+            raise SimulationFault("placement", f"operand {o.name}: {memory.name} has {have}")
+        self.origin = 0 if cell is None else cell * (memory.cell or 0)
+        steps = o.tile.steps
+        self.strides = tuple(0 if d is None else o.place.strides[d] * steps[d] for d in o.dims)
+        self.moves = tuple(0 if d is None else self.truth.strides[d] * steps[d] for d in o.dims)
+        self.align = self._alignment(instruction, memory.align if memory.kind != COUNTED and not o.place.base else 1)
+        self.check_contract(instruction)
+        self._place: tuple[Array, Array] | None = None
+        self._version: Array | None = None
+
+    def _alignment(self, instruction: Instruction, memory: int) -> int:
+        return max(instruction.contract(self.name).align, memory if self.operand.place.cell is None else 1)
+
+    def check_contract(self, instruction: Instruction) -> None:
+        """Strides that the instruction takes: in elements, between neighbours along each operand dimension."""
+        for d, (need, n, have) in enumerate(
+            zip(instruction.contract(self.name).strides, self.shape, self.strides, strict=True)
+        ):
+            if need is not None and n > 1 and have != need * self.size:
+                raise SimulationFault("contract", f"operand {self.name} has a stride of {have} B along dimension {d}, "
+                                      f"{instruction.name} needs {need * self.size} B")  # fmt: skip
+
+    def place(self, scope: Scope) -> tuple[Array, Array]:
+        """Views of values and stamps, the latter with a last dimension over an element's bytes."""
+        offset = self.operand.place.offset
+        if self._place is not None and not offset.terms:
+            return self._place
+        at = _value(offset, scope) + self.origin
+        lo, hi = at, at + self.size
+        for n, s in zip(self.shape, self.strides, strict=True):
+            lo, hi = lo + min(0, (n - 1) * s), hi + max(0, (n - 1) * s)
+        if lo < self.origin or hi > self.bank.size:
+            limit = f"{self.bank.name or self.operand.place.memory} has bytes {self.origin} to {self.bank.size}"
+            raise SimulationFault("outside", f"operand {self.name} spans bytes {lo} to {hi}; {limit}")
+        if at % self.align:
+            raise SimulationFault("misaligned", f"operand {self.name} at byte {at}, not a multiple of {self.align}")
+        k = self.scale
+        data = np.ndarray(self.shape, self.storage, self.bank.data, at * k, tuple([s * k for s in self.strides]))
+        strides = (*[s * 8 for s in self.strides], 8)
+        stamps = np.ndarray((*self.shape, self.size), np.int64, self.bank.stamps, at * 8, strides)
+        self._place = (data, stamps)
+        return self._place
+
+    def version(self, scope: Scope) -> Array:
+        """The current stamps of the tile's elements."""
+        tile = self.operand.tile
+        if self._version is not None and not any(s.terms for s in tile.start):
+            return self._version
+        at = 0
+        for d, (s, n, step) in enumerate(zip(tile.start, tile.shape, tile.steps, strict=True)):
+            first = _value(s, scope)
+            if first < 0 or first + (n - 1) * step >= self.truth.shape[d]:
+                have, end = self.truth.shape[d], first + (n - 1) * step
+                what = f"operand {self.name}: {tile.buffer} has {have} elements in dimension {d}"
+                raise SimulationFault("tile", f"{what}, the tile covers {first} to {end}")
+            at += first * self.truth.strides[d]
+        strides = tuple([m * 8 for m in self.moves])
+        self._version = np.ndarray(self.shape, np.int64, self.truth.stamps, at * 8, strides)
+        return self._version
+
+    def check_fresh(self, stamps: Array, version: Array, needed: Array | None) -> None:
+        """Every needed element is current in all its bytes. ``needed``: a mask of the operand's shape, None: all."""
+        good = (stamps == version[..., None]).all(-1) & (version != 0)
+        if needed is not None:
+            good |= ~needed
+        if good.all():
+            return
+        bad = tuple(np.argwhere(~good)[0])
+        index = [0] * len(self.operand.tile.start)
+        for d, position in zip(self.operand.dims, bad, strict=True):
+            if d is not None:
+                index[d] = int(position) * self.operand.tile.steps[d]
+        what = f"operand {self.name}: element +{index} of {self.operand.tile.buffer} in {self.operand.place.memory}"
+        if not stamps[bad].any() or not version[bad]:
+            raise SimulationFault("unwritten", f"{what} was never written" + ("" if version[bad] else " anywhere"))
+        raise SimulationFault("stale", f"{what} is not its current version")
+
+
+class Call:
+    """An issue made ready to run."""
+
+    def __init__(self, machine: Machine, issue: Issue, bodies: Bodies):
+        self.machine, self.issue = machine, issue
+        system = machine.schedule.system
+        self.instruction = check_unit(system, issue)
+        sizes = check_sizes(self.instruction, issue)
+        operands = {o.name: o for o in issue.operands}
+        declared = [b.name for b in self.instruction.body.arguments]
+        if sorted(operands) != sorted(declared) or len(operands) != len(issue.operands):
+            raise SimulationFault("shape", f"{issue.instruction} takes {declared}, the call has {list(operands)}")
+        for o in issue.operands:
+            check_names(machine, o)
+        check_places(system, self.instruction, issue)
+        dtypes = {n: machine.dtypes[o.tile.buffer] for n, o in operands.items()}
+        check_dtypes(self.instruction, dtypes)
+        key = (issue.instruction, issue.sizes, tuple(sorted(dtypes.items())))
+        self.body = bodies.get(key) or Body(self.instruction, sizes, dtypes, machine.values.arithmetic)
+        bodies[key] = self.body
+        for o in issue.operands:
+            check_shape(o, self.body.shapes[o.name])
+        self.bound = [BoundOperand(machine, o, self.instruction, self.body.shapes[o.name]) for o in issue.operands]
+        self.masks = {b.name: (self._mask(self.body.needs, b), self._mask(self.body.writes, b)) for b in self.bound}
+        self.storage = {n: machine.values.storage(d) for n, d in self.body.dtypes.items()}
+        self.moved = 0
+        self.edge: tuple[str, str] | None = None
+        if issue.is_move:
+            self._check_move()
+
+    def _mask(self, masks: dict[str, Array], b: BoundOperand) -> bool | Array:
+        """False: no element; True: all; an array of the operand's shape otherwise."""
+        m = masks[b.name]
+        return bool(m.all()) if m.all() or not m.any() else m.reshape(b.shape)
+
+    def _check_move(self) -> None:
+        read = [b for b in self.bound if self.body.needs[b.name].any()]
+        write = [b for b in self.bound if self.body.writes[b.name].any()]
+        if len(read) > 1 or len(write) > 1 or len(self.bound) != 2:
+            raise SimulationFault("edge", f"{self.issue.instruction} is no move")
+        source = next(b for b in self.bound if self.instruction.operand(b.name).role == "in")
+        target = next(b for b in self.bound if b is not source)
+        s, t = source.operand, target.operand
+        if (s.tile.buffer, s.tile.start, s.tile.shape, s.tile.steps) != (
+            t.tile.buffer, t.tile.start, t.tile.shape, t.tile.steps):  # fmt: skip
+            raise SimulationFault("tile", f"a move changes the tile: {s.tile} to {t.tile}")
+        self._check_order(source, target)
+        self.target = target
+        self.edge = (s.place.memory, t.place.memory)
+        self.moved = int(np.prod(s.tile.shape)) * source.size
+
+    def _check_order(self, source: BoundOperand, target: BoundOperand) -> None:
+        """The instruction puts each element of the tile where the target's dimensions say that it lies."""
+
+        def numbered(b: BoundOperand) -> Array:
+            total = np.zeros((), np.int64)
+            for d, (n, m) in enumerate(zip(b.shape, b.moves, strict=True)):
+                total = total + (np.arange(n) * m).reshape([-1 if k == d else 1 for k in range(len(b.shape))])
+            return np.array(np.broadcast_to(total, b.shape))
+
+        arrays = {source.name: numbered(source), target.name: np.full(target.shape, -1, np.int64)}
+        self.body.run(arrays, {})
+        written = self.body.writes[target.name].reshape(target.shape)
+        if (arrays[target.name] != numbered(target))[written].any():
+            raise SimulationFault("tile", f"{self.instruction.name} puts elements of {source.operand.tile} elsewhere "
+                                  f"than the target's dimensions {target.operand.dims} say")  # fmt: skip
+
+    def __call__(self, scope: Scope) -> None:
+        arrays: dict[str, Array] = {}
+        views: list[tuple[BoundOperand, Array, Array, Array, bool | Array]] = []
+        versions: list[Array] = []
+        for b in self.bound:
+            data, stamps = b.place(scope)
+            version = b.version(scope)
+            needs, writes = self.masks[b.name]
+            if needs is not False:
+                b.check_fresh(stamps, version, None if needs is True else needs)
+            arrays[b.name] = np.array(data, order="C")
+            if writes is not False:
+                views.append((b, data, stamps, version, writes))
+        if self.edge is not None:
+            self._move_stamps(scope, versions)
+        self.body.run(arrays, self.storage)
+        for b, data, stamps, version, writes in views:
+            if writes is True:
+                fresh = versions[0] if versions else self.machine.stamp(version.size).reshape(b.shape)
+                data[...], stamps[...] = arrays[b.name], fresh[..., None]
+                if not versions:
+                    version[...] = fresh
+            else:
+                self._write_some(b, data, stamps, version, writes, arrays[b.name], versions)
+
+    def _move_stamps(self, scope: Scope, versions: list[Array]) -> None:
+        """The target's elements get the source's stamps: by tile, whatever order the operands' dimensions have."""
+        versions.append(self.target.version(scope).copy())
+
+    def _write_some(self, b: BoundOperand, data: Array, stamps: Array, version: Array, mask: Any, result: Array,
+                    versions: list[Array]) -> None:  # fmt: skip
+        fresh = versions[0][mask] if versions else self.machine.stamp(int(mask.sum()))
+        data[mask], stamps[mask] = result[mask], fresh[:, None]
+        if not versions:
+            version[mask] = fresh
+
+
+def _value(e: Affine, scope: Scope) -> int:
+    try:
+        return e.evaluate(scope)
+    except KeyError as missing:
+        raise SimulationFault("name", f"'{missing.args[0]}' has no value here (in {e})") from None
+
+
+def check_unit(system: System, issue: Issue) -> Instruction:
+    unit, ins = system.units.get(issue.unit), system.instructions.get(issue.instruction)
+    if unit is None or ins is None:
+        raise SimulationFault("name", f"the system has no {'unit' if unit is None else 'instruction'} of this name")
+    issuers = {m.by for m in system.moves if m.issuer == issue.unit} if issue.is_move else set()
+    if issue.instruction not in unit.runs and issue.instruction not in issuers:
+        raise SimulationFault("unit", f"{issue.unit} does not run {issue.instruction}")
+    return ins
+
+
+def check_sizes(ins: Instruction, issue: Issue) -> dict[str, int]:
+    sizes = dict(issue.sizes)
+    if set(sizes) != {s.name for s in ins.syms}:
+        raise SimulationFault("size", f"{ins.name} has the sizes {[s.name for s in ins.syms]}, the call {list(sizes)}")
+    for s in ins.syms:
+        v = sizes[s.name]
+        if v < max(s.lo, 0) or (s.hi is not None and v > s.hi) or v % s.multiple_of:
+            limits = f"{s.lo} to {s.hi}" + (f", a multiple of {s.multiple_of}" if s.multiple_of > 1 else "")
+            raise SimulationFault("size", f"{s.name} = {v} is not admitted by {ins.name}: {limits}")
+    return sizes
+
+
+def check_names(machine: Machine, o: Operand) -> None:
+    if o.tile.buffer not in machine.dtypes:
+        raise SimulationFault("name", f"operand {o.name}: the kernel has no buffer '{o.tile.buffer}'")
+    if o.place.memory not in machine.schedule.system.memories:
+        raise SimulationFault("name", f"operand {o.name}: the system has no memory '{o.place.memory}'")
+    rank = len(machine.shapes[o.tile.buffer])
+    if not rank == len(o.tile.start) == len(o.tile.shape) == len(o.tile.steps) == len(o.place.strides):
+        what = f"operand {o.name}: tile and place need the {rank} dimensions of {o.tile.buffer}"
+        raise SimulationFault("shape", what)
+
+
+def check_places(system: System, ins: Instruction, issue: Issue) -> None:
+    where = {o.name: o.place.memory for o in issue.operands}
+    if issue.is_move:
+        source = next(o.place.memory for o in issue.operands if ins.operand(o.name).role == "in")
+        target = next(o.place.memory for o in issue.operands if ins.operand(o.name).role != "in")
+        edges = system.moves_by_edge.get((source, target), ())
+        if not any(m.by == ins.name and m.issuer == issue.unit for m in edges):
+            raise SimulationFault("edge", f"no move from {source} to {target} by {ins.name}, issued by {issue.unit}")
+    else:
+        for name, memory in where.items():
+            if memory not in system.homes(ins, name):
+                raise SimulationFault("placement", f"operand {name} in {memory}; {ins.name} takes it in "
+                                      f"{', '.join(system.homes(ins, name))}")  # fmt: skip
+    for group in ins.apart:
+        mine = [where[n] for n in group]
+        if len(set(mine)) < len(mine):
+            raise SimulationFault("apart", f"operands {', '.join(group)} must lie in different memories, not {mine}")
+
+
+def check_dtypes(ins: Instruction, dtypes: dict[str, str]) -> None:
+    for name, have in dtypes.items():
+        need = ins.operand(name).dtype
+        if need not in (ANY, have):
+            raise SimulationFault("dtype", f"operand {name} of {ins.name} is {need}, the buffer is {have}")
+    loose = {have for name, have in dtypes.items() if ins.operand(name).dtype == ANY}
+    if len(loose) > 1:
+        raise SimulationFault("dtype", f"{ins.name} moves one element type, not {sorted(loose)}")
+
+
+def check_shape(o: Operand, shape: tuple[int, ...]) -> None:
+    if len(o.dims) != len(shape):
+        raise SimulationFault("shape", f"operand {o.name} has {len(shape)} dimensions, {len(o.dims)} are bound")
+    played = [d for d in o.dims if d is not None]
+    if len(set(played)) < len(played) or any(not 0 <= d < len(o.tile.shape) for d in played):
+        raise SimulationFault("shape", f"operand {o.name}: bad dimensions {o.dims}")
+    for d, n in zip(o.dims, shape, strict=True):
+        have = 1 if d is None else o.tile.shape[d]
+        if have != n:
+            raise SimulationFault("shape", f"operand {o.name} has extent {n}, the tile {o.tile} has {have}")
+    if any(n != 1 for d, n in enumerate(o.tile.shape) if d not in played):
+        raise SimulationFault("shape", f"operand {o.name}: the tile {o.tile} has more dimensions than the operand")
+
+

@@ -1,0 +1,174 @@
+"""Executes a schedule strictly, call by call, exactly as :mod:`isam.schedule.tree` defines it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from isam.codegen.simulator.call import Bodies, Call, Scope
+from isam.codegen.simulator.fault import SimulationFault
+from isam.codegen.simulator.memory import Machine
+from isam.codegen.simulator.values import Values, numbers
+from isam.schedule.text import print_issue
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
+
+Array = np.ndarray[Any, Any]
+Runner = Callable[[Scope], None]
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was executed: ``steps`` calls, per instruction ``calls``, bytes ``moved`` per edge (source, target)."""
+
+    steps: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    moved: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        lines = [f"{self.steps} steps"]
+        lines += [f"  {n:>10}  {name}" for name, n in sorted(self.calls.items())]
+        lines += [f"  {n:>10}  bytes {s} -> {t}" for (s, t), n in sorted(self.moved.items())]
+        return "\n".join(lines)
+
+
+class Simulation:
+    """A schedule on its machine. ``bind`` once, then ``call`` as often as wanted; not for several threads at once.
+
+    ``values``: the numbers it computes in (default: the machine's own; :mod:`isam.codegen.simulator.values`).
+    ``symbols``: run-time sizes (trips of recurrent loops). Raises ``SimulationFault`` at the first wrong step.
+    """
+
+    def __init__(self, schedule: Schedule, values: Values | None = None, symbols: Mapping[str, int] | None = None):
+        self.schedule = schedule
+        self.symbols = dict(symbols or {})
+        self.figures = Figures()
+        self.machine = Machine(sized(schedule, self.symbols), values or numbers())
+        self._bodies: Bodies = {}
+        self._runners: dict[int, Runner] = {}
+        self._kept: set[str] = set()
+
+    def bind(self, constants: Mapping[str, Array]) -> None:
+        """Loads the constants given and runs the schedule's bind part."""
+        self.machine.forget(())
+        for name, array in constants.items():
+            self.machine.load(name, array)
+        self._run(self.schedule.bind)
+        bound = {s.name for s in self.schedule.workspace if s.bound}
+        self._kept = set(constants) | bound
+
+    def call(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Runs the call part. ``arrays``: every argument but outputs and what was bound. Returns outputs and inouts."""
+        self.machine.forget(self._kept)
+        kernel = self.schedule.kernel
+        for b in kernel.arguments:
+            if b.role != "out" and b.name not in self._kept:
+                if b.name not in arrays:
+                    raise SimulationFault("name", f"no array for the argument '{b.name}'")
+                self.machine.load(b.name, arrays[b.name])
+        self._run(self.schedule.call)
+        results = [b.name for b in kernel.arguments if b.role in ("out", "inout")]
+        for name in results:
+            self.machine.check_home(name)
+        return {name: self.machine.read(name) for name in results}
+
+    def _run(self, node: Node) -> None:
+        with np.errstate(all="ignore"):
+            self._runner(node)(dict(self.symbols))
+
+    def _runner(self, node: Node) -> Runner:
+        known = self._runners.get(id(node))
+        if known is None:
+            make = self._seq if isinstance(node, Seq) else self._loop if isinstance(node, Loop) else self._issue
+            known = self._runners[id(node)] = make(node)  # type: ignore[arg-type]
+        return known
+
+    def _seq(self, seq: Seq) -> Runner:
+        parts = [self._runner(c) for c in seq.children]
+
+        def run(scope: Scope) -> None:
+            for p in parts:
+                p(scope)
+
+        return run
+
+    def _loop(self, loop: Loop) -> Runner:
+        enter, body, leave = self._runner(loop.enter), self._runner(loop.body), self._runner(loop.exit)
+        first = body if loop.first is None else self._runner(loop.first)
+        last = body if loop.last is None else self._runner(loop.last)
+        peeled = (loop.first is not None) + (loop.last is not None)
+
+        def run(scope: Scope) -> None:
+            lo, hi = max(_bound(b, scope, True) for b in loop.lo), min(_bound(b, scope, False) for b in loop.hi)
+            if loop.step < 1 or loop.var in scope:
+                raise SimulationFault("loop", f"loop over {loop.var}: step {loop.step}, scope {sorted(scope)}")
+            values = range(lo, hi, loop.step)
+            if not values:
+                return
+            if len(values) < peeled:
+                what = f"loop over {loop.var} runs {len(values)} times, but has {peeled} peeled bodies"
+                raise SimulationFault("loop", what)
+            enter(scope)
+            end = len(values) - 1
+            for t, v in enumerate(values):
+                scope[loop.var] = v
+                (last if t == end and loop.last is not None else first if t == 0 else body)(scope)
+            del scope[loop.var]
+            leave(scope)
+
+        return run
+
+    def _issue(self, issue: Issue) -> Runner:
+        call: Call | None = None
+        figures = self.figures
+
+        def run(scope: Scope) -> None:
+            nonlocal call
+            figures.steps += 1
+            try:
+                if call is None:
+                    call = Call(self.machine, issue, self._bodies)
+                call(scope)
+            except SimulationFault as fault:
+                message = str(fault).partition("]: ")[2].partition("\n")[0]
+                raise SimulationFault(fault.kind, message, figures.steps, print_issue(issue), scope) from None
+            figures.calls[issue.instruction] += 1
+            if call.edge is not None:
+                figures.moved[call.edge] += call.moved
+
+        return run
+
+
+def simulate(
+    schedule: Schedule,
+    arrays: Mapping[str, Array],
+    values: Values | None = None,
+    symbols: Mapping[str, int] | None = None,
+    figures: Figures | None = None,
+) -> dict[str, Array]:
+    """Binds the constants among ``arrays``, calls once, returns outputs and inouts; fills ``figures`` when given."""
+    simulation = Simulation(schedule, values, symbols)
+    if figures is not None:
+        simulation.figures = figures
+    constants = {b.name for b in schedule.kernel.arguments if b.role == "const"}
+    simulation.bind({n: a for n, a in arrays.items() if n in constants})
+    return simulation.call(arrays)
+
+
+def sized(schedule: Schedule, symbols: Mapping[str, int]) -> Schedule:
+    """The schedule with the kernel's shapes in numbers. Loops keep their symbols: those have values at run time."""
+    missing = [s.name for s in schedule.kernel.syms if s.name not in symbols]
+    if missing:
+        raise SimulationFault("name", f"the schedule needs values for {', '.join(missing)}")
+    return replace(schedule, kernel=schedule.kernel.with_sizes(symbols)) if symbols else schedule
+
+
+def _bound(b: Bound, scope: Scope, up: bool) -> int:
+    try:
+        value = b.expr.evaluate(scope)
+    except KeyError as missing:
+        raise SimulationFault("name", f"'{missing.args[0]}' has no value here (in a loop bound)") from None
+    return -(-value // b.div) if up else value // b.div
