@@ -13,6 +13,7 @@ from isam.scheduler.dry import DryRun
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.options import plans
+from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group, join, private_axes
 from isam.scheduler.state import FAR
 from isam.scheduler.walk import Walk
@@ -72,7 +73,7 @@ class _Builder:
         run.out.append(Loop(it.axis.name, (Bound(Affine()),), (Bound(hi),), 1, Seq(tuple(body)), axis=it.axis.name))
 
     def _statements(self, nests: list[Nest]) -> None:
-        nests = sorted(nests, key=lambda n: n.number)
+        nests = [p for n in sorted(nests, key=lambda n: n.number) for p in pieces(n)]
         for group in self._groups(nests):
             options, costs = plans(group, self.system, self.bindable)
             context = {"group": [n.instruction.name for n in group.nests], "_group": group, "_system": self.system}
@@ -83,7 +84,7 @@ class _Builder:
         """Consecutive nests that may share loops, as far as the Approach wants them fused (SCH-11)."""
         groups: list[list[Nest]] = []
         for n in nests:
-            joined = join(tuple(groups[-1]), n) if groups and _loops(groups[-1][-1]) and _loops(n) else None
+            joined = join(tuple(groups[-1]), n) if groups and _plain(groups[-1][-1]) and _plain(n) else None
             if joined is not None:
                 context = {"nest": n.instruction.name, "into": [m.instruction.name for m in groups[-1]],
                            "_group": groups[-1], "_nest": joined, "_system": self.system}  # fmt: skip
@@ -112,9 +113,10 @@ class _Builder:
         return frozenset(out)
 
 
-def _loops(nest: Nest) -> bool:
-    """Whether the nest runs in loops of bounded blocks (an instruction of unlimited size takes its operands whole)."""
-    return all(m.limit is not None for m in nest.mapped.values())
+def _plain(nest: Nest) -> bool:
+    """Whether the nest runs over a whole box in loops of bounded blocks (an instruction of unlimited size takes its
+    operands whole; a piece of a domain is on its own)."""
+    return all(m.limit is not None for m in nest.mapped.values()) and not nest.where and not nest.origin
 
 
 def _count(body: tuple[Item, ...]) -> int:

@@ -111,7 +111,7 @@ class DryRun:
         self.slots[name] = Slot(name, home, max(1, total), dtype=dtype)
 
     # -- room --------------------------------------------------------------------------------------------------------
-    def room(self, memory: str, tile: Tile, pinned: set[Key]) -> Place:
+    def room(self, memory: str, tile: Tile, pinned: set[Key], form: Form = None) -> Place:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
         dtype = self.dtype(tile.buffer)
@@ -122,7 +122,7 @@ class DryRun:
                 raise NoSchedule(self._full(memory, tile, units))
             key = self.trace.choose(Choice("victim", victims, {"memory": memory, "for": str(tile), "_run": self}))
             self.evict(key)
-        return packed(m, tile, dtype, at)
+        return packed(m, tile, dtype, at, form)
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
         m = self.system.memories[memory]
@@ -163,13 +163,13 @@ class DryRun:
         """The place of a readable operand in ``memory``, fetched when it is not there."""
         if memory == self.system.home:
             return self.read_home(use, tile), None
-        form = mv.form_of(self.system, memory, use.dims)
+        form = mv.form_of(self.system, memory, tile, use.dims)
         key = (memory, tile, form)
         if key in self.state.copies:
             return self.state.copies[key].place, key
         self._settle(tile, key)
         source, source_of, source_form = self._source(tile, memory, form)
-        place = self.room(memory, tile, pinned)
+        place = self.room(memory, tile, pinned, form)
         self.carry(tile, source, memory, source_of, lambda t: mv.sub_place(place, tile, t), source_form, form, pinned | {key})
         self.state.put(key, Copy(place, False, self.units(memory, tile)))
         self.fetched.add(key)
@@ -222,7 +222,7 @@ class DryRun:
 
     def write(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None, Copy | None]:
         """The place an output goes to; other copies of its elements become stale (SCH-5)."""
-        form = mv.form_of(self.system, memory, use.dims)
+        form = mv.form_of(self.system, memory, tile, use.dims)
         key = None if memory == self.system.home else (memory, tile, form)
         known = key is not None and key in self.state.copies
         if not (known and self.state.copies[key].dirty):  # a dirty copy is already the only one
@@ -244,7 +244,7 @@ class DryRun:
         if known and (use.reads or key not in pinned):
             place = self.state.copies[key].place
         else:
-            place = self.room(memory, tile, pinned)
+            place = self.room(memory, tile, pinned, form)
         return place, key, Copy(place, True, self.units(memory, tile))
 
     # -- calls -------------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ class DryRun:
             self.state.put(key, copy)
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
-        return None if memory == self.system.home else (memory, tile, mv.form_of(self.system, memory, use.dims))
+        return None if memory == self.system.home else (memory, tile, mv.form_of(self.system, memory, tile, use.dims))
 
     def _unit(self, nest: Nest) -> str:
         units = self.system.units_of(nest.instruction.name)
@@ -456,8 +456,16 @@ class Transfer:
         return None if best is None else best[1:]
 
     def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
-        form = self.forms[i] if self.forms[i] is not None else self.forms[i + 1]
-        return mv.assignments(c, tile, form)
+        counted = [j for j in (i, i + 1) if self.run_.system.memories[self.path[j]].kind == COUNTED]
+        form = self.forms[counted[0]] if counted else None
+        return mv.assignments(c, tile, form, bool(counted))
+
+    def _passing(self, j: int, tile: Tile) -> Form:
+        """The form of a part that only passes through: along its one long dimension."""
+        if self.run_.system.memories[self.path[j]].kind != COUNTED:
+            return None
+        long = [d for d, n in enumerate(tile.shape) if n > 1]
+        return (long[0] if long else len(tile.shape) - 1,) if tile.shape else ()
 
     def _register_form(self, c: mv.Carrier, dims: tuple[int | None, ...], i: int, tile: Tile) -> bool:
         """A register on the way takes a one-dimensional part whole."""
@@ -502,7 +510,7 @@ class Transfer:
         places = [source]
         for j in range(1, len(self.path) - 1):
             places.append(run.room(self.path[j], tile, self.pinned))
-            key: Key = (self.path[j], tile, mv.form_of(run.system, self.path[j], (None,)))
+            key: Key = (self.path[j], tile, self._passing(j, tile))
             run.state.put(key, Copy(places[-1], False, run.units(self.path[j], tile)))
             self.pinned = self.pinned | {key}
         places.append(target)
@@ -514,7 +522,7 @@ class Transfer:
             c, dims = got
             run.out.append(mv.make_issue(c, dims, tile, places[i], places[i + 1]))
         for j in range(1, len(self.path) - 1):
-            key = (self.path[j], tile, mv.form_of(run.system, self.path[j], (None,)))
+            key = (self.path[j], tile, self._passing(j, tile))
             self.pinned = self.pinned - {key}
             run.state.drop(key)
 

@@ -72,9 +72,9 @@ def route(system: System, source: str, target: str) -> tuple[str, ...] | None:
     return None
 
 
-def assignments(c: Carrier, tile: Tile, form: Form) -> list[tuple[int | None, ...]]:
+def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tuple[int | None, ...]]:
     """Ways to let the instruction's axes run over the tile's dimensions: per axis a buffer dimension or None (unit)."""
-    if form is not None:
+    if registers and form is not None:
         return [tuple(form)] if len(form) == len(c.axes) else []
     long = [d for d, n in enumerate(tile.shape) if n > 1]
     if len(long) > len(c.axes):
@@ -124,9 +124,13 @@ def make_issue(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Pla
     return Issue(c.move.issuer, c.instruction.name, sizes, tuple(ops[n] for n in order))
 
 
-def form_of(system: System, memory: str, dims: tuple[int | None, ...]) -> Form:
-    """Registers remember along which dimensions a tile lies; byte memories have strides for that."""
-    return dims if system.memories[memory].kind == COUNTED else None
+def form_of(system: System, memory: str, tile: Tile, dims: tuple[int | None, ...]) -> Form:
+    """How an operand lies in a memory: registers remember along which dimension; elsewhere only an order of dimensions
+    that differs from the buffer's own matters."""
+    if system.memories[memory].kind == COUNTED:
+        return dims
+    long = tuple(d for d in dims if d is not None and tile.shape[d] > 1)
+    return long if long != tuple(sorted(long)) else None
 
 
 def sub_place(place: Place, tile: Tile, part: Tile) -> Place:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Axis, Domain, Kernel
 from isam.ir.mapping import Cover, Mapping, OperandMap
 from isam.system.graph import System
 
@@ -88,7 +88,7 @@ def nests_of(cover: Cover, system: System) -> tuple[Nest, ...]:
 
 def nest_of(number: int, mapping: Mapping, kernel: Kernel, system: System) -> Nest:
     ins = mapping.instruction
-    domains = [kernel.statements[s].domain for s in mapping.statements]
+    domains = [_renamed(kernel.statements[s].domain, dict(mapping.renames).get(s, ())) for s in mapping.statements]
     names = set(mapping.outer) | set(mapping.axis_map.values())
     extents: dict[str, Affine] = {}
     where: list[Affine] = []
@@ -100,18 +100,26 @@ def nest_of(number: int, mapping: Mapping, kernel: Kernel, system: System) -> Ne
     inverse = {k: i for i, k in mapping.axis_map.items()}
     order = [a.name for d in reversed(domains) for a in d.axes]
     extents = {a: extents[a] for a in dict.fromkeys(order) if a in extents}
-    mapped = {k: _mapped(ins, inverse[k]) for k in extents if k in inverse}
+    mapped = {k: _mapped(ins, inverse[k], inverse[k] in mapping.whole) for k in extents if k in inverse}
     uses = tuple(_use(ins, o, mapping, kernel, system) for o in mapping.operands)
     return Nest(number, mapping, ins, extents, mapped, uses, tuple(where))
 
 
-def _mapped(ins: Instruction, axis: str) -> MappedAxis:
+def _renamed(domain: Domain, names: tuple[tuple[str, str], ...]) -> Domain:
+    """The domain in the axis names that the mapping uses."""
+    to = {a: Affine.of(b) for a, b in names}
+    axes = tuple(Axis(dict(names).get(a.name, a.name), a.extent) for a in domain.axes)
+    return Domain(axes, tuple(w.substitute(to) for w in domain.where))
+
+
+def _mapped(ins: Instruction, axis: str, whole: bool) -> MappedAxis:
+    """What one call takes of the axis; all of it, where the mapping says that it may not be cut."""
     extent = next(a.extent for s in ins.body.statements for a in s.domain.axes if a.name == axis)
     if extent.is_constant:
         return MappedAxis(None, extent.const, True)
     (name, _), *_ = extent.terms
     sym = ins.limit(name)
-    return MappedAxis(name, sym.hi, sym.lo > 0 and sym.lo == sym.hi, sym.multiple_of)
+    return MappedAxis(name, None if whole else sym.hi, sym.lo > 0 and sym.lo == sym.hi, sym.multiple_of)
 
 
 def _use(ins: Instruction, o: OperandMap, mapping: Mapping, kernel: Kernel, system: System) -> Use:

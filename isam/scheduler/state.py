@@ -162,13 +162,13 @@ def units_needed(memory: Memory, tile: Tile, dtype: str, lanes: int | None) -> i
     return max(1, -(-n // (memory.cell or 1)))
 
 
-def packed(memory: Memory, tile: Tile, dtype: str, at: int) -> Place:
-    """The place of a tile alone: row-major without gaps."""
-    strides, n = [], size_of(dtype)
-    for s in reversed(tile.shape):
-        strides.append(n)
-        n *= max(1, s)
-    strides.reverse()
+def packed(memory: Memory, tile: Tile, dtype: str, at: int, form: Form = None) -> Place:
+    """The place of a tile alone: row-major without gaps, the dimensions in ``form`` last and in its order."""
+    order = [d for d in range(len(tile.shape)) if d not in (form or ())] + [d for d in form or () if d is not None]
+    strides, n = [0] * len(tile.shape), size_of(dtype)
+    for d in reversed(order):
+        strides[d] = n
+        n *= max(1, tile.shape[d])
     if memory.cells is not None:
         return Place(memory.name, "", Affine(), tuple(strides), cell=at)
     return Place(memory.name, "", Affine((), at), tuple(strides))

@@ -40,15 +40,26 @@ class Walk:
     def start(self) -> None:
         """Runs the whole group."""
         members = tuple(range(len(self.group.nests)))
-        env: Env = {a: (Affine(), self._length(a), Affine()) for a in self.group.axes}
+        origin = {a: n for nest in self.group.nests for a, n in nest.origin.items()}
+        at = {a: Affine((), origin.get(a, 0)) for a in self.group.axes}
+        env: Env = {a: (at[a], self._length(a), at[a]) for a in self.group.axes}
         if any(n == 0 for _, n, _ in env.values()):
             members = tuple(i for i in members if all(self._length(a) for a in self.group.nests[i].axes))
-        self._level(0, env, members)
-        end, self.ending = self.run.state, True
+        where = tuple(w for n in self.group.nests for w in n.where)
+        if where and members:
+            Guarded(self, where).loops(env, members)
+        else:
+            self._level(0, env, members)
+        self.empty()
+
+    def empty(self) -> None:
+        """Sends everything home."""
+        end, was, self.ending = self.run.state, self.ending, True
         for key in end.of_any():
             if end.copies[key].dirty:
                 self.run.flush(key)
             end.drop(key)
+        self.ending = was
 
     def _length(self, axis: str) -> int:
         return next(n.length(axis) for n in self.group.nests if axis in n.extents)
@@ -280,6 +291,52 @@ class Walk:
             if block is not None and axis in self.env:
                 out.append((d, self.env[axis][2] + row.const, block))
         return tuple(out)
+
+
+class Guarded:
+    """Loops over axes that a condition ties together: one element at a time, bounds affine in the outer ones.
+
+    Nothing stays resident over such a loop: with no iteration nothing may have been relied upon.
+    """
+
+    def __init__(self, walk: Walk, where: tuple[Affine, ...]):
+        self.walk, self.where = walk, where
+        tied = {n for w in where for n in w.names}
+        self.axes = [a for a in walk.group.axes if a in tied]
+
+    def loops(self, env: Env, members: Members) -> None:
+        if not self.axes:
+            self.walk._level(0, env, members)
+            return
+        self._loop(0, env, members)
+
+    def _loop(self, at: int, env: Env, members: Members) -> None:
+        walk, run = self.walk, self.walk.run
+        if at == len(self.axes):
+            walk._level(0, env, members)
+            return
+        axis = self.axes[at]
+        offset, n, _ = env[axis]
+        var, known = f"{axis}.w", {a: env[a][0] for a in self.axes[:at]}
+        lo, hi = [Bound(offset)], [Bound(offset + n)]
+        for w in self.where:
+            c = w.coefficient(axis)
+            if c == 0 or any(a in self.axes[at + 1 :] for a in w.names):
+                continue
+            rest = (w - Affine.of(axis, c)).substitute(known)
+            if c > 0:
+                lo.append(Bound(-rest, c))
+            else:
+                hi.append(Bound(rest - c, -c))
+        inner = {**env, axis: (Affine.of(var), 1, Affine.of(var))}
+        low = offset.bounds(run.ranges)
+        walk.empty()
+        walk.open.append(axis)
+        with run.recording() as body, run.variable(var, offset, 1, (low[0], low[1] + n - 1)):
+            self._loop(at + 1, inner, members)
+            walk.empty()
+        walk.open.pop()
+        run.out.append(Loop(var, tuple(lo), tuple(hi), 1, Seq(tuple(body)), axis=axis))
 
 
 def _shared(nodes: list[Node]) -> tuple[Node, ...]:

@@ -1,0 +1,99 @@
+"""Domains that are not boxes: cut into boxes where a few suffice (padding), else left to loops with affine bounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from isam.ir.affine import Affine
+from isam.scheduler.nests import Nest
+
+MOST_EDGES = 8  # values of an axis at which a condition may bite before the domain counts as oblique
+MOST_PIECES = 64
+
+Box = dict[str, tuple[int, int]]  # axis -> first value and number of values
+
+
+def pieces(nest: Nest) -> list[Nest]:
+    """The nest over disjoint boxes that make up its domain; itself (with its conditions) when that takes too many.
+
+    >>> from isam.ir.affine import Affine
+    >>> boxes({"h": (0, 9), "r": (0, 3)}, (Affine.of("h") + "r" - 1, 8 - Affine.of("h") - "r" + 1), ("h", "r"))
+    [{'h': (0, 1), 'r': (1, 2)}, {'h': (1, 7), 'r': (0, 3)}, {'h': (8, 1), 'r': (0, 2)}]
+    """
+    if not nest.where or any(not e.is_constant for e in nest.extents.values()):
+        return [nest]
+    if any(n not in nest.extents for w in nest.where for n in w.names):
+        return [nest]
+    whole: Box = {a: (0, nest.length(a)) for a in nest.axes}
+    order = tuple(a for a in nest.axes if a not in nest.reduced) + nest.reduced
+    found = boxes(whole, nest.where, order)
+    if found is None:
+        return [nest]
+    return [
+        replace(nest, extents={a: Affine((), n) for a, (_, n) in b.items()}, origin={a: o for a, (o, _) in b.items()}, where=())
+        for b in found
+    ]
+
+
+def boxes(box: Box, where: tuple[Affine, ...], order: tuple[str, ...]) -> list[Box] | None:
+    """Disjoint boxes covering exactly the points of ``box`` where every condition is >= 0; None when oblique."""
+    if any(n <= 0 for _, n in box.values()):
+        return []
+    ranges = {a: (o, o + n - 1) for a, (o, n) in box.items()}
+    open_ = [w for w in where if w.bounds(ranges)[0] < 0]
+    if not open_:
+        return [box]
+    if any(w.bounds(ranges)[1] < 0 for w in open_):
+        return []
+    for w in open_:  # a condition on one axis trims it
+        if len(w.terms) == 1:
+            return boxes(_trim(box, w), tuple(v for v in where if v is not w), order)
+    axis = next(a for a in order if any(a in w.names for w in open_))
+    inner = _interior(box, axis, open_)
+    first, n = box[axis]
+    edges = [v for v in range(first, first + n) if inner is None or not inner[0] <= v <= inner[1]] if n < 4096 else None
+    if edges is None or len(edges) > MOST_EDGES:
+        return None
+    out: list[Box] = []
+    for part in _runs(edges, inner):
+        value: Box = {**box, axis: part}
+        fixed = part[1] == 1
+        rest = tuple(w.substitute({axis: part[0]}) for w in where) if fixed else where
+        got = boxes(value, tuple(w for w in rest if w.terms or w.const < 0), order)
+        if got is None or len(out) + len(got) > MOST_PIECES:
+            return None
+        out += got
+    return out
+
+
+def _trim(box: Box, w: Affine) -> Box:
+    ((axis, c),) = w.terms
+    first, n = box[axis]
+    if c > 0:
+        lo, hi = max(first, -(w.const // c)), first + n
+    else:
+        lo, hi = first, min(first + n, w.const // -c + 1)
+    return {**box, axis: (lo, hi - lo)}
+
+
+def _interior(box: Box, axis: str, where: list[Affine]) -> tuple[int, int] | None:
+    """Values of the axis at which no open condition on it can fail, whatever the other axes."""
+    lo, hi = box[axis][0], box[axis][0] + box[axis][1] - 1
+    others = {a: (o, o + n - 1) for a, (o, n) in box.items() if a != axis}
+    for w in where:
+        c = w.coefficient(axis)
+        if c == 0:
+            continue
+        worst = (w - Affine.of(axis, c)).bounds(others)[0]
+        if c > 0:
+            lo = max(lo, -(worst // c))
+        else:
+            hi = min(hi, worst // -c)
+    return (lo, hi) if lo <= hi else None
+
+
+def _runs(edges: list[int], inner: tuple[int, int] | None) -> list[tuple[int, int]]:
+    parts = [(v, 1) for v in edges]
+    if inner is not None:
+        parts.append((inner[0], inner[1] - inner[0] + 1))
+    return sorted(parts)
