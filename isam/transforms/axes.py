@@ -1,0 +1,210 @@
+"""Split an axis; add and remove axes of one element. Statements joined by a temporary change together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access, Axis, Kernel, Source, Statement
+from isam.ir.mismatch import Mismatch
+from isam.transforms.edit import accesses, fresh, mentioned, names_in, splice, substituted
+from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.staging import Index, box_copy, reshaped, stageable
+
+
+def joined(kernel: Kernel, axis: str) -> tuple[tuple[int, ...], ...]:
+    """Statements that have the axis with one extent, in groups joined by temporaries."""
+    groups: list[tuple[set[int], set[str], Affine]] = []
+    for i, s in enumerate(kernel.statements):
+        if axis not in s.domain.names:
+            continue
+        temps = {a.buffer for a in accesses(s) if kernel.buffer(a.buffer).role == "temp"}
+        found, extent = {i}, s.domain.extent(axis)
+        for g in [g for g in groups if g[1] & temps and g[2] == extent]:
+            groups.remove(g)
+            found, temps = found | g[0], temps | g[1]
+        groups.append((found, temps, extent))
+    return tuple(sorted(tuple(sorted(g[0])) for g in groups))
+
+
+def axis_names(kernel: Kernel) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(n for s in kernel.statements for n in s.domain.names))
+
+
+@dataclass(frozen=True)
+class SplitAxis(Transform):
+    """``k < K`` becomes ``k_o < K / f, k_i < f`` with ``k = f * k_o + k_i``; exact division only."""
+
+    factors: tuple[int, ...] = (2, 4, 8, 16)
+
+    law = "split-axis"
+    equation = "forall k < f * q  =>  forall k_o < q, k_i < f with k = f * k_o + k_i"
+    kinds = frozenset({"axis-missing"})
+    grows = True
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        out: list[Site] = []
+        for axis in axis_names(kernel):
+            for group in joined(kernel, axis):
+                extent = kernel.statements[group[0]].domain.extent(axis)
+                fits = extent.is_constant
+                out.extend(
+                    Site.of(axis=axis, statements=group, factor=f)
+                    for f in self.factors
+                    if fits and extent.const > f and extent.const % f == 0
+                )
+        return tuple(out)
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        axis, factor, group = site["axis"], site["factor"], site["statements"]
+        taken = names_in(kernel)
+        outer, inner = fresh(taken, f"{axis}_o"), fresh(taken, f"{axis}_i")
+        value = Affine.of(outer, factor) + inner
+
+        def one(s: Statement) -> Statement:
+            axes: list[Axis] = []
+            for a in s.domain.axes:
+                cut = (Axis(outer, Affine((), a.extent.const // factor)), Axis(inner, Affine((), factor)))
+                axes.extend(cut if a.name == axis else (a,))
+            return substituted(s, {axis: value}, axes)
+
+        parts = {i: ((one(kernel.statements[i]), (i,)),) for i in group}
+        new, origin = splice(kernel, parts)
+        meanings = ((inner, f"{axis} % {factor}"), (outer, f"{axis} // {factor}"))
+        return Rewrite(new, Correspondence(origin, axes=((axis, (outer, inner)),), meanings=meanings))
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """Splits the axis that came nearest, by what one call takes where the report says so."""
+        if not self.answers(mismatch):
+            return ()
+        wanted = mismatch.about("limit")
+        law = SplitAxis((wanted,)) if isinstance(wanted, int) and wanted > 1 else self
+        at, axis = mismatch.about("statement"), mismatch.about("axis")
+        return tuple(
+            s
+            for s in law.sites(kernel)
+            if (axis is None or s["axis"] == axis) and (at is None or at in s["statements"])
+        )
+
+
+@dataclass(frozen=True)
+class AddUnitAxis(Transform):
+    """A statement group gets an axis of one element, and buffers a dimension of size one that it indexes: a
+    matrix-vector product becomes a matrix product with one column."""
+
+    law = "add-unit-axis"
+    equation = "f(b[i])  =>  forall o < 1: f(b[i][o])"
+    kinds = frozenset({"axis-missing"})
+    grows = True
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        out: list[Site] = []
+        for i in range(len(kernel.statements)):
+            names = _stageable_of(kernel, (i,))
+            out.extend(Site.of(statements=(i,), buffers=(b,)) for b in names)
+            out.extend(
+                Site.of(statements=(i,), buffers=(a, b)) for n, a in enumerate(names) for b in names[n + 1 :]
+            )
+        return tuple(out)
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        group: tuple[int, ...] = site["statements"]
+        unit = fresh(names_in(kernel), "one")
+        parts = {i: ((_with_axis(kernel.statements[i], unit), (i,)),) for i in group}
+        new, origin = splice(kernel, parts)
+        back = Correspondence(origin, meanings=((unit, "0"),))
+        inside = [b.name for b in kernel.buffers if b.role == "temp" and _only_in(kernel, b.name, group)]
+        for buffer in dict.fromkeys((*site["buffers"], *inside)):
+            step = _with_dimension(new, buffer, unit)
+            new, back = step.kernel, back.then(step.back)
+        return Rewrite(new, back)
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """The axis nothing can play: given to the buffers of the operands that depend on it."""
+        if not self.answers(mismatch) or mismatch.about("lacking") is None:
+            return ()
+        roles = dict(mismatch.about("roles") or ())
+        names = tuple(dict.fromkeys(roles[o] for o in mismatch.about("lacking") if o in roles))
+        at = mismatch.about("statement")
+        if not names or at is None or any(n not in kernel.by_name or not stageable(kernel, n) for n in names):
+            return ()
+        group = tuple(i for i in _around(kernel, at) if {a.buffer for a in accesses(kernel.statements[i])} & set(names))
+        return (Site.of(statements=tuple(sorted({at, *group})), buffers=names),)
+
+
+@dataclass(frozen=True)
+class RemoveUnitAxis(Transform):
+    """An axis of one element is 0."""
+
+    law = "remove-unit-axis"
+    equation = "forall o < 1: f(o)  =>  f(0)"
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        one = Affine((), 1)
+        return tuple(
+            Site.of(axis=a.name, statement=i)
+            for i, s in enumerate(kernel.statements)
+            for a in s.domain.axes
+            if a.extent == one
+        )
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        i, axis = site["statement"], site["axis"]
+        s = kernel.statements[i]
+        cut = substituted(s, {axis: 0}, [a for a in s.domain.axes if a.name != axis])
+        new, origin = splice(kernel, {i: ((cut, (i,)),)})
+        return Rewrite(new, Correspondence(origin, axes=((axis, ()),)))
+
+
+def _stageable_of(kernel: Kernel, group: Iterable[int]) -> list[str]:
+    names = dict.fromkeys(a.buffer for i in group for a in accesses(kernel.statements[i]))
+    return [n for n in names if stageable(kernel, n)]
+
+
+def _around(kernel: Kernel, at: int) -> tuple[int, ...]:
+    """Statements joined to one by its temporaries, directly or not."""
+    found, edge = {at}, {at}
+    while edge:
+        temps = {
+            a.buffer for i in edge for a in accesses(kernel.statements[i]) if kernel.buffer(a.buffer).role == "temp"
+        }
+        edge = {
+            i for i, s in enumerate(kernel.statements) if i not in found and temps & {a.buffer for a in accesses(s)}
+        }
+        found |= edge
+    return tuple(sorted(found))
+
+
+def _only_in(kernel: Kernel, buffer: str, group: tuple[int, ...]) -> bool:
+    """A temporary that joins statements of the group and nothing else."""
+    users = {i for i, s in enumerate(kernel.statements) if any(a.buffer == buffer for a in accesses(s))}
+    return len(users) > 1 and users <= set(group)
+
+
+def _with_axis(s: Statement, unit: str) -> Statement:
+    domain = replace(s.domain, axes=(*s.domain.axes, Axis(unit, Affine((), 1))))
+    return replace(s, domain=domain)
+
+
+def _with_dimension(kernel: Kernel, buffer: str, unit: str) -> Rewrite:
+    """A last dimension of size one, indexed by ``unit`` where a statement has that axis and by 0 elsewhere."""
+    shape = (*kernel.buffer(buffer).shape, Affine((), 1))
+    copied = box_copy(kernel, buffer, lambda index: (*index, Affine()))
+    step = reshaped(kernel, buffer, shape, lambda index: (*index, Affine()), copied, f"{buffer} with a dimension of one")
+    name = step.kernel.buffers[-1].name if kernel.buffer(buffer).role != "temp" else buffer
+
+    def indexed(x: Source) -> Source:
+        if isinstance(x, Access) and x.buffer == name:
+            index: Index = (*x.index[:-1], Affine.of(unit))
+            return replace(x, index=index)
+        return x
+
+    def one(s: Statement) -> Statement:
+        dest = indexed(s.dest)
+        assert isinstance(dest, Access)
+        return replace(s, dest=dest, sources=tuple(map(indexed, s.sources)))
+
+    parts = {i: ((one(s), (i,)),) for i, s in enumerate(step.kernel.statements) if unit in mentioned(s)}
+    new, origin = splice(step.kernel, parts)
+    return Rewrite(new, step.back.then(Correspondence(origin)))

@@ -1,0 +1,119 @@
+"""Cutting and splicing kernels: what every law needs to build its result and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Item, Kernel, Literal, Recurrence, Source, Statement
+
+Part = tuple[Statement, tuple[int, ...]]  # a new statement and the old ones it carries out
+
+
+def splice(
+    kernel: Kernel,
+    parts: Mapping[int, Sequence[Part]],
+    *,
+    buffers: Sequence[Buffer] | None = None,
+    first: Sequence[Part] = (),
+    last: Sequence[Part] = (),
+) -> tuple[Kernel, tuple[tuple[int, ...], ...]]:
+    """Replaces statements by lists of statements; ``first`` and ``last`` go to both ends of the kernel. Returns the kernel
+    and, per new statement, the old statements it carries out."""
+    origins: list[tuple[int, ...]] = [o for _, o in first]
+    at = 0
+
+    def walk(body: tuple[Item, ...]) -> tuple[Item, ...]:
+        nonlocal at
+        out: list[Item] = []
+        for it in body:
+            if isinstance(it, Recurrence):
+                out.append(replace(it, body=walk(it.body)))
+                continue
+            for s, origin in parts.get(at, ((it, (at,)),)):
+                out.append(s)
+                origins.append(origin)
+            at += 1
+        return tuple(out)
+
+    body = walk(kernel.body)
+    origins.extend(o for _, o in last)
+    body = (*(s for s, _ in first), *body, *(s for s, _ in last))
+    new = replace(kernel, body=body, buffers=tuple(buffers or kernel.buffers), template=None)
+    return without_unused(new), tuple(origins)
+
+
+def without_unused(kernel: Kernel) -> Kernel:
+    """Temporaries that no statement mentions any more are dropped."""
+    used = {a.buffer for s in kernel.statements for a in (s.dest, *s.reads)}
+    return replace(kernel, buffers=tuple(b for b in kernel.buffers if b.role != "temp" or b.name in used))
+
+
+def fresh(taken: Iterable[str], base: str) -> str:
+    """A name not taken: ``base``, or ``base`` with the smallest number that makes it new."""
+    names = set(taken)
+    if base not in names:
+        return base
+    return next(f"{base}{n}" for n in range(2, len(names) + 3) if f"{base}{n}" not in names)
+
+
+def names_in(kernel: Kernel) -> set[str]:
+    """Every name in use: sizes, buffers and axes."""
+    loops = {n for s in kernel.statements for n in mentioned(s)}
+    return {s.name for s in kernel.syms} | {b.name for b in kernel.buffers} | loops
+
+
+def mentioned(s: Statement) -> set[str]:
+    """Axes and sizes a statement mentions anywhere."""
+    rows = [r for a in accesses(s) for r in a.index]
+    return {n for e in (*rows, *s.domain.where) for n in e.names} | set(s.domain.names)
+
+
+def accesses(s: Statement) -> tuple[Access, ...]:
+    """Every access of a statement, the destination first."""
+    return (s.dest, *(x for x in s.sources if isinstance(x, Access)))
+
+
+def used_by(x: Source) -> frozenset[str]:
+    """Axes (and sizes) that a source's index mentions."""
+    return frozenset() if isinstance(x, Literal) else frozenset(n for row in x.index for n in row.names)
+
+
+def substituted(s: Statement, values: Mapping[str, Affine | int], axes: Sequence[Axis]) -> Statement:
+    """The statement over other axes, its indices and conditions rewritten."""
+
+    def one(x: Source) -> Source:
+        return replace(x, index=tuple(i.substitute(values) for i in x.index)) if isinstance(x, Access) else x
+
+    dest = one(s.dest)
+    assert isinstance(dest, Access)
+    where = tuple(w.substitute(values) for w in s.domain.where)
+    return replace(s, domain=Domain(tuple(axes), where), dest=dest, sources=tuple(map(one, s.sources)))
+
+
+def writers(kernel: Kernel, buffer: str) -> tuple[int, ...]:
+    return tuple(i for i, s in enumerate(kernel.statements) if s.dest.buffer == buffer)
+
+
+def readers(kernel: Kernel, buffer: str) -> tuple[int, ...]:
+    """Statements with the buffer among their sources (an accumulation's own destination not counted)."""
+    return tuple(
+        i
+        for i, s in enumerate(kernel.statements)
+        if any(isinstance(x, Access) and x.buffer == buffer for x in s.sources)
+    )
+
+
+def is_full_box(kernel: Kernel, s: Statement) -> bool:
+    """Does the statement write every element of its destination once, whatever it held before?"""
+    shape = kernel.buffer(s.dest.buffer).shape
+    seen: set[str] = set()
+    for row, size in zip(s.dest.index, shape, strict=True):
+        if row.const or len(row.terms) != 1 or row.terms[0][1] != 1 or row.terms[0][0] in seen:
+            return False
+        name = row.terms[0][0]
+        if name not in s.domain.names or s.domain.extent(name) != size:
+            return False
+        seen.add(name)
+    return not s.accumulate and not s.domain.where and seen == set(s.domain.names)

@@ -1,0 +1,161 @@
+"""Factor a term out of a sum: the step that turns a separable convolution into matrix products (TR-1, TR-3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from isam.ir.affine import Affine
+from isam.ir.dataflow import levels
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Source, Statement
+from isam.ir.mismatch import Mismatch
+from isam.transforms.edit import fresh, names_in, readers, splice, used_by, writers
+from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.narrow import narrowed
+
+
+@dataclass(frozen=True)
+class Factor(Transform):
+    """``y += a * p`` where ``p`` does not mention some of the summed axes: those axes are summed first, into a new
+    temporary that is zeroed explicitly (IR-7), and ``p`` multiplies the sum."""
+
+    law = "factor"
+    equation = "y += a * p over k, r  =>  z = 0; z += a over r; y += z * p over k   (p does not depend on r)"
+    needs = frozenset({"reassociates", "rounding"})
+    kinds = frozenset({"operation"})
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        return tuple(
+            Site.of(sum=n, product=m, pulled=p)
+            for n in range(len(kernel.statements))
+            for m in _product_of(kernel, n)
+            for p in (0, 1)
+            if _plan(kernel, n, m, p) is not None
+        )
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        n, m, pulled = site["sum"], site["product"], site["pulled"]
+        plan = _plan(kernel, n, m, pulled)
+        if plan is None:
+            raise ValueError(f"'{self.law}' does not apply at {site}")
+        return _rewrite(kernel, n, m, pulled, plan)
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """The instruction sums where the kernel multiplies: pull the other factor out of that product."""
+        if not self.answers(mismatch) or mismatch.about("need") not in (None, ("add", True)):
+            return ()
+        at, after = mismatch.about("statement"), mismatch.about("after")
+        out = [s for s in self.sites(kernel) if s["product"] == at]
+        if after is not None:
+            made = kernel.statements[after].dest.buffer
+            out = [s for s in out if _buffer(kernel.statements[at].sources[1 - s["pulled"]]) == made] or out
+        return tuple(out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """All in the axis names of the sum. ``inner``: axes of the inner sum; ``kept``: those the new temporary is indexed
+    with; ``where_in``/``where_out``: conditions of the inner and the outer sum."""
+
+    factor: Source
+    term: Source
+    inner: tuple[Axis, ...]
+    kept: tuple[Axis, ...]
+    outer: tuple[Axis, ...]
+    where_in: tuple[Affine, ...]
+    where_out: tuple[Affine, ...]
+
+
+def _buffer(x: Source) -> str:
+    return x.buffer if isinstance(x, Access) else ""
+
+
+def _product_of(kernel: Kernel, n: int) -> tuple[int, ...]:
+    """The one statement whose product the sum ``n`` adds up, when nothing else reads or writes it."""
+    s = kernel.statements[n]
+    if not (s.accumulate and s.op == "add" and isinstance(s.sources[0], Access)):
+        return ()
+    u = s.sources[0].buffer
+    made = writers(kernel, u)
+    if kernel.buffer(u).role != "temp" or len(made) != 1 or readers(kernel, u) != (n,) or made[0] > n:
+        return ()
+    p = kernel.statements[made[0]]
+    same_list = any(level.own >> n & 1 and level.own >> made[0] & 1 for level in levels(kernel))
+    return made if p.op == "mul" and not p.accumulate and same_list else ()
+
+
+def _renaming(product: Statement, total: Statement) -> dict[str, Affine] | None:
+    """The product's axes in the sum's names, by the temporary that joins them: plain axes in every dimension."""
+    read = total.sources[0]
+    assert isinstance(read, Access)
+    out: dict[str, Affine] = {}
+    for w, r in zip(product.dest.index, read.index, strict=True):
+        if not (_lone(w) and _lone(r)) or w.names[0] in out or r in out.values():
+            return None
+        if w.names[0] not in product.domain.names or r.names[0] not in total.domain.names:
+            return None
+        out[w.names[0]] = r
+    return out if set(out) == set(product.domain.names) else None
+
+
+def _lone(row: Affine) -> bool:
+    return not row.const and len(row.terms) == 1 and row.terms[0][1] == 1
+
+
+def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
+    total, product = kernel.statements[n], kernel.statements[m]
+    renaming = _renaming(product, total)
+    if renaming is None or isinstance(product.sources[1 - pulled], Literal):
+        return None
+
+    def named(x: Source) -> Source:
+        return replace(x, index=tuple(i.substitute(renaming) for i in x.index)) if isinstance(x, Access) else x
+
+    factor, term = named(product.sources[pulled]), named(product.sources[1 - pulled])
+    names = {kernel.buffer(b).dtype for b in (_buffer(factor), _buffer(term), product.dest.buffer, total.dest.buffer) if b}
+    moved = [a for a in total.reduces if a not in used_by(factor)]
+    if len(names) != 1 or not moved:
+        return None
+    axes = set(total.domain.names)
+    inner = (used_by(term) & axes) | set(moved)
+    while True:  # a condition that bounds the inner sum takes all its axes along
+        more = {a for w in total.domain.where if inner & set(w.names) for a in w.names if a in axes} - inner
+        if not more:
+            break
+        inner |= more
+    kept = inner - set(moved)
+    where = total.domain.where
+    return _Plan(
+        factor,
+        term,
+        tuple(a for a in total.domain.axes if a.name in inner),
+        tuple(a for a in total.domain.axes if a.name in kept),
+        tuple(a for a in total.domain.axes if a.name not in moved),
+        tuple(w for w in where if inner & set(w.names)),
+        tuple(w for w in where if not set(moved) & set(w.names)),
+    )
+
+
+def _rewrite(kernel: Kernel, n: int, m: int, pulled: int, plan: _Plan) -> Rewrite:
+    total, product = kernel.statements[n], kernel.statements[m]
+    dtype = kernel.buffer(total.dest.buffer).dtype
+    taken = names_in(kernel)
+    z, u = fresh(taken, "z"), product.dest.buffer
+    index = tuple(Affine.of(a.name) for a in plan.kept)
+    outer = tuple(Affine.of(a.name) for a in plan.outer)
+    into, joined = Access(z, index, product.loc), Access(u, outer, product.loc)
+    sources: list[Source] = [plan.factor, into] if pulled == 0 else [into, plan.factor]
+    out_domain = Domain(plan.outer, plan.where_out)
+    before = (
+        (Statement(Domain(plan.kept), into, "copy", (Literal(0),), False, product.loc), (m, n)),
+        (Statement(Domain(plan.inner, plan.where_in), into, "add", (plan.term,), True, product.loc), (m, n)),
+        (Statement(out_domain, joined, "mul", tuple(sources), False, product.loc), (m,)),
+    )
+    after = ((Statement(out_domain, total.dest, "add", (joined,), True, total.loc), (n,)),)
+    shape = tuple(a.extent for a in plan.outer)
+    buffers = [replace(b, shape=shape) if b.name == u else b for b in kernel.buffers]
+    buffers.append(Buffer(z, tuple(a.extent for a in plan.kept), dtype, "temp", declared=False))
+    new, origin = splice(kernel, {m: before, n: after}, buffers=buffers)
+    summed = ", ".join(a.name for a in plan.inner if a not in plan.kept)
+    back = Correspondence(origin, meanings=((z, f"sum of {plan.term} over {summed}"),))
+    inside = (z, plan.term.buffer) if isinstance(plan.term, Access) else (z,)
+    return narrowed(new, inside, back)

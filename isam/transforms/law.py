@@ -1,0 +1,144 @@
+"""What a transform is (TR-0): a value with a law, finite sites, an application that knows the way back, the mismatches
+it answers and the numerics it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from isam.ir.dtype import DTYPES
+from isam.ir.kernel import Kernel
+from isam.ir.mismatch import Mismatch
+
+NUMERICS = ("exact", "integers", "reassociates", "rounding", "finite")
+"""exact: bit for bit the same · integers: the same on integers (wrapping included) · reassociates: sums in another order
+or grouping · rounding: other roundings than written · finite: the same unless a value is infinite or NaN."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One place where a law applies: sorted (name, value) pairs that ``apply`` understands."""
+
+    at: tuple[tuple[str, Any], ...]
+
+    @staticmethod
+    def of(**at: Any) -> Site:
+        return Site(tuple(sorted(at.items())))
+
+    def __getitem__(self, key: str) -> Any:
+        return dict(self.at)[key]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{k} {_text(v)}" for k, v in self.at)
+
+
+def _text(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+Relation = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Correspondence:
+    """The way back from a rewritten kernel to the one before.
+
+    ``axes``, ``buffers``: old name -> new names, where they differ (an old name with no entry is its own counterpart;
+    an empty tuple means that it is gone). ``statements``: per new statement the old statements it carries out.
+    ``meanings``: a new name in terms of old ones, for reports (``k_in`` is ``k % 4``).
+    """
+
+    statements: tuple[tuple[int, ...], ...] = ()
+    axes: Relation = ()
+    buffers: Relation = ()
+    meanings: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def identity(kernel: Kernel) -> Correspondence:
+        return Correspondence(tuple((i,) for i in range(len(kernel.statements))))
+
+    def then(self, later: Correspondence) -> Correspondence:
+        """This step, then ``later``: from the last names to the first."""
+        statements = tuple(
+            tuple(sorted({old for mid in mids for old in self.statements[mid]})) for mids in later.statements
+        )
+        meanings = dict(self.meanings)
+        meanings.update((new, _rewrite(text, meanings)) for new, text in later.meanings)
+        return Correspondence(
+            statements,
+            _compose(self.axes, later.axes),
+            _compose(self.buffers, later.buffers),
+            tuple(sorted(meanings.items())),
+        )
+
+    def meaning(self, name: str) -> str:
+        """A new name in the user's terms."""
+        return dict(self.meanings).get(name, name)
+
+    def new_axes(self, old: str) -> tuple[str, ...]:
+        return dict(self.axes).get(old, (old,))
+
+    def new_buffers(self, old: str) -> tuple[str, ...]:
+        return dict(self.buffers).get(old, (old,))
+
+
+def _compose(first: Relation, second: Relation) -> Relation:
+    after = dict(second)
+    out = {old: tuple(dict.fromkeys(n for m in mids for n in after.get(m, (m,)))) for old, mids in first}
+    middle = {m for _, mids in first for m in mids}
+    out.update((m, news) for m, news in second if m not in middle and m not in out)
+    return tuple(sorted(out.items()))
+
+
+def _rewrite(text: str, meanings: Mapping[str, str]) -> str:
+    import re
+
+    return re.sub(r"[A-Za-z_]\w*", lambda m: meanings.get(m.group(), m.group()), text)
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """The kernel after a law was applied, and the way back."""
+
+    kernel: Kernel
+    back: Correspondence
+
+
+class Transform:
+    """A law. Subclasses are frozen dataclasses whose fields are their options.
+
+    ``law``: its name; ``equation``: what it says; ``needs``: the numerics it uses (:data:`NUMERICS`); ``kinds``: the
+    mismatch kinds it may answer; ``grows``: it only makes kernels larger, so it fires only when a mismatch asks (TR-2).
+    """
+
+    law: ClassVar[str]
+    equation: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset({"exact"})
+    kinds: ClassVar[frozenset[str]] = frozenset()
+    grows: ClassVar[bool] = False
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        """Every place where the law holds, in a fixed order, whatever numerics the kernel grants."""
+        raise NotImplementedError
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        """The kernel with the law applied at one of its sites."""
+        raise NotImplementedError
+
+    def answers(self, mismatch: Mismatch) -> bool:
+        """Could this law remove that mismatch?"""
+        return mismatch.kind in self.kinds
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """The sites whose application acts on what the mismatch names."""
+        return self.sites(kernel) if self.answers(mismatch) else ()
+
+
+def granted(kernel: Kernel, needs: Iterable[str], dtypes: Iterable[str]) -> bool:
+    """Does the kernel's user grant the numerics ``needs`` for values of these dtypes?"""
+    integral = all(DTYPES[d].kind in "iub" for d in dtypes if d in DTYPES)
+    free = integral or ("reassociate" in kernel.permits and "exact" not in kernel.permits)
+    finite = integral or "finite" in kernel.permits
+    allowed = {"exact": True, "integers": integral, "reassociates": free, "rounding": free, "finite": finite}
+    return all(allowed[n] for n in needs)

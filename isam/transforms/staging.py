@@ -1,0 +1,69 @@
+"""Another shape for a buffer: a temporary changes in place, an argument keeps its shape and is copied into or out of a
+temporary, so that a kernel's signature never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Source, Statement
+from isam.transforms.edit import Part, fresh, is_full_box, names_in, splice, writers
+from isam.transforms.law import Correspondence, Rewrite
+
+Index = tuple[Affine, ...]
+
+
+def stageable(kernel: Kernel, buffer: str) -> bool:
+    """Can the buffer be replaced by a temporary? An output only when some statement writes all of it."""
+    b = kernel.buffer(buffer)
+    return b.role != "out" or any(is_full_box(kernel, kernel.statements[i]) for i in writers(kernel, buffer))
+
+
+def reshaped(
+    kernel: Kernel, buffer: str, shape: Sequence[Affine], remap: Callable[[Index], Index], copied: Statement, meaning: str
+) -> Rewrite:
+    """``kernel`` with every access ``buffer[i]`` turned into ``new[remap(i)]``.
+
+    ``copied``: the statement ``<new> = <buffer>`` over all elements, with '' for the new buffer's name.
+    """
+    old = kernel.buffer(buffer)
+    temp = old.role == "temp"
+    name = buffer if temp else fresh(names_in(kernel), f"{buffer}_t")
+
+    def one(x: Source) -> Source:
+        return Access(name, remap(x.index), x.loc) if isinstance(x, Access) and x.buffer == buffer else x
+
+    def statement(s: Statement) -> Statement:
+        dest = one(s.dest)
+        assert isinstance(dest, Access)
+        return replace(s, dest=dest, sources=tuple(map(one, s.sources)))
+
+    new = Buffer(name, tuple(shape), old.dtype, "temp", declared=True, loc=old.loc)
+    buffers = [new if b.name == buffer and temp else b for b in kernel.buffers]
+    parts = {i: ((statement(s), (i,)),) for i, s in enumerate(kernel.statements)}
+    if temp:
+        made, origin = splice(kernel, parts, buffers=buffers)
+        return Rewrite(made, Correspondence(origin, meanings=((name, meaning),)))
+    into = replace(copied, dest=replace(copied.dest, buffer=name))
+    source = into.sources[0]
+    assert isinstance(source, Access)
+    back = replace(into, dest=source, sources=(into.dest,))
+    first: list[Part] = [(into, ())] if old.role != "out" else []
+    last: list[Part] = [(back, ())] if old.role in ("out", "inout") else []
+    made, origin = splice(kernel, parts, buffers=[*buffers, new], first=first, last=last)
+    relation = ((buffer, (buffer, name)),)
+    return Rewrite(made, Correspondence(origin, buffers=relation, meanings=((name, meaning),)))
+
+
+def box_copy(kernel: Kernel, buffer: str, dest: Callable[[Index], Index]) -> Statement:
+    """``new[dest(i)] = buffer[i]`` over the buffer's own dimensions, with fresh axis names."""
+    b = kernel.buffer(buffer)
+    taken = names_in(kernel)
+    axes: list[Axis] = []
+    for size in b.shape:
+        name = fresh(taken, f"d{len(axes)}")
+        taken.add(name)
+        axes.append(Axis(name, size))
+    index = tuple(Affine.of(a.name) for a in axes)
+    return Statement(Domain(tuple(axes)), Access("", dest(index), b.loc), "copy", (Access(buffer, index, b.loc),), False, b.loc)
