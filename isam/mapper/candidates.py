@@ -170,5 +170,5 @@ def gather(
             key = (instruction.name, mapping.orbit or str(mapping), mask)
             if key not in best or c.price < best[key].price:
                 best[key] = c
-        cut = cut or bool(getattr(found, "exhausted", False))
+        cut = cut or not getattr(found, "complete", True)
     return sorted(best.values(), key=lambda c: c.price), cut
