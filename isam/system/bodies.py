@@ -27,7 +27,8 @@ def parse_body(body: Scalar, name: Scalar, faults: Faults) -> Instruction | None
             faults.take(Diagnostic(d.code, d.message, to_file(d.loc), d.hint))
         return None
     if found.name != name.text:
-        faults.add("system-name", f"the text describes '{found.name}', the entry is called '{name.text}'", to_file(found.body.loc),
+        faults.add("system-name", f"the text describes '{found.name}', the entry is called '{name.text}'",
+                   to_file(found.body.loc),
                    f"call both '{name.text}'")  # fmt: skip
         return None
     return replace(found, body=relocated(found.body, to_file), loc=name.loc)

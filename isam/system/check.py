@@ -3,7 +3,7 @@ joint placements that are possible, instructions that somebody runs. All faults 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
@@ -31,29 +31,37 @@ def demand(system: System) -> System:
 
 
 def check_system(system: System, faults: Faults, marks: Marks | None = None, declared: Declared | None = None,
-                 broken: frozenset[str] = frozenset()) -> None:  # fmt: skip
-    """Adds every fault. ``marks``: places of single references; ``declared``: names that exist although their entries are
-    faulty; ``broken``: sections with faulty entries, about whose completeness nothing can be said."""
-    _Check(system, faults, marks or {}, declared or {}, broken).run()
+                 broken: frozenset[str] = frozenset(), lost: frozenset[str] = frozenset()) -> None:  # fmt: skip
+    """Adds every fault. ``marks``: places of single references; ``declared``: names that exist although their entries
+    are faulty; ``broken``: sections with faulty entries, about whose completeness nothing can be said; ``lost``: those
+    of which even names may be missing."""
+    _Check(system, faults, marks or {}, declared or {}, broken, lost).run()
 
 
 class _Check:
-    def __init__(self, system: System, faults: Faults, marks: Marks, declared: Declared, broken: frozenset[str]):
-        self.s, self.faults, self.marks, self.broken = system, faults, marks, broken
-        self.memories = {*system.memories, *declared.get("memories", ())}
-        self.units = {*system.units, *declared.get("units", ())}
-        self.instructions = {*system.instructions, *declared.get("instructions", ())}
+    def __init__(self, system: System, faults: Faults, marks: Marks, declared: Declared, broken: frozenset[str],
+                 lost: frozenset[str]):  # fmt: skip
+        self.s, self.faults, self.marks, self.broken, self.lost = system, faults, marks, broken, lost
+        self.names = {
+            "memory": list(dict.fromkeys([*system.memories, *sorted(declared.get("memories", ()))])),
+            "unit": list(dict.fromkeys([*system.units, *sorted(declared.get("units", ()))])),
+            "instruction": list(dict.fromkeys([*system.instructions, *sorted(declared.get("instructions", ()))])),
+        }
+        self.sets = {kind: frozenset(names) for kind, names in self.names.items()}
         self.sound = not broken & {"memories", "moves"}  # reachability can be judged
+        self.guessing = False  # somebody runs an instruction that does not exist
+        self.away: set[str] = set()  # memories reported as unreachable
         self.source = Loc(system.source, 1, 1) if system.source else NOWHERE
 
     def at(self, *key: Hashable, otherwise: Loc = NOWHERE) -> Loc:
         return self.marks.get(key, otherwise)
 
-    def known(self, kind: str, name: str, have: Iterable[str], loc: Loc) -> bool:
-        names = list(have)
-        if name in names:
+    def known(self, kind: str, name: str, loc: Loc) -> bool:
+        if name in self.sets[kind]:
             return True
-        self.faults.add(f"system-unknown-{kind}", f"there is no {kind} '{name[:60]}'", loc, nearest(name, names))
+        if {"memory": "memories", "unit": "units", "instruction": "instructions"}[kind] not in self.lost:
+            hint = nearest(name, self.names[kind])
+            self.faults.add(f"system-unknown-{kind}", f"there is no {kind} '{name[:60]}'", loc, hint)
         self.sound = False
         return False
 
@@ -61,7 +69,8 @@ class _Check:
         self.home()
         for u in self.s.units.values():
             for name in u.runs:
-                self.known("instruction", name, self.instructions, self.at("unit", u.name, name, otherwise=u.loc))
+                if not self.known("instruction", name, self.at("unit", u.name, name, otherwise=u.loc)):
+                    self.guessing = True
         for m in self.s.moves:
             self.move(m)
         self.runners()
@@ -74,30 +83,39 @@ class _Check:
     def home(self) -> None:
         homes = [m for m in self.s.memories.values() if m.home]
         for m in homes[1:]:
-            self.faults.add("system-home", f"'{m.name}' is a second home memory; '{homes[0].name}' is one already", m.loc,
+            self.faults.add("system-home",
+                            f"'{m.name}' is a second home memory; '{homes[0].name}' is one already", m.loc,
                             "arguments live in exactly one memory")  # fmt: skip
         if not homes and "memories" not in self.broken:
             first = next(iter(self.s.memories.values()), None)
-            self.faults.add("system-home", "no memory is home: arguments have no place to live", first.loc if first else self.source,
-                            f"add 'home: true' to one of: {', '.join(self.s.memories)}" if first else "add 'memories:'")  # fmt: skip
+            self.faults.add("system-home", "no memory is home: arguments have no place to live",
+                            first.loc if first else self.source,
+                            f"add 'home: true' to one of: {', '.join(self.s.memories)}" if first
+                            else "add 'memories:'")  # fmt: skip
         if len(homes) != 1:
             self.sound = False
         for m in homes[:1]:
             if m.kind == COUNTED:
-                self.faults.add("system-home", f"registers ('{m.name}' is counted) cannot be home", m.loc, "home is managed or cached")
+                self.faults.add("system-home", f"registers ('{m.name}' is counted) cannot be home", m.loc,
+                                "home is managed or cached")  # fmt: skip
         for m in self.s.memories.values():
-            if m.of and self.known("memory", m.of, self.memories, self.at("memory", m.name, "of", otherwise=m.loc)):
+            if m.of and self.known("memory", m.of, self.at("memory", m.name, "of", otherwise=m.loc)):
                 self.chain(m.name)
             if not m.capacity:
-                self.faults.add("system-memory", f"the memory '{m.name}' holds nothing", m.loc, "give it a capacity above zero")
+                self.faults.add("system-memory", f"the memory '{m.name}' holds nothing", m.loc,
+                                "give it a capacity above zero")  # fmt: skip
 
     def chain(self, name: str) -> None:
         seen = [name]
         while (name := self.s.memories[name].of) in self.s.memories:
             if name in seen:
-                self.faults.add("system-memory", f"'{seen[0]}' stands in front of itself ({' of '.join([*seen, name])})",
-                                self.s.memories[seen[0]].loc, "a cache stands in front of a managed memory")  # fmt: skip
                 self.sound = False
+                if name != min(seen):
+                    return
+                self.faults.add("system-memory",
+                                f"'{seen[0]}' stands in front of itself ({' of '.join([*seen, name])})",
+                                self.s.memories[seen[0]].loc,
+                                "a cache stands in front of a managed memory")  # fmt: skip
                 return
             seen.append(name)
 
@@ -105,11 +123,12 @@ class _Check:
         def at(key: str) -> Loc:
             return self.at("move", m, key, otherwise=m.loc)
 
-        ends = [self.known("memory", n, self.memories, at(n)) for n in (m.source, m.target)]
+        ends = [self.known("memory", n, at(n)) for n in (m.source, m.target)]
         if all(ends) and m.source == m.target:
             self.faults.add("system-move", f"this moves from '{m.source}' to itself", at(m.target), "name two memories")
-        by = self.known("instruction", m.by, self.instructions, at("by"))
-        unit = self.known("unit", m.issuer, self.units, at("issuer"))
+            self.sound = False
+        by = self.known("instruction", m.by, at("by"))
+        unit = self.known("unit", m.issuer, at("issuer"))
         if by and unit and m.issuer in self.s.units and m.by not in self.s.units[m.issuer].runs:
             self.faults.add("system-issuer", f"the unit '{m.issuer}' issues '{m.by}' but does not run it", at("issuer"),
                             self._who_runs(m.by))  # fmt: skip
@@ -123,12 +142,13 @@ class _Check:
         return f"'{who[0]}' runs it" if who else "add it to the unit's 'runs'"
 
     def runners(self) -> None:
-        if "units" in self.broken:
+        if "units" in self.broken or self.guessing:
             return
         exposed = {r for u in self.s.units.values() for r in u.runs}
         for i in self.s.instructions.values():
             if i.name not in exposed:
-                self.faults.add("system-unused", f"no unit runs '{i.name}'", i.loc, "add it to the 'runs' of a unit, or remove it")
+                self.faults.add("system-unused", f"no unit runs '{i.name}'", i.loc,
+                                "add it to the 'runs' of a unit, or remove it")  # fmt: skip
 
     def reach(self) -> tuple[set[str], set[str]]:
         """Memories that data from home can get to, and memories from which data can get home."""
@@ -144,7 +164,9 @@ class _Check:
     def reachable(self) -> None:
         for m in self.s.memories.values():
             if m.name not in self.out and m.name not in self.back:
-                self.faults.add("system-unreachable", f"no move leads from '{self.s.home}' to '{m.name}' or back", m.loc,
+                self.away.add(m.name)
+                self.faults.add("system-unreachable",
+                                f"no move leads from '{self.s.home}' to '{m.name}' or back", m.loc,
                                 f"add a move: {{from: {self.s.home}, to: {m.name}, by: ..., issuer: ...}}")  # fmt: skip
 
     def operands(self, i: Instruction) -> None:
@@ -156,15 +178,18 @@ class _Check:
         for a in i.body.arguments:
             c = i.operands.get(a.name)
             homes = c.homes if c else ()
-            known = [h for h in homes if self.known("memory", h, self.memories, self.at("home", i.name, a.name, h, otherwise=i.loc))]
+            places = {h: self.at("home", i.name, a.name, h, otherwise=i.loc) for h in homes}
+            known = [h for h in homes if self.known("memory", h, places[h])]
             if homes and len(known) < len(homes):
                 continue
             legal[a.name] = homes or ((self.s.home,) if self.sound else ())
             if self.sound:
                 self.placed(i, a.name, a.role, homes)
             if c and c.strides and len(c.strides) != len(a.shape):
-                self.faults.add("system-strides", f"'{a.name}' of '{i.name}' has {len(a.shape)} dimensions, the contract {len(c.strides)}",
-                                self.at("strides", i.name, a.name, otherwise=i.loc), "one stride per dimension: a number or free")  # fmt: skip
+                self.faults.add("system-strides",
+                            f"'{a.name}' of '{i.name}' has {len(a.shape)} dimensions, the contract {len(c.strides)}",
+                                self.at("strides", i.name, a.name,
+                                        otherwise=i.loc), "one stride per dimension: a number or free")  # fmt: skip
         for n, group in enumerate(i.apart):
             self.apart(i, group, legal, self.at("apart", i.name, n, otherwise=i.loc))
 
@@ -176,18 +201,22 @@ class _Check:
         for h in homes:
             gets_there = h in self.out or role == "out"
             gets_back = h in self.back or role in ("in", "const")
-            if not (gets_there and gets_back):
+            if not (gets_there and gets_back) and h not in self.away:
                 what = "read" if not gets_there else "written"
                 way = f"from '{self.s.home}' to '{h}'" if not gets_there else f"from '{h}' to '{self.s.home}'"
-                self.faults.add("system-no-home", f"'{operand}' of '{i.name}' is {what} in '{h}', but no moves lead {way}",
-                                self.at("home", i.name, operand, h, otherwise=i.loc), "add the move, or another home")  # fmt: skip
+                self.faults.add("system-no-home",
+                                f"'{operand}' of '{i.name}' is {what} in '{h}', but no moves lead {way}",
+                                self.at("home", i.name, operand, h,
+                                        otherwise=i.loc), "add the move, or another home")  # fmt: skip
 
     def apart(self, i: Instruction, group: tuple[str, ...], legal: dict[str, tuple[str, ...]], loc: Loc) -> None:
         if len(set(group)) < len(group):
-            self.faults.add("system-apart", f"an operand of '{i.name}' cannot be apart from itself", loc, "name each operand once")
+            self.faults.add("system-apart", f"an operand of '{i.name}' cannot be apart from itself", loc,
+                            "name each operand once")  # fmt: skip
         elif all(legal.get(o) for o in group) and not _distinct([legal[o] for o in group]):
             homes = "; ".join(f"{o}: {', '.join(legal[o])}" for o in group)
-            self.faults.add("system-apart", f"{', '.join(group)} of '{i.name}' cannot lie apart with these homes ({homes})", loc,
+            self.faults.add("system-apart",
+                            f"{', '.join(group)} of '{i.name}' cannot lie apart with these homes ({homes})", loc,
                             f"{len(group)} operands need {len(group)} different memories")  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A description before it is a machine: its files read, guarded, expanded and merged, every value still with its place."""
+"""A description before it is a machine: its files read, expanded and merged, every value still with its place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from isam.diagnostics import IsamError, Loc
 from isam.system.families import Entry, expand
 from isam.system.faults import Faults
-from isam.system.fields import Values, is_word, read_fields
+from isam.system.fields import Values, is_word, misspelling, read_fields
 from isam.system.find import find_system
 from isam.system.schema import SECTIONS, TOP, VARIANT
 from isam.system.source import Mapping, Node, Scalar, Sequence, describe, parse_source, read_text
@@ -23,12 +23,14 @@ MAX_ENTRIES = 16_384
 class Draft:
     """Entries by section and name, in order; ``top`` the other top-level values; ``variants`` of a ``select:``."""
 
+
     file: str
     top: Values = field(default_factory=dict)
     entries: dict[str, dict[str, Entry]] = field(default_factory=lambda: {s: {} for s in SECTIONS})
     moves: list[Entry] = field(default_factory=list)
     lists: dict[str, Node] = field(default_factory=dict)
     variants: list[Values] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)  # sections of which entries could not be read: names may be missing
 
 
 class Reader:
@@ -42,11 +44,12 @@ class Reader:
 
     def read(self, path: Path, part: bool = False, text: str | None = None,
              given: dict[str, Node] | None = None) -> Draft | None:  # fmt: skip
-        """The draft in ``path``; None when it cannot be read as YAML. ``part``: an included file, which names no system.
+        """The draft in ``path``; None when it is not YAML. ``part``: an included file, which names no system.
         ``given``: the lists of the file that includes it; they hide its own."""
         shown = str(path)
         if len(self.files) >= MAX_FILES:
-            self.faults.add("system-files", f"more than {MAX_FILES} files in one description", Loc(shown, 1, 1), "join some")
+            self.faults.add("system-files", f"more than {MAX_FILES} files in one description", Loc(shown, 1, 1),
+                            "join some")  # fmt: skip
             return None
         try:
             text = read_text(path) if text is None else text
@@ -65,6 +68,7 @@ class Reader:
 
     def _draft(self, top: Mapping, path: Path, part: bool, given: dict[str, Node]) -> Draft:
         draft = Draft(str(path))
+        draft.lost |= {misspelling(k.text, TOP) for k, _ in top.items if k.text not in TOP}
         values = read_fields(top, TOP, "a system description", self.faults, Loc(str(path), 1, 1))
         self._header(top, values, path, part)
         self._base(values.pop("extends", None), draft, path)
@@ -93,14 +97,17 @@ class Reader:
                                     "extend a whole system with 'extends:'; include only parts")  # fmt: skip
         elif name is None:
             if top.get("system") is None:
-                self.faults.add("system-missing", "the description does not say which system it is", Loc(str(path), 1, 1),
+                self.faults.add("system-missing", "the description does not say which system it is",
+                                Loc(str(path), 1, 1),
                                 "add 'system: NAME'")  # fmt: skip
         elif not is_word(name.text):
-            self.faults.add("system-name", f"'{name.text[:40]}' cannot name a system", name.loc, "use letters, digits, _ - .")
+            self.faults.add("system-name", f"'{name.text[:40]}' cannot name a system", name.loc,
+                            "use letters, digits, _ - .")  # fmt: skip
         if "select" in values:
             for key in ("memories", "units", "moves", "instructions", "extends"):
                 if stray := top.key(key):
-                    self.faults.add("system-select", f"a system that selects another has no '{key}' of its own", stray.loc,
+                    self.faults.add("system-select", f"a system that selects another has no '{key}' of its own",
+                                    stray.loc,
                                     "put it into the systems selected")  # fmt: skip
 
     def _nested(self, name: Scalar, path: Path, part: bool, given: dict[str, Node] | None = None) -> Draft | None:
@@ -117,13 +124,17 @@ class Reader:
         except IsamError as e:
             for d in e.diagnostics:
                 self.faults.add(d.code, d.message, name.loc, d.hint)
+            draft.lost |= {*SECTIONS, "moves"}
             return
         base = self._nested(name, found, False)
         if base is None:
+            draft.lost |= {*SECTIONS, "moves"}
             return
+        draft.lost |= base.lost
         if base.variants:
             self.faults.add("system-extends", f"'{name.text}' selects another system and cannot be extended", name.loc,
-                            "extend one of: " + ", ".join(v["system"].text for v in base.variants if "system" in v))  # fmt: skip
+                            "extend one of: " + ", ".join(v["system"].text for v in base.variants if "system" in v)
+                            )  # fmt: skip
         draft.top, draft.entries, draft.moves, draft.lists = base.top, base.entries, base.moves, base.lists
         draft.top.pop("system", None)
         draft.top.pop("description", None)
@@ -136,11 +147,15 @@ class Reader:
             return
         target = path.parent / relative
         if not target.is_file():
-            self.faults.add("system-include", f"there is no file '{name.text[:60]}' here", name.loc, f"looked in {path.parent}")
+            draft.lost |= {*SECTIONS, "moves"}
+            self.faults.add("system-include", f"there is no file '{name.text[:60]}' here", name.loc,
+                            f"looked in {path.parent}")  # fmt: skip
             return
         part = self._nested(name, target, True, own)
         if part is None:
+            draft.lost |= {*SECTIONS, "moves"}
             return
+        draft.lost |= part.lost
         for section, entries in part.entries.items():
             self._add(section, entries.values(), draft, override=False)
         draft.moves += part.moves
@@ -151,7 +166,8 @@ class Reader:
         if node is None:
             return
         if not isinstance(node, Mapping):
-            self.faults.add("system-kind", f"expected 'NAME: VALUES', found {describe(node)}", node.loc, "write 'floats: [f32, f64]'")
+            self.faults.add("system-kind", f"expected 'NAME: VALUES', found {describe(node)}", node.loc,
+                            "write 'floats: [f32, f64]'")  # fmt: skip
             return
         for key, value in node.items:
             draft.lists[key.text] = value
@@ -162,8 +178,12 @@ class Reader:
         if not isinstance(node, Mapping):
             self.faults.add("system-kind", f"expected '{section}' by name, found {describe(node)}", node.loc,
                             "write 'NAME: {...}' for each")  # fmt: skip
+            draft.lost.add(section)
             return
+        before = len(self.faults.found)
         self._add(section, expand(node, draft.lists, self.faults), draft, override=True)
+        if len(self.faults.found) > before:
+            draft.lost.add(section)
 
     def _add(self, section: str, entries: Iterable[Entry], draft: Draft, override: bool) -> None:
         have = draft.entries[section]
@@ -181,7 +201,8 @@ class Reader:
     def _count(self, e: Entry) -> bool:
         self.count += 1
         if self.count == MAX_ENTRIES + 1:
-            self.faults.add("system-entries", f"more than {MAX_ENTRIES} entries", e.key.loc, "shorten the lists of families")
+            self.faults.add("system-entries", f"more than {MAX_ENTRIES} entries", e.key.loc,
+                            "shorten the lists of families")  # fmt: skip
         return True
 
     def _moves(self, node: Node | None, draft: Draft) -> None:
@@ -190,6 +211,7 @@ class Reader:
         if not isinstance(node, Sequence):
             self.faults.add("system-kind", f"expected a list of moves, found {describe(node)}", node.loc,
                             "write '- {from: ..., to: ..., by: ..., issuer: ...}' for each")  # fmt: skip
+            draft.lost.add("moves")
             return
         for n, item in enumerate(node.items):
             one = Mapping(((Scalar(f"move {n}", item.loc), item),), item.loc)

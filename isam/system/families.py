@@ -41,7 +41,7 @@ Env = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A named part of a description after expansion. ``family``: the key it was written under; ``member`` its number."""
+    """A named part after expansion. ``family``: the key it was written under; ``member``: its number there."""
 
     name: str
     key: Scalar
@@ -125,7 +125,8 @@ def _members(key: Scalar, node: Node, lists: dict[str, Node], faults: Faults) ->
                 yield Entry(name, replace(key, text=name), _fill_node(rest, env), key.text, number)
                 number += 1
         except _TooLong:
-            faults.add("system-family", f"the members of this family are longer than {MAX_SCALAR} characters", given.loc,
+            faults.add("system-family", f"the members of this family are longer than {MAX_SCALAR} characters",
+                       given.loc,
                        "shorten its values")  # fmt: skip
             return
 
@@ -179,7 +180,8 @@ def _values(name: Scalar, node: Node, lists: dict[str, Node], faults: Faults) ->
 def _plain(node: Node, faults: Faults) -> bool:
     if isinstance(node, Scalar) and "\n" not in node.text:
         return True
-    faults.add("system-family", "a parameter's value is one line of text", node.loc, "quote it if it has special characters")
+    faults.add("system-family", "a parameter's value is one line of text", node.loc,
+               "quote it if it has special characters")  # fmt: skip
     return False
 
 

@@ -10,8 +10,8 @@ MAX_FAULTS = 200
 
 
 class Faults:
-    """Shared by all files of one description. While ``member`` is set (the members of a family after its first), a fault
-    at a place that already has one of its kind is dropped: members fail alike."""
+    """Shared by all files of one description. While ``member`` is set (the members of a family after its first), a
+    fault at a place that already has one of its kind is dropped: members fail alike."""
 
     def __init__(self) -> None:
         self.found: list[Diagnostic] = []
@@ -34,8 +34,10 @@ class Faults:
 
     def take(self, d: Diagnostic) -> None:
         alike = {(d.code, d.loc, d.message), (d.code, d.loc, "")} if self.member else {(d.code, d.loc, d.message)}
-        if alike & self._seen or len(self.found) >= MAX_FAULTS:
+        if alike & self._seen or len(self.found) > MAX_FAULTS:
             return
+        if len(self.found) == MAX_FAULTS:
+            d = Diagnostic("system-faults", f"only the first {MAX_FAULTS} faults are shown", d.loc, "mend these first")
         self._seen |= {(d.code, d.loc, d.message), (d.code, d.loc, "")}
         lines = self.texts.get(d.loc.file, [])
         if not d.source_line and 0 < d.loc.line <= len(lines):

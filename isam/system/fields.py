@@ -30,11 +30,10 @@ def read_fields(node: Node, table: Table, what: str, faults: Faults, at: Loc | N
                    f"fields: {', '.join(table)}")  # fmt: skip
         return {}
     out: Values = {}
-    misspelt: set[str] = set()
+    misspelt = {meant for key, _ in node.items if key.text not in table and (meant := misspelling(key.text, table))}
     for key, value in node.items:
         f = table.get(key.text)
         if f is None:
-            misspelt |= {n for n in table if f"'{n}'" in nearest(key.text, table, "-")}
             faults.add("system-unknown-key", f"{what} has no field '{key.text}'", key.loc,
                        nearest(key.text, table, f"fields: {', '.join(table)}"))  # fmt: skip
             continue
@@ -43,8 +42,15 @@ def read_fields(node: Node, table: Table, what: str, faults: Faults, at: Loc | N
             out[key.text] = got
     for name, f in table.items():
         if f.required and node.get(name) is None and name not in misspelt:
-            faults.add("system-missing", f"{what} lacks '{name}' ({f.meaning})", at or node.loc, f"add '{name}: ...'")
+            faults.add("system-missing", f"{what} lacks '{name}' ({f.meaning})", at or node.loc,
+                       f"add '{name}: {'1' if name == 'isam' else '...'}'")  # fmt: skip
     return out
+
+
+def misspelling(word: str, table: Table) -> str:
+    """The field that an unknown key probably means, or the empty string."""
+    hint = nearest(word, table, "-")
+    return next((n for n in table if f"'{n}'" in hint), "")
 
 
 def _leaf(node: Node, expected: str, faults: Faults, hint: str = "") -> Scalar | None:
@@ -82,7 +88,8 @@ def _flag(node: Node, f: Field, faults: Faults) -> bool | None:
         return None
     if leaf.quoted or leaf.text not in _FLAGS:
         said = _SAID.get(leaf.text.lower()) or (leaf.text.lower() if leaf.text.lower() in _FLAGS else "")
-        faults.add("system-flag", f"expected true or false, found '{leaf.text[:40]}'", leaf.loc,
+        what = "the text " if leaf.quoted else ""
+        faults.add("system-flag", f"expected true or false, found {what}'{leaf.text[:40]}'", leaf.loc,
                    f"write {said}" if said else "write true or false")  # fmt: skip
         return None
     return _FLAGS[leaf.text]
@@ -131,7 +138,8 @@ def _homes(node: Node, f: Field, faults: Faults) -> Any:
 
 def _groups(node: Node, f: Field, faults: Faults) -> tuple[tuple[Scalar, ...], ...] | None:
     if not isinstance(node, Sequence) or any(not isinstance(i, Sequence) for i in node.items):
-        faults.add("system-kind", f"expected groups of operands, found {describe(node)}", node.loc, "for example [[A, B]]")
+        faults.add("system-kind", f"expected groups of operands, found {describe(node)}", node.loc,
+                   "for example [[A, B]]")  # fmt: skip
         return None
     out: list[tuple[Scalar, ...]] = []
     for group in node.items:

@@ -62,7 +62,7 @@ def _plugged(name: str) -> Path | None:
 
     for point in entry_points(group="isam.systems", name=name):
         value = point.load()
-        return Path(value() if callable(value) else value)
+        return Path(str(value() if callable(value) else value))
     return None
 
 

@@ -15,9 +15,9 @@ MANAGED, COUNTED, CACHED = "managed", "counted", "cached"
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """``managed``: explicit addresses (bytes, or ``cells`` cells of ``cell`` bytes). ``counted``: registers that the code
-    generator allocates; only the number in use is checked. ``cached``: in front of ``of``, needs no moves; its capacity
-    steers blocking.
+    """``managed``: explicit addresses (bytes, or ``cells`` cells of ``cell`` bytes). ``counted``: registers that the
+    code generator allocates; only the number in use is checked. ``cached``: in front of ``of``, needs no moves; its
+    capacity steers blocking.
 
     ``capacity`` in bytes. ``home``: arguments live here. An operand in a cell memory occupies whole cells.
     """
@@ -45,7 +45,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An edge of the graph: data may go from ``source`` to ``target`` by instruction ``by``, issued by unit ``issuer``."""
+    """An edge of the graph: data may go from ``source`` to ``target`` by instruction ``by``, issued by ``issuer``."""
 
     source: str
     target: str

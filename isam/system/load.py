@@ -21,7 +21,7 @@ from isam.system.fields import Values, read_fields
 from isam.system.find import find_system
 from isam.system.graph import CACHED, Memory, Move, System, Unit
 from isam.system.schema import INSTRUCTION, MEMORY, MOVE, UNIT
-from isam.system.source import Scalar, read_text
+from isam.system.source import Mapping, Scalar, read_text
 
 CLOCK = 1e9  # Hz, assumed where a unit does not state it
 
@@ -44,7 +44,8 @@ def parse_system(text: str, file: str = "<string>") -> System:
     draft = Reader(faults).read(Path(file), text=text)
     if draft is None or draft.variants:
         faults.stop()
-        raise fail("system-select", "a system that selects another is loaded from a file", Loc(file, 1, 1), "use load_system")
+        raise fail("system-select", "a system that selects another is loaded from a file", Loc(file, 1, 1),
+                   "use load_system")  # fmt: skip
     return _built(draft, faults)
 
 
@@ -104,7 +105,8 @@ def _selected(draft: Draft, path: Path, features: frozenset[str] | None, trail: 
 def _built(draft: Draft, faults: Faults) -> System:
     build = _Build(draft, faults)
     system = build.system()
-    check_system(system, faults, build.marks, build.declared, frozenset(build.broken))
+    broken, lost = frozenset(build.broken | draft.lost), frozenset(draft.lost)
+    check_system(system, faults, build.marks, build.declared, broken, lost)
     faults.stop()
     return replace(system, assumed=(*system.assumed, *assumed_costs(system)))
 
@@ -139,7 +141,8 @@ class _Build:
     def _facts(self, top: Values) -> dict[str, Any]:
         facts = top.get("facts") or {}
         if not isinstance(facts, dict):
-            self.faults.add("system-kind", "expected facts by name", Loc(self.draft.file, 1, 1), "write 'facts: {NAME: VALUE}'")
+            self.faults.add("system-kind", "expected facts by name", Loc(self.draft.file, 1, 1),
+                            "write 'facts: {NAME: VALUE}'")  # fmt: skip
             return {}
         return facts
 
@@ -163,20 +166,23 @@ class _Build:
         cells, cell, capacity = v.get("cells"), v.get("cell"), v.get("capacity")
         by_cells = "cells" in v or "cell" in v
         if by_cells == ("capacity" in v) or (by_cells and (cells is None or cell is None)):
-            given = [n for n in MEMORY if e.node.get(n) is not None]  # type: ignore[union-attr]
-            if not (set(given) & {"cells", "cell", "capacity"} - set(v)):  # otherwise the fault is already reported
-                self.faults.add("system-memory", f"the memory '{e.name}' needs either a capacity or cells of a size", e.key.loc,
+            faulty = {k.text for k, _ in e.node.items} - set(v) if isinstance(e.node, Mapping) else set()
+            if not faulty & {"cells", "cell", "capacity"} and faulty <= MEMORY.keys():  # else it is reported already
+                self.faults.add("system-memory",
+                                f"the memory '{e.name}' needs either a capacity or cells of a size", e.key.loc,
                                 "write 'capacity: 16 KiB', or 'cells: 8, cell: 64 B'")  # fmt: skip
             return None
         self.marks["memory", e.name, "of"] = v["of"].loc if "of" in v else e.key.loc
         kind = v["kind"].text
         if (kind == CACHED) != ("of" in v):
             self.faults.add("system-memory", f"the memory '{e.name}' is {kind}: " + (
-                "it must say what it stands in front of" if kind == CACHED else "only a cached one stands in front of another"),
+                "it must say what it stands in front of" if kind == CACHED
+                else "only a cached one stands in front of another"),
                 e.key.loc, "write 'of: MEMORY'" if kind == CACHED else "remove 'of'")  # fmt: skip
         if not v.get("align", 1):
             self.faults.add("system-memory", "an alignment is at least 1 B", e.key.loc, "leave it out")
-        return Memory(e.name, kind, capacity if capacity is not None else (cells or 0) * (cell or 0), v.get("align") or 1,
+        return Memory(e.name, kind, capacity if capacity is not None else (cells or 0) * (cell or 0),
+                      v.get("align") or 1,
                       cells, cell, v.get("home", False), v["of"].text if "of" in v else "", e.key.loc)  # fmt: skip
 
     def _unit(self, e: Entry) -> Unit | None:
@@ -203,7 +209,7 @@ class _Build:
             found = [n for n in have if fnmatchcase(n, w.text)]
         else:
             return [w.text]
-        if not found:
+        if not found and "instructions" not in self.draft.lost:
             self.faults.add("system-unknown-instruction", f"no instruction is called like '{w.text[:60]}'", w.loc,
                             nearest(w.text, {e.family or n: None for n, e in have.items()}))  # fmt: skip
         return found
@@ -237,8 +243,10 @@ class _Build:
         if found is None:
             return None
         operands = _Operands(e.name, [a.name for a in found.body.arguments], self.faults, self.marks)
-        return Instruction(e.name, found.body, operands.contracts(v), operands.apart(v), Cost(**v.get("cost", {})),
-                           self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0), e.key.loc)  # fmt: skip
+        return Instruction(e.name, found.body, operands.contracts(v, e.key.loc), operands.apart(v),
+                           Cost(**v.get("cost", {})),
+                           self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0),
+                           e.key.loc)  # fmt: skip
 
     def _emission(self, v: Values, e: Entry) -> dict[str, Any]:
         emission = v.get("emission") or {}
@@ -261,16 +269,18 @@ class _Operands:
                         nearest(operand.text, self.known, f"operands: {', '.join(self.known)}"))  # fmt: skip
         return False
 
-    def contracts(self, v: Values) -> dict[str, OperandContract]:
+    def contracts(self, v: Values, at: Loc) -> dict[str, OperandContract]:
         homes: dict[str, tuple[str, ...]] = {}
         for operand, memories in v.get("homes", {}).items():
             if operand is not None and not self.ok(operand):
                 continue
+            if not memories:
+                where = operand.loc if operand is not None else at
+                self.faults.add("system-no-home", f"an operand of '{self.name}' has no home", where, "name a memory")
             for o in self.known if operand is None else [operand.text]:
                 homes[o] = tuple(dict.fromkeys(m.text for m in memories))
                 for m in memories:
                     self.marks["home", self.name, o, m.text] = m.loc
-                self.marks["homes", self.name, o] = memories[0].loc if memories else self.marks.get(("homes", self.name, o), Loc())
         aligns = {k.text: b for k, b in v.get("align", {}).items() if self.ok(k)}
         strides: dict[str, tuple[int | None, ...]] = {}
         for k, s in v.get("strides", {}).items():
@@ -283,7 +293,8 @@ class _Operands:
     def apart(self, v: Values) -> tuple[tuple[str, ...], ...]:
         out: list[tuple[str, ...]] = []
         for group in v.get("apart", ()):
-            if all([self.ok(o) for o in group]):
+            known = [self.ok(o) for o in group]
+            if all(known):
                 self.marks["apart", self.name, len(out)] = group[0].loc
                 out.append(tuple(o.text for o in group))
         return tuple(out)

@@ -12,8 +12,8 @@ WORD = r"^[A-Za-z_][A-Za-z0-9_.\-]*$"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """``kind``: a dimension of ``units.UNITS``, or count, flag, word, words, text, block, free, cost, homes, groups, aligns,
-    strides. ``values``: the only words allowed."""
+    """``kind``: a dimension of ``units.UNITS``, or count, flag, word, words, text, block, free, cost, homes, groups,
+    aligns, strides. ``values``: the only words allowed."""
 
     kind: str
     meaning: str
@@ -24,7 +24,8 @@ class Field:
 Table = dict[str, Field]
 
 MEMORY: Table = {
-    "kind": Field("word", "managed: explicit addresses; counted: registers the code generator allocates; cached: in front of another",
+    "kind": Field("word",
+         "managed: explicit addresses; counted: registers the code generator allocates; cached: in front of another",
                   True, ("managed", "counted", "cached")),
     "capacity": Field("bytes", "size of a byte-addressed memory"),
     "cells": Field("count", "number of cells; an operand occupies whole cells"),
@@ -103,11 +104,18 @@ def json_schema() -> dict[str, Any]:
         top["properties"][section] = {"type": "object", "additionalProperties": _family(table),
                                       "description": TOP[section].meaning}  # fmt: skip
     top["properties"]["isam"] = {"const": 1, "description": TOP["isam"].meaning}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ISAM system description, version 1", **top}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ISAM system description, version 1"}
+    return {**head, **top}
 
 
 def _family(table: Table) -> dict[str, Any]:
+    """An entry that may be a family: a text with a hole may stand wherever a number or a word does."""
     out = _object(table)
+    hole = {"type": "string", "pattern": r"\{[A-Za-z_]\w*\}"}
+    for k, p in out["properties"].items():
+        if table[k].kind not in ("text", "block", "free"):
+            meaning = p.pop("description")
+            out["properties"][k] = {"anyOf": [p, hole], "description": meaning}
     out["properties"]["for"] = {"type": "object", "additionalProperties": {"type": ["array", "object", "string"]},
                                 "description": "parameters of a family and their values"}  # fmt: skip
     out["properties"]["when"] = {"type": ["string", "array"], "description": "which members there are"}
@@ -144,6 +152,7 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
         "homes": {"anyOf": [text, names, {"type": "object", "additionalProperties": {"anyOf": [text, names]}}]},
         "groups": {"type": "array", "items": {**names, "minItems": 2}},
         "aligns": {"type": "object", "additionalProperties": text},
-        "strides": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": ["string", "integer"]}}},
+        "strides": {"type": "object",
+                    "additionalProperties": {"type": "array", "items": {"type": ["string", "integer"]}}},
     }
     return _object(COST) if f.kind == "cost" else kinds[f.kind]

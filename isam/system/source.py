@@ -1,8 +1,8 @@
 """Reading YAML without trusting it (SYS-6): a guard on the event stream, then a tree in which every scalar is text.
 
-Nothing is resolved here: ``no`` stays the text ``no``, ``1e3`` stays ``1e3``; what a scalar means is decided by the field
-it stands in. Limits are checked event by event, so a hostile file is refused after its first few kilobytes, before any
-tree exists. Anchors, aliases, tags and several documents in one file are not part of descriptions.
+Nothing is resolved here: ``no`` stays the text ``no``, ``1e3`` stays ``1e3``; what a scalar means is decided by the
+field it stands in. Limits are checked event by event, so a hostile file is refused after its first few kilobytes,
+before any tree exists. Anchors, aliases, tags and several documents in one file are not part of descriptions.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAX_KEY = 200
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A leaf: its text as written. ``quoted``: it was in quotes (always a string). ``block``: column at which the lines of
-    a literal block begin (0: not one), ``first``: the line of its first character."""
+    """A leaf: its text as written. ``quoted``: it was in quotes (always a string). ``block``: column at which the lines
+    of a literal block begin (0: not one), ``first``: the line of its first character."""
 
     text: str
     loc: Loc = field(compare=False)
@@ -73,7 +73,8 @@ def read_text(path: Path) -> str:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise fail("system-file", f"{shown} is not a file", Loc(shown), "a system is a YAML file or the name of one")
+            raise fail("system-file", f"{shown} is not a file", Loc(shown),
+                       "a system is a YAML file or the name of one")  # fmt: skip
         if status.st_size > MAX_BYTES:
             raise too_large(shown, status.st_size)
         with path.open("rb") as f:
@@ -138,7 +139,9 @@ class _Reader:
     def syntax(self, e: Any) -> Diagnostic:
         mark = getattr(e, "problem_mark", None) or getattr(e, "context_mark", None)
         problem = getattr(e, "problem", None) or getattr(e, "reason", None) or str(e).split("\n", 1)[0]
-        hint = "tabs cannot indent" if "\\t" in problem else "check indentation, colons, quotes and brackets near here"
+        at = self.lines[mark.line][mark.column :] if mark is not None and mark.line < len(self.lines) else ""
+        hint = "check indentation, colons, quotes and brackets near here"
+        hint = "indent with spaces, not tabs" if at[:1] == "\t" else hint
         if mark is None:
             loc = Loc(self.file, 1, 1)
             position = getattr(e, "position", None)
@@ -202,7 +205,8 @@ class _Reader:
             raise self.refuse("system-depth", f"nested deeper than {MAX_DEPTH}", e.start_mark,
                               "descriptions need about six levels")  # fmt: skip
         if kind == "AliasEvent" or e.anchor is not None:
-            raise self.refuse("system-alias", f"anchors and aliases are not allowed ('{(e.anchor or '')[:40]}')", e.start_mark,
+            raise self.refuse("system-alias",
+                              f"anchors and aliases are not allowed ('{(e.anchor or '')[:40]}')", e.start_mark,
                               "describe variants with 'for:', share text with 'include:' or 'extends:'")  # fmt: skip
         if e.tag is not None:
             raise self.refuse("system-tag", f"YAML tags are not allowed ('{e.tag[:40]}')", e.start_mark,
@@ -210,7 +214,8 @@ class _Reader:
 
     def scalar(self, e: Any) -> Scalar:
         if len(e.value) > MAX_SCALAR:
-            raise self.refuse("system-scalar", f"a text of {len(e.value)} characters; at most {MAX_SCALAR}", e.start_mark,
+            raise self.refuse("system-scalar", f"a text of {len(e.value)} characters; at most {MAX_SCALAR}",
+                              e.start_mark,
                               "split it")  # fmt: skip
         loc = self.loc(e.start_mark)
         if e.style not in ("|", ">"):
@@ -238,7 +243,8 @@ class _Reader:
                                               "write NAME: VALUE", self.line(k.loc)))  # fmt: skip
             elif k.text in seen:
                 self.faults.append(Diagnostic("system-duplicate", f"the key '{k.text}' is given twice", k.loc,
-                                              f"the first one is at line {seen[k.text].line}; keep one", self.line(k.loc)))  # fmt: skip
+                                              f"the first one is at line {seen[k.text].line}; keep one",
+                                              self.line(k.loc)))  # fmt: skip
             else:
                 seen[k.text] = k.loc
                 items.append((k, v))

@@ -19,7 +19,7 @@ EXAMPLES = {"bytes": "16 KiB", "frequency": "1 GHz", "cycles": "4 cycles", "band
 LIMITS = {"bytes": 1 << 50, "frequency": 1e12, "cycles": 1e12, "bandwidth": 1 << 50, "error": 1e6, "count": 1 << 20}
 WHOLE = frozenset({"bytes", "count"})
 
-NUMBER = re.compile(r"([+-]?)(\d{1,30}(?:_?\d{1,30})*(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?)")
+NUMBER = re.compile(r"([+-]?)([0-9]+(?:_[0-9]+)*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)")
 
 
 class QuantityError(ValueError):
@@ -78,7 +78,8 @@ def _bounded(value: float, text: str, dimension: str) -> float | int:
         raise QuantityError(f"'{text}' is too large", f"at most {LIMITS[dimension]:,.0f} {base}".strip())
     if dimension in WHOLE:
         if value != int(value):
-            raise QuantityError(f"'{text}' is not a whole number" + (" of bytes" if dimension == "bytes" else ""), "round it")
+            what = "a whole number of bytes" if dimension == "bytes" else "a whole number"
+            raise QuantityError(f"'{text}' is not {what}", "round it")
         return int(value)
     return float(value)
 

@@ -1,0 +1,80 @@
+"""SYS-6: every fault at file:line:column, with what was expected and a hint, all at once and without cascades."""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.diagnostics import IsamError
+from isam.system.load import parse_system
+from tests.unit.system.broken import BROKEN, TINY
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_reported_where_it_is(name: str) -> None:
+    old, new, places, message, hint = BROKEN[name]
+    assert old in TINY
+    with pytest.raises(IsamError) as e:
+        parse_system(TINY.replace(old, new, 1), "machine.yaml")
+    found = e.value.diagnostics
+    assert [f"{d.loc.line}:{d.loc.column} {d.code}" for d in found] == places
+    assert all(d.loc.file == "machine.yaml" and d.hint and d.message for d in found)
+    assert message in found[0].message
+    assert hint in found[0].hint
+
+
+def test_the_source_line_and_a_caret_are_shown() -> None:
+    with pytest.raises(IsamError) as e:
+        parse_system(TINY.replace("cells: 8, cell: 64 B}\n  rb", "cells: 8, cell: 64}\n  rb"), "m.yaml")
+    first, line, caret, hint = str(e.value).split("\n")
+    assert first == "m.yaml:6:41: error[system-unit]: '64' has no unit (bytes)"
+    assert line == "      ra:   {kind: managed, cells: 8, cell: 64}"
+    assert caret.index("^") - 4 == 40 == line.index("64}") - 4
+    assert hint.startswith("  hint: write '64 B'")
+
+
+def test_all_faults_at_once_in_source_order() -> None:
+    text = TINY
+    edits = ["no-unit", "no-flag", "kind", "unknown-issuer", "unit-case", "body-name-unknown", "cost-field"]
+    expected: list[str] = []
+    for n in edits:
+        old, new, places, _, _ = BROKEN[n]
+        text = text.replace(old, new, 1)
+        expected += places
+    with pytest.raises(IsamError) as e:
+        parse_system(text, "m.yaml")
+    found = [f"{d.loc.line}:{d.loc.column} {d.code}" for d in e.value.diagnostics]
+    assert sorted(found) == sorted(expected)
+    assert found == sorted(found, key=lambda f: tuple(map(int, f.split()[0].split(":"))))
+
+
+def test_a_fault_in_a_family_is_reported_once_where_it_was_written() -> None:
+    text = TINY + "\n".join([
+        "  v_{op}_{T}:",
+        "    for: {T: [bf16, f32], op: {add: {e: 'A[j] + B[j]'}, mul: {e: 'A[j] * B[j]'}}}",
+        "    body: |",
+        "      instruction v_{op}_{T}(J <= 16)",
+        "        in  A: {T}[J]",
+        "        in  B: {T}[J]  oops",
+        "        out D: {T}[J]",
+        "        forall j < J",
+        "          D[j] = {e}",
+    ])  # fmt: skip
+    with pytest.raises(IsamError) as e:
+        parse_system(text.replace("runs: [mm4]", "runs: [mm4, 'v_*']"), "m.yaml")
+    places = [(d.loc.line, d.loc.column) for d in e.value.diagnostics]
+    rows = text.split("\n")
+    line = next(n for n, row in enumerate(rows, 1) if "oops" in row)
+    assert (line, rows[line - 1].index("oops") + 1) in places  # bf16 is longer than {T}: the column is still that of the file
+    assert len(places) == len(set(places)) <= 2
+
+
+def test_faults_of_included_files_name_them(tmp_path) -> None:
+    from isam.system.load import load_system
+
+    (tmp_path / "part.yaml").write_text("isam: 1\nmemories:\n  l1: {kind: cached, capacity: 1 KiB, of: dram, sise: 3}\n")
+    main = tmp_path / "m.yaml"
+    main.write_text(TINY.replace("system: tiny", "system: m\ninclude: [part.yaml]").replace("align: 16 B", "align: 16"))
+    with pytest.raises(IsamError) as e:
+        load_system(str(main))
+    assert [(d.loc.file, d.loc.line, d.code) for d in e.value.diagnostics] == [
+        (str(main), 6, "system-unit"), (str(tmp_path / "part.yaml"), 3, "system-unknown-key")]  # fmt: skip
