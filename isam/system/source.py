@@ -17,7 +17,7 @@ from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 
 MAX_BYTES = 1 << 20  # of one file
 MAX_DEPTH = 32
-MAX_NODES = 40_000
+MAX_NODES = 20_000
 MAX_SCALAR = 1 << 16
 MAX_KEY = 200
 

@@ -52,10 +52,10 @@ HOSTILE = {
 def test_refused_at_once(name: str) -> None:
     text, code = HOSTILE[name]
     parse_system(TINY)  # imports are not what is timed
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(IsamError) as e:
         parse_system(text, "hostile.yaml")
-    took = time.perf_counter() - start
+    took = time.process_time() - start
     assert code in [d.code for d in e.value.diagnostics]
     assert took < LIMIT
     assert len(str(e.value)) < 200_000
@@ -66,10 +66,10 @@ def test_large_files_are_not_even_read(tmp_path) -> None:
     path = tmp_path / "big.yaml"
     with path.open("wb") as f:
         f.truncate(10**10)  # sparse
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(IsamError, match="10000000000 bytes"):
         load_system(str(path))
-    assert time.perf_counter() - start < LIMIT
+    assert time.process_time() - start < LIMIT
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
