@@ -20,6 +20,7 @@ Laws the model has not, on purpose: a kernel that needs one is told apart from t
 * The order knows nothing of the ring: ``max(a + c, b + c) != max(a, b) + c``.
 * Casts are seeded random maps per pair of dtypes; those that lose nothing (i8 to i32, bf16 to f32) keep 0, 1 and -1.
   So a cast may not be moved over an operation. Equal casts of equal values are equal.
+* Equality of unlike things never happens: ``x == 0`` is false for random ``x``, so what follows its truth is not judged.
 * Machine numbers: no rounding, no overflow, no NaN; ``inf`` in a sum is a number like any other.
 
 ``laws`` adds some: ``"casts"`` (a cast that loses nothing is the identity), ``"division"`` (``a / b`` is ``a`` times
