@@ -161,7 +161,7 @@ class Extension(Contradictions):
                 continue
             if bound is None:
                 problem = self._new_buffer(pair, want, have)
-                if problem:
+                if problem is not None:
                     return problem
                 self.buffers[want.buffer] = have.buffer
             elif bound != have.buffer:

@@ -44,9 +44,10 @@ class _Touch:
 def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     """The verdict on the complete assignment that ``state`` holds. ``sized``: extents may forbid a whole axis."""
     pairs = [state.pairs[i] for i in sorted(state.pairs)]
-    problem = _escaping(state, pairs) or _order(state, pairs) or _conditions(state, pairs)
-    if problem:
-        return problem
+    for check in (_escaping, _order, _conditions):  # a mismatch is falsy
+        problem = check(state, pairs)
+        if problem is not None:
+            return problem
     inside = {b for t, b in state.buffers.items() if t in state.plan.temps and isinstance(b, str)}
     every = set(range(len(state.classes)))
     free = set(every)
@@ -62,7 +63,7 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
             if one.form.buffer != two.form.buffer or one.form.buffer in inside or not (one.writes or two.writes):
                 continue
             problem = _aliasing(state, two, one)
-            if problem:
+            if problem is not None:
                 return problem
             kept = _agreeing(one, two, every)
             for k in free - kept:
@@ -82,7 +83,7 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     if sized:
         for c in sorted(whole):
             too_large = _too_large(state, c, pairs)
-            if too_large:
+            if too_large is not None:
                 return too_large
     return Verdict(whole, _guards(pairs, owner))
 

@@ -1,0 +1,28 @@
+"""Every mapping the mapper returns is carried out block by block and must give what the kernel gives (MAP-9)."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from isam.mapper import match
+from tests.blocks import initial, run_kernel, run_mapped, visible
+from tests.unit.mapper.catalogue import KERNELS, instruction, instruction_names, named
+
+SIZES = {"M": 4, "N": 3, "K": 2, "C": 3, "H": 3, "W": 2, "R": 2, "S": 3, "T": 3, "B": 2}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_blocks_of_calls_give_what_the_kernel_gives(name: str):
+    kernel = named(name).with_sizes(SIZES)
+    want = run_kernel(kernel, initial(kernel, 1))
+    tried = 0
+    for i in instruction_names():
+        for strided in (False, True):
+            for mapping in match(kernel, instruction(i), strided=strided) or ():
+                seed = zlib.crc32(str(mapping).encode())
+                got = run_mapped(kernel, mapping, initial(kernel, 1), seed)
+                assert visible(kernel, mapping, got) == visible(kernel, mapping, want), str(mapping)
+                tried += 1
+    assert tried
