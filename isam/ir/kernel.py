@@ -184,7 +184,7 @@ class Kernel:
     @property
     def trips(self) -> frozenset[str]:
         """Sizes that are the trip of a recurrent loop: the only ones that may stay run-time values."""
-        return frozenset(n for r in _recurrences(self.body) for n in r.axis.extent.names)
+        return frozenset(n for r in recurrences(self.body) for n in r.axis.extent.names)
 
     def with_params(self, **values: int) -> Kernel:
         """The same source with other compile-time constants."""
@@ -235,8 +235,9 @@ def _flatten(body: tuple[Item, ...]) -> Iterator[Statement]:
             yield it
 
 
-def _recurrences(body: tuple[Item, ...]) -> Iterator[Recurrence]:
+def recurrences(body: tuple[Item, ...]) -> Iterator[Recurrence]:
+    """All recurrent loops of a body, outer before inner."""
     for it in body:
         if isinstance(it, Recurrence):
             yield it
-            yield from _recurrences(it.body)
+            yield from recurrences(it.body)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
-from isam.ir.kernel import Item, Kernel, Recurrence
+from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Nest as NestFact, Node, Schedule, Seq
 from isam.scheduler.dry import DryRun
@@ -43,9 +43,14 @@ class _Builder:
     def build(self) -> Schedule:
         with self.run.recording() as call:
             self._items(self.kernel.body, [0])
-        facts = tuple(NestFact(n.number, tuple(n.extents.items())) for n in self.nests)
+        facts = tuple(NestFact(n.number, (*self._around(n), *n.extents.items())) for n in self.nests)
+        homes = {b: p for b, p in self.run.homes.items() if b not in self.run.folded}
         return Schedule(self.kernel, self.system, self.cover, facts, Seq(tuple(self.bind)), Seq(tuple(call)),
-                        tuple(self.run.slots.values()), dict(self.run.homes), trace=self.trace)  # fmt: skip
+                        tuple(self.run.slots.values()), homes, trace=self.trace)  # fmt: skip
+
+    def _around(self, nest: Nest) -> tuple[tuple[str, Affine], ...]:
+        """The recurrent loops around a nest."""
+        return tuple((r.axis.name, r.axis.extent) for r in recurrences(self.kernel.body) if r.axis.name in nest.mapping.loops)
 
     def _items(self, body: tuple[Item, ...], counter: list[int]) -> None:
         """Statements in order; runs of them between recurrent loops are scheduled together."""

@@ -30,6 +30,7 @@ from isam.scheduler.state import (
 from isam.system.graph import COUNTED, System
 
 PlaceOf = Callable[[Tile], Place | None]
+Hop = tuple[mv.Carrier, tuple[int | None, ...]]  # what carries a tile over an edge, and a dimension per axis of it
 
 
 class DryRun:
@@ -47,9 +48,12 @@ class DryRun:
         self.dead: Callable[[Tile], bool] = lambda tile: False
         self.spent: Callable[[Tile], bool] = lambda tile: False
         self.fold: Callable[[Tile], tuple[tuple[int, Affine, int], ...]] = lambda tile: ()
+        self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
+        self._routes: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        self.folded: set[str] = set()  # temporaries whose home holds one block only
         self.fetched: set[Key] = set()
         self.later: dict[Tile, list[int]] = {}  # uses still to come in the present block, the next one last
-        self.carriers: dict[object, tuple[mv.Carrier, tuple[int | None, ...]] | None] = {}
+        self.carriers: dict[object, list[Hop] | None] = {}
         self.lanes = system.facts.get("lanes")
         for b in kernel.arguments:
             shape = tuple(0 if not d.is_constant else max(0, d.const) for d in b.shape[1:])
@@ -103,7 +107,9 @@ class DryRun:
             return
         shape = [max(0, int(d)) for d in self.kernel.buffer(name).shape]
         for d, _, size in self.fold(tile):
-            shape[d] = min(shape[d], size)
+            if size < shape[d]:
+                self.folded.add(name)
+                shape[d] = size
         self.homes[name] = mv.home_place(name, home, tuple(shape), dtype)
         total = units_of(dtype)
         for n in shape:
@@ -152,11 +158,23 @@ class DryRun:
     def carry(self, tile: Tile, source: str, target: str, source_of: PlaceOf, target_of: PlaceOf,
               source_form: Form, target_form: Form, pinned: set[Key]) -> None:  # fmt: skip
         """Moves a tile along the shortest route; what lands on the way is dropped again."""
-        path = mv.route(self.system, source, target)
+        path = self.route(source, target)
         if path is None:
             raise NoSchedule(Infeasible(f"a route from '{source}' to '{target}'", f"a move for {tile}",
                                         "the machine has no such path"))  # fmt: skip
         Transfer(self, tile, path, source_of, target_of, source_form, target_form, pinned).run()
+
+    def carriers_of(self, source: str, target: str) -> tuple[mv.Carrier, ...]:
+        """The move instructions on one edge, taken apart once."""
+        if (source, target) not in self._edges:
+            self._edges[source, target] = mv.carriers(self.system, source, target)
+        return self._edges[source, target]
+
+    def route(self, source: str, target: str) -> tuple[str, ...] | None:
+        """The shortest path between two memories, found once."""
+        if (source, target) not in self._routes:
+            self._routes[source, target] = mv.route(self.system, source, target)
+        return self._routes[source, target]
 
     # -- operands ----------------------------------------------------------------------------------------------------
     def read(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None]:
@@ -185,7 +203,7 @@ class DryRun:
         """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
         options: list[tuple[str, PlaceOf, Form]] = []
         for key in self.state.of(tile.buffer):
-            if key[1] == tile and key[0] != memory and mv.route(self.system, key[0], memory):
+            if key[1] == tile and key[0] != memory and self.route(key[0], memory):
                 place = self.state.copies[key].place
                 options.append((key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
         for key in self.state.stages_around(tile, self.ranges):
@@ -195,7 +213,7 @@ class DryRun:
         options.append((self.system.home, self.home, None))
         if len(options) == 1:
             return options[0]
-        hops = [len(mv.route(self.system, o[0], memory) or ()) for o in options]
+        hops = [len(self.route(o[0], memory) or ()) for o in options]
         labels = [Labelled(o, f"{tile.buffer} from {o[0]}") for o in options]
         return self.trace.choose(Choice("source", labels, {"tile": str(tile), "to": memory}, hops)).value
 
@@ -265,7 +283,8 @@ class DryRun:
                     wrote.append((key, copy, t))
         ops = tuple(Operand(u.name, t, places[u.name], u.dims) for u, t in zip(nest.uses, tiles, strict=True))
         unit = self._unit(nest)
-        self.out.append(Issue(unit, nest.instruction.name, tuple(sizes.items()), ops, nest.number, tuple(point.items())))
+        self.out.append(Issue(unit, nest.instruction.name, tuple(sizes.items()), ops, nest.number,
+                              (*((t, Affine.of(t)) for t in nest.mapping.loops), *((nest.own.get(a, a), p) for a, p in point.items()))))  # fmt: skip
         for key, copy, tile in wrote:
             for other in self.state.of(tile.buffer):
                 if other != key and not disjoint(other[1], tile, self.ranges):
@@ -369,25 +388,25 @@ class Transfer:
     def run(self) -> None:
         if any(n == 0 for n in self.tile.shape):
             return
-        if len(self.path) == 2 and not self.grain and self._direct():
+        hops = None if self.grain else self._direct()
+        if hops is not None:
+            self._issue(self.tile, hops)
             return
         self.part = self._part()
         self._cut(0, self.tile)
 
-    def _direct(self) -> bool:
-        """The common case: one hop, one call. Which carrier fits depends only on shapes and strides."""
+    def _direct(self) -> list[Hop] | None:
+        """The common case: the whole tile in one call per hop. Which carriers fit depends only on shapes and strides."""
         source, target = self.source_of(self.tile), self.target_of(self.tile)
         if source is None or target is None:
-            return False
+            return None
         key = (self.path, self.tile.shape, self.tile.steps, source.strides, target.strides, *self.forms, self.dtype)
         known = self.run_.carriers
         if key not in known:
-            got = self._hop(0, self.tile, [source, target])
-            known[key] = got if got is not None and mv.chunk(got[0], got[1], self.tile) == self.tile.shape else None
-        got = known[key]
-        if got is not None:
-            self.run_.out.append(mv.make_issue(got[0], got[1], self.tile, source, target))
-        return got is not None
+            hops = [self._hop(i, self.tile, None) for i in range(len(self.path) - 1)]
+            whole = all(h is not None and mv.chunk(h[0], h[1], self.tile) == self.tile.shape for h in hops)
+            known[key] = [h for h in hops if h is not None] if whole else None
+        return known[key]
 
     def _part(self) -> tuple[int, ...]:
         """The part of the tile one issue per hop carries: the largest that some choice of carriers admits."""
@@ -425,7 +444,7 @@ class Transfer:
             shape = smaller
         return shape
 
-    def _hop(self, i: int, tile: Tile, places: list[Place] | None) -> tuple[mv.Carrier, tuple[int | None, ...]] | None:
+    def _hop(self, i: int, tile: Tile, places: list[Place] | None) -> Hop | None:
         """A carrier for hop ``i`` of this part; places of intermediate stops are packed by default."""
         run = self.run_
         ends: list[Place | None] = []
@@ -437,12 +456,12 @@ class Transfer:
             elif j == len(self.path) - 1:
                 ends.append(self.target_of(tile))
             else:
-                ends.append(packed(run.system.memories[self.path[j]], tile, self.dtype, 0))
+                ends.append(packed(run.system.memories[self.path[j]], tile, self.dtype, 0, self._passing(j, tile)))
         if ends[0] is None or ends[1] is None:
             return None
         source, target = ends
         best: tuple[int, mv.Carrier, tuple[int | None, ...]] | None = None
-        for c in mv.carriers(run.system, self.path[i], self.path[i + 1]):
+        for c in run.carriers_of(self.path[i], self.path[i + 1]):
             if not mv.admits(c, self.dtype):
                 continue
             for dims in self._dims(c, i, tile):
@@ -502,7 +521,7 @@ class Transfer:
                 self._cut(then, _slice(tile, d, Affine.of(var) + u * step, size))
         run.out.append(loop(var, lo, lo + full * step, step * unroll, body, tile.buffer))
 
-    def _issue(self, tile: Tile) -> None:
+    def _issue(self, tile: Tile, hops: list[Hop] | None = None) -> None:
         """One part, hop by hop."""
         run = self.run_
         source, target = self.source_of(tile), self.target_of(tile)
@@ -515,7 +534,7 @@ class Transfer:
             self.pinned = self.pinned | {key}
         places.append(target)
         for i in range(len(self.path) - 1):
-            got = self._hop(i, tile, places)
+            got = hops[i] if hops is not None else self._hop(i, tile, places)
             if got is None:
                 raise NoSchedule(Infeasible(f"the move {self.path[i]} -> {self.path[i + 1]}", f"to carry {tile}",
                                             "no move instruction there can, with these strides"))  # fmt: skip

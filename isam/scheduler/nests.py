@@ -53,6 +53,7 @@ class Nest:
     uses: tuple[Use, ...]
     where: tuple[Affine, ...] = ()
     origin: dict[str, int] = field(default_factory=dict)  # first value of an axis when the nest is a piece of its domain
+    own: dict[str, str] = field(default_factory=dict)  # axis name in a group -> the kernel's, where they differ
 
     @property
     def axes(self) -> tuple[str, ...]:

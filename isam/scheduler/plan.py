@@ -75,6 +75,7 @@ def rename(nest: Nest, names: dict[str, str]) -> Nest:
         mapped={names.get(a, a): m for a, m in nest.mapped.items()},
         origin={names.get(a, a): o for a, o in nest.origin.items()},
         uses=uses,
+        own={b: nest.own.get(a, a) for a, b in names.items()},
         where=tuple(w.substitute(sub) for w in nest.where),
     )
 

@@ -17,7 +17,7 @@ from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun, Transfer, units_of
 from isam.scheduler.nests import MappedAxis, Nest
 from isam.scheduler.plan import Plan, Stage
-from isam.scheduler.state import Copy, Key, MachineState, StageLayout, within
+from isam.scheduler.state import Copy, Key, MachineState, StageLayout, disjoint, within
 from isam.scheduler.trim import Env, Segment, segments
 
 Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand
@@ -35,6 +35,7 @@ class Walk:
         self.open: list[str] = []  # axes of the kept loops we are in
         self.ending = False  # an iteration is being closed: what only it could see is dead
         self.leaf: frozenset[int] = frozenset()
+        self.rest: list[Call] = []  # calls of the present block still to come
         run.dead, run.fold, run.spent = self._dead, self._fold, self._spent
 
     def start(self) -> None:
@@ -108,7 +109,7 @@ class Walk:
         peel_post = any(inner & set(nests[i].axes) for i in post)
         if pre and not peel_pre:
             self._level(d + 1, env, pre)
-        parts = segments(env[axis][1], block, self._unit(axis, have), axis in self._reductions(have))
+        parts = self._parts(axis, env[axis][1], block)
         for number, part in enumerate(parts):
             first = pre if peel_pre and number == 0 else ()
             last = post if peel_post and number == len(parts) - 1 else ()
@@ -116,17 +117,11 @@ class Walk:
         if post and not peel_post:
             self._level(d + 1, env, post)
 
-    def _unit(self, axis: str, members: Members) -> int:
-        """Blocks of this axis are multiples of what one call takes."""
-        unit = 1
-        for i in members:
-            m = self.group.nests[i].mapped.get(axis)
-            if m is not None and m.limit is not None:
-                unit = max(unit, m.limit)
-        return unit
-
-    def _reductions(self, members: Members) -> set[str]:
-        return {a for i in members for a in self.group.nests[i].reduced}
+    def _parts(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
+        """How a length of an axis is cut: the same for every nest of the group, in multiples of what one call takes."""
+        nests = [n for n in self.group.nests if axis in n.extents]
+        limits = [n.mapped[axis].limit or 1 for n in nests if axis in n.mapped]
+        return segments(length, block, max([1, *limits]), any(axis in n.reduced for n in nests))
 
     def _segment(self, d: int, env: Env, axis: str, part: Segment, first: Members, have: Members, last: Members) -> None:
         offset, _, outer = env[axis]
@@ -162,10 +157,12 @@ class Walk:
             for t in tiles:
                 run.later[t].pop()
             run.call(nest, point, sizes, tiles)
+            self.rest = calls[at + 1 :]
             for t in dict.fromkeys(tiles):
                 if last[t] == at:
                     run.release(t, crowded)
         run.later = {}
+        self.rest = []
 
     def _crowded(self, calls: list[Call]) -> bool:
         """Whether the block's tiles together exceed a memory that they must be brought to."""
@@ -262,7 +259,10 @@ class Walk:
 
     def _spent(self, tile: Tile) -> bool:
         """True when the tile is a temporary that nothing outside the present block reads."""
-        return self._private_here(tile.buffer) and self._users(tile.buffer) <= self.leaf
+        if not (self._private_here(tile.buffer) and self._users(tile.buffer) <= self.leaf):
+            return False
+        later = (t for nest, _, _, tiles in self.rest for u, t in zip(nest.uses, tiles, strict=True) if u.reads)
+        return all(t.buffer != tile.buffer or disjoint(t, tile, self.run.ranges) for t in later)
 
     def _users(self, buffer: str) -> frozenset[int]:
         return frozenset(i for i, n in enumerate(self.group.nests) if any(u.buffer == buffer for u in n.uses))
@@ -282,15 +282,31 @@ class Walk:
         if not private:
             return ()
         rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == tile.buffer)
-        out = []
-        for d, row in enumerate(rows):
-            if len(row.terms) != 1 or row.terms[0][1] != 1 or row.terms[0][0] not in private:
-                continue
-            axis = row.terms[0][0]
-            block = next((b for a, b in self.plan.order if a == axis), None)
-            if block is not None and axis in self.env:
-                out.append((d, self.env[axis][2] + row.const, block))
+        users = self._users(tile.buffer)
+        between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
+        out, outer = [], set()
+        for axis, block in self.plan.order:
+            foreign = any(a not in private and any(a in n.extents for n in between) for a in outer)
+            if axis in private and axis not in outer and not foreign and not any(n.origin for n in between):
+                for d, row in enumerate(rows):
+                    if row.terms == ((axis, 1),):
+                        size = max((p.size for p in self._parts(axis, self._length(axis), block)), default=1)
+                        out.append((d, self._origin(axis, tile.start[d] - row.const, block) + row.const, size))
+            outer.add(axis)
         return tuple(out)
+
+    def _origin(self, axis: str, start: Affine, block: int) -> Affine:
+        """The first element of the outermost block of the axis in which ``start`` lies."""
+        variables = self.run.variables
+        while start.terms:
+            name = next((n for n in start.names if n in variables), None)
+            if name is None or name == f"{axis}0":
+                return Affine.of(start.names[0]) if name else Affine()
+            start = start.substitute({name: variables[name].lo})
+        for part in self._parts(axis, self._length(axis), block):
+            if part.start <= start.const < part.start + part.count * part.size:
+                return Affine((), start.const - (start.const - part.start) % part.size)
+        return Affine()
 
 
 class Guarded:
