@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,27 @@ class InternalError(Exception):
 def fail(code: str, message: str, loc: Loc = NOWHERE, hint: str = "", source_line: str = "") -> IsamError:
     """The error for a single fault, to be raised by the caller."""
     return IsamError(Diagnostic(code, message, loc, hint, source_line))
+
+
+CODE_TABLES = ("isam.ir.codes",)  # modules whose CODES explain their diagnostics
+
+
+def explain_code(code: str) -> str | None:
+    """What a diagnostic's code means, or ``None`` for a code that nobody gives."""
+    return all_codes().get(code)
+
+
+def all_codes() -> dict[str, str]:
+    """Every code with its explanation, from the tables of all parts."""
+    from importlib import import_module
+
+    return {code: text for module in CODE_TABLES for code, text in import_module(module).CODES.items()}
+
+
+def with_source(found: Iterable[Diagnostic], text: str) -> list[Diagnostic]:
+    """The same diagnostics, showing the lines of ``text`` that they point at."""
+    lines = text.split("\n")
+    return [replace(d, source_line=lines[d.loc.line - 1][:400]) if 0 < d.loc.line <= len(lines) else d for d in found]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -107,6 +107,7 @@ class _Types:
         self.declared, self.say = declared, say
         self.parent = {n: n for n in names}
         self.known = dict(pins)
+        self.tainted: set[str] = set()  # classes with a conflict, reported once
         self.marks: dict[str, set[str]] = {n: set() for n in self.parent}  # dtypes its literals would like
 
     def root(self, n: str) -> str:
@@ -117,7 +118,8 @@ class _Types:
 
     def claim(self, r: str, dtype: str, m: Access) -> None:
         have = self.known.setdefault(r, dtype)
-        if have != dtype:
+        if have != dtype and r not in self.tainted:
+            self.tainted.add(r)
             self.say("L310", f"'{m.buffer}' is {have} elsewhere and {dtype} here", m.loc,
                      f"cast one of them: {dtype}(...) or {have}(...)")
 
@@ -134,9 +136,14 @@ class _Types:
                 self.marks[first] |= self.marks[r]
                 if (have := self.known.pop(r, None)) is not None:
                     self.claim(first, have, m)
-        fixed = [self.declared[m.buffer].dtype for m in accesses if m.buffer in self.declared]
-        for dtype in ([group.dtype] if group.dtype else fixed[:1]):
+        fixed = [m for m in accesses if m.buffer in self.declared]
+        for dtype in [group.dtype] if group.dtype else [self.declared[m.buffer].dtype for m in fixed[:1]]:
             self.claim(first, dtype, free[0])
+            for m in fixed:
+                if (have := self.declared[m.buffer].dtype) != dtype and first not in self.tainted:
+                    self.tainted.add(first)
+                    self.say("V411", f"'{m.buffer}' is {have}, another operand is {dtype}", m.loc,
+                             f"cast it: {dtype}({m.buffer}[...])")
         values = [m.value for m in group.members if isinstance(m, Literal)]
         self.marks[first] |= {LIKES[type(v)] for v in values}
         self.marks[first] |= {"f32"} if op in FLOAT_ONLY else set()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from isam.diagnostics import Loc, did_you_mean
 from isam.ir.affine import Affine
 from isam.ir.breakup import Breaker
+from isam.ir.dtype import ANY, DTYPES
 from isam.ir.expressions import Fault
 from isam.ir.infer import temporaries
 from isam.ir.kernel import (
@@ -81,6 +82,8 @@ class Lowering:
                 shape.append(Affine() if dim.is_constant and dim.const < 0 else dim)
             except Fault:
                 shape.append(Affine())
+        if b.dtype == ANY and self.definition.keyword == "kernel":
+            self.say("L240", f"'{b.name}' has the dtype 'any' in a kernel", b.loc, "dtypes: " + ", ".join(DTYPES))
         role = "temp" if b.role == "auto" else b.role
         self.buffers[b.name] = Buffer(b.name, tuple(shape), b.dtype, role, b.role != "auto", b.loc)
 

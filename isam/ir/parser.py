@@ -71,7 +71,8 @@ def _definition(head: Line, body: list[Line], report: Report) -> Definition | No
     members.read()
     if not ok:
         return None
-    return Definition(keyword.text, name, syms, tuple(members.buffers), tuple(members.blocks), members.permits, head.loc,
+    return Definition(keyword.text, name, syms, tuple(members.buffers), tuple(members.blocks), members.permits,
+                      head.loc,
                       frozenset(members.unread))
 
 

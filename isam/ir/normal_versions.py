@@ -1,0 +1,60 @@
+"""Versions: a temporary that is assigned anew in full is a new temporary from there on."""
+
+from __future__ import annotations
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access, Statement
+from isam.ir.lines import Lines, renamed
+
+Key = tuple[tuple[Affine, ...], tuple[Affine, ...], frozenset[Affine]]
+
+
+def footprint_key(s: Statement, a: Access) -> Key | None:
+    """Equal keys mean that the accesses cover the same elements. ``None``: not every axis occurs in the index.
+
+    The axes are numbered as they appear in the index, so that the order of a ``forall`` does not matter.
+    """
+    own = set(s.domain.names)
+    number: dict[str, Affine] = {}
+    for row in a.index:
+        mine = [n for n in row.names if n in own and n not in number]
+        if len(mine) > 1:
+            return None  # which comes first would depend on names
+        for n in mine:
+            number[n] = Affine.of(f"#{len(number)}")
+    if len(number) < len(own):
+        return None
+    extents = tuple(s.domain.extent(n) for n in number)
+    where = frozenset(w.substitute(number) for w in s.domain.where)
+    return tuple(row.substitute(number) for row in a.index), extents, where
+
+
+def split_versions(lines: Lines) -> bool:
+    """Gives new names to later versions of temporaries, where every plain assignment writes the same elements."""
+    changed = False
+    for name, places in lines.touching().items():
+        if lines.is_temp(name):
+            changed |= _split(lines, name, places)
+    return changed
+
+
+def _split(lines: Lines, name: str, places: list[int]) -> bool:
+    if len({lines.paths[at] for at in places}) > 1:
+        return False
+    statements = [(at, s) for at in places if (s := lines.statements[at]) is not None]
+    plain = [(at, s) for at, s in statements if s.dest.buffer == name and not s.accumulate]
+    first = statements[0][1]
+    if len(plain) < 2 or plain[0][1] is not first or any(a.buffer == name for a in first.reads):
+        return False
+    key = footprint_key(first, first.dest)
+    if key is None or any(footprint_key(s, s.dest) != key for _, s in plain):
+        return False
+    starts = {at for at, _ in plain[1:]}
+    now = name
+    for at, s in statements:
+        if at in starts:
+            before, now = now, lines.version(name)
+            lines.put(at, renamed(renamed(s, name, now, sources=False), name, before, dest=False))
+        else:
+            lines.put(at, renamed(s, name, now))
+    return True

@@ -1,0 +1,143 @@
+"""The normal form: spelling does not matter, values do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isam.ir import oracle
+from isam.ir.hashing import structural_hash
+from isam.ir.kernel import Kernel
+from isam.ir.normal import normal_form
+from isam.ir.text import parse, print_kernel
+from isam.ir.verify import verify
+
+HEAD = "  in a: f32[M, K]\n  in b: f32[K, N]\n  in c: f32[M, N]\n"
+INIT = "  forall i < M, j < N\n    y[i, j] = c[i, j]\n"
+SPELLINGS = {
+    "product": [
+        HEAD + "  out y: f32[M, N]\n" + INIT + "  forall i < M, j < N, k < K\n" + body
+        for body in (
+            "    y[i, j] += a[i, k] * b[k, j]\n",
+            "    t[i, j, k] = a[i, k] * b[k, j]\n    y[i, j] += t[i, j, k]\n",
+            "    t[i, j, k] = a[i, k]\n    t[i, j, k] *= b[k, j]\n    y[i, j] += t[i, j, k]\n",
+            "    t[i, k, j] = b[k, j]\n    t[i, k, j] = t[i, k, j] * a[i, k]\n    y[i, j] += t[i, k, j]\n",
+            "    u[k, i, j] = a[i, k]\n    v[i, j, k] = u[k, i, j]\n    w[j, i, k] = v[i, j, k] * b[k, j]\n"
+            "    y[i, j] += w[j, i, k]\n",
+            "    t[i + 3, j, k] = f32(a[i, k])\n    y[i, j] += t[i + 3, j, k] * b[k, j]\n",
+        )
+    ],
+    "accumulator": [
+        HEAD + "  out y: f32[M, N]\n" + body
+        for body in (
+            INIT + "  forall i < M, j < N, k < K\n    y[i, j] += a[i, k] * b[k, j]\n",
+            "  forall i < M, j < N\n    s[j, i] = c[i, j]\n  forall i < M, j < N, k < K\n    s[j, i] += a[i, k] * b[k, j]\n"
+            "  forall i < M, j < N\n    y[i, j] = s[j, i]\n",
+        )
+    ],
+    "relu": [
+        "  in c: f32[M, N]\n  out y: f32[M, N]\n  forall i < M, j < N\n" + body
+        for body in (
+            "    y[i, j] = max(c[i, j], 0)\n",
+            "    y[i, j] = max(0, c[i, j])\n",
+            "    t[i, j] = 0\n    y[i, j] = max(t[i, j], c[i, j])\n",
+            "    t[i, j] = c[i, j]\n    t[i, j] max= 0\n    y[i, j] = t[i, j]\n",
+            "    t[i, j] = exp(c[i, j])\n    t[i, j] = c[i, j]\n    y[i, j] = max(t[i, j], 0.0)\n",
+        )
+    ],
+}
+
+
+def head(body: str) -> Kernel:
+    return parse("kernel k(M, N, K)\n" + body)
+
+
+def same_values(one: Kernel, two: Kernel, sizes: dict[str, int], seed: int = 5) -> None:
+    a, b = oracle.evaluate(one, sizes, seed), oracle.evaluate(two, sizes, seed)
+    assert a.keys() == b.keys()
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name])
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_one_form_whatever_was_typed(name):
+    kernels = [head(body) for body in SPELLINGS[name]]
+    for k in kernels:
+        assert verify(k) == []
+        n = normal_form(k)
+        assert verify(n) == []
+        assert normal_form(n) is n
+        assert parse(print_kernel(n)) == n
+        same_values(k, n, {"M": 3, "N": 4, "K": 5})
+    plain = {structural_hash(normal_form(k)) for k in kernels if "k, i, j" not in str(k) and "i, k, j" not in str(k)}
+    assert len(plain) == 1, "\n".join(str(normal_form(k)) for k in kernels)
+    lengths = {tuple((s.op, s.accumulate, s.dest.buffer == "y") for s in normal_form(k).statements) for k in kernels}
+    assert len(lengths) == 1
+
+
+REFUSED = {
+    "a copy whose source changes before the read": (
+        "  in c: f32[M]\n  inout y: f32[M]\n  forall i < M\n    t[i] = y[i]\n    y[i] = c[i]\n    y[i] = y[i] * t[i]\n"
+    ),
+    "a copy carried around a loop": (
+        "  in c: f32[N, M]\n  inout y: f32[M]\n  forall i < M\n    t[i] = y[i]\n  loop n < N\n    forall i < M\n"
+        "      y[i] = y[i] * c[n, i]\n      y[i] = y[i] + t[i]\n      t[i] = y[i]\n"
+    ),
+    "a copy before a loop that writes its source": (
+        "  in c: f32[N, M]\n  inout y: f32[M]\n  forall i < M\n    t[i] = y[i]\n  loop n < N\n    forall i < M\n"
+        "      y[i] = y[i] * c[n, i]\n      y[i] = y[i] + t[i]\n"
+    ),
+    "a partial second write": (
+        "  in c: f32[M]\n  out y: f32[M + 2]\n  forall i < M + 2\n    t[i] = 0\n  forall i < M\n    t[i + 1] = c[i]\n"
+        "  forall i < M + 2\n    y[i] = t[i]\n"
+    ),
+    "an exchange": (
+        "  inout x: f32[M]\n  inout y: f32[M]\n  forall i < M\n    t[i] = x[i]\n    x[i] = y[i]\n    y[i] = t[i]\n"
+    ),
+    "a transposition in place": (
+        "  inout x: f32[M, M]\n  forall i < M, j < M\n    t[i, j] = x[j, i]\n  forall i < M, j < M\n    x[i, j] = t[i, j]\n"
+    ),
+    "a temporary copied to two places": (
+        "  in c: f32[M]\n  out y: f32[M]\n  out z: f32[M]\n  forall i < M\n    t[i] = c[i] * c[i]\n    y[i] = t[i]\n"
+        "    z[i] = t[i]\n"
+    ),
+    "a diagonal accumulation": (
+        "  in c: f32[M, N]\n  out y: f32[M + N]\n  forall i < M + N\n    y[i] = 0\n  forall i < M, j < N\n    y[i + j] += c[i, j]\n"
+    ),
+    "versions carried around a loop": (
+        "  in c: f32[N, M]\n  out y: f32[N, M]\n  forall i < M\n    t[i] = 1\n  loop n < N\n    forall i < M\n"
+        "      y[n, i] = t[i]\n      t[i] = c[n, i] * 2\n      t[i] = t[i] + 1\n"
+    ),
+    "a select": (
+        "  in c: f32[M]\n  out y: f32[M]\n  forall i < M\n    t[i] = c[i]\n    t[i] = select(c[i] > 0, 2 * c[i], t[i])\n"
+        "    y[i] = t[i] + c[i]\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_traps_keep_their_values(name):
+    k = head(REFUSED[name])
+    assert verify(k) == []
+    n = normal_form(k)
+    assert verify(n) == []
+    for sizes in ({"M": 4, "N": 3, "K": 1}, {"M": 1, "N": 0, "K": 0}):
+        same_values(k, n, sizes)
+
+
+def test_reductions_and_products_stay_apart():
+    n = normal_form(head(SPELLINGS["product"][0]))
+    assert [(s.op, s.accumulate) for s in n.statements] == [("copy", False), ("mul", False), ("add", True)]
+
+
+def test_dead_statements_and_empty_domains_go():
+    k = head("  in c: f32[M]\n  out y: f32[M]\n  forall i < M\n    t[i] = exp(c[i])\n    u[i] = t[i] + 1\n    y[i] = c[i]\n"
+             "  forall i < M, k < K\n    y[i] += c[i]\n")
+    assert [s.op for s in normal_form(k.with_sizes({"K": 0})).statements] == ["copy"]
+    assert [b.name for b in normal_form(k).buffers] == ["c", "y"]
+
+
+def test_outer_product_is_a_plain_addition():
+    k = parse("instruction ger(M, N)\n  in x: f32[M]\n  in y: f32[N]\n  inout A: f32[M, N]\n  forall i < M, j < N\n"
+              "    A[i, j] += x[i] * y[j]").body
+    assert [(s.op, s.accumulate) for s in normal_form(k).statements] == [("mul", False), ("add", False)]
