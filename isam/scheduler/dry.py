@@ -50,6 +50,7 @@ class DryRun:
         self.fold: Callable[[Tile], tuple[tuple[int, Affine, int], ...]] = lambda tile: ()
         self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
         self._routes: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        self.bound: dict[object, tuple[Key, Copy]] = {}  # constants laid out anew once, by buffer and layout
         self.folded: set[str] = set()  # temporaries whose home holds one block only
         self.fetched: set[Key] = set()
         self.later: dict[Tile, list[int]] = {}  # uses still to come in the present block, the next one last
@@ -203,7 +204,7 @@ class DryRun:
         """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
         options: list[tuple[str, PlaceOf, Form]] = []
         for key in self.state.of(tile.buffer):
-            if key[1] == tile and key[0] != memory and self.route(key[0], memory):
+            if key[1] == tile and key[0] != memory and self.state.copies[key].stage is None and self.route(key[0], memory):
                 place = self.state.copies[key].place
                 options.append((key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
         for key in self.state.stages_around(tile, self.ranges):

@@ -256,6 +256,8 @@ def cache_blocks(main: Nest, reduced: list[str], vector: list[str], width: dict[
 def packs(plan: Plan, main: Nest, width: dict[str, int], head: int, system: System, bindable: frozenset[str]) -> tuple[Stage, ...]:
     """Boxes to lay out anew: panels of what is read along the vector axis, rows whose stride aliases in the cache."""
     out = []
+    if not caches(system):
+        return ()
     depth_of = {a: i for i, (a, _) in reversed(list(enumerate(plan.order)))}
     for u in main.uses:
         if u.writes or not u.reads or u.buffer.startswith("#") or not u.index or not main.reduced:

@@ -43,6 +43,7 @@ class Ranges(dict[str, tuple[int, int]]):
     """Inclusive ranges of the loop variables in scope."""
 
 
+STAGED: Form = (-1,)  # the form of a staged box: it is read through its layout only
 FAR = 1 << 40  # stands for a run-time trip when comparing tiles
 
 
@@ -141,7 +142,7 @@ class MachineState:
         """Staged boxes of the tile's buffer that hold it, innermost (latest) first."""
         for key in reversed(self.of(tile.buffer)):
             c = self.copies[key]
-            if c.stage is not None and key[1] != tile and encloses(key[1], tile, ranges):
+            if c.stage is not None and encloses(key[1], tile, ranges):
                 yield key
 
 

@@ -17,7 +17,7 @@ from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun, Transfer, units_of
 from isam.scheduler.nests import MappedAxis, Nest
 from isam.scheduler.plan import Plan, Stage
-from isam.scheduler.state import Copy, Key, MachineState, StageLayout, disjoint, within
+from isam.scheduler.state import STAGED, Copy, Key, MachineState, StageLayout, disjoint, within
 from isam.scheduler.trim import Env, Segment, segments
 
 Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand
@@ -198,28 +198,29 @@ class Walk:
     def _stage(self, stage: Stage, env: Env, members: Members) -> None:
         """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move)."""
         run = self.run
-        box = self._box(stage.buffer, env, members)
-        if box is None:
+        shape = [int(n) for n in run.kernel.buffer(stage.buffer).shape]
+        whole = Tile(stage.buffer, (Affine(),) * len(shape), tuple(shape), (1,) * len(shape))
+        box = whole if stage.bound else self._box(stage.buffer, env, members)
+        if box is None or not any(u.buffer == stage.buffer and u.reads for i in members for u in self.group.nests[i].uses):
+            return
+        known = run.bound.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.bound else None
+        if known is not None:
+            run.state.put(*known)
             return
         layout, total = layout_of(stage, box, run.dtype(stage.buffer))
-        name = f"{stage.buffer}.{stage.depth}"
-        known = run.slots.get(name)
-        run.slots[name] = Slot(name, stage.memory, max(total, known.bytes if known else 1), bound=stage.bound)
+        name = f"{stage.buffer}.b{len(run.bound)}" if stage.bound else f"{stage.buffer}.{stage.depth}"
+        size = max(total, run.slots[name].bytes) if name in run.slots else total
+        run.slots[name] = Slot(name, stage.memory, max(1, size), bound=stage.bound)
         copy = Copy(Place(stage.memory, name, Affine(), ()), False, total, layout)
-        key: Key = (stage.memory, box, None)
-        if key in run.state.copies:
-            return
-
-        def source(t: Tile) -> Place:
-            return run.home(t)
-
-        def target(t: Tile) -> Place | None:
-            return within(box, copy, t, run.variables)
-
+        key: Key = (stage.memory, box, STAGED)
         with run.recording() as nodes:
-            path = self._stage_path(stage)
-            Transfer(run, box, path, source, target, None, None, set(), grain=dict(stage.cut)).run()
-        (self.bind if stage.bound else run.out).extend(nodes)
+            Transfer(run, box, self._stage_path(stage), run.home, lambda t: within(box, copy, t, run.variables), None, None,
+                     set(), grain=dict(stage.cut)).run()  # fmt: skip
+        if stage.bound:
+            self.bind.extend(nodes)
+            run.bound[stage.buffer, stage.order, stage.cut, stage.pad] = (key, copy)
+        else:
+            run.out.extend(nodes)
         run.state.put(key, copy)
 
     def _stage_path(self, stage: Stage) -> tuple[str, ...]:
