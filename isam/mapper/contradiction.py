@@ -80,7 +80,8 @@ class Contradictions:
 
     def two_roles(self, pair: Pair, want: Form, have: Form, bound: str | Literal) -> Mismatch:
         return self._mismatch(
-            "aliasing", f"{have.buffer} in its place", f"the same array for {want.buffer} in both places, which is {bound}",
+            "aliasing", f"{have.buffer} in its place",
+            f"the same array for {want.buffer} in both places, which is {bound}",
             pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
             need=str(bound), have=have.buffer, swapped=pair.swapped or None,
         )  # fmt: skip
@@ -139,8 +140,8 @@ class Contradictions:
 
     def _column_of(self, pair: Pair, want: Form, have: Source, c: int, a: int) -> Mismatch:
         name, axis = self.plan.axis_names[c], pair.node.names[a]
-        facts: dict[str, Any] = dict(operand=want.buffer, instruction_axis=name, axis=axis,
-                                     swapped=pair.swapped or None)  # fmt: skip
+        facts: dict[str, Any] = {"operand": want.buffer, "instruction_axis": name, "axis": axis}
+        facts["swapped"] = pair.swapped or None
         if not isinstance(have, Form):
             return self._mismatch("axis-missing", f"the number {have}, which no axis indexes",
                                   f"{want.access} to depend on {name}", pair.node, pair.plays, at=have, by=want.access,
@@ -168,8 +169,9 @@ class Contradictions:
             row, coefficient = have.cols[a][1]
             also = f", a second row that does{also}"
         return self._mismatch(
-            "extra-dependence", f"row {have.access.index[row]} (dimension {row}) of {have.access}, which depends on axis "
-            f"{axis}{also}", f"an operand {want.access} that does not depend on axis {name}" if not w else
+            "extra-dependence",
+            f"row {have.access.index[row]} (dimension {row}) of {have.access}, which depends on axis {axis}{also}",
+            f"an operand {want.access} that does not depend on axis {name}" if not w else
             f"an operand {want.access} in which axis {name} indexes {len(w)} dimension", pair.node, pair.plays,
             at=have.access, by=want.access, row=row, have=coefficient, **facts,
         )  # fmt: skip
@@ -184,7 +186,7 @@ class Contradictions:
                      for a in near}  # fmt: skip
             a = min(near, key=lambda x: (len(wrong[x]) or 9, x))
             if wrong[a]:
-                severity = [m for m in (self._column_of(pair, w, h, c, a) for w, h in wrong[a])]
+                severity = [self._column_of(pair, w, h, c, a) for w, h in wrong[a]]
                 return next((m for m in severity if m.kind != "axis-missing"), severity[0])
         operands = tuple(dict.fromkeys(w.buffer for w, _ in pair.forms if isinstance(w, Form) and w.signs[c]))
         real = tuple(o for o in operands if o not in self.plan.temps)
@@ -207,15 +209,17 @@ class Contradictions:
                 if any(x == a for x in inside) and len(inside) > 1 and len(inside) not in shape:
                     others = " and ".join(pair.node.names[x] for x in inside if x != a)
                     return self._mismatch(
-                        "extra-dependence", f"row {have.access.index[r]} (dimension {r}) of {have.access}, which depends "
-                        f"on axis {axis} and on {others} together", f"separate rows for them in {want.access}",
+                        "extra-dependence",
+                        f"row {have.access.index[r]} (dimension {r}) of {have.access}, which depends on axis {axis} "
+                        f"and on {others} together", f"separate rows for them in {want.access}",
                         pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
                         instruction_axis=name, axis=axis, row=r,
                         swapped=pair.swapped or None,
                     )  # fmt: skip
         want, have = next((w, h) for w, h in pair.forms if isinstance(w, Form) and isinstance(h, Form))
         return self._mismatch(
-            "extra-dependence", f"{show(pair.node.statement)}, whose rows combine axis {axis} with other axes differently",
+            "extra-dependence",
+            f"{show(pair.node.statement)}, whose rows combine axis {axis} with other axes differently",
             f"{show(pair.plays.statement)}", pair.node, pair.plays, instruction_axis=name, axis=axis,
             operand=want.buffer, buffer=have.buffer, swapped=pair.swapped or None,
         )  # fmt: skip
@@ -225,7 +229,7 @@ class Contradictions:
         return self._mismatch(
             "extra-dependence" if not bound else "aliasing",
             f"{have.access}" + (", another block than before" if bound else f" with {have.rank} dimensions"),
-            f"{want.access}" + (", the same block as before" if bound else " with its dimensions, each a row of its own"),
+            f"{want.access}" + (", the same block as before" if bound else ", each of its dimensions a row of its own"),
             pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
         )  # fmt: skip
 

@@ -78,7 +78,8 @@ class View:
 class Node:
     """A statement with numbered axes. For an instruction the numbers are shared by all its statements."""
 
-    __slots__ = ("axes", "dest", "extents", "index", "loops", "names", "sources", "statement", "views", "where", "width")
+    __slots__ = ("axes", "dest", "extents", "index", "loops", "names", "sources", "statement", "views", "where",
+                 "width")  # fmt: skip
 
     def __init__(self, index: int, st: Statement, loops: tuple[Recurrence, ...], number: dict[str, int], width: int):
         self.index = index

@@ -279,7 +279,7 @@ class Extension(Contradictions):
             self.class_origin.pop()
 
     def _patterns(self, pair: Pair) -> bool:
-        """The rows restricted to the columns agreed so far must be the same rows, whatever their order (MAP-2 i, ii)."""
+        """The rows restricted to the columns agreed so far must be the same rows, in any order (MAP-2 i, ii)."""
         owner = {k: c for c, k in enumerate(self.axes) if k >= 0}
         for want, have in pair.forms:
             if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.plan.loose:

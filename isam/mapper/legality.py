@@ -57,24 +57,24 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
         for n, (w, h) in enumerate(p.forms)
         if isinstance(w, Form) and isinstance(h, Form)
     ]
-    blame: dict[int, tuple[_Touch, _Touch]] = {}
+    blame: dict[int, Pair] = {}
     for i, one in enumerate(touches):
         for two in touches[:i]:
             if one.form.buffer != two.form.buffer or one.form.buffer in inside or not (one.writes or two.writes):
                 continue
-            problem = _aliasing(state, two, one)
+            kept = _agreeing(one, two, every)
+            problem = _aliasing(state, two, one, kept)
             if problem is not None:
                 return problem
-            kept = _agreeing(one, two, every)
             for k in free - kept:
-                blame.setdefault(k, (two, one))
+                blame.setdefault(k, one.pair)
             free &= kept
     free -= _recomputed(pairs, inside, every)
     repeated = _missing(pairs, inside, every)
     owner = {k: c for c, k in enumerate(state.axes) if k >= 0}
     for k in sorted(every - (free - repeated.keys())):
         if k not in owner:
-            return _outer(state, k, blame.get(k), repeated.get(k) or pairs[0])
+            return _outer(state, k, repeated.get(k) or blame.get(k) or pairs[0])
     whole = frozenset(owner[k] for k in every - (free - repeated.keys()))
     problem = _instruction_conditions(state, pairs, owner)
     if isinstance(problem, Mismatch):
@@ -92,14 +92,15 @@ def _escaping(state: Extension, pairs: list[Pair]) -> Mismatch | None:
     region = {p.node.index for p in pairs}
     for p in pairs:
         for w, h in p.forms:
-            if isinstance(w, Form) and isinstance(h, Form) and w.buffer in state.plan.temps:
-                if state.flow.touching(h.buffer) - region:
-                    return state.escapes(p, w, h)
+            if not (isinstance(w, Form) and isinstance(h, Form)):
+                continue
+            if w.buffer in state.plan.temps and state.flow.touching(h.buffer) - region:
+                return state.escapes(p, w, h)
     return None
 
 
 def _order(state: Extension, pairs: list[Pair]) -> Mismatch | None:
-    """Joined statements in the order of the instruction, and nothing in between that both needs and feeds the region."""
+    """Joined statements in the instruction's order, and nothing in between that both needs and feeds the region."""
     for i, one in enumerate(pairs):
         for two in pairs[:i]:
             if two.node.index > one.node.index and _conflict(two.plays, one.plays):
@@ -118,8 +119,9 @@ def _order(state: Extension, pairs: list[Pair]) -> Mismatch | None:
         if node.index in region:
             if culprit and _after(between_before, reads, dest):
                 return state._mismatch(
-                    "domain", f"{show(culprit.statement)} between the statements of the region, which needs one and feeds "
-                    "another", "statements that can run together", culprit, pairs[0].plays, relation="between")  # fmt: skip
+                    "domain", f"{show(culprit.statement)} between the statements of the region, which needs one and "
+                    "feeds another", "statements that can run together", culprit, pairs[0].plays, relation="between",
+                )  # fmt: skip
             before = region_before
         elif _after(region_before, reads, dest) or _after(between_before, reads, dest):
             culprit = culprit or node
@@ -138,16 +140,14 @@ def _after(before: Before, reads: set[str], dest: str) -> bool:
 
 
 def _conflict(a: Node, b: Node) -> bool:
-    if a.statement.accumulate and b.statement.accumulate and a.dest.buffer == b.dest.buffer:
-        if a.statement.op == b.statement.op:
-            return b.dest.buffer in {s.buffer for s in a.sources if isinstance(s, Form)} or a.dest.buffer in {
-                s.buffer for s in b.sources if isinstance(s, Form)
-            }
+    both = a.statement.accumulate and b.statement.accumulate and a.statement.op == b.statement.op
+    if both and a.dest.buffer == b.dest.buffer:  # they commute, unless one of them also reads what they sum into
+        return a.dest.buffer in {s.buffer for n in (a, b) for s in n.sources if isinstance(s, Form)}
     return b.dest.buffer in a.reads() | {a.dest.buffer} or a.dest.buffer in b.reads()
 
 
-def _aliasing(state: Extension, one: _Touch, two: _Touch) -> Mismatch | None:
-    """Two operands that are one kernel buffer: reads must not come after the writes they would miss."""
+def _aliasing(state: Extension, one: _Touch, two: _Touch, kept: set[int]) -> Mismatch | None:
+    """Two operands that are one kernel buffer: the same element at the same point, and no read after a write."""
     if one.operand == two.operand:
         return None
     node, plays = two.pair.node, two.pair.plays
@@ -157,6 +157,8 @@ def _aliasing(state: Extension, one: _Touch, two: _Touch) -> Mismatch | None:
         what = f"it is written as {one.operand} before it is read as {two.operand}"
     elif two.writes and two.pair.node.index < one.pair.node.index:
         what = f"it is written as {two.operand} before it is read as {one.operand}"
+    elif missing := [state.class_name(k) for k in range(len(state.classes)) if k not in kept]:
+        what = f"{one.form.access} and {two.form.access} overlap across axis {missing[0]}"
     else:
         return None
     return state._mismatch(
@@ -212,17 +214,11 @@ def _missing(pairs: list[Pair], inside: set[str], every: set[int]) -> dict[int, 
     return out
 
 
-def _outer(state: Extension, k: int, blame: tuple[_Touch, _Touch] | None, lacking: Pair) -> Mismatch:
+def _outer(state: Extension, k: int, lacking: Pair) -> Mismatch:
     name = state.class_name(k)
-    if blame is not None and blame[0].operand != blame[1].operand:
-        one, two = blame
-        return state._mismatch(
-            "aliasing", f"{one.form.access} and {two.form.access}, which overlap across axis {name}",
-            f"different arrays for {one.operand} and {two.operand}, or the same elements at the same time",
-            two.pair.node, two.pair.plays, at=two.form.access, operand=two.operand, buffer=two.form.buffer, axis=name,
-        )  # fmt: skip
     return state._mismatch(
-        "domain", f"axis {name}, left over, over which {show(lacking.node.statement)} would be repeated or used half done",
+        "domain",
+        f"axis {name}, left over, over which {show(lacking.node.statement)} would be repeated or used half done",
         "that every axis left over runs over all statements of the region", lacking.node, lacking.plays, axis=name,
         relation="left-over",
     )  # fmt: skip
@@ -240,9 +236,10 @@ def _conditions(state: Extension, pairs: list[Pair]) -> Mismatch | None:
     for p in pairs:
         mine = _where(p)
         if mine - full or (p in seen and mine != full):
-            return state._mismatch("domain", f"other conditions in {show(p.node.statement)} than in "
-                                   f"{show(seen[0].node.statement)}", "one domain for the whole region", p.node, p.plays,
-                                   relation="conditions")  # fmt: skip
+            return state._mismatch(
+                "domain", f"other conditions in {show(p.node.statement)} than in {show(seen[0].node.statement)}",
+                "one domain for the whole region", p.node, p.plays, relation="conditions",
+            )  # fmt: skip
     return None
 
 
@@ -289,7 +286,7 @@ def _too_large(state: Extension, c: int, pairs: list[Pair]) -> Mismatch | None:
     name, axis = state.plan.axis_names[c], state.class_name(state.axes[c])
     pair = next(p for p in pairs if c in p.plays.axes)
     return state._mismatch(
-        "extent", f"{extent} steps of axis {axis}", f"at most {limit} along {name}, all in one call", pair.node, pair.plays,
-        instruction_axis=name, axis=axis, need=limit, have=extent.const,
+        "extent", f"{extent} steps of axis {axis}", f"at most {limit} along {name}, all in one call", pair.node,
+        pair.plays, instruction_axis=name, axis=axis, need=limit, have=extent.const,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Kernel, Literal
+from isam.ir.kernel import Kernel, Literal, Recurrence
 from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.mismatch import Mismatch
 from isam.mapper.dataflow import Flow, Node, Plan, flow_of, plan_of
@@ -116,13 +116,19 @@ def match(
     commutative sources in both orders; ``region`` confines the search to these statements; ``budget`` is the number
     of pairs tried before the search ends (``Matches.complete`` tells). Returns the deepest mismatch when there is none.
     """
+    for r in instruction.body.body:
+        if isinstance(r, Recurrence):
+            return Mismatch("operation", "statements", f"a recurrent loop over {r.axis.name}", kernel.loc, r.loc,
+                            instruction.name)  # fmt: skip
     reporter = Reporter()
     found = Matches(Enumeration(_flow(kernel), _plan(instruction), reporter, strided=strided, swap=swap, typed=True,
                                 sized=True, region=region, budget=budget))  # fmt: skip
     return found if found else _none(instruction, kernel, reporter, found, budget)
 
 
-def near_misses(kernel: Kernel, instruction: Instruction, *, strided: bool = False, budget: int = BUDGET) -> list[Mismatch]:
+def near_misses(
+    kernel: Kernel, instruction: Instruction, *, strided: bool = False, budget: int = BUDGET
+) -> list[Mismatch]:
     """Every contradiction the search met, each once, deepest first."""
     reporter = Reporter(collect=True)
     found = Matches(Enumeration(_flow(kernel), _plan(instruction), reporter, strided=strided, swap=True, typed=True,
@@ -220,7 +226,8 @@ def _operand(state: Extension, operand: str, names: dict[int, str], owner: dict[
     if isinstance(played, Literal):
         return OperandMap(operand, "", (), (), (), played.value)
     dims, steps, base = state.dims[operand], state.steps[operand], state.bases[operand]
-    want = next(w for p in state.pairs.values() for w, _ in p.forms if not isinstance(w, Literal) and w.buffer == operand)
+    forms = (w for p in state.pairs.values() for w, _ in p.forms if not isinstance(w, Literal))
+    want = next(w for w in forms if w.buffer == operand)
     index = []
     for r, (row, rest) in enumerate(base):
         terms = [(names[k], c) for k, c in row]

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from isam.ir.affine import Affine
 from isam.mapper.dataflow import Form
 
+Rows = tuple[tuple[int, ...], tuple[int, ...]]
+"""Per instruction dimension: the kernel's dimension that plays it, and the factor between the two."""
 Base = tuple[tuple[tuple[tuple[int, int], ...], Affine], ...]
 """Per buffer dimension what is left of the row at fixed mapped axes: (region axis, coefficient) ..., and the rest."""
 
 
-def choices(
-    want: Form, have: Form, names: dict[int, int], strided: bool
-) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+def choices(want: Form, have: Form, names: dict[int, int], strided: bool) -> Iterator[Rows]:
     """Every choice of rows ``(dims, steps)``, both per instruction dimension.
 
     ``names`` gives the chosen kernel columns the instruction's axis numbers. Every row that is not zero in the chosen
@@ -26,7 +26,7 @@ def choices(
     if sum(1 for r in need if r) != must or len(need) > len(rows):
         return
 
-    def choose(d: int, dims: tuple[int, ...], steps: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    def choose(d: int, dims: tuple[int, ...], steps: tuple[int, ...]) -> Iterator[Rows]:
         if d == len(need):
             yield dims, steps
             return

@@ -31,7 +31,8 @@ _I = {
     "transpose": "(M, N)\n in S: any[M, N]\n out D: any[N, M]\n forall i < M, j < N\n  D[j, i] = S[i, j]",
     "row_sum": "(M, N)\n in x: f32[M, N]\n inout s: f32[M]\n forall i < M, j < N\n  s[i] += x[i, j]",
     "dot": "(K)\n in a: f32[K]\n in b: f32[K]\n inout s: f32[]\n forall k < K\n  s[] += a[k] * b[k]",
-    "fir": "(N, R)\n in x: f32[N + R]\n in w: f32[R]\n inout y: f32[N]\n forall i < N, r < R\n  y[i] += x[i + r] * w[r]",
+    "fir": "(N, R)\n in x: f32[N + R]\n in w: f32[R]\n inout y: f32[N]\n forall i < N, r < R\n"
+           "  y[i] += x[i + r] * w[r]",
     "gemm8": "(M, N, K)\n in A: i8[M, K]\n in B: i8[K, N]\n inout C: i32[M, N]\n forall i < M, j < N, k < K\n"
              "  C[i, j] += i32(A[i, k]) * i32(B[k, j])",
     "lower": "(N)\n in A: f32[N, N]\n inout s: f32[N]\n forall i < N, j < N where j <= i\n  s[i] += A[i, j]",
