@@ -54,7 +54,7 @@ def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
     elif dtype == "bool":
         array[...] = True
     else:
-        array.view(np.uint8)[...] = 0x5A
+        array.reshape(-1).view(np.uint8)[...] = 0x5A
     return array
 
 

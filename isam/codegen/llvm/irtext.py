@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 Lines = list  # of str | Lines: a block of text whose inner buffers may still grow
 
-# element type in a vector register / in memory; bool and bf16 are carried as their bits
-ELEMENT = {"f64": "double", "f32": "float", "f16": "half", "bf16": "i16", "i64": "i64", "i32": "i32", "i16": "i16",
+# element type in a vector register / in memory; bool and 16-bit floats are carried as their bits
+ELEMENT = {"f64": "double", "f32": "float", "f16": "i16", "bf16": "i16", "i64": "i64", "i32": "i32", "i16": "i16",
            "i8": "i8", "u8": "i8", "bool": "i8", "i1": "i1"}  # fmt: skip
-SUFFIX = {"double": "f64", "float": "f32", "half": "f16", "i64": "i64", "i32": "i32", "i16": "i16", "i8": "i8"}
+SUFFIX = {"double": "f64", "float": "f32", "i64": "i64", "i32": "i32", "i16": "i16", "i8": "i8"}
 
 
 def vector(dtype: str, lanes: int) -> str:

@@ -7,6 +7,8 @@ A template is a list of lines. ``%A`` is the value (or, in addressed memory, the
   constant that selects the first ``J`` lanes, ``$ld(A)`` the leading dimension of matrix operand ``A`` in elements;
 * ``%r = use NAME(%a, %b)``: a snippet of the description (a template whose first line is ``a, b -> r``);
 * ``%r = tree NAME(%x)``: the lanes of ``x`` combined pairwise by a snippet of two arguments, the result in all lanes;
+* ``$f32(0.5)``: a constant in all lanes (decimal, hexadecimal, inf, nan; rounded to the dtype);
+* ``%r = each FUNCTION f64(%x)``: a function of the C library called lane by lane;
 * ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
 * ``ref(i32 5)``: a pointer to a constant; ``@blas:sgemm``: a symbol that the loader resolves.
 """
@@ -24,9 +26,10 @@ from isam.diagnostics import fail
 
 _LINE = re.compile(r"(?:%(?P<to>[\w.]+)\s*=\s*)?(?P<text>.*)")
 _USE = re.compile(r"(?P<how>use|tree)\s+(?P<name>[\w.]+)\((?P<args>[^)]*)\)")
+_EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\)")
 _TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0)\s+(?P<args>.*)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*)")
-_MACRO = re.compile(r"\$(?:(?P<fn>mask|ld)\((?P<arg>\w+)\)|(?P<word>[A-Za-z]\w*))")
+_MACRO = re.compile(r"\$(?:(?P<fn>mask|ld)\((?P<arg>\w+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))")
 _REF = re.compile(r"ref\(([^()]*)\)")
 _SYMBOL = re.compile(r"@([a-z]+:\w+)")
 
@@ -74,6 +77,10 @@ def _one(fn: Function, text: str, names: dict[str, str], setting: Setting, has_v
         if m["how"] == "use":
             return _use(fn, m["name"], args, setting)
         return _tree(fn, m["name"], args[0], setting)
+    if m := _EACH.fullmatch(text):
+        args = [_value(a.strip(), names) for a in m["args"].split(",")]
+        callee = _symbol(fn, f"libm:{m['name']}")
+        return tiles.each(fn, callee, m["dtype"], args, setting.lanes, setting.sizes.get("J"))
     if m := _TILE.fullmatch(text):
         return _tile(fn, m["how"], [a.strip().lstrip("%") for a in m["args"].split(",")], names, setting)
     if text.startswith("%"):  # a plain renaming
@@ -100,6 +107,8 @@ def _macro(m: re.Match[str], setting: Setting) -> str:
         return mask(setting.sizes[m["arg"]], setting.lanes)
     if m["fn"] == "ld":
         return str(setting.tiles[m["arg"]].leading)
+    if m["dtype"]:
+        return f"splat ({ELEMENT[m['dtype']]} {tiles.constant(m['dtype'], _number(m['number']))})"
     word = m["word"]
     if word.startswith("L"):  # also glued to a suffix: v$Lf32
         return str(setting.lanes) + word[1:]
@@ -108,6 +117,13 @@ def _macro(m: re.Match[str], setting: Setting) -> str:
     if word in setting.sizes:
         return str(setting.sizes[word])
     raise fail("emission-name", f"the emission template uses '${word}', which is no type and no size")
+
+
+def _number(text: str) -> float | int:
+    try:
+        return int(text)
+    except ValueError:
+        return float.fromhex(text) if "0x" in text else float(text)
 
 
 def _symbol(fn: Function, symbol: str) -> str:

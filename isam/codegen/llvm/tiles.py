@@ -46,13 +46,12 @@ def constant(dtype: str, value: float | int | bool) -> str:
     import numpy as np
 
     from isam.ir.dtype import numpy_dtype
+    from isam.ir.arithmetic import Numbers
 
-    x = np.asarray(value).astype(numpy_dtype(dtype))
+    x = Numbers().literal(value, dtype).astype(numpy_dtype(dtype))
     if dtype in ("f64", "f32"):  # LLVM writes floats as the bits of a double
         return f"0x{int(np.asarray(x, np.float64).view(np.uint64)):016X}"
-    if dtype == "f16":
-        return f"0xH{int(x.view(np.uint16)):04X}"
-    return str(int(x.view(np.uint16)) if dtype == "bf16" else int(x))
+    return str(int(x.view(np.uint16)) if dtype in ("bf16", "f16") else int(x))
 
 
 def _scalar(fn: Function, at: Addressed, offset: int = 0) -> str:
@@ -66,7 +65,7 @@ def splat(fn: Function, at: Addressed, lanes: int) -> str:
     """The scalar in every lane."""
     if at.literal is not None:
         x = constant(at.dtype, at.literal)
-        return "zeroinitializer" if x.strip("0xH") == "" else f"splat ({ELEMENT[at.dtype]} {x})"
+        return "zeroinitializer" if not x.strip("0x") else f"splat ({ELEMENT[at.dtype]} {x})"
     return spread(fn, _scalar(fn, at), vector(at.dtype, lanes), lanes)
 
 
@@ -82,7 +81,7 @@ def load(fn: Function, at: Addressed, lanes: int) -> str:
     _check(at, lanes)
     if at.literal is not None or (at.step == 0 and n == lanes):
         return splat(fn, at, lanes)
-    if at.step != size:
+    if at.step != size or n == 1:
         value = "zeroinitializer"
         for i in range(n):
             value = fn.op(f"insertelement {v} {value}, {e} {_scalar(fn, at, i * at.step)}, i64 {i}")
@@ -97,7 +96,7 @@ def store(fn: Function, value: str, at: Addressed, lanes: int) -> None:
     """The first ``at.count`` lanes to memory."""
     n, size, e, v = at.count, size_of(at.dtype), ELEMENT[at.dtype], vector(at.dtype, lanes)
     _check(at, lanes)
-    if at.step != size:
+    if at.step != size or n == 1:  # LLVM 22 stores 32 bits for a single truncated 16-bit lane under a mask
         for i in range(n):
             x = fn.op(f"extractelement {v} {value}, i64 {i}")
             fn.emit(f"store {e} {x}, ptr {fn.gep(at.pointer, i * at.step)}, align {size}")
@@ -106,6 +105,26 @@ def store(fn: Function, value: str, at: Addressed, lanes: int) -> None:
     else:
         fn.do(f"call void @llvm.masked.store.v{lanes}{SUFFIX[e]}.p0({v} {value}, ptr align {size} {at.pointer}, "
               f"<{lanes} x i1> {mask(n, lanes)})")  # fmt: skip
+
+
+def shifted(fn: Function, value: str, dtype: str, lanes: int, by: int, spread_it: bool) -> str:
+    """Lane ``by`` and those after it moved to the front, or that lane alone in all lanes."""
+    v = vector(dtype, lanes)
+    order = ", ".join(f"i32 {by if spread_it else min(i + by, lanes - 1)}" for i in range(lanes))
+    return fn.op(f"shufflevector {v} {value}, {v} poison, <{lanes} x i32> <{order}>")
+
+
+def each(fn: Function, callee: str, dtype: str, args: list[str], lanes: int, count: int | None) -> str:
+    """A C function of scalars called for each of the first ``count`` lanes (None: once, for a value in all lanes)."""
+    e, v = ELEMENT[dtype], vector(dtype, lanes)
+    out = "zeroinitializer"
+    for i in range(1 if count is None else count):
+        xs = [fn.op(f"extractelement {v} {a}, i64 {i}") for a in args]
+        y = fn.op(f"call {e} {callee}({', '.join(f'{e} {x}' for x in xs)})")
+        if count is None:
+            return spread(fn, y, v, lanes)
+        out = fn.op(f"insertelement {v} {out}, {e} {y}, i64 {i}")
+    return out
 
 
 def store_lane0(fn: Function, value: str, at: Addressed, lanes: int) -> None:

@@ -1,0 +1,59 @@
+"""LLVM IR text to object bytes for this CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from isam.diagnostics import InternalError, fail
+
+
+@lru_cache(maxsize=1)
+def _initialised() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@lru_cache(maxsize=1)
+def features() -> str:
+    """The CPU's features as LLVM writes them; they come from the CPU itself, unlike its name."""
+    return _initialised().get_host_cpu_features().flatten()
+
+
+def target_machine(level: int = 2) -> Any:
+    """The target machine for this CPU. ``level``: effort of code generation (0 to 3)."""
+    llvm = _initialised()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features(), opt=level, reloc="pic",
+                                        codemodel="small", jit=True)  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _machine() -> Any:
+    return target_machine()
+
+
+def check_features(needs: Iterable[str], what: str) -> None:
+    """Raises ``IsamError`` when this CPU lacks one of ``needs``: LLVM would end the process instead."""
+    have = _initialised().get_host_cpu_features()
+    lacks = [n for n in needs if not have.get(n)]
+    if lacks:
+        raise fail("codegen-features", f"this CPU lacks {', '.join(lacks)}, which {what} needs",
+                   hint="compile on='host' takes the variant that this CPU can run")  # fmt: skip
+
+
+def compile_object(text: str, assembly: bool = False) -> tuple[bytes, str]:
+    """Object file and, on request, assembly. Raises ``InternalError`` when LLVM refuses the text."""
+    llvm = _initialised()
+    try:
+        module = llvm.parse_assembly(text)
+        module.verify()
+    except RuntimeError as e:
+        raise InternalError(f"LLVM refuses the code: {e}") from e
+    machine = _machine()
+    machine.set_asm_verbosity(True)
+    return machine.emit_object(module), machine.emit_assembly(module) if assembly else ""

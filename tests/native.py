@@ -1,0 +1,86 @@
+"""Loads and calls the code of hand-built schedules in tests: buffers end at a page nobody may touch."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from functools import lru_cache
+
+import numpy as np
+
+from isam.codegen.llvm import Code, generate
+from isam.codegen.llvm.machine import target_machine
+from isam.schedule.tree import Schedule
+
+PAGE = mmap.PAGESIZE
+
+
+@lru_cache(maxsize=1)
+def _jit():
+    import llvmlite.binding as llvm
+
+    return llvm.create_lljit_compiler(target_machine())
+
+
+_loaded: list[object] = []
+
+
+def resolve(symbol: str) -> int:
+    kind, _, name = symbol.partition(":")
+    if kind == "blas":
+        import scipy.linalg.cython_blas as blas
+
+        capsule = blas.__pyx_capi__[name]
+        api = ctypes.pythonapi
+        api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+        api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+        api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+    assert kind == "libm"
+    return ctypes.cast(getattr(ctypes.CDLL("libm.so.6"), name), ctypes.c_void_p).value or 0
+
+
+def load(code: Code) -> dict[str, object]:
+    import llvmlite.binding as llvm
+
+    builder = llvm.JITLibraryBuilder().add_object_img(code.object).add_current_process()
+    for name, symbol in code.symbols.items():
+        builder.import_symbol(name, resolve(symbol))
+    for e in code.entries:
+        builder.export_symbol(e)
+    library = builder.link(_jit(), f"test{len(_loaded)}")
+    _loaded.append(library)
+    p = ctypes.c_void_p
+    return {e: ctypes.CFUNCTYPE(None, p, p, p)(library[e]) for e in code.entries}
+
+
+class Guarded:
+    """An array whose last byte is the last byte before an inaccessible page (or whose first is the first after one)."""
+
+    def __init__(self, array: np.ndarray, at_end: bool = True):
+        n = array.nbytes
+        pages = -(-max(n, 1) // PAGE)
+        self.map = mmap.mmap(-1, (pages + 2) * PAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        libc = ctypes.CDLL(None, use_errno=True)
+        for page in (0, pages + 1):
+            assert libc.mprotect(ctypes.c_void_p(start + page * PAGE), PAGE, 0) == 0
+        offset = (pages + 1) * PAGE - n if at_end else PAGE
+        self.array = np.ndarray(array.shape, array.dtype, self.map, offset)
+        self.array[...] = array
+
+
+def run(schedule: Schedule, arrays: dict[str, np.ndarray], sizes: dict[str, int] | None = None, at_end: bool = True,
+        code: Code | None = None) -> dict[str, np.ndarray]:  # fmt: skip
+    """``bind`` and ``call`` on guarded copies of ``arrays`` (outputs included). Returns all arrays as they are afterwards."""
+    code = code or generate(schedule)
+    entries = load(code)
+    held = {n: Guarded(np.array(a, order="C"), at_end) for n, a in arrays.items()}
+    names = [b.name for b in schedule.kernel.arguments]
+    pointers = (ctypes.c_void_p * max(1, len(names)))(*[held[n].array.ctypes.data for n in names])
+    workspace = np.full(code.workspace + 64, 0xA5, np.uint8)
+    base = workspace.ctypes.data + (-workspace.ctypes.data) % 64
+    symbols = (ctypes.c_int64 * max(1, len(code.sizes)))(*[(sizes or {})[s] for s in code.sizes])
+    for e in code.entries:
+        entries[e](pointers, base, symbols)
+    return {n: g.array.copy() for n, g in held.items()}
