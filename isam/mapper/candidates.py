@@ -1,8 +1,10 @@
 """Which instructions could carry out which statements, and what each way would cost (SEL-1, SEL-2).
 
-The cost of a mapping is what the default rule compares: dynamic calls first, bytes second. Repacking an operand whose
-stride contract the kernel's C-contiguous buffers do not meet counts as calls of its own, one per 64 bytes and once per
-distinct tile, so that unit-stride mappings win; constants are packed ahead of the call and count bytes only.
+The cost of a mapping is what the default rule compares: dynamic calls first, bytes second. Decided here: a call counts
+one plus the cycles it keeps its unit busy, where its description states them, so that a slow call does not pass for a
+fast one. An operand whose stride contract the kernel's C-contiguous buffers do not meet is repacked: that counts one
+call per element of each distinct tile, and half as many calls again when it is written, so that unit-stride mappings
+win; constants are packed ahead of the call and count bytes only.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mapping import OperandMap
 
 RUNTIME_TRIP = 1000  # a recurrent trip that is only known at run time counts as this
-MOVE_BYTES = 64  # what one repacking move carries
+SCATTERED = 1.5  # calls that write an operand against its stride contract count as this many
 GUARD_FACTOR = 2  # a condition on a mapped axis cuts blocks into pieces
 PER_INSTRUCTION = 64  # mappings looked at per instruction and region
 
@@ -28,7 +30,7 @@ PER_INSTRUCTION = 64  # mappings looked at per instruction and region
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A mapping with its place and price. ``mask``: the statements it carries out; ``calls``: dynamic calls, moves for
-    repacking included; ``bytes``: what the calls touch."""
+    weighed by their issue cycles, repacking included; ``bytes``: what the calls touch."""
 
     mapping: Mapped
     mask: int
@@ -69,6 +71,7 @@ class Pricing:
     def __init__(self, kernel: Kernel, penalties: Mapping[str, float] | None = None):
         self.kernel = kernel
         self.penalties = penalties or {}
+        self._known: dict[str, dict[str, int | None]] = {}
         self.trips = [1] * len(kernel.statements)
         for level in levels(kernel):
             around = math.prod(number(r.axis.extent) for r in level.recurrences)
@@ -76,36 +79,44 @@ class Pricing:
                 if level.own >> i & 1:
                     self.trips[i] = around
 
+    def _limits(self, instruction: Instruction) -> dict[str, int | None]:
+        if instruction.name not in self._known:
+            self._known[instruction.name] = limits(instruction)
+        return self._known[instruction.name]
+
     def candidate(self, mapping: Mapped) -> Candidate:
         """The mapping with its price."""
         statements = [self.kernel.statements[i] for i in mapping.statements]
         extents = {a.name: number(a.extent) for s in statements for a in s.domain.axes}
-        size = limits(mapping.instruction)
+        size = self._limits(mapping.instruction)
         tile = {k: _tile(extents.get(k, 1), size.get(i)) for i, k in mapping.axes}
         counts = {k: -(-extents.get(k, 1) // max(1, t)) for k, t in tile.items()}
         counts.update((k, extents.get(k, 1)) for k in mapping.outer if k not in mapping.loops)
         calls = float(math.prod(counts.values())) * GUARD_FACTOR ** min(2, len(mapping.guards))
-        touched = 0.0
-        packing = 0.0
+        touched, packing, scattered = 0.0, 0.0, 1.0
+        written = {s.dest.buffer for s in statements}
         for operand in mapping.operands:
             if not operand.buffer:
                 continue
-            per_call, tiles = self._tile_bytes(operand, tile, counts)
-            touched += per_call * calls
+            elements, tiles, size = self._tiles(operand, tile, counts)
+            touched += elements * calls * size
             if not self._native(mapping.instruction, operand, tile):
-                role = self.kernel.buffer(operand.buffer).role
-                touched += per_call * tiles
-                both_ways = 2 if any(s.dest.buffer == operand.buffer and s.accumulate for s in statements) else 1
-                packing += 0 if role == "const" else both_ways * tiles * math.ceil(per_call / MOVE_BYTES)
+                touched += elements * tiles * size
+                if self.kernel.buffer(operand.buffer).role != "const":
+                    packing += elements * tiles
+                if operand.buffer in written:
+                    scattered = SCATTERED
+        slots = 1.0 + (mapping.instruction.cost.issue or 0.0)
+        calls = calls * slots * scattered + packing
         weight = self.penalties.get(mapping.instruction.name, 1.0) * self.trips[mapping.statements[0]]
-        return Candidate(mapping, mask_of(mapping.statements), (calls + packing) * weight, touched * weight)
+        return Candidate(mapping, mask_of(mapping.statements), calls * weight, touched * weight)
 
-    def _tile_bytes(self, o: OperandMap, tile: Mapping[str, int], counts: Mapping[str, int]) -> tuple[int, int]:
-        """Bytes of the operand in one call, and how many distinct tiles of it there are."""
+    def _tiles(self, o: OperandMap, tile: Mapping[str, int], counts: Mapping[str, int]) -> tuple[int, int, int]:
+        """Elements of the operand in one call, how many distinct tiles of it there are, bytes of an element."""
         used = {n for row in o.index for n in row.names}
         dtype = self.kernel.buffer(o.buffer).dtype
         elements = math.prod(t for a, t in tile.items() if a in used)
-        return elements * (1 if dtype == ANY else size_of(dtype)), math.prod(c for a, c in counts.items() if a in used)
+        return elements, math.prod(c for a, c in counts.items() if a in used), 1 if dtype == ANY else size_of(dtype)
 
     def _native(self, instruction: Instruction, o: OperandMap, tile: Mapping[str, int]) -> bool:
         """Does the operand's stride contract hold where it lies in a C-contiguous buffer?"""
