@@ -20,10 +20,11 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mapping import OperandMap
+from isam.ir.mismatch import Mismatch
 
 RUNTIME_TRIP = 1000  # a recurrent trip that is only known at run time counts as this
 SCATTERED = 1.5  # calls that write an operand against its stride contract count as this many
-GUARD_FACTOR = 2  # a condition on a mapped axis cuts blocks into pieces
+GUARD_FACTOR = 1.2  # a condition on a mapped axis cuts blocks into pieces
 PER_INSTRUCTION = 64  # mappings looked at per instruction and region
 
 
@@ -166,7 +167,7 @@ def gather(
         if not present(instruction, operations):
             continue
         found = match(kernel, instruction)
-        if not found:
+        if isinstance(found, Mismatch):
             continue
         count: dict[int, int] = {}
         for mapping in found:

@@ -17,7 +17,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mapping import Mapping as Mapped
 from isam.mapper.candidates import Candidate, Pricing, gather
-from isam.mapper.selection import Region, Selected, select, total
+from isam.mapper.selection import Price, Region, Selected, select, total
 from isam.mapper.uncovered import Uncovered, reports
 
 WORTH = 16.0  # covers dearer than this many times the best are not offered
@@ -33,6 +33,22 @@ class CoverOption:
     price: tuple[float, float]
 
 
+@dataclass(frozen=True)
+class Offer:
+    """Everything selection found for a kernel, before any choice: candidates, and per straight-line list its covers."""
+
+    kernel: Kernel
+    order: Order
+    candidates: tuple[Candidate, ...]
+    levels: tuple[tuple[Level, Selected], ...]
+    cut: bool
+
+    @property
+    def price(self) -> Price:
+        """That of the best covers."""
+        return total([r for _, selected in self.levels for r in selected.covers[0]])
+
+
 def cover(
     kernel: Kernel,
     instructions: Sequence[Instruction],
@@ -41,28 +57,47 @@ def cover(
     require: Sequence[str] = (),
     penalties: Mapping[str, float] | None = None,
 ) -> Cover | Uncovered:
-    """Picks instructions for every statement of ``kernel``.
+    """Picks instructions for every statement of ``kernel``, as it stands (``cover_with_search`` also rewrites it).
 
     ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``require``: names of instructions that
     must be used. ``penalties``: factors on the price of instructions by name.
     Returns a falsy :class:`Uncovered` with the reports when some statement cannot be carried out.
     """
+    found = offer(kernel, instructions, require=require, penalties=penalties)
+    return settle(found, trace) if isinstance(found, Offer) else found
+
+
+def offer(
+    kernel: Kernel,
+    instructions: Sequence[Instruction],
+    *,
+    require: Sequence[str] = (),
+    penalties: Mapping[str, float] | None = None,
+) -> Offer | Uncovered:
+    """The legal covers of a kernel, or why there are none; chooses nothing."""
     order = order_of(kernel.statements)
     candidates, cut = gather(kernel, instructions, order, Pricing(kernel, penalties))
     found = _select_levels(kernel, candidates, order, frozenset(require))
     if isinstance(found, int):
-        missing = frozenset(require) - {c.mapping.instruction.name for c in candidates}
-        return reports(kernel, instructions, bits(found), tuple(sorted(missing)))
+        usable = {c.mapping.instruction.name for c in candidates}
+        unmet = sorted(set(require) if not found else set(require) - usable)
+        return reports(kernel, instructions, bits(found), unmet)
+    return Offer(kernel, order, tuple(candidates), tuple(found), cut)
+
+
+def settle(found: Offer, trace: Trace) -> Cover:
+    """Asks the Approach which cover and which mappings to take."""
     chosen: list[Candidate] = []
     gap: float | None = None
-    for level, selected in found:
-        regions = _choose_cover(kernel, level, selected, candidates, trace)
+    for level, selected in found.levels:
+        regions = _choose_cover(found.kernel, level, selected, found.candidates, trace)
         gap = selected.gap if gap is None else max(gap, selected.gap or 0.0)
-        chosen.extend(_choose_mapping(kernel, r, candidates, trace) for r in regions)
-    mappings = _in_order(kernel, chosen, order)
+        for r in sorted(regions, key=lambda r: (-r.price[0], r.mask & -r.mask)):
+            chosen.append(_choose_mapping(found.kernel, r, found.candidates, chosen, trace))
+    mappings = _in_order(found.kernel, chosen, found.order)
     calls, moved = sum(c.calls for c in chosen), sum(c.bytes for c in chosen)
-    notes = {"calls": calls, "bytes": moved, "candidates": len(candidates), "enumeration cut": cut}
-    return Cover(kernel, kernel, mappings, gap=gap, notes=notes)
+    notes = {"calls": calls, "bytes": moved, "candidates": len(found.candidates), "enumeration cut": found.cut}
+    return Cover(found.kernel, found.kernel, mappings, gap=gap, notes=notes)
 
 
 def _select_levels(
@@ -132,8 +167,11 @@ def _label(regions: Sequence[Region], candidates: Sequence[Candidate]) -> str:
     return " + ".join(one(r) for r in sorted(regions, key=lambda r: r.mask & -r.mask))
 
 
-def _choose_mapping(kernel: Kernel, region: Region, candidates: Sequence[Candidate], trace: Trace) -> Candidate:
-    """One of the mappings of a region; their options are the mappings themselves, sorted by price."""
+def _choose_mapping(
+    kernel: Kernel, region: Region, candidates: Sequence[Candidate], chosen: Sequence[Candidate], trace: Trace
+) -> Candidate:
+    """One of the mappings of a region; the options are the mappings themselves, sorted by price. Dear regions are asked
+    first, so that cheap ones can follow them."""
     options = _options(region, candidates)
     by_mapping: list[Mapped] = [c.mapping for c in options]
     context = {
@@ -141,6 +179,7 @@ def _choose_mapping(kernel: Kernel, region: Region, candidates: Sequence[Candida
         "statements": list(bits(region.mask)),
         "bytes": [c.bytes for c in options],
         "_kernel": kernel,
+        "_chosen": [c.mapping for c in chosen],
     }
     picked = trace.choose(Choice("mapping", by_mapping, context, [c.calls for c in options]))
     return next(c for c in options if c.mapping is picked)

@@ -60,14 +60,15 @@ class Uncovered:
 def _gap_lines(kernel: Kernel, g: Gap) -> list[str]:
     s = kernel.statements[g.statement]
     lines = [f"  {_place(s.loc)}{statement_text(s)}   ({domain_text(s)})"]
+    told = [m for m in g.mismatches if m.instruction]
     if g.missing:
         lines.append(f"    no instruction offered can {describe(kernel, s)}")
-    for m in g.mismatches[:SHOWN]:
+    for m in told[:SHOWN]:
         lines.append(f"    {m.instruction}: [{m.kind}] needs {m.need}; the kernel has {m.have}")
         if m.kernel_loc.line:
             lines.append(f"      kernel {m.kernel_loc}, instruction {m.instruction_loc}")
-    if len(g.mismatches) > SHOWN:
-        lines.append(f"    and {len(g.mismatches) - SHOWN} more instructions that do not fit")
+    if len(told) > SHOWN:
+        lines.append(f"    and {len(told) - SHOWN} more instructions that do not fit")
     for i, r in enumerate(g.remedies):
         lines.append("    an instruction like this would do:" if i == 0 else "    or this one:")
         lines.append(_indent(_printed(r), 6))
@@ -167,7 +168,17 @@ def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int) ->
     found.sort(key=lambda m: -m.depth)
     dtype = kernel.buffer(s.dest.buffer).dtype
     missing = not any(o == s.op and d in (dtype, "any") for i in relevant for o, _, d in i.signature)
+    if missing:
+        found.insert(0, _missing(kernel, statement))
     return Gap(statement, missing, _distinct(found), would_do(kernel, statement))
+
+
+def _missing(kernel: Kernel, statement: int) -> Mismatch:
+    """No instruction has the operation: a report without an instruction, for the transforms."""
+    s = kernel.statements[statement]
+    have = (("have", (s.op, s.accumulate)), ("missing", True), ("statement", statement))
+    need = "an operation that some instruction has"
+    return Mismatch("operation", describe(kernel, s), need, s.loc, subject=have)
 
 
 def _distinct(found: Sequence[Mismatch]) -> tuple[Mismatch, ...]:

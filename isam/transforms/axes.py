@@ -191,7 +191,8 @@ def _with_dimension(kernel: Kernel, buffer: str, unit: str) -> Rewrite:
     """A last dimension of size one, indexed by ``unit`` where a statement has that axis and by 0 elsewhere."""
     shape = (*kernel.buffer(buffer).shape, Affine((), 1))
     copied = box_copy(kernel, buffer, lambda index: (*index, Affine()))
-    step = reshaped(kernel, buffer, shape, lambda index: (*index, Affine()), copied, f"{buffer} with a dimension of one")
+    meaning = f"{buffer} with a dimension of one"
+    step = reshaped(kernel, buffer, shape, lambda index: (*index, Affine()), copied, meaning)
     name = step.kernel.buffers[-1].name if kernel.buffer(buffer).role != "temp" else buffer
 
     def indexed(x: Source) -> Source:

@@ -11,7 +11,7 @@ from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 @dataclass(frozen=True)
 class Commute(Transform):
-    """``a * b = b * a``, also for ``+ max min`` and the symmetric comparisons. (The matcher tries both orders itself.)"""
+    """``a * b = b * a``, also for ``+ max min`` and symmetric comparisons. (The matcher tries both orders itself.)"""
 
     law = "commute"
     equation = "a op b  =>  b op a"

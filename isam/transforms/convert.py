@@ -74,7 +74,7 @@ def _sigmoid_tanh(d: Draft, a: Source) -> None:
 
 @dataclass(frozen=True)
 class Convert(Transform):
-    """One row of the table. ``kinds_of``: dtype kinds on which it holds (``f`` floats, ``i`` signed, ``u`` unsigned)."""
+    """One row of the table. ``kinds_of``: dtype kinds where it holds (``f`` floats, ``i`` signed, ``u`` unsigned)."""
 
     law: str  # type: ignore[misc]
     equation: str  # type: ignore[misc]

@@ -45,7 +45,8 @@ class SplitDimension(Transform):
             axes.append(Axis(name, size))
         wide = tuple(Affine.of(a.name) for a in axes)
         narrow = (*wide[:dim], wide[dim] * factor + wide[dim + 1], *wide[dim + 2 :])
-        copied = Statement(Domain(tuple(axes)), Access("", wide, b.loc), "copy", (Access(buffer, narrow, b.loc),), False, b.loc)
+        source = Access(buffer, narrow, b.loc)
+        copied = Statement(Domain(tuple(axes)), Access("", wide, b.loc), "copy", (source,), False, b.loc)
 
         def remap(index: Index) -> Index:
             whole, rest = split_row(index[dim], factor)

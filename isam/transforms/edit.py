@@ -19,8 +19,8 @@ def splice(
     first: Sequence[Part] = (),
     last: Sequence[Part] = (),
 ) -> tuple[Kernel, tuple[tuple[int, ...], ...]]:
-    """Replaces statements by lists of statements; ``first`` and ``last`` go to both ends of the kernel. Returns the kernel
-    and, per new statement, the old statements it carries out."""
+    """Replaces statements by lists of statements; ``first`` and ``last`` go to both ends of the kernel. Returns the
+    kernel and, per new statement, the old statements it carries out."""
     origins: list[tuple[int, ...]] = [o for _, o in first]
     at = 0
 

@@ -111,7 +111,8 @@ def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
         return replace(x, index=tuple(i.substitute(renaming) for i in x.index)) if isinstance(x, Access) else x
 
     factor, term = named(product.sources[pulled]), named(product.sources[1 - pulled])
-    names = {kernel.buffer(b).dtype for b in (_buffer(factor), _buffer(term), product.dest.buffer, total.dest.buffer) if b}
+    used = (_buffer(factor), _buffer(term), product.dest.buffer, total.dest.buffer)
+    names = {kernel.buffer(b).dtype for b in used if b}
     moved = [a for a in total.reduces if a not in used_by(factor)]
     if len(names) != 1 or not moved:
         return None

@@ -12,8 +12,8 @@ from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
 
 NUMERICS = ("exact", "integers", "reassociates", "rounding", "finite")
-"""exact: bit for bit the same · integers: the same on integers (wrapping included) · reassociates: sums in another order
-or grouping · rounding: other roundings than written · finite: the same unless a value is infinite or NaN."""
+"""exact: bit for bit the same · integers: the same on integers (wrapping included) · reassociates: sums in another
+order or grouping · rounding: other roundings than written · finite: the same unless a value is infinite or NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,17 @@ class Transform:
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The sites whose application acts on what the mismatch names."""
         return self.sites(kernel) if self.answers(mismatch) else ()
+
+
+def dtypes_at(kernel: Kernel, site: Site) -> tuple[str, ...]:
+    """The dtypes that the statements or buffers named by a site compute with: what numerics are asked for."""
+    out: list[str] = []
+    for key, value in site.at:
+        if key == "buffer" and isinstance(value, str):
+            out.append(kernel.buffer(value).dtype)
+        if key in ("statement", "sum", "product", "inner", "outer") and isinstance(value, int):
+            out.append(kernel.buffer(kernel.statements[value].dest.buffer).dtype)
+    return tuple(out) or tuple(b.dtype for b in kernel.buffers)
 
 
 def granted(kernel: Kernel, needs: Iterable[str], dtypes: Iterable[str]) -> bool:

@@ -101,7 +101,7 @@ def _box(kernel: Kernel, n: int, m: int, k: int) -> tuple[tuple[int, int], ...] 
     ranges = {a.name: (0, max(0, a.extent.const - 1)) for a in total.domain.axes}
     if any(n not in ranges for row in x.index for n in row.names):
         return None
-    in_range = {row for row in x.index} | {s - 1 - row for row, s in zip(x.index, shape, strict=True)}
+    in_range = set(x.index) | {s - 1 - row for row, s in zip(x.index, shape, strict=True)}
     if not all(c in in_range for c in total.domain.where):
         return None
     box = tuple(_hull(row.bounds(ranges), s.const) for row, s in zip(x.index, shape, strict=True))

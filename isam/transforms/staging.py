@@ -21,7 +21,12 @@ def stageable(kernel: Kernel, buffer: str) -> bool:
 
 
 def reshaped(
-    kernel: Kernel, buffer: str, shape: Sequence[Affine], remap: Callable[[Index], Index], copied: Statement, meaning: str
+    kernel: Kernel,
+    buffer: str,
+    shape: Sequence[Affine],
+    remap: Callable[[Index], Index],
+    copied: Statement,
+    meaning: str,
 ) -> Rewrite:
     """``kernel`` with every access ``buffer[i]`` turned into ``new[remap(i)]``.
 
@@ -66,4 +71,5 @@ def box_copy(kernel: Kernel, buffer: str, dest: Callable[[Index], Index]) -> Sta
         taken.add(name)
         axes.append(Axis(name, size))
     index = tuple(Affine.of(a.name) for a in axes)
-    return Statement(Domain(tuple(axes)), Access("", dest(index), b.loc), "copy", (Access(buffer, index, b.loc),), False, b.loc)
+    source = Access(buffer, index, b.loc)
+    return Statement(Domain(tuple(axes)), Access("", dest(index), b.loc), "copy", (source,), False, b.loc)
