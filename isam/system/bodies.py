@@ -1,66 +1,159 @@
-"""Instruction texts inside YAML: parsed by the language's own parser, every place mapped back into the YAML file."""
+"""Instruction texts inside YAML: parsed by the language's own parser, every place mapped back into the YAML file.
+
+A family's members often differ in their element types alone. Such texts are parsed once, in a canonical spelling
+(``f32``, ``f64``, ... in order of appearance within each kind of type), and the types put back: what the parser does
+depends on a type's kind, not on its width, unless a number stands in the text (numbers adapt to their type), and then the
+text is parsed as it is.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 from isam.diagnostics import Diagnostic, IsamError, Loc
+from isam.ir.dtype import DTYPES
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Access, Item, Kernel, Recurrence, Source, Statement
+from isam.ir.kernel import Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement
 from isam.system.families import column_before
 from isam.system.faults import Faults
 from isam.system.source import Scalar
 
 Relocate = Callable[[Loc], Loc]
+_TYPE = re.compile(rf"\b(?:sat_)?({'|'.join(DTYPES)})\b")
+_HEAD = re.compile(r"(\s*instruction\s+)([A-Za-z_]\w*)")
+_NUMBER = re.compile(r"\n.*=.*(?<![\w.])\d")
+_KIND = {name: d.kind for name, d in DTYPES.items()}
+_BY_KIND = {"f": ("f32", "f64", "bf16", "f16"), "i": ("i32", "i64", "i16", "i8"), "u": ("u8",), "b": ("bool",)}
 
 
 def parse_body(body: Scalar, name: Scalar, faults: Faults) -> Instruction | None:
     """The instruction in a literal block, or None when the text is wrong (every fault of it is reported)."""
+    to_file = _relocation(body)
+    spelling = _canonical(body.text)
+    try:
+        if spelling is not None:
+            found, own = _parsed(spelling.text).body, spelling.name
+            to: Relocate = spelling.origin(to_file)
+        else:
+            from isam.ir.text import parse_instruction
+
+            found, to = parse_instruction(body.text).body, to_file
+            own = found.name
+    except IsamError:
+        return _reported(body, to_file, faults)
+    if own != name.text:
+        faults.add("system-name", f"the text describes '{own}', the entry is called '{name.text}'", to(found.loc),
+                   f"call both '{name.text}'")  # fmt: skip
+        return None
+    types = spelling.types if spelling is not None else {}
+    return Instruction(own, respelt(found, own, types, to), loc=name.loc)
+
+
+def _reported(body: Scalar, to_file: Relocate, faults: Faults) -> None:
     from isam.ir.text import parse_instruction
 
-    to_file = _relocation(body)
     try:
-        found = parse_instruction(body.text)
+        parse_instruction(body.text)
     except IsamError as e:
         for d in e.diagnostics:
             faults.take(Diagnostic(d.code, d.message, to_file(d.loc), d.hint))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Instruction:
+    from isam.ir.text import parse_instruction
+
+    return parse_instruction(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """``text`` in canonical types; ``types`` leads back; ``shifts``: per line, (column, how far what follows moved)."""
+
+    text: str
+    name: str
+    types: dict[str, str]
+    shifts: dict[int, list[tuple[int, int]]]
+
+    def origin(self, to_file: Relocate) -> Relocate:
+        def back(loc: Loc) -> Loc:
+            moved = 0
+            for column, by in self.shifts.get(loc.line, ()):
+                if loc.column >= column:
+                    moved = by
+            return to_file(Loc(loc.file, loc.line, loc.column - moved) if moved else loc)
+
+        return back
+
+
+def _canonical(text: str) -> _Spelling | None:
+    """The canonical spelling; None for texts with numbers in a statement and for what does not look like an
+    instruction."""
+    head = _HEAD.match(text)
+    if head is None or _NUMBER.search(text, head.end()):
         return None
-    if found.name != name.text:
-        faults.add("system-name", f"the text describes '{found.name}', the entry is called '{name.text}'",
-                   to_file(found.body.loc),
-                   f"call both '{name.text}'")  # fmt: skip
-        return None
-    return replace(found, body=relocated(found.body, to_file), loc=name.loc)
+    types: dict[str, str] = {}
+    used = dict.fromkeys("fiub", 0)
+    shifts: dict[int, list[tuple[int, int]]] = {}
+    lines: list[str] = []
+    for n, line in enumerate(text.split("\n"), 1):
+        parts: list[str] = []
+        at = moved = 0
+        if head.start(2) < len(line) and n == text.count("\n", 0, head.start(2)) + 1:
+            begin = head.start(2) - (text.rfind("\n", 0, head.start(2)) + 1)
+            parts, at = [line[:begin], "x"], begin + len(head[2])
+            moved = 1 - len(head[2])
+            shifts[n] = [(begin + 2, moved)]
+        for m in _TYPE.finditer(line, at):
+            given = m[1]
+            if given not in types:
+                kind = _KIND[given]
+                types[given] = _BY_KIND[kind][used[kind]]
+                used[kind] += 1
+            new = types[given]
+            parts += [line[at : m.start(1)], new]
+            at = m.end(1)
+            if len(new) != len(given):
+                moved += len(new) - len(given)
+                shifts.setdefault(n, []).append((at + moved + 1, moved))
+        parts.append(line[at:])
+        lines.append("".join(parts))
+    return _Spelling("\n".join(lines), head[2], {new: given for given, new in types.items()}, shifts)
 
 
 def _relocation(body: Scalar) -> Relocate:
     template = (body.template or body.text).split("\n")
     env = dict(body.env)
+    file, first, shift = body.loc.file, body.first - 1, body.block - 1
 
     def to_file(loc: Loc) -> Loc:
         if not loc.line:
-            return Loc(body.loc.file, body.first, body.block)
+            return Loc(file, first + 1, shift + 1)
         line = min(loc.line, len(template))
         column = column_before(template[line - 1], env, loc.column) if env else loc.column
-        return Loc(body.loc.file, body.first + line - 1, body.block - 1 + column)
+        return Loc(file, first + line, shift + column)
 
     return to_file
 
 
-def relocated(kernel: Kernel, to: Relocate) -> Kernel:
-    """The kernel with every location replaced by ``to`` of it."""
+def respelt(kernel: Kernel, name: str, types: dict[str, str], to: Relocate) -> Kernel:
+    """The kernel under another name, with other types and with every location replaced by ``to`` of it."""
+
+    def access(a: Access) -> Access:
+        return Access(a.buffer, a.index, to(a.loc))
 
     def source(s: Source) -> Source:
-        return replace(s, loc=to(s.loc))
+        return access(s) if isinstance(s, Access) else Literal(s.value, to(s.loc))
 
     def item(i: Item) -> Item:
         if isinstance(i, Recurrence):
-            return replace(i, loc=to(i.loc), body=tuple(map(item, i.body)))
-        dest = source(i.dest)
-        assert isinstance(i, Statement)
-        assert isinstance(dest, Access)
-        return replace(i, loc=to(i.loc), dest=dest, sources=tuple(map(source, i.sources)))
+            return Recurrence(i.axis, tuple(map(item, i.body)), to(i.loc))
+        return Statement(i.domain, access(i.dest), i.op, tuple(map(source, i.sources)), i.accumulate, to(i.loc))
 
-    buffers = tuple(replace(b, loc=to(b.loc)) for b in kernel.buffers)
-    return replace(kernel, loc=to(kernel.loc), buffers=buffers, body=tuple(map(item, kernel.body)))
+    buffers = tuple(Buffer(b.name, b.shape, types.get(b.dtype, b.dtype), b.role, b.declared, to(b.loc))
+                    for b in kernel.buffers)  # fmt: skip
+    return Kernel(name, kernel.syms, buffers, tuple(map(item, kernel.body)), kernel.permits, kernel.params, to(kernel.loc),
+                  None if types else kernel.template)  # fmt: skip

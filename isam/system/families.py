@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 from isam.diagnostics import Loc
@@ -54,14 +55,25 @@ class _TooLong(ValueError):
     pass
 
 
+@lru_cache(maxsize=8192)
+def _cut(text: str) -> tuple[str, ...]:
+    """Text, name of a hole, text, name of a hole, ..., text."""
+    return tuple(_HOLE.split(text))
+
+
 def fill(text: str, env: Env) -> str:
     """``text`` with every known ``{parameter}`` replaced."""
     if "{" not in text:
         return text
-    total = len(text) + sum(len(env.get(m[1], "")) for m in _HOLE.finditer(text))
+    parts = _cut(text)
+    total = len(text) + sum(len(env.get(name, "")) for name in parts[1::2])
     if total > 2 * MAX_SCALAR:
         raise _TooLong
-    return _HOLE.sub(lambda m: env.get(m[1], m[0]), text)
+    out = list(parts)
+    for n in range(1, len(parts), 2):
+        name = parts[n]
+        out[n] = env[name] if name in env else f"{{{name}}}"
+    return "".join(out)
 
 
 def column_before(template: str, env: Env, column: int) -> int:
@@ -212,11 +224,13 @@ def _holds(condition: Scalar, env: Env, faults: Faults) -> bool:
 def _fill_node(node: Node, env: Env) -> Node:
     if isinstance(node, Scalar):
         text = fill(node.text, env)
-        return node if text == node.text else replace(node, text=text, template=node.text, env=tuple(env.items()))
+        if text == node.text:
+            return node
+        return Scalar(text, node.loc, node.quoted, node.block, node.first, node.text, tuple(env.items()))
     if isinstance(node, Sequence):
-        return replace(node, items=tuple(_fill_node(i, env) for i in node.items))
+        return Sequence(tuple([_fill_node(i, env) for i in node.items]), node.loc)
     out: list[tuple[Scalar, Node]] = []
     for k, v in node.items:
         name = fill(k.text, env)
         out.append((k if name == k.text else replace(k, text=name), _fill_node(v, env)))
-    return replace(node, items=tuple(out))
+    return Mapping(tuple(out), node.loc)
