@@ -53,9 +53,10 @@ class Reader:
             return None
         try:
             text = read_text(path) if text is None else text
-            self.faults.text(shown, text)
+            self.faults.text(shown, "")  # its turn; the text follows when it is known to be small
             self.files[shown] = text
             top = parse_source(text, shown)
+            self.faults.text(shown, text)
         except IsamError as e:
             for d in e.diagnostics:
                 self.faults.take(d)

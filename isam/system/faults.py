@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isam.diagnostics import Diagnostic, IsamError, Loc, did_you_mean
+from isam.system.source import lines_of
 
 MAX_FAULTS = 200
 
@@ -27,7 +28,7 @@ class Faults:
 
     def text(self, file: str, text: str) -> None:
         """Registers a file's text, so that diagnostics can show the line they are about."""
-        self.texts[file] = text.split("\n")
+        self.texts[file] = lines_of(text)
 
     def add(self, code: str, message: str, loc: Loc, hint: str = "") -> None:
         self.take(Diagnostic(code, message, loc, hint))

@@ -7,6 +7,7 @@ before any tree exists. Anchors, aliases, tags and several documents in one file
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any
 
 from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 MAX_BYTES = 1 << 20  # of one file
 MAX_DEPTH = 32
 MAX_NODES = 20_000
@@ -94,6 +96,17 @@ def read_text(path: Path) -> str:
                    "save the file as UTF-8") from None  # fmt: skip
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines as YAML counts them."""
+    return _BREAK.split(text)
+
+
+def place(before: str, file: str) -> Loc:
+    """The place after the text ``before``."""
+    lines = lines_of(before)
+    return Loc(file, len(lines), len(lines[-1]) + 1)
+
+
 def too_large(file: str, size: int) -> IsamError:
     return fail("system-too-large", f"the file has {size} bytes; at most {MAX_BYTES} are read", Loc(file, 1, 1),
                 "describe variants with 'for:' and split the file with 'include:'")  # fmt: skip
@@ -104,6 +117,11 @@ def parse_source(text: str, file: str) -> Mapping:
     passed, or the first syntax error."""
     if len(text) > MAX_BYTES:
         raise too_large(file, len(text))
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        raise fail("system-encoding", "a character that no text has (half of a surrogate pair)",
+                   place(text[: e.start], file), "remove it") from None  # fmt: skip
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # its event stream only: no recursion, one event at a time
@@ -118,8 +136,8 @@ class _Reader:
     """Builds the tree from events with an explicit stack, counting as it goes."""
 
     def __init__(self, file: str, text: str):
-        self.file = file
-        self.lines = text.split("\n")
+        self.file, self.text = file, text
+        self.lines = lines_of(text)
         self.nodes = 0
         self.faults: list[Diagnostic] = []
 
@@ -146,8 +164,7 @@ class _Reader:
             loc = Loc(self.file, 1, 1)
             position = getattr(e, "position", None)
             if isinstance(position, int) and position >= 0:
-                before = "\n".join(self.lines)[:position]
-                loc = Loc(self.file, before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1)
+                loc = place(self.text[:position], self.file)
                 character = getattr(e, "character", None)
                 hint = f"remove the character {character!r}" if character is not None else "remove that character"
             return Diagnostic("system-yaml", f"not YAML: {problem}", loc, hint, self.line(loc))
