@@ -18,7 +18,7 @@ Laws the model has not, on purpose: a kernel that needs one is told apart from t
 * Functions (exp, tanh, div, sqrt, pow, floor, ...) are seeded random maps of their arguments: ``exp(a + b)`` is not
   ``exp(a) * exp(b)``, ``a / b`` is not ``a * (1 / b)``, sigmoid knows nothing of tanh.
 * The order knows nothing of the ring: ``max(a + c, b + c) != max(a, b) + c``.
-* Casts are seeded random maps per pair of dtypes; those that lose nothing (i8 to i32, bf16 to f32) keep 0, 1 and -1.
+* Casts are seeded random maps per pair of dtypes; what loses nothing (i8 to i32, bf16 to f32) keeps 0, 1 and -1.
   So a cast may not be moved over an operation. Equal casts of equal values are equal.
 * Equality of unlike things never happens: ``x == 0`` is false for random ``x``, so what follows its truth is not judged.
 * Machine numbers: no rounding, no overflow, no NaN; ``inf`` in a sum is a number like any other.
