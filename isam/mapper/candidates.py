@@ -166,7 +166,7 @@ def gather(
     for instruction in instructions:
         if not present(instruction, operations):
             continue
-        found = match(kernel, instruction)
+        found = match(kernel, instruction, normalise=False)
         if isinstance(found, Mismatch):
             continue
         count: dict[int, int] = {}

@@ -9,6 +9,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel, Literal, Recurrence
 from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.mismatch import Mismatch
+from isam.ir.normal import normal_form
 from isam.mapper.dataflow import Flow, Node, Plan, flow_of, plan_of
 from isam.mapper.extend import Exhausted, Extension
 from isam.mapper.legality import Verdict, judge, limit_of
@@ -47,6 +48,11 @@ class Matches:
         while self._more():
             pass
         return len(self._found)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel whose statements the mappings number."""
+        return self._search.flow.kernel
 
     @property
     def first(self) -> Mapping:
@@ -109,20 +115,27 @@ def match(
     swap: bool = True,
     region: Iterable[int] | None = None,
     budget: int = BUDGET,
+    normalise: bool = True,
 ) -> Matches | Mismatch:
     """Every way in which ``instruction`` carries out statements of ``kernel`` (MAP-1 to MAP-8).
 
     ``strided`` admits other coefficients than the instruction's and records them as steps (MAP-7); ``swap`` tries
     commutative sources in both orders; ``region`` confines the search to these statements; ``budget`` is the number
     of pairs tried before the search ends (``Matches.complete`` tells). Returns the deepest mismatch when there is none.
+
+    Statement numbers are those of ``Matches.kernel``: the kernel itself if it is in normal form, if a ``region`` is
+    given or ``normalise`` is off; else its normal form.
     """
     for r in instruction.body.body:
         if isinstance(r, Recurrence):
             return Mismatch("operation", "statements", f"a recurrent loop over {r.axis.name}", kernel.loc, r.loc,
                             instruction.name)  # fmt: skip
     reporter = Reporter()
-    found = Matches(Enumeration(_flow(kernel), _plan(instruction), reporter, strided=strided, swap=swap, typed=True,
-                                sized=True, region=region, budget=budget))  # fmt: skip
+    if normalise and region is None:
+        kernel = _normal(kernel)
+    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, _normal(instruction.body)), reporter,
+                                strided=strided, swap=swap, typed=True, sized=True, region=region,
+                                budget=budget))  # fmt: skip
     return found if found else _none(instruction, kernel, reporter, found, budget)
 
 
@@ -131,8 +144,9 @@ def near_misses(
 ) -> list[Mismatch]:
     """Every contradiction the search met, each once, deepest first."""
     reporter = Reporter(collect=True)
-    found = Matches(Enumeration(_flow(kernel), _plan(instruction), reporter, strided=strided, swap=True, typed=True,
-                                sized=True, region=None, budget=budget))  # fmt: skip
+    found = Matches(Enumeration(flow_of(_normal(kernel)), plan_of(instruction, _normal(instruction.body)), reporter,
+                                strided=strided, swap=True, typed=True, sized=True, region=None,
+                                budget=budget))  # fmt: skip
     len(found)
     return sorted(reporter.all, key=lambda m: -m.depth)
 
@@ -159,12 +173,13 @@ def symmetries_of(plan: Plan) -> tuple[Mapping, ...]:
     return found
 
 
-def _flow(kernel: Kernel) -> Flow:
-    return flow_of(kernel)
-
-
-def _plan(instruction: Instruction) -> Plan:
-    return plan_of(instruction)
+def _normal(kernel: Kernel) -> Kernel:
+    """The normal form where it has other statements; else as it stands: views take care of the rest."""
+    other = normal_form(kernel)
+    if len(other.statements) != len(kernel.statements):
+        return other
+    same = all(a.dest.buffer == b.dest.buffer for a, b in zip(kernel.statements, other.statements, strict=True))
+    return kernel if same else other
 
 
 def _none(instruction: Instruction, kernel: Kernel, reporter: Reporter, found: Matches, budget: int) -> Mismatch:

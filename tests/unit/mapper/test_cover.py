@@ -79,7 +79,7 @@ def stub(monkeypatch):
     """A matcher that maps statement for statement by operation, axes by name."""
     calls: list[str] = []
 
-    def match(kernel, instruction, *, strided=False, swap=True, region=None, budget=None):
+    def match(kernel, instruction, *, strided=False, swap=True, region=None, budget=None, normalise=True):
         calls.append(instruction.name)
         ss, want = kernel.statements, instruction.body.statements
         found = []
