@@ -5,7 +5,7 @@ from __future__ import annotations
 CODES: dict[str, str] = {
     "L101": "The text is larger than the parser accepts. Split it into several files.",
     "L102": "A character that the language does not use. Names are ASCII letters, digits and underscores.",
-    "L103": "A number outside the range that the language can hold: integers have at most 18 digits, floats are finite.",
+    "L103": "A number outside the range that the language can hold: at most 18 digits, floats finite.",
     "L104": "A tab in the indentation: blocks are recognised by spaces, and a tab has no agreed width.",
     "L105": "A closing bracket that does not match the opening one.",
     "L106": "A bracket that is never closed. A line continues only while a bracket is open or after a final comma.",
@@ -28,7 +28,7 @@ CODES: dict[str, str] = {
     "L126": "Only 'forall' and 'loop' open a block.",
     "L127": "Buffers are declared below the head; a loop does not create them.",
     "L128": "'permits' stands once, below the head: it is a grant for the whole kernel.",
-    "L129": "What can be permitted: reassociate, contract (the default), finite; exact (or nothing) forbids the others.",
+    "L129": "What can be permitted: reassociate, contract (the default), finite; exact forbids the others.",
     "L130": "A 'forall' holds statements only: each runs over the whole domain before the next one starts.",
     "L131": "A 'loop' has one axis; loops may nest, up to a limit.",
     "L132": "An axis is written NAME < BOUND; it starts at 0.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isam.diagnostics import Loc, did_you_mean
+from isam.diagnostics import NOWHERE, Loc, did_you_mean
 from isam.ir.dtype import ANY, DTYPES
 from isam.ir.expressions import ADDITIVE, Cursor, Fault, arguments, conditions, expression
 from isam.ir.kernel import PERMITS
@@ -83,13 +83,14 @@ def _head(c: Cursor) -> tuple[SymDecl, ...]:
     if c.accept(")"):
         return ()
     while True:
-        out.append(_sym(c))
+        out.append(size_declaration(c))
         if c.accept(")"):
             return tuple(out)
         c.expect(",", "or ')' after a size", "a size is NAME, NAME <= 16, 1 <= NAME <= 16, NAME % 8 or NAME=1")
 
 
-def _sym(c: Cursor) -> SymDecl:
+def size_declaration(c: Cursor) -> SymDecl:
+    """``NAME``, ``1 <= NAME <= 16``, ``NAME % 8`` or ``NAME=1``."""
     lo, hi, multiple = 0, None, 1
     if c.token.kind == "int" or c.token.text == "-":
         start = c.token.loc
@@ -295,12 +296,19 @@ def _buffer(c: Cursor) -> BufferDecl:
     if c.token.text == ",":
         raise c.fault("L110", f"expected ':' after '{t.text}', found ','", "declare one buffer per line")
     c.expect(":", f"after '{t.text}'", f"expected {role.text} {t.text}: f32[M, N]")
+    return buffer_type(c, t.text, role.text, t.loc)
+
+
+def buffer_type(c: Cursor, name: str, role: str, loc: Loc = NOWHERE) -> BufferDecl:
+    """``[role] dtype[shape]`` up to the end of the line, for the buffer ``name``; ``role`` is the default."""
+    if c.token.text in ROLE_WORDS:
+        role = c.take().text
     d = c.name("a dtype", "dtypes: " + ", ".join(DTYPES))
     if d.text not in DTYPES and d.text != ANY:
         c.report.add("L134", f"unknown dtype '{d.text}'", d.loc, did_you_mean(d.text, DTYPES) or _dtype_hint(d.text))
     shape = arguments(c, "]", d) if c.accept("[") else ()
     c.end("the buffer's shape")
-    return BufferDecl(role.text, t.text, d.text, shape, t.loc)
+    return BufferDecl(role, name, d.text, shape, loc)
 
 
 def _dtype_hint(text: str) -> str:

@@ -40,7 +40,7 @@ def parse_file(text: str, file: str = "<string>") -> Module:
             report.add("L201", f"the name '{d.name}' is used twice in this file", d.loc,
                        f"first in line {names[d.name].line}")
         names.setdefault(d.name, d.loc)
-        kernel = _lowered(d, report)
+        kernel = lowered(d, report)
         if d.keyword == "kernel":
             kernels.append(kernel)
         else:
@@ -49,7 +49,7 @@ def parse_file(text: str, file: str = "<string>") -> Module:
     return Module(tuple(kernels), tuple(instructions))
 
 
-def _lowered(d: Definition, report: Report) -> Kernel:
+def lowered(d: Definition, report: Report) -> Kernel:
     def template(values: Mapping[str, int]) -> Kernel:
         known = {s.name: s.default for s in d.syms if s.default is not None}
         again = Report(report.file, report.lines)

@@ -15,7 +15,8 @@ from isam.ir.infer import located
 from isam.ir.kernel import BINARY, PERMITS, REDUCTIONS, ROLES, UNARY, Access, Axis, Kernel, Recurrence, Statement
 from isam.ir.verify_types import check_types
 
-OPERATIONS = dict.fromkeys(UNARY, 1) | dict.fromkeys(BINARY, 2)
+OPERATIONS: dict[str, int] = {op: n for n, ops in ((1, UNARY), (2, BINARY)) for op in ops}
+ACCUMULATIONS: dict[str, int] = {"select": 2} | dict.fromkeys(REDUCTIONS, 1)
 
 
 @dataclass
@@ -126,7 +127,7 @@ def _structure(f: Findings, s: Statement, outer: tuple[Axis, ...]) -> None:
 
 def _operation(f: Findings, s: Statement) -> None:
     if s.accumulate:
-        want = {**dict.fromkeys(REDUCTIONS, 1), "select": 2}.get(s.op)
+        want = ACCUMULATIONS.get(s.op)
         if want is None:
             f.add("V404", f"'{s.op}' cannot accumulate: it is not commutative and associative", s.loc,
                   "accumulate with +=, *=, max= or min=")

@@ -1,0 +1,184 @@
+"""Kernels from index strings: ``"mk,kn->mn"``, with affine indices ``"n(h+r)(2*w+s)c,rsck->nhwk"``.
+
+Operands are separated by commas. An index is one letter, or an affine expression in parentheses whose names may have
+several letters and whose terms may have coefficients: ``(2*h+r)``, ``(2h+r)``, ``(h+r-1)``. The size of axis ``h`` is
+``H``; dimensions with an affine index are just large enough. What the output does not mention is summed. Without
+``->`` the output has the letters that occur once, in alphabetical order, as in NumPy. Spaces mean nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isam.diagnostics import IsamError, Loc, fail
+from isam.ir.affine import Affine
+from isam.ir.dtype import DTYPES
+from isam.ir.kernel import Axis, Kernel
+from isam.ir.ranges import upper
+from isam.ir.text import parse_kernel
+from isam.ir.verify import verify
+
+FILE = "<einsum>"
+TERM = re.compile(r"(?:(\d+)\*?)?([A-Za-z_]\w*)|(\d+)")
+MAX_SPEC = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """The indices of one operand and the column where it begins."""
+
+    rows: tuple[Affine, ...]
+    column: int
+
+
+def einsum(spec: str, dtype: str | Sequence[str] = "f32", out: str | None = None, name: str = "einsum",
+           names: Sequence[str] = ()) -> Kernel:
+    """The kernel that an index string describes.
+
+    ``dtype``: of all operands, or one per operand. ``out``: the dtype of the output (default: that of the first
+    operand); operands of another dtype are cast to it. ``names``: of the operands, then of the output (default:
+    ``x1, x2, ..., y``). Raises ``IsamError`` with the column in ``spec``.
+
+    >>> print(einsum("mk,kn->mn"))
+    kernel einsum(M, K, N)
+      in  x1: f32[M, K]
+      in  x2: f32[K, N]
+      out y: f32[M, N]
+      forall m < M, n < N
+        y[m, n] = 0
+      forall m < M, n < N, k < K
+        t1[m, n, k] = x1[m, k] * x2[k, n]
+        y[m, n] += t1[m, n, k]
+    <BLANKLINE>
+    """
+    inputs, output = _read(spec)
+    dtypes = [dtype] * len(inputs) if isinstance(dtype, str) else list(dtype)
+    result = out or (dtypes[0] if dtypes else "f32")
+    for d in (*dtypes, result):
+        if d not in DTYPES:
+            raise fail("E503", f"unknown dtype '{d}'", Loc(FILE, 1, 1), "dtypes: " + ", ".join(DTYPES))
+    if len(dtypes) != len(inputs):
+        raise fail("E503", f"{len(inputs)} operands and {len(dtypes)} dtypes", Loc(FILE, 1, 1), "give one per operand")
+    labels = list(names) or [*(f"x{n}" for n in range(1, len(inputs) + 1)), "y"]
+    if len(labels) != len(inputs) + 1:
+        raise fail("E504", f"{len(inputs) + 1} names are needed, found {len(labels)}", Loc(FILE, 1, 1),
+                   "name the operands, then the output")
+    kernel = parse_kernel(_text(name, inputs, output, dtypes, result, labels), FILE)
+    if found := verify(kernel):
+        raise IsamError(found)
+    return kernel
+
+
+def _read(spec: str) -> tuple[list[_Operand], _Operand]:
+    if len(spec) > MAX_SPEC:
+        raise fail("E501", f"the index string has {len(spec)} characters", Loc(FILE, 1, 1),
+                   f"expected at most {MAX_SPEC}")
+    if spec.count("->") > 1:
+        raise _wrong(spec, spec.rindex("->"), "a second '->'", "expected one output")
+    left, arrow, right = spec.partition("->")
+    inputs: list[_Operand] = []
+    at = 0
+    for part in left.split(","):
+        inputs.append(_Operand(tuple(_rows(spec, part, at)), at + 1))
+        at += len(part) + 1
+    if arrow:
+        output = _Operand(tuple(_rows(spec, right, len(left) + 2)), len(left) + 3)
+    else:
+        output = _implicit(spec, inputs)
+    known = {n for o in inputs for row in o.rows for n in row.names}
+    for row in output.rows:
+        for n in row.names:
+            if n not in known:
+                raise fail("E502", f"the output's index '{n}' is in no operand", Loc(FILE, 1, output.column),
+                           "every index of the output comes from an operand", spec)
+    return inputs, output
+
+
+def _implicit(spec: str, inputs: list[_Operand]) -> _Operand:
+    """NumPy's rule for a string without ``->``: the letters that occur once, in alphabetical order."""
+    rows = [row for o in inputs for row in o.rows]
+    if any(len(r.terms) != 1 or r.const for r in rows):
+        raise _wrong(spec, len(spec), "no '->' after affine indices", "say what the output is: ->nhwk")
+    letters = [r.names[0] for r in rows]
+    return _Operand(tuple(Affine.of(n) for n in sorted(letters) if letters.count(n) == 1), 1)
+
+
+def _rows(spec: str, part: str, start: int) -> list[Affine]:
+    out: list[Affine] = []
+    at = 0
+    while at < len(part):
+        ch = part[at]
+        if ch == "(":
+            end = part.find(")", at)
+            if end < 0:
+                raise _wrong(spec, start + at, "'(' is never closed", "expected ')' after the affine index")
+            out.append(_affine(spec, part[at + 1 : end], start + at + 1))
+            at = end
+        elif ch.isascii() and ch.isalpha():
+            out.append(Affine.of(ch))
+        elif not ch.isspace():
+            hint = "a size is named by a letter" if ch.isdigit() else "an index is a letter, or (2*h+r)"
+            raise _wrong(spec, start + at, f"'{ch}' is no index", hint)
+        at += 1
+    return out
+
+
+def _affine(spec: str, text: str, start: int) -> Affine:
+    """``2*h + r - 1``."""
+    total = Affine()
+    at, sign, expect = 0, 1, True
+    while at < len(text):
+        ch = text[at]
+        if ch.isspace():
+            at += 1
+        elif ch in "+-" and not (expect and at and text[:at].strip()):
+            sign, expect = (-1 if ch == "-" else 1), True
+            at += 1
+        elif expect and (m := TERM.match(text, at)) and len(m.group()) < 40:
+            factor = int(m.group(1) or 1)
+            total = total + (Affine.of(m.group(2), sign * factor) if m.group(2) else sign * int(m.group(3)))
+            at, sign, expect = m.end(), 1, False
+        else:
+            raise _wrong(spec, start + at, f"'{ch}' in an affine index", "expected terms such as 2*h + r - 1")
+    if expect:
+        raise _wrong(spec, start + at, "an affine index ends too early", "expected a name or a number")
+    return total
+
+
+def _wrong(spec: str, at: int, message: str, hint: str) -> IsamError:
+    return fail("E501", message, Loc(FILE, 1, at + 1), hint, spec)
+
+
+def _text(name: str, inputs: list[_Operand], output: _Operand, dtypes: list[str], result: str,
+          labels: list[str]) -> str:
+    order = dict.fromkeys(n for o in inputs for row in o.rows for n in row.names)
+    own = [n for row in output.rows for n in row.names]
+    axes = list(dict.fromkeys([*own, *order]))
+    sizes = {n: n.upper() if n.upper() != n else f"{n}_size" for n in order}
+    box = [Axis(n, Affine.of(sizes[n])) for n in axes]
+    lines = [f"kernel {name}({', '.join(sizes.values())})"]
+    for o, d, label, role in zip([*inputs, output], [*dtypes, result], labels, ["in"] * len(inputs) + ["out"],
+                                 strict=True):
+        shape = ", ".join(str(upper(row, box) + 1) for row in o.rows)
+        lines.append(f"  {role} {label}: {d}" + (f"[{shape}]" if shape else ""))
+    reads = [f"{label}[{_list(o.rows)}]" for o, label in zip(inputs, labels, strict=False)]
+    value = " * ".join(r if d == result else f"{result}({r})" for r, d in zip(reads, dtypes, strict=True))
+    dest = f"{labels[-1]}[{_list(output.rows)}]"
+    forall = "  forall " + ", ".join(f"{a.name} < {a.extent}" for a in box)
+    plain = len(own) == len(set(own)) == len(axes) and all(len(r.terms) == 1 and not r.const for r in output.rows)
+    if not plain:
+        fresh = [f"d{k}" for k in range(len(output.rows))]
+        simple = all(len(r.terms) == 1 and not r.const and r.terms[0][1] == 1 for r in output.rows)
+        fresh = [r.names[0] for r in output.rows] if simple and len(own) == len(set(own)) else fresh
+        bounds = ", ".join(f"{n} < {upper(row, box) + 1}" for n, row in zip(fresh, output.rows, strict=True))
+        zero = f"{labels[-1]}[{', '.join(fresh)}] = 0"
+        lines += [f"  forall {bounds}", f"    {zero}"] if fresh else [f"  {zero}"]
+    statement = f"{dest} {'=' if plain else '+='} {value}"
+    lines += [forall, f"    {statement}"] if box else [f"  {statement}"]
+    return "\n".join(lines)
+
+
+def _list(rows: Sequence[Affine]) -> str:
+    return ", ".join(map(str, rows))
