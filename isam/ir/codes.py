@@ -74,4 +74,12 @@ CODES: dict[str, str] = {
     "V430": "An access outside its buffer for some admitted sizes; the hint names one case.",
     "V431": "A plain assignment that writes one element more than once: which value stays would be chance.",
     "V433": "A statement reads elements that other points of the same statement write: its order is free.",
+    "I501": "The interpreter needs a value for every size: given, or found from an array's shape.",
+    "I502": "A size outside the range or the divisibility that the kernel's head admits.",
+    "I503": "The interpreter needs an array for every 'in', 'const' and 'inout'.",
+    "I504": "An array's shape differs from the declared one at these sizes.",
+    "I505": "An array's dtype differs from the declared one: nothing is cast silently.",
+    "I506": "An array was given for a buffer that the kernel does not have.",
+    "I507": "An access left its buffer while the kernel was interpreted ('isam check' finds these beforehand).",
+    "I508": "A buffer is too large for the reference interpreter, which allocates every temporary as declared.",
 }

@@ -31,7 +31,7 @@ def run(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int] | 
     sizes = infer_sizes(kernel, arrays, sizes or {})
     check_sizes(kernel, sizes)
     faults = [f for b in kernel.buffers for f in _faults(b, arrays, sizes)]
-    faults += [Diagnostic("array-unknown", f"kernel '{kernel.name}' has no buffer '{n}'", kernel.loc)
+    faults += [Diagnostic("I506", f"kernel '{kernel.name}' has no buffer '{n}'", kernel.loc)
                for n in arrays if n not in kernel.by_name]  # fmt: skip
     if faults:
         raise IsamError(faults)
@@ -87,11 +87,11 @@ def _faults(b: Buffer, arrays: Mapping[str, Array], sizes: Mapping[str, int]) ->
     if b.name not in arrays:
         if b.role in ("out", "temp"):
             return []
-        return [Diagnostic("array-missing", f"no array for '{b.name}'", b.loc)]
+        return [Diagnostic("I503", f"no array for '{b.name}'", b.loc)]
     a = arrays[b.name]
     shape = sizes_of(b, sizes)
     if a.shape != shape:
-        return [Diagnostic("array-shape", f"'{b.name}' has shape {a.shape}, but needs {shape}", b.loc)]
+        return [Diagnostic("I504", f"'{b.name}' has shape {a.shape}, but needs {shape}", b.loc)]
     if b.dtype != ANY and a.dtype != numpy_dtype(b.dtype):
-        return [Diagnostic("array-dtype", f"'{b.name}' has dtype {a.dtype}, but needs {b.dtype}", b.loc)]
+        return [Diagnostic("I505", f"'{b.name}' has dtype {a.dtype}, but needs {b.dtype}", b.loc)]
     return []

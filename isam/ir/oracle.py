@@ -20,7 +20,7 @@ Laws the model has not, on purpose: a kernel that needs one is told apart from t
 * The order knows nothing of the ring: ``max(a + c, b + c) != max(a, b) + c``.
 * Casts are seeded random maps per pair of dtypes; what loses nothing (i8 to i32, bf16 to f32) keeps 0, 1 and -1.
   So a cast may not be moved over an operation. Equal casts of equal values are equal.
-* Equality of unlike things never happens: ``x == 0`` is false for random ``x``, so what follows its truth is not judged.
+* Unlike things are never equal: ``x == 0`` is false for random ``x``, so what follows its truth is not judged.
 * Machine numbers: no rounding, no overflow, no NaN; ``inf`` in a sum is a number like any other.
 
 ``laws`` adds some: ``"casts"`` (a cast that loses nothing is the identity), ``"division"`` (``a / b`` is ``a`` times
@@ -68,12 +68,12 @@ def run_modular(kernel: Kernel, inputs: Mapping[str, Array], sizes: Mapping[str,
         if b.name in inputs:
             a = np.array(inputs[b.name], dtype=np.int64, order="C")
             if a.shape != shape:
-                faults.append(Diagnostic("array-shape", f"'{b.name}' has shape {a.shape}, but needs {shape}", b.loc))
+                faults.append(Diagnostic("I504", f"'{b.name}' has shape {a.shape}, but needs {shape}", b.loc))
             memory.arrays[b.name] = a % PRIME
         elif b.role in ("out", "temp"):
             memory.arrays[b.name] = _random(f"unwritten {b.name}", seed, shape)
         else:
-            faults.append(Diagnostic("array-missing", f"no array for '{b.name}'", b.loc))
+            faults.append(Diagnostic("I503", f"no array for '{b.name}'", b.loc))
     if faults:
         raise IsamError(faults)
     execute(kernel, memory, sizes, Residues(seed, laws))

@@ -55,7 +55,7 @@ def sizes_of(buffer: Buffer, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The buffer's shape in numbers; below zero counts as zero."""
     shape = tuple(max(0, d.evaluate(sizes)) for d in buffer.shape)
     if prod(shape) > LIMIT:
-        raise fail("interp-memory", f"buffer '{buffer.name}' has {prod(shape)} elements here: too many for the "
+        raise fail("I508", f"buffer '{buffer.name}' has {prod(shape)} elements here: too many for the "
                    f"reference interpreter (at most {LIMIT})", buffer.loc, "use smaller sizes")  # fmt: skip
     return shape
 
@@ -64,12 +64,12 @@ def check_sizes(kernel: Kernel, sizes: Mapping[str, int]) -> None:
     """Raises ``IsamError`` unless every size has a value that its range admits."""
     for s in kernel.syms:
         if s.name not in sizes:
-            raise fail("size-missing", f"kernel '{kernel.name}' needs the size '{s.name}'", kernel.loc)
+            raise fail("I501", f"kernel '{kernel.name}' needs the size '{s.name}'", kernel.loc)
         v = sizes[s.name]
         if v < s.lo or (s.hi is not None and v > s.hi) or v % s.multiple_of:
             bound = f"{s.lo} <= {s.name}" + (f" <= {s.hi}" if s.hi is not None else "")
             rule = bound + (f", a multiple of {s.multiple_of}" if s.multiple_of != 1 else "")
-            raise fail("size-range", f"size {s.name} = {v} is not admitted: {rule}", kernel.loc)
+            raise fail("I502", f"size {s.name} = {v} is not admitted: {rule}", kernel.loc)
 
 
 def execute(kernel: Kernel, memory: Memory, sizes: Mapping[str, int], arithmetic: Arithmetic) -> None:
@@ -164,7 +164,7 @@ class Chunk:
             row = self.visible(self.row(e))
             if row.size and (row.min() < 0 or row.max() >= shape[k]):
                 bad = int(row.min()) if row.min() < 0 else int(row.max())
-                raise fail("interp-bounds", f"{access}: index {k} is {bad}, but '{access.buffer}' has shape {shape}",
+                raise fail("I507", f"{access}: index {k} is {bad}, but '{access.buffer}' has shape {shape}",
                            access.loc)  # fmt: skip
             total = total + row * prod(shape[k + 1 :])
         return total

@@ -157,10 +157,10 @@ def test_statement_reads_what_was_there_before_it():
 
 
 @pytest.mark.parametrize(("arrays", "code"), [
-    ({"A": np.zeros((2, 3), "f4")}, "size-missing"),
-    ({"A": np.zeros((2, 3), "f4"), "B": np.zeros((4, 2), "f4")}, "array-shape"),
-    ({"A": np.zeros((2, 3), "f8"), "B": np.zeros((3, 2), "f4")}, "array-dtype"),
-    ({"A": np.zeros((2, 3), "f4"), "B": np.zeros((3, 2), "f4"), "Q": np.zeros(1)}, "array-unknown"),
+    ({"A": np.zeros((2, 3), "f4")}, "I501"),
+    ({"A": np.zeros((2, 3), "f4"), "B": np.zeros((4, 2), "f4")}, "I504"),
+    ({"A": np.zeros((2, 3), "f8"), "B": np.zeros((3, 2), "f4")}, "I505"),
+    ({"A": np.zeros((2, 3), "f4"), "B": np.zeros((3, 2), "f4"), "Q": np.zeros(1)}, "I506"),
 ])  # fmt: skip
 def test_wrong_arrays_are_refused(arrays, code):
     with pytest.raises(IsamError) as e:
@@ -171,7 +171,7 @@ def test_wrong_arrays_are_refused(arrays, code):
 def test_wrong_sizes_and_indices_are_refused():
     k = parse("kernel k(2 <= N <= 8)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i + 1]\n")
     assert isinstance(k, Kernel)
-    for n, code in ((1, "size-range"), (9, "size-range"), (4, "interp-bounds")):
+    for n, code in ((1, "I502"), (9, "I502"), (4, "I507")):
         with pytest.raises(IsamError) as e:
             run(k, {"x": np.zeros(n, np.float32)})
         assert e.value.diagnostics[0].code == code
