@@ -34,7 +34,7 @@ class Factor(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         n, m, pulled = site["sum"], site["product"], site["pulled"]
-        plan = _plan(kernel, n, m, pulled)
+        plan = _plan(kernel, n, m, pulled) if m in _product_of(kernel, n) else None
         if plan is None:
             raise ValueError(f"'{self.law}' does not apply at {site}")
         return _rewrite(kernel, n, m, pulled, plan)

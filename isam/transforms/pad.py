@@ -35,7 +35,7 @@ class Pad(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         n, m, k = site["sum"], site["product"], site["padded"]
-        box = _box(kernel, n, m, k)
+        box = _box(kernel, n, m, k) if m in _product_of(kernel, n) else None
         if box is None:
             raise ValueError(f"'{self.law}' does not apply at {site}")
         product, total = kernel.statements[m], kernel.statements[n]

@@ -1,0 +1,217 @@
+"""Each condition of a law is needed: a law without it is caught by a kernel made for it (a rule has a mutant that some
+test kills). A mutant is the law's own source with one condition edited out."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from isam.ir import oracle
+from isam.ir.text import parse
+from isam.transforms.law import Site
+
+FACTOR = """
+kernel k()
+  in  a: f32[3, 4, 2]
+  in  p: f32[3, 4]
+  out y: f32[3]
+  forall i < 3
+    y[i] = 0
+  forall i < 3, k < 4, r < 2
+    u[i, k, r] = a[i, k, r] * p[i, k]
+    y[i] += u[i, k, r]
+"""
+FACTOR_WHERE = """
+kernel k()
+  in  a: f32[3, 4]
+  in  p: f32[3]
+  out y: f32[5]
+  forall i < 5
+    y[i] = 0
+  forall i < 5, j < 3, r < 4 where r <= i
+    u[i, j, r] = a[j, r] * p[j]
+    y[i] += u[i, j, r]
+"""
+FACTOR_READ_TWICE = FACTOR.replace("  out y: f32[3]", "  out y: f32[3]\n  out w: f32[3, 4, 2]") + (
+    "  forall i < 3, k < 4, r < 2\n    w[i, k, r] = u[i, k, r] + 1\n"
+)
+FACTOR_WRITTEN_TWICE = """
+kernel k()
+  in  a: f32[3, 2]
+  in  p: f32[3]
+  out y: f32[3]
+  forall i < 3
+    y[i] = 0
+  forall i < 3, r < 2
+    u[i, r] = a[i, r] * p[i]
+  forall i < 3
+    u[i, 1] = p[i]
+  forall i < 3, r < 2
+    y[i] += u[i, r]
+"""
+NARROW_PARTS = """
+kernel k()
+  in  x: f32[3]
+  out y: f32[3, 4]
+  temp t: f32[3, 4]
+  forall i < 3, k < 4
+    t[i, k] = x[i] + 1
+  forall i < 3, k < 2
+    t[i, k] = x[i] * x[i]
+  forall i < 3, k < 4
+    y[i, k] = t[i, k]
+"""
+NARROW_WHERE = """
+kernel k()
+  in  x: f32[3]
+  out y: f32[3, 4]
+  temp t: f32[3, 4]
+  forall i < 3, k < 4
+    t[i, k] = x[i] + 1
+  forall i < 3, k < 4 where k <= i
+    t[i, k] = x[i] * x[i]
+  forall i < 3, k < 4
+    y[i, k] = t[i, k]
+"""
+NARROW_SOURCE = """
+kernel k()
+  in  x: f32[3, 4]
+  out y: f32[3, 4]
+  forall i < 3, k < 4
+    t[i, k] = x[i, k] + 1
+    y[i, k] = t[i, k] * 2
+"""
+CHAIN = """
+kernel k()
+  inout a: f32[4]
+  in    b: f32[4]
+  in    c: f32[4]
+  out   y: f32[4]
+  forall i < 4
+    t[i] = a[i] * b[i]
+    {between}
+    {end}
+"""
+PAD = """
+kernel k()
+  in  x: f32[6]
+  in  w: f32[3]
+  out y: f32[6]
+  forall i < 6
+    y[i] = 0
+  forall i < 6, r < 3 where {where}
+    y[i] += x[i + r - 1] * w[r]
+"""
+REVERSED = """
+kernel k()
+  in  x: f32[6]
+  in  w: f32[3]
+  out y: f32[6]
+  forall i < 6
+    y[i] = 0
+  forall i < 6, r < 3 where 0 <= i + r - 1, i + r - 1 < 6, 0 <= i - 2
+    y[i] += x[i + r - 1] * w[r]
+"""
+
+MUTANTS = [
+    # law file, class, condition, edited, kernel
+    ("factor", "Factor", "if a not in used_by(factor)]", "]", FACTOR),
+    ("factor", "Factor", " or readers(kernel, u) != (n,)", "", FACTOR_READ_TWICE),
+    ("factor", "Factor", " or len(made) != 1", "", FACTOR_WRITTEN_TWICE),
+    ("factor", "Factor", "        inner |= more\n", "        break\n", FACTOR_WHERE),
+    ("factor", "Factor", "tuple(w for w in where if inner & set(w.names))", "()", FACTOR_WHERE),
+    ("narrow", "Narrow", " or s.domain.extent(axis) != size", "", NARROW_PARTS),
+    ("narrow", "Narrow", "(*rows, *s.domain.where)", "rows", NARROW_WHERE),
+    ("narrow", "Narrow", "(*rows, *s.domain.where)", "s.domain.where", NARROW_SOURCE),
+    ("reassociate", "Reassociate", " and _untouched(kernel, made[0], j)", "",
+     CHAIN.format(between="a[i] = b[i] + 1", end="y[i] = t[i] * c[i]")),
+    ("reassociate", "Reassociate", " or readers(kernel, x.buffer) != (j,)", "",
+     CHAIN.format(between="y[i] = t[i] * c[i]", end="a[i] = t[i] + 1")),
+    ("reassociate", "Reassociate", "inner.op == s.op", "True",
+     CHAIN.format(between="y[i] = 1", end="y[i] = t[i] + c[i]")),
+    ("pad", "Pad", "if not all(c in in_range for c in total.domain.where):", "if False:",
+     PAD.format(where="0 <= i + r - 1, i + r - 1 < 6, r <= i")),
+    ("pad", "Pad", "if not all(c in in_range for c in total.domain.where):", "if False:",
+     PAD.format(where="1 <= i + r - 1, i + r - 1 < 6")),
+    ("dimensions", "SplitDimension", "if lo < 0 or hi >= factor:", "if False:",
+     "kernel k()\n  in x: f32[4]\n  in w: f32[3]\n  out y: f32[2]\n  forall i < 2\n    y[i] = 0\n"
+     "  forall i < 2, r < 3\n    y[i] += x[i + r] * w[r]\n"),
+    ("axes", "SplitAxis", " and extent.const % f == 0", "",
+     "kernel k()\n  in x: f32[7]\n  out y: f32[7]\n  forall i < 7\n    y[i] = x[i] + 1\n"),
+    ("axes", "RemoveUnitAxis", "if a.extent == one", "",
+     "kernel k()\n  in x: f32[7]\n  out y: f32[7]\n  forall i < 7\n    y[i] = x[i] + 1\n"),
+    ("convert", "Convert", "s.op == self.op and not s.accumulate", "s.op == self.op",
+     "kernel k()\n  in x: f32[7]\n  out y: f32[1]\n  y[0] = 0\n  forall i < 7\n    y[0] max= x[i]\n"),
+    ("commute", "Commute", "s.op in COMMUTATIVE and ", "",
+     "kernel k()\n  in x: f32[7]\n  in z: f32[7]\n  out y: f32[7]\n  forall i < 7\n    y[i] = x[i] - z[i]\n"),
+]  # fmt: skip
+
+
+def mutated(name: str, old: str, new: str) -> types.ModuleType:
+    original = importlib.import_module(f"isam.transforms.{name}")
+    source = Path(original.__file__).read_text()
+    assert old in source, f"the condition of the mutant is no longer in {name}.py"
+    module = types.ModuleType(f"mutant_{name}")
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source.replace(old, new), f"<mutant of {name}>", "exec"), module.__dict__)
+    finally:
+        del sys.modules[module.__name__]
+    return module
+
+
+def laws_of(module: types.ModuleType, name: str):
+    return module.CONVERSIONS if name == "Convert" else (getattr(module, name)(),)
+
+
+def wrong(law, kernel) -> str:
+    """A site at which the law changes the meaning (or cannot even be applied), or ''."""
+    for site in law.sites(kernel):
+        try:
+            done = law.apply(kernel, site).kernel
+            if not oracle.equal(kernel, done, {}, 13):
+                return str(site)
+        except Exception as e:
+            return f"{site}: {type(e).__name__}"
+    return ""
+
+
+@pytest.mark.parametrize(("file", "name", "old", "new", "text"), MUTANTS, ids=lambda v: str(v)[:24].strip())
+def test_a_law_without_one_of_its_conditions_is_caught(file, name, old, new, text):
+    kernel = parse(text)
+    for law in laws_of(importlib.import_module(f"isam.transforms.{file}"), name):
+        assert not wrong(law, kernel), "the law itself is wrong here"
+    assert any(wrong(law, kernel) for law in laws_of(mutated(file, old, new), name))
+
+
+def test_reassociation_never_makes_a_statement_read_what_it_writes_elsewhere():
+    from isam.transforms.reassociate import Reassociate
+
+    text = CHAIN.format(between="y[i] = 1", end="a[3 - i] = t[3 - i] * c[i]").replace("t[i] = a[i]", "t[3 - i] = a[i]")
+    assert not Reassociate().sites(parse(text))
+    assert Reassociate().sites(parse(text.replace("a[3 - i] =", "y[3 - i] =")))
+
+
+def test_factoring_keeps_conditions_of_both_sums():
+    from isam.transforms.factor import Factor
+
+    kernel = parse(FACTOR_WHERE)
+    sites = Factor().sites(kernel)
+    assert Site.of(sum=2, product=1, pulled=1) in sites
+    for s in sites:
+        assert oracle.equal(kernel, Factor().apply(kernel, s).kernel, {}, 3)
+
+
+def test_a_law_that_is_asked_at_no_site_of_its_own_refuses():
+    from isam.transforms.factor import Factor
+    from isam.transforms.pad import Pad
+
+    kernel = parse(FACTOR)
+    with pytest.raises(ValueError, match="factor"):
+        Factor().apply(kernel, Site.of(sum=2, product=1, pulled=0))
+    with pytest.raises(ValueError, match="pad"):
+        Pad().apply(kernel, Site.of(sum=2, product=1, padded=0))
