@@ -15,6 +15,7 @@ from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.state import (
+    FAR,
     Copy,
     Form,
     Key,
@@ -411,7 +412,7 @@ class Transfer:
 
     def _part(self) -> tuple[int, ...]:
         """The part of the tile one issue per hop carries: the largest that some choice of carriers admits."""
-        best: tuple[int, tuple[int, ...]] | None = None
+        best: tuple[float, tuple[int, ...]] | None = None
         whole = _crop(self.tile, self.grain)
         long = [d for d, n in enumerate(whole.shape) if n > 1]
         shapes = {whole.shape}
@@ -420,12 +421,18 @@ class Transfer:
                 shapes.add(tuple(n if d in dims else 1 for d, n in enumerate(whole.shape)))
         for shape in sorted(shapes, key=lambda s: -_volume(s)):
             part = self._limit(shape)
-            if part is not None and (best is None or _volume(part) > best[0]):
-                best = (_volume(part), part)
+            if part is not None and (best is None or self._worth(part) > best[0]):
+                best = (self._worth(part), part)
         if best is None:
             raise NoSchedule(Infeasible(f"a move {' -> '.join(self.path)}", f"to carry {whole}",
                                         "no move instruction on that path can, with these strides"))  # fmt: skip
         return best[1]
+
+    def _worth(self, part: tuple[int, ...]) -> float:
+        """Elements moved per predicted cycle."""
+        tile = Tile(self.tile.buffer, self.tile.start, part, self.tile.steps)
+        hops = (self._hop(i, tile, None) for i in range(len(self.path) - 1))
+        return _volume(part) / sum((h[0].instruction.cost.issue or 1.0) if h is not None else FAR for h in hops)
 
     def _limit(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """Shrinks a shape until every hop carries it in one call, or None."""
@@ -503,13 +510,14 @@ class Transfer:
             size, then, name = self.grain[d], d, name + "b"
         full, rest = divmod(n, size)
         wide = then == d or any(m > p for m, p in zip(tile.shape[d + 1 :], self.part[d + 1 :], strict=True))
-        if full > self.UNROLL or (full > 1 and wide):
+        inside = d in self.grain and then != d  # within a block of a layout: places are known for constants only
+        if not inside and (full > self.UNROLL or (full > 1 and wide)):
             self._loop(d, tile, full, size, then, name, wide)
         else:
             for i in range(full):
                 self._cut(then, _slice(tile, d, tile.start[d] + i * size * tile.steps[d], size))
         if rest:
-            self._cut(d + 1, _slice(tile, d, tile.start[d] + full * size * tile.steps[d], rest))
+            self._cut(then, _slice(tile, d, tile.start[d] + full * size * tile.steps[d], rest))
 
     def _loop(self, d: int, tile: Tile, full: int, size: int, then: int, var: str, wide: bool) -> None:
         run = self.run_
