@@ -1,0 +1,211 @@
+"""A compiled kernel on disk: a zip archive of named parts with a manifest; shared by code generators and the runtime.
+
+The archive has the same bytes whenever its contents are the same: entries in one order, no dates, nothing compressed.
+It is written under another name and renamed, so that a reader sees all of it or nothing. Every part's hash stands in
+the manifest and is checked on reading. Nothing in it is executed by reading it; there is no pickle.
+
+Parts: ``kernel.isam`` (text), ``schedule.json``, ``certificate.json``, ``trace.json``, ``object.o`` (native code).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from isam.diagnostics import IsamError, Loc, fail
+
+SCHEMA = "isam.artifact/1"
+LARGEST = 1 << 31  # bytes of one part
+ROLES = ("in", "const", "inout", "out")
+
+Row = tuple[int, tuple[tuple[str, int], ...]]  # an affine extent: constant, then (size, coefficient) pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a caller passes: ``shape`` has one affine row per dimension, over the run-time sizes."""
+
+    name: str
+    role: str
+    dtype: str
+    shape: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A size that is known at run time only, and the values the code was made for (part of the guard)."""
+
+    name: str
+    lo: int = 0
+    hi: int | None = None
+    multiple_of: int = 1
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A compiled kernel. ``arguments`` and ``sizes`` are its signature and guard.
+
+    ``entry`` and ``bind``: names of the two functions in ``object.o`` (``bind`` empty: nothing to do). ``workspace``
+    bytes are needed per thread, the first ``bound`` of them are filled by ``bind`` and kept. ``needs``: CPU features.
+    ``externals``: symbols of the object code that others provide, as (symbol, name) pairs such as
+    ``("isam.blas.sgemm", "blas:sgemm")``. ``provenance``: what it was made from (JSON values).
+    """
+
+    name: str
+    backend: str
+    arguments: tuple[Argument, ...]
+    sizes: tuple[Size, ...] = ()
+    entry: str = ""
+    bind: str = ""
+    workspace: int = 0
+    bound: int = 0
+    needs: tuple[str, ...] = ()
+    externals: tuple[tuple[str, str], ...] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    def text(self, part: str) -> str:
+        """A part that is text. Raises ``IsamError`` when the artifact has none of this name."""
+        if part not in self.parts:
+            raise fail("artifact-part", f"the artifact of '{self.name}' has no part '{part}'")
+        return self.parts[part].decode()
+
+    def to_bytes(self) -> bytes:
+        """The archive."""
+        manifest = {
+            "schema": SCHEMA,
+            "name": self.name,
+            "backend": self.backend,
+            "arguments": [[a.name, a.role, a.dtype, [[c, [list(t) for t in ts]] for c, ts in a.shape]]
+                          for a in self.arguments],
+            "sizes": [[s.name, s.lo, s.hi, s.multiple_of] for s in self.sizes],
+            "entry": self.entry,
+            "bind": self.bind,
+            "workspace": self.workspace,
+            "bound": self.bound,
+            "needs": list(self.needs),
+            "externals": [list(e) for e in self.externals],
+            "provenance": self.provenance,
+            "parts": {n: hashlib.sha256(b).hexdigest() for n, b in sorted(self.parts.items())},
+        }  # fmt: skip
+        head = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False).encode()
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as z:
+            for name, content in [("manifest.json", head), *sorted(self.parts.items())]:
+                z.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
+        return out.getvalue()
+
+    def save(self, path: str | Path) -> None:
+        """Writes the archive to ``path``: all of it or, on any error, nothing."""
+        path = Path(path)
+        try:
+            handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        except OSError as e:
+            raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path))) from None
+        try:
+            with os.fdopen(handle, "wb") as f:
+                f.write(self.to_bytes())
+                f.flush()
+                os.fsync(f.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException as e:
+            Path(temporary).unlink(missing_ok=True)
+            if isinstance(e, OSError):
+                raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path))) from None
+            raise
+
+
+def load_artifact(path: str | Path) -> Artifact:
+    """Reads an artifact. Raises ``IsamError`` when the file is missing, damaged or of another version."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as e:
+        raise fail("artifact-read", f"cannot read {path}: {e.strerror}", Loc(str(path))) from None
+    return from_bytes(content, str(path))
+
+
+def from_bytes(content: bytes, file: str = "<bytes>") -> Artifact:
+    """The artifact in ``content``; ``file`` is its name in diagnostics."""
+    loc = Loc(file)
+    try:
+        parts = _parts(content, loc)
+        manifest = json.loads(parts.pop("manifest.json", b"null"))
+        if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+            found = manifest.get("schema") if isinstance(manifest, dict) else None
+            raise fail("artifact-version", f"{file} is no artifact of schema {SCHEMA}: {found!r}", loc,
+                       "compile the kernel again with this version")  # fmt: skip
+        hashes = {n: hashlib.sha256(b).hexdigest() for n, b in parts.items()}
+        if hashes != manifest["parts"]:
+            raise fail("artifact-damaged", f"{file}: the parts do not have the hashes that the manifest states", loc)
+        return _artifact(manifest, parts)
+    except IsamError:
+        raise
+    except (zipfile.BadZipFile, NotImplementedError, KeyError, TypeError, ValueError, AttributeError, IndexError,
+            EOFError, OSError, RecursionError, RuntimeError) as e:  # fmt: skip
+        raise fail("artifact-damaged", f"{file} is not an artifact: {e}", loc) from None
+
+
+def _parts(content: bytes, loc: Loc) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as z:
+        infos = z.infolist()
+        names = [i.filename for i in infos]
+        if len(set(names)) != len(names):
+            raise fail("artifact-damaged", f"{loc.file} holds a part twice", loc)
+        for i in infos:
+            if i.compress_type != zipfile.ZIP_STORED or i.file_size > LARGEST or i.flag_bits & 1:
+                raise fail("artifact-damaged", f"{loc.file}: part {i.filename} is compressed, encrypted or too large", loc)
+        return {n: z.read(n) for n in names}
+
+
+def _artifact(m: dict[str, Any], parts: dict[str, bytes]) -> Artifact:
+    arguments = tuple(
+        Argument(_str(n), _one_of(r, ROLES), _str(d), tuple((_int(c), _terms(t)) for c, t in shape))
+        for n, r, d, shape in m["arguments"]
+    )
+    sizes = tuple(Size(_str(n), _int(lo), None if hi is None else _int(hi), _int(k)) for n, lo, hi, k in m["sizes"])
+    if any(s.multiple_of < 1 for s in sizes) or len({a.name for a in arguments}) != len(arguments):
+        raise ValueError("arguments or sizes make no sense")
+    workspace, bound = _int(m["workspace"]), _int(m["bound"])
+    if not 0 <= bound <= workspace:
+        raise ValueError("workspace makes no sense")
+    return Artifact(
+        name=_str(m["name"]), backend=_str(m["backend"]), arguments=arguments, sizes=sizes, entry=_str(m["entry"]),
+        bind=_str(m["bind"]), workspace=workspace, bound=bound, needs=tuple(map(_str, m["needs"])),
+        externals=tuple((_str(a), _str(b)) for a, b in m["externals"]), provenance=dict(m["provenance"]), parts=parts,
+    )  # fmt: skip
+
+
+def _terms(terms: Any) -> tuple[tuple[str, int], ...]:
+    return tuple((_str(n), _int(c)) for n, c in terms)
+
+
+def _str(v: Any) -> str:
+    if not isinstance(v, str):
+        raise TypeError(f"{v!r} is no text")
+    return v
+
+
+def _int(v: Any) -> int:
+    if type(v) is not int:
+        raise TypeError(f"{v!r} is no whole number")
+    return v
+
+
+def _one_of(v: Any, options: tuple[str, ...]) -> str:
+    if v not in options:
+        raise ValueError(f"{v!r} is none of {', '.join(options)}")
+    return v
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

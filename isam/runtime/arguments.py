@@ -1,0 +1,177 @@
+"""Every array a caller passes is checked: accepted as it is, copied, or refused. Nothing is ever read out of bounds.
+
+| given | for ``in``, ``const`` | for ``inout`` and ``C=out`` |
+|---|---|---|
+| C-contiguous, aligned, native byte order, right type and shape | used as it is | used as it is |
+| other strides, unaligned | copied | computed in a copy, then copied back |
+| other byte order | copied | refused |
+| other element type, other shape | refused | refused |
+| read-only | used | refused |
+| elements that share memory (stride 0) | copied | refused |
+| a Python or NumPy number, for rank 0 | converted where no value can be lost | refused |
+| a masked array | refused | refused |
+| a subclass of ndarray (memmap, matrix) | as the plain array it is | as the plain array it is |
+| anything else (lists, ...) | refused | refused |
+
+Inputs may overlap each other. An input that overlaps something written is copied first. Two written arguments that
+overlap are refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isam.diagnostics import Diagnostic, IsamError
+from isam.runtime.signature import Array, Parameter, Signature
+
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+PLAIN = C_CONTIGUOUS | ALIGNED
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Arrays to compute with, by name; ``back``: (array of the caller, array computed) to be copied afterwards;
+    ``results``: what the caller gets for each output."""
+
+    arrays: dict[str, Array]
+    back: list[tuple[Array, Array]]
+    results: dict[str, Array]
+    sizes: dict[str, int]
+
+
+def prepare(signature: Signature, given: Mapping[str, Any], bound: Mapping[str, Array]) -> Prepared:
+    """Checks everything given at once. Raises ``IsamError`` with every fault found."""
+    faults: list[Diagnostic] = []
+    plain: dict[str, Array] = {}
+    for name, value in given.items():
+        array = _array(signature.by_name[name], value, faults)
+        if array is not None:
+            plain[name] = array
+    _stop(faults)
+    sizes = {} if signature.static else signature.infer({n: a.shape for n, a in {**bound, **plain}.items()})
+    for name, array in plain.items():
+        _check(signature, signature.by_name[name], array, sizes, faults)
+    _stop(faults)
+    written = [n for n in plain if signature.by_name[n].written]
+    for i, a in enumerate(written):
+        for b in written[:i]:
+            if np.may_share_memory(plain[a], plain[b]) and np.shares_memory(plain[a], plain[b]):
+                faults.append(_fault("overlap", f"'{b}' and '{a}' are both written and overlap"))
+    _stop(faults)
+    return _arrange(signature, plain, written, bound, sizes)
+
+
+def _arrange(signature: Signature, plain: dict[str, Array], written: list[str], bound: Mapping[str, Array],
+             sizes: dict[str, int]) -> Prepared:  # fmt: skip
+    arrays: dict[str, Array] = dict(bound)
+    back: list[tuple[Array, Array]] = []
+    for name, a in plain.items():
+        p = signature.by_name[name]
+        if usable(a, p):
+            clash = not p.written and any(np.may_share_memory(a, plain[w]) for w in written)
+            arrays[name] = a.copy() if clash else a
+        else:
+            arrays[name] = np.array(a, dtype=p.dtype, order="C", copy=True, subok=False)
+            if p.written:
+                back.append((a, arrays[name]))
+    results: dict[str, Array] = {}
+    for p in signature.outputs:
+        if p.name not in arrays:
+            arrays[p.name] = np.empty(signature.shape(p, sizes), p.dtype)
+        results[p.name] = plain.get(p.name, arrays[p.name])
+    return Prepared(arrays, back, results, sizes)
+
+
+def usable(a: Array, p: Parameter) -> bool:
+    """Whether code may work on the array in place."""
+    return a.flags.num & PLAIN == PLAIN and a.dtype == p.dtype and a.dtype.isnative
+
+
+def _array(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
+    if isinstance(value, np.ma.MaskedArray):
+        faults.append(_fault("type", f"'{p.name}' is a masked array: its mask would be lost", "pass x.filled(...)"))
+        return None
+    if isinstance(value, np.ndarray):
+        return value.view(np.ndarray) if type(value) is not np.ndarray else value
+    if not p.rows and not p.written and isinstance(value, bool | int | float | np.generic):
+        return _number(p, value, faults)
+    what = f"'{p.name}' must be a NumPy array of {p.dtype}, not {type(value).__name__}"
+    faults.append(_fault("type", what, f"pass np.asarray(x, np.{p.dtype})" if p.dtype.isbuiltin == 1 else ""))
+    return None
+
+
+def _number(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
+    try:
+        array = np.asarray(value)
+        exact = array.ndim == 0 and (np.can_cast(array.dtype, p.dtype) or array.astype(p.dtype) == array)
+        if isinstance(value, float) and p.dtype.kind not in "iub":
+            exact = True  # a Python float is a number in the text of the call: it takes the argument's type
+    except (OverflowError, ValueError, TypeError):
+        exact, array = False, np.zeros(())
+    if not exact:
+        faults.append(_fault("dtype", f"'{p.name}' must be {p.dtype}; {value!r} is not exact in it"))
+        return None
+    return array.astype(p.dtype)
+
+
+def _check(signature: Signature, p: Parameter, a: Array, sizes: dict[str, int], faults: list[Diagnostic]) -> None:
+    same = a.dtype == p.dtype or (not p.written and a.dtype.newbyteorder("=") == p.dtype)
+    if not same:
+        order = " in this machine's byte order" if a.dtype.newbyteorder("=") == p.dtype else ""
+        hint = "" if order else f"convert it with .astype(np.{p.dtype})" if p.dtype.isbuiltin == 1 else ""
+        faults.append(_fault("dtype", f"'{p.name}' must be {p.dtype}{order}, not {a.dtype}", hint))
+    shape = signature.shape(p, sizes)
+    if a.shape != shape:
+        faults.append(_fault("shape", f"'{p.name}' must have shape {list(shape)}, not {list(a.shape)}"))
+    if p.written and not a.flags.writeable:
+        faults.append(_fault("read-only", f"'{p.name}' is written, but the array is read-only"))
+    elif p.written and not a.flags.c_contiguous and shares_itself(a):
+        faults.append(_fault("overlap", f"'{p.name}' is written, but elements of the array share memory"))
+
+
+def shares_itself(a: Array) -> bool:
+    """True unless strides show that no two elements lie on each other (conservative beyond nested strides)."""
+    reach = a.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
+        if stride < reach:
+            return True
+        reach += stride * (n - 1)
+    return False
+
+
+def _fault(code: str, message: str, hint: str = "") -> Diagnostic:
+    return Diagnostic(f"call-{code}", message, hint=hint)
+
+
+def _stop(faults: list[Diagnostic]) -> None:
+    if faults:
+        raise IsamError(faults)
+
+
+def _slow_address(a: Array) -> int:
+    return a.__array_interface__["data"][0]
+
+
+def _quick_address(a: Array) -> int:
+    return _pointer(id(a) + 16).value or 0
+
+
+_pointer = ctypes.c_void_p.from_address
+
+
+def _probe() -> bool:
+    """Whether an array object's third word is its data pointer (NumPy's ABI on CPython), tried on some arrays."""
+    import sys
+
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    tried = [np.zeros(3), np.zeros((2, 5), np.int8)[1:, 1:], np.frombuffer(b"abcdefgh", np.float32), np.zeros((0, 4))]
+    return all(_quick_address(a) == _slow_address(a) for a in tried)
+
+
+address = _quick_address if _probe() else _slow_address

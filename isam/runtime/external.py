@@ -1,0 +1,70 @@
+"""Functions that object code calls and others provide, by name.
+
+``blas:sgemm`` is the routine behind SciPy's ``cython_blas`` (Fortran calling convention). ``python:NAME`` is a Python
+callable handed over when the artifact is loaded; it is called with integers only (addresses, extents, strides in
+elements), and an exception it raises is raised again after the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from isam.diagnostics import fail
+
+
+class Externals:
+    """Addresses by name; keeps callbacks alive and remembers their exceptions."""
+
+    def __init__(self, provided: Mapping[str, Callable[..., Any]]):
+        self.provided = provided
+        self.alive: list[Any] = []
+        self.raised = threading.local()
+
+    def address(self, name: str) -> int:
+        """Raises ``IsamError`` when nobody provides the function."""
+        kind, _, rest = name.partition(":")
+        if kind == "blas":
+            return blas_address(rest)
+        if kind == "python":
+            routine, _, count = rest.partition("/")
+            if routine not in self.provided:
+                raise fail("external-missing", f"this artifact calls the Python function '{routine}'",
+                           hint="load it with functions={'" + routine + "': ...}")  # fmt: skip
+            return self._callback(self.provided[routine], int(count or 0))
+        raise fail("external-missing", f"this artifact calls '{name}', which nothing here provides")
+
+    def _callback(self, function: Callable[..., Any], count: int) -> int:
+        def guarded(*values: int) -> None:
+            try:
+                function(*values)
+            except BaseException as e:  # a C frame lies between here and the caller
+                if getattr(self.raised, "error", None) is None:
+                    self.raised.error = e
+
+        stub = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * count)(guarded)
+        self.alive.append(stub)
+        return ctypes.cast(stub, ctypes.c_void_p).value or 0
+
+    def check(self) -> None:
+        """Raises what a callback raised during the call that just ended in this thread."""
+        error = getattr(self.raised, "error", None)
+        if error is not None:
+            self.raised.error = None
+            raise error
+
+
+def blas_address(routine: str) -> int:
+    """The address of a BLAS routine (``sgemm``) that SciPy was built with."""
+    from scipy.linalg import cython_blas
+
+    capsule = cython_blas.__pyx_capi__.get(routine)
+    if capsule is None:
+        raise fail("external-missing", f"SciPy's BLAS has no routine '{routine}'")
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))

@@ -1,0 +1,131 @@
+"""Runs native code: links the object bytes of an artifact into this process and calls its two functions.
+
+Both have the signature ``void f(ptr *arguments, ptr workspace, i64 *sizes)``: one pointer per kernel argument in declared
+order, a workspace aligned to 64 bytes whose first ``bound`` bytes belong to ``bind``, and the run-time sizes in the
+artifact's order. Each thread has its own workspace; what was bound is copied into it once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from isam.artifact import Artifact
+from isam.diagnostics import fail
+from isam.runtime.arguments import address
+from isam.runtime.external import Externals
+from isam.runtime.signature import Array
+
+PAGE = 4096
+
+
+class State:
+    """What one binding keeps: the constants, the bound part of the workspace, and a workspace per thread."""
+
+    __slots__ = ("constants", "local", "master")
+
+    def __init__(self, constants: dict[str, Array], master: bytes):
+        self.constants, self.master = constants, master
+        self.local = threading.local()
+
+
+class Runner:
+    """The code of one artifact, ready to be called. Raises ``IsamError`` when this machine cannot run it."""
+
+    def __init__(self, artifact: Artifact, functions: Mapping[str, Callable[..., Any]] | None = None):
+        self.artifact = artifact
+        self.names = tuple(a.name for a in artifact.arguments)
+        self.sizes = tuple(s.name for s in artifact.sizes)
+        self.externals = Externals(functions or {})
+        self._link(artifact)
+        self.pack = ctypes.c_void_p * len(self.names)
+        self.unbound = State({}, b"")
+        self.guarded = any(n.startswith("python:") for _, n in artifact.externals)
+
+    def _link(self, artifact: Artifact) -> None:
+        check_features(artifact)
+        import llvmlite.binding as llvm
+
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features = llvm.get_host_cpu_features().flatten()
+        target = llvm.Target.from_triple(llvm.get_process_triple())
+        machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, jit=True)
+        self.jit = llvm.create_lljit_compiler(machine)
+        builder = llvm.JITLibraryBuilder().add_object_img(artifact.parts["object.o"]).add_current_process()
+        for symbol, name in artifact.externals:
+            builder.import_symbol(symbol, self.externals.address(name))
+        wanted = [n for n in (artifact.entry, artifact.bind) if n]
+        for name in wanted:
+            builder.export_symbol(name)
+        try:
+            self.library = builder.link(self.jit, artifact.name)
+        except RuntimeError as e:
+            raise fail("artifact-damaged", f"the object code of '{artifact.name}' cannot be linked: {e}") from None
+        form = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+        self.entry = form(self.library[artifact.entry])
+        self.binder = form(self.library[artifact.bind]) if artifact.bind else None
+
+    def bind(self, constants: dict[str, Array], sizes: Mapping[str, int]) -> State:
+        """Runs the bind part once; the constants are kept as they are now."""
+        kept = {n: a.copy() for n, a in constants.items()}
+        room, start = allocate(self.artifact.workspace)
+        if self.binder is not None:
+            pointers = [address(kept[n]) if n in kept else 0 for n in self.names]
+            self.binder(self.pack(*pointers), start, self._sizes(sizes))
+            self._check()
+        offset = start - address(room)
+        return State(kept, bytes(room[offset : offset + self.artifact.bound]))
+
+    def call(self, arrays: Mapping[str, Array], sizes: Mapping[str, int], state: State | None) -> None:
+        """One call on checked arrays, in place."""
+        self.launch([address(arrays[n]) for n in self.names], sizes, state)
+
+    def launch(self, pointers: Sequence[int], sizes: Mapping[str, int], state: State | None) -> None:
+        """One call on addresses in declared order, of arrays that the caller keeps alive."""
+        place = self.unbound if state is None else state
+        start = getattr(place.local, "start", None)
+        if start is None:
+            start = self._workspace(place)
+        packed = self.pack(*pointers)
+        run_time = self._sizes(sizes) if self.sizes else None
+        if state is None and self.binder is not None:
+            self.binder(packed, start, run_time)
+        self.entry(packed, start, run_time)
+        if self.guarded:
+            self._check()
+
+    def _check(self) -> None:
+        self.externals.check()
+
+    def _workspace(self, state: State) -> int:
+        room, start = allocate(self.artifact.workspace)
+        if state.master:
+            offset = start - address(room)
+            room[offset : offset + len(state.master)] = np.frombuffer(state.master, np.uint8)
+        state.local.room, state.local.start = room, start
+        return start
+
+    def _sizes(self, sizes: Mapping[str, int]) -> Any:
+        return (ctypes.c_int64 * max(1, len(self.sizes)))(*[sizes[n] for n in self.sizes])
+
+
+def allocate(size: int) -> tuple[Array, int]:
+    """Room for ``size`` bytes and the address of its first page-aligned byte."""
+    room = np.empty(size + PAGE, np.uint8)
+    return room, -(-address(room) // PAGE) * PAGE
+
+
+def check_features(artifact: Artifact) -> None:
+    """The code's CPU features are there (without them it would end the process)."""
+    import llvmlite.binding as llvm
+
+    here = llvm.get_host_cpu_features()
+    missing = [n for n in artifact.needs if not here.get(n, False)]
+    if missing:
+        raise fail("artifact-features", f"'{artifact.name}' was compiled for a CPU with {', '.join(missing)}, which this "
+                   "one does not have", hint="compile the kernel again on this machine")  # fmt: skip

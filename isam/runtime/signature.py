@@ -1,0 +1,126 @@
+"""What a compiled kernel takes and returns: roles, element types, shapes, run-time sizes, in the caller's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isam.artifact import Argument, Artifact, Row, Size
+from isam.diagnostics import Diagnostic, IsamError, did_you_mean
+from isam.ir.dtype import numpy_dtype
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument made ready for checking; ``shape`` in numbers when no run-time size is in it."""
+
+    name: str
+    role: str
+    dtype: np.dtype[Any]
+    rows: tuple[Row, ...]
+    shape: tuple[int, ...] | None
+
+    @property
+    def written(self) -> bool:
+        return self.role in ("out", "inout")
+
+    @property
+    def read(self) -> bool:
+        return self.role != "out"
+
+
+class Signature:
+    """``parameters`` as declared (the order of the code's pointers); ``positional``: ``in``, ``const`` and ``inout`` in
+    that order of declaration, which is how a caller passes them; ``outputs``: what is returned."""
+
+    def __init__(self, name: str, arguments: Iterable[Argument], sizes: Iterable[Size] = ()):
+        self.name = name
+        self.arguments = tuple(arguments)
+        self.parameters = tuple(
+            Parameter(a.name, a.role, numpy_dtype(a.dtype), a.shape, _numbers(a.shape)) for a in self.arguments
+        )
+        self.by_name = {p.name: p for p in self.parameters}
+        self.positional = tuple(p for p in self.parameters if p.role != "out")
+        self.outputs = tuple(p for p in self.parameters if p.role == "out")
+        self.sizes = tuple(sizes)
+        self.static = all(p.shape is not None for p in self.parameters) and not self.sizes
+
+    @staticmethod
+    def of(artifact: Artifact) -> Signature:
+        return Signature(artifact.name, artifact.arguments, artifact.sizes)
+
+    def only(self, names: Iterable[str]) -> Signature:
+        """The signature of some of the arguments."""
+        chosen = set(names)
+        return Signature(self.name, [a for a in self.arguments if a.name in chosen], self.sizes)
+
+    def assign(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: Iterable[str] = ()) -> dict[str, Any]:
+        """Arguments by name, from positions and keywords. Raises ``IsamError`` naming everything missing or surplus."""
+        taken = set(bound)
+        order = [p.name for p in self.positional if p.name not in taken]
+        faults: list[str] = []
+        if len(args) > len(order):
+            faults.append(f"takes {len(order)} positional arguments ({', '.join(order)}), {len(args)} given")
+        given = dict(zip(order, args, strict=False))
+        for name, value in kwargs.items():
+            if name in given:
+                faults.append(f"argument '{name}' is given twice")
+            elif name in taken:
+                faults.append(f"argument '{name}' is bound already")
+            elif name not in self.by_name:
+                hint = did_you_mean(name, self.by_name)
+                faults.append(f"has no argument '{name}'" + (f" ({hint})" if hint else ""))
+            else:
+                given[name] = value
+        faults += [f"argument '{n}' is missing" for n in order if n not in given]
+        if faults:
+            raise IsamError([Diagnostic("call-arguments", f"{self.name} {f}") for f in faults])
+        return given
+
+    def infer(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+        """Run-time sizes from the shapes given; the caller checks that they fit. Raises ``IsamError``."""
+        known: dict[str, int] = {}
+        rows = [(r, n) for name, shape in shapes.items() if len(shape) == len(self.by_name[name].rows)
+                for r, n in zip(self.by_name[name].rows, shape, strict=True)]  # fmt: skip
+        progress = True
+        while progress:
+            progress = False
+            for (const, terms), n in rows:
+                open_ = [(s, c) for s, c in terms if s not in known]
+                if len(open_) != 1:
+                    continue
+                ((name, c),) = open_
+                rest = n - const - sum(k * known[s] for s, k in terms if s in known)
+                if rest % c == 0:
+                    known[name], progress = rest // c, True
+        self.check_sizes(known)
+        return known
+
+    def check_sizes(self, known: Mapping[str, int]) -> None:
+        """The guard: every run-time size has a value that the code was made for."""
+        faults = []
+        for s in self.sizes:
+            v = known.get(s.name)
+            if v is None:
+                faults.append(f"the size {s.name} follows from no argument")
+            elif v < s.lo or (s.hi is not None and v > s.hi) or v % s.multiple_of:
+                limits = f"{s.lo} <= {s.name}" + (f" <= {s.hi}" if s.hi is not None else "")
+                limits += f", a multiple of {s.multiple_of}" if s.multiple_of > 1 else ""
+                faults.append(f"the size {s.name} = {v} is not admitted: {limits}")
+        if faults:
+            raise IsamError([Diagnostic("call-size", f"{self.name}: {f}") for f in faults])
+
+    def shape(self, parameter: Parameter, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The parameter's shape in numbers; below zero counts as zero."""
+        if parameter.shape is not None:
+            return parameter.shape
+        return tuple([max(0, c + sum(k * sizes[s] for s, k in terms)) for c, terms in parameter.rows])
+
+
+def _numbers(rows: tuple[Row, ...]) -> tuple[int, ...] | None:
+    return None if any(terms for _, terms in rows) else tuple(max(0, c) for c, _ in rows)
