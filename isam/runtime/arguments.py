@@ -56,6 +56,11 @@ def prepare(signature: Signature, given: Mapping[str, Any], bound: Mapping[str, 
     sizes = {} if signature.static else signature.infer({n: a.shape for n, a in {**bound, **plain}.items()})
     for name, array in plain.items():
         _check(signature, signature.by_name[name], array, sizes, faults)
+    for name, array in bound.items():
+        shape = signature.shape(signature.by_name[name], sizes)
+        if array.shape != shape:
+            what = f"'{name}' was bound with shape {list(array.shape)}; this call needs {list(shape)}"
+            faults.append(_fault("shape", what))
     _stop(faults)
     written = [n for n in plain if signature.by_name[n].written]
     for i, a in enumerate(written):
@@ -168,7 +173,8 @@ def _probe() -> bool:
     """Whether an array object's third word is its data pointer (NumPy's ABI on CPython), tried on some arrays."""
     import sys
 
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or not getattr(sys, "_is_gil_enabled", lambda: True)():
+    gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or not gil:
         return False
     tried = [np.zeros(3), np.zeros((2, 5), np.int8)[1:, 1:], np.frombuffer(b"abcdefgh", np.float32), np.zeros((0, 4))]
     return all(_quick_address(a) == _slow_address(a) for a in tried)

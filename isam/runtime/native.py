@@ -111,7 +111,7 @@ class Runner:
         return start
 
     def _sizes(self, sizes: Mapping[str, int]) -> Any:
-        return (ctypes.c_int64 * max(1, len(self.sizes)))(*[sizes[n] for n in self.sizes])
+        return (ctypes.c_int64 * max(1, len(self.sizes)))(*[sizes.get(n, 0) for n in self.sizes])
 
 
 def allocate(size: int) -> tuple[Array, int]:

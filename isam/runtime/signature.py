@@ -57,7 +57,9 @@ class Signature:
     def only(self, names: Iterable[str]) -> Signature:
         """The signature of some of the arguments."""
         chosen = set(names)
-        return Signature(self.name, [a for a in self.arguments if a.name in chosen], self.sizes)
+        kept = [a for a in self.arguments if a.name in chosen]
+        used = {s for a in kept for _, terms in a.shape for s, _ in terms}
+        return Signature(self.name, kept, [s for s in self.sizes if s.name in used])
 
     def assign(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: Iterable[str] = ()) -> dict[str, Any]:
         """Arguments by name, from positions and keywords. Raises ``IsamError`` naming everything missing or surplus."""

@@ -1,0 +1,251 @@
+"""From a kernel and a machine to a callable: the stages in order, each with the reason for its place."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from isam import registry
+from isam.approach.choice import Approach, Trace
+from isam.artifact import Artifact
+from isam.diagnostics import Diagnostic, InternalError, IsamError, did_you_mean, fail
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover
+from isam.schedule.tree import Schedule
+from isam.system.graph import System
+from isam.system.load import load_system
+
+
+class Refused(IsamError):
+    """A legitimate no: ``answer`` is the ``Uncovered`` or ``Infeasible`` that says why and what would help."""
+
+    def __init__(self, code: str, kernel: Kernel, answer: Any):
+        self.answer = answer
+        super().__init__(Diagnostic(code, str(answer), kernel.loc))
+
+
+@dataclass(slots=True)
+class Job:
+    """One kernel on its way through the stages; every stage reads and fills fields. ``kernel`` has the sizes given."""
+
+    original: Kernel
+    system: System
+    trace: Trace
+    sizes: dict[str, int]
+    require: tuple[str, ...] = ()
+    check: bool = True
+    threads: int = 1
+    kernel: Kernel | None = None
+    cover: Cover | None = None
+    schedule: Schedule | None = None
+    certificate: Any = None
+    artifact: Artifact | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """``run`` fills in its part of the job; ``why``: the reason for its place in the order."""
+
+    name: str
+    run: Callable[[Job], None]
+    why: str
+
+
+def _verify(job: Job) -> None:
+    from isam.ir.verify import require
+
+    require(job.original)
+
+
+def _specialise(job: Job) -> None:
+    job.kernel = job.original.with_sizes(job.sizes)
+
+
+def _normal(job: Job) -> None:
+    from isam.ir.normal import normal_form
+
+    assert job.kernel is not None
+    job.kernel = normal_form(job.kernel)
+
+
+def _cover(job: Job) -> None:
+    from isam.mapper.cover import cover
+
+    assert job.kernel is not None
+    unknown = [n for n in job.require if n not in job.system.instructions]
+    if unknown:
+        hint = did_you_mean(unknown[0], job.system.instructions)
+        raise fail("require-unknown", f"the system '{job.system.name}' has no instruction '{unknown[0]}'", hint=hint)
+    answer = cover(job.kernel, job.system.compute, job.trace, require=job.require)
+    if not isinstance(answer, Cover):
+        raise Refused("uncovered", job.original, answer)
+    job.cover = answer
+
+
+def _schedule(job: Job) -> None:
+    from isam.scheduler import schedule
+
+    assert job.cover is not None
+    answer = schedule(job.cover, job.system, job.trace)
+    if not isinstance(answer, Schedule):
+        raise Refused("infeasible", job.original, answer)
+    job.schedule = answer
+
+
+def _prove(job: Job) -> None:
+    from isam.proof import prove
+
+    assert job.schedule is not None
+    if job.check:
+        job.certificate = prove(job.schedule)
+
+
+def _emit(job: Job) -> None:
+    from dataclasses import replace
+
+    emit = registry.load("isam.backends", job.system.backend)
+    assert job.schedule is not None
+    artifact: Artifact = emit(job.schedule)
+    parts = {"kernel.isam": str(job.original).encode(), "trace.json": job.trace.to_json().encode()}
+    if "schedule.json" not in artifact.parts:
+        from isam.schedule.serial import to_json
+
+        parts["schedule.json"] = to_json(job.schedule).encode()
+    if job.certificate is not None:
+        parts["certificate.json"] = job.certificate.to_json().encode()
+    job.artifact = replace(artifact, parts={**artifact.parts, **parts})
+
+
+STAGES = (
+    Stage("verify", _verify, "first: what follows may rely on a well-formed kernel and reports no faults of the text"),
+    Stage("specialise", _specialise, "before the normal form, which simplifies more when sizes are numbers"),
+    Stage("normal form", _normal, "before covering: the matcher must not depend on what was typed (IR-2)"),
+    Stage("cover", _cover, "before scheduling: which instructions are called decides what has to move"),
+    Stage("schedule", _schedule, "the last stage that decides anything; everything later only checks and writes down"),
+    Stage("prove", _prove, "on the finished schedule, before any code exists: wrong schedules are never emitted"),
+    Stage("emit", _emit, "last: from a proved schedule alone, without a decision left"),
+)
+
+
+def run_stages(job: Job) -> Job:
+    """Carries the job through every stage. Raises ``IsamError`` (the input), ``InternalError`` (us)."""
+    for stage in STAGES:
+        start = time.perf_counter()
+        try:
+            stage.run(job)
+        except (IsamError, InternalError):
+            raise
+        except RecursionError:
+            raise fail("too-deep", f"'{job.original.name}' is nested too deeply for the stage '{stage.name}'") from None
+        except Exception as e:
+            raise _ours(job, stage, e) from e
+        job.seconds[stage.name] = time.perf_counter() - start
+    return job
+
+
+def _ours(job: Job, stage: Stage, e: Exception) -> InternalError:
+    sizes = ", ".join(f"{n}={v}" for n, v in job.sizes.items())
+    return InternalError(f"the stage '{stage.name}' failed on {job.system.name} with {type(e).__name__}: {e}\n"
+                         f"sizes: {sizes or 'none'}\n{job.original}")  # fmt: skip
+
+
+def compile(
+    kernel: Kernel | str,
+    on: str | Path | System = "host",
+    sizes: Mapping[str, int] | None = None,
+    approach: Approach | type[Approach] | str | None = None,
+    threads: int | None = None,
+    replay: Trace | str | Path | None = None,
+    require: Sequence[str] | str = (),
+    check: bool = True,
+) -> Any:
+    """The kernel as a callable for a machine.
+
+    ``on``: a shipped system, the path of a description, or a loaded system. ``sizes``: sizes (and compile-time
+    constants) by name; those not given come from the arrays at the first call, and every new shape is compiled once.
+    ``approach``: who decides (default: the one the system names). ``replay``: a recorded trace, whose decisions are made
+    again. ``require``: instructions that must be used. ``check`` False leaves out the proof.
+    Returns a :class:`isam.function.Function`. Raises ``IsamError``; :class:`Refused` when this machine cannot do it.
+    """
+    from isam.function import Function
+
+    return Function(_as_kernel(kernel), load_system(on), sizes or {}, as_approach(approach), _threads(threads), replay,
+                    (require,) if isinstance(require, str) else tuple(require), check)  # fmt: skip
+
+
+def new_job(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None, **options: Any) -> Job:
+    """A job with the Approach that the system names unless another is given; ``replay`` as for :func:`compile`."""
+    replay = options.pop("replay", None)
+    chosen = approach or registry.load("isam.approaches", system.approach)()
+    return Job(kernel, system, _replaying(replay) if replay is not None else Trace(chosen), dict(sizes), **options)
+
+
+def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
+    """An Approach from a name, a class or an instance."""
+    if isinstance(approach, str):
+        approach = registry.load("isam.approaches", approach)
+    if isinstance(approach, type):
+        approach = approach()
+    if approach is not None and not isinstance(approach, Approach):
+        raise fail("approach-type", f"{approach!r} is no Approach", hint="derive it from isam.Approach")
+    return approach
+
+
+def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction: str | None = None,
+            sizes: Mapping[str, int] | None = None) -> Any:  # fmt: skip
+    """Why a kernel, or one instruction, does or does not fit a machine; what is returned prints itself.
+
+    With ``instruction``: its mappings, or the ``Mismatch`` that comes nearest. Without: the cover, or the ``Uncovered``
+    that says for every statement left why not and which instruction would do.
+    """
+    from isam.ir.normal import normal_form
+    from isam.ir.verify import require
+    from isam.mapper import match
+    from isam.mapper.cover import cover
+
+    system = load_system(on)
+    normal = normal_form(require(_as_kernel(kernel)).with_sizes(sizes or {}))
+    if instruction is None:
+        return cover(normal, system.compute, Trace(registry.load("isam.approaches", system.approach)()))
+    found = system.instructions.get(instruction)
+    if found is None:
+        hint = did_you_mean(instruction, system.instructions)
+        raise fail("instruction-unknown", f"the system '{system.name}' has no instruction '{instruction}'", hint=hint)
+    return match(normal, found)
+
+
+def _as_kernel(kernel: Any) -> Kernel:
+    if isinstance(kernel, str):
+        from isam.ir.text import parse
+
+        kernel = parse(kernel)
+    kernel = getattr(kernel, "kernel", kernel)
+    if not isinstance(kernel, Kernel):
+        raise fail("compile-kernel", f"a kernel is needed, not {type(kernel).__name__}", hint="see isam.parse")
+    return kernel
+
+
+def _threads(threads: int | None) -> int:
+    text = str(threads) if threads is not None else os.environ.get("ISAM_THREADS", "1")
+    if not text.isdigit() or int(text) < 1:
+        raise fail("compile-threads", f"'{text}' is no number of threads")
+    return int(text)
+
+
+def _replaying(replay: Trace | str | Path) -> Trace:
+    if isinstance(replay, Trace):
+        return Trace.replaying(replay.to_json())
+    text = str(replay)
+    try:
+        if isinstance(replay, Path) or not text.lstrip().startswith("{"):
+            text = Path(replay).read_text()
+        return Trace.replaying(text)
+    except OSError as e:
+        raise fail("trace-read", f"cannot read the trace {replay}: {e.strerror}") from None
+    except (ValueError, KeyError, TypeError) as e:
+        raise fail("trace-read", f"this is no trace: {e}") from None

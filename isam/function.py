@@ -1,0 +1,178 @@
+"""What ``isam.compile`` returns: a callable that compiles for the shapes it is given and tells what was decided."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from isam.approach.choice import Approach, Trace
+from isam.artifact import Artifact
+from isam.compiler import Job, new_job, run_stages
+from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover
+from isam.ir.signature import arguments_of, sizes_of
+from isam.runtime.entry import Entry
+from isam.runtime.signature import Signature
+from isam.schedule.tree import Schedule
+from isam.system.graph import System
+
+
+class Function:
+    """``fn(A, B)``, ``fn(A, B, C=out)``, ``fn.bind(B=W)``: see :class:`isam.runtime.entry.Entry`.
+
+    When sizes are open, each new combination is compiled at its first call and kept. ``mapping``, ``schedule``,
+    ``trace``, ``certificate`` and ``artifact`` are those of the only specialisation, or of the one compiled last.
+    """
+
+    def __init__(self, kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None, threads: int,
+                 replay: Any, require: tuple[str, ...], check: bool):  # fmt: skip
+        params = {n: v for n, v in sizes.items() if n in dict(kernel.params)}
+        self.kernel = kernel.with_params(**params) if params else kernel
+        self.system = system
+        self.sizes = {n: v for n, v in sizes.items() if n not in params}
+        self.__name__ = kernel.name
+        self._approach, self._replay = approach, replay
+        self._options: dict[str, Any] = {"require": require, "check": check, "threads": threads}
+        self._lock = threading.Lock()
+        self._made: dict[tuple[tuple[str, int], ...], tuple[Job, Entry]] = {}
+        self._by_shape: dict[Any, Entry] = {}
+        self._last: Job | None = None
+        self._only: Entry | None = None
+        check_sizes(self.kernel, self.sizes)
+        self.open = tuple(s.name for s in self.kernel.syms if s.name not in self.sizes and s.name not in run_time(self.kernel))
+        self.signature = Signature(kernel.name, arguments_of(self.kernel.with_sizes(self.sizes)),
+                                   [s for s in sizes_of(self.kernel) if s.name not in self.sizes])  # fmt: skip
+        if not self.open:
+            self._only = self.specialise({})
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._only is not None:
+            return self._only(*args, **kwargs)
+        return self.entry_for(args, kwargs)(*args, **kwargs)
+
+    def entry_for(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: Mapping[str, Any] | None = None) -> Entry:
+        """The compiled entry for arguments of these shapes, compiled now if it is the first time."""
+        fixed = bound or {}
+        given = {**fixed, **self.signature.assign(args, kwargs, fixed)}
+        shapes = {n: tuple(getattr(v, "shape", ())) for n, v in given.items()}
+        key = tuple(shapes.items())
+        entry = self._by_shape.get(key)
+        if entry is None:
+            known = self.signature.infer(shapes)
+            entry = self._by_shape[key] = self.specialise({n: known[n] for n in self.open})
+        return entry
+
+    def specialise(self, sizes: Mapping[str, int]) -> Entry:
+        """The entry for these values of the open sizes."""
+        key = tuple(sorted(sizes.items()))
+        with self._lock:
+            if key not in self._made:
+                job = new_job(self.kernel, self.system, {**self.sizes, **sizes}, self._approach, replay=self._replay,
+                              **self._options)  # fmt: skip
+                run_stages(job)
+                assert job.artifact is not None
+                self._made[key] = (job, Entry(job.artifact, functions_of(self.system)))
+                self._last = job
+            return self._made[key][1]
+
+    def bind(self, **constants: Any) -> Entry | BoundFunction:
+        """This kernel with ``const`` arguments fixed: what has to be done to them (packing) is done once."""
+        if self._only is not None:
+            return self._only.bind(**constants)
+        self.signature.assign((), constants, [p.name for p in self.signature.positional if p.name not in constants])
+        return BoundFunction(self, constants)
+
+    @property
+    def job(self) -> Job:
+        if self._last is None:
+            sizes = ", ".join(self.open)
+            raise fail("not-compiled", f"'{self.kernel.name}' is not compiled yet: the sizes {sizes} are open",
+                       hint="give sizes to isam.compile, or call it once")  # fmt: skip
+        return self._last
+
+    @property
+    def mapping(self) -> Cover:
+        assert self.job.cover is not None
+        return self.job.cover
+
+    @property
+    def schedule(self) -> Schedule:
+        assert self.job.schedule is not None
+        return self.job.schedule
+
+    @property
+    def trace(self) -> Trace:
+        return self.job.trace
+
+    @property
+    def certificate(self) -> Any:
+        return self.job.certificate
+
+    @property
+    def artifact(self) -> Artifact:
+        assert self.job.artifact is not None
+        return self.job.artifact
+
+    def report(self) -> str:
+        """What was decided and why, stage by stage."""
+        from isam.report import report
+
+        return report(self.job)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the artifact; :func:`isam.load` runs it without the compiler."""
+        self.artifact.save(path)
+
+    def __repr__(self) -> str:
+        open_ = f", open sizes {', '.join(self.open)}" if self.open else ""
+        return f"<{self.kernel.name} on {self.system.name}{open_}>"
+
+
+class BoundFunction:
+    """A function of open sizes with constants fixed; each specialisation binds them once."""
+
+    def __init__(self, function: Function, constants: Mapping[str, Any]):
+        self.function = function
+        self.constants = {n: v.copy() if hasattr(v, "copy") else v for n, v in constants.items()}
+        self._bound: dict[int, Entry] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        entry = self.function.entry_for(args, kwargs, self.constants)
+        bound = self._bound.get(id(entry))
+        if bound is None:
+            bound = self._bound[id(entry)] = entry.bind(**self.constants)
+        return bound(*args, **kwargs)
+
+
+def run_time(kernel: Kernel) -> frozenset[str]:
+    """Sizes that may stay open in the code: trips of recurrent loops that bound nothing else."""
+    elsewhere = {n for s in kernel.statements for a in s.domain.axes for n in a.extent.names}
+    elsewhere |= {n for s in kernel.statements for w in s.domain.where for n in w.names}
+    return kernel.trips - elsewhere
+
+
+def check_sizes(kernel: Kernel, sizes: Mapping[str, Any]) -> None:
+    """Every size given exists and is admitted. Raises ``IsamError`` with all faults."""
+    known = {s.name: s for s in kernel.syms}
+    faults: list[Diagnostic] = []
+    for name, v in sizes.items():
+        s = known.get(name)
+        if s is None:
+            hint = did_you_mean(name, known) or f"sizes: {', '.join(known) or 'none'}"
+            faults.append(Diagnostic("size-unknown", f"'{kernel.name}' has no size '{name}'", kernel.loc, hint))
+        elif isinstance(v, bool) or not hasattr(v, "__index__"):
+            faults.append(Diagnostic("size-range", f"the size {name} = {v!r} is no whole number", kernel.loc))
+        elif v < s.lo or (s.hi is not None and v > s.hi) or v % s.multiple_of:
+            limits = f"{s.lo} <= {name}" + (f" <= {s.hi}" if s.hi is not None else "")
+            limits += f", a multiple of {s.multiple_of}" if s.multiple_of > 1 else ""
+            faults.append(Diagnostic("size-range", f"the size {name} = {v} is not admitted: {limits}", kernel.loc))
+    if faults:
+        raise IsamError(faults)
+
+
+def functions_of(system: System) -> dict[str, Any]:
+    """Python functions behind instructions of this machine, by instruction name."""
+    return {n: i.emission["python"] for n, i in system.instructions.items() if callable(i.emission.get("python"))}
