@@ -161,7 +161,8 @@ def _parts(content: bytes, loc: Loc) -> dict[str, bytes]:
             raise fail("artifact-damaged", f"{loc.file} holds a part twice", loc)
         for i in infos:
             if i.compress_type != zipfile.ZIP_STORED or i.file_size > LARGEST or i.flag_bits & 1:
-                raise fail("artifact-damaged", f"{loc.file}: part {i.filename} is compressed, encrypted or too large", loc)
+                what = f"{loc.file}: part {i.filename} is compressed, encrypted or too large"
+                raise fail("artifact-damaged", what, loc)
         return {n: z.read(n) for n in names}
 
 

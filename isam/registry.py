@@ -38,7 +38,7 @@ def names(group: str) -> tuple[str, ...]:
 def load(group: str, name: str) -> Any:
     """The object registered as ``name``. Raises ``IsamError``: unknown, registered twice, or not importable."""
     target = SHIPPED.get(group, {}).get(name) or _targets(group).get(name)
-    what = group.partition(".")[2].rstrip("s")
+    what = {"isam.approaches": "approach"}.get(group, group.partition(".")[2].removesuffix("s"))
     if target is None:
         known = names(group)
         hint = did_you_mean(name, known) or f"known: {', '.join(known)}"

@@ -113,8 +113,8 @@ def _array(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
 def _number(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
     try:
         array = np.asarray(value)
-        exact = array.ndim == 0 and (np.can_cast(array.dtype, p.dtype) or array.astype(p.dtype) == array)
-        if isinstance(value, float) and p.dtype.kind not in "iub":
+        exact = array.ndim == 0 and array.dtype.kind in "iubf" and array.astype(p.dtype) == array
+        if type(value) is float and p.dtype.kind not in "iub":
             exact = True  # a Python float is a number in the text of the call: it takes the argument's type
     except (OverflowError, ValueError, TypeError):
         exact, array = False, np.zeros(())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,8 +29,8 @@ class Runner(Protocol):
 
 
 class Entry:
-    """``entry(A, B)`` returns the output (several: a tuple in declared order; none: None); ``entry(A, B, C=out)`` writes
-    in place and returns ``out``; ``inout`` arrays are updated in place.
+    """``entry(A, B)`` returns the output (several: a tuple in declared order; none: None); ``entry(A, B, C=out)``
+    writes in place and returns ``out``; ``inout`` arrays are updated in place.
 
     May be called from several threads. Raises ``IsamError`` for arguments it cannot take.
     """
@@ -100,7 +101,7 @@ class _Quick:
         order = {p.name: k for k, p in enumerate(signature.parameters)}
         wanted = [p for p in signature.positional if p.name not in bound]
         self.specs = tuple((order[p.name], p.dtype, p.shape, _flags(p)) for p in wanted)
-        self.makes = tuple((order[p.name], p.shape, p.dtype) for p in signature.outputs)
+        self.makes = tuple((order[p.name], p.shape or (), p.dtype) for p in signature.outputs)
         self.template = [0] * len(order)
         for name, a in bound.items():
             self.template[order[name]] = address(a)
@@ -134,4 +135,4 @@ def _flags(p: Parameter) -> int:
 
 
 def _extent(p: Parameter) -> int:
-    return int(np.prod(p.shape, dtype=np.int64)) * p.dtype.itemsize
+    return prod(p.shape or ()) * p.dtype.itemsize

@@ -58,9 +58,9 @@ class Externals:
 
 def blas_address(routine: str) -> int:
     """The address of a BLAS routine (``sgemm``) that SciPy was built with."""
-    from scipy.linalg import cython_blas
+    from importlib import import_module
 
-    capsule = cython_blas.__pyx_capi__.get(routine)
+    capsule = import_module("scipy.linalg.cython_blas").__pyx_capi__.get(routine)
     if capsule is None:
         raise fail("external-missing", f"SciPy's BLAS has no routine '{routine}'")
     api = ctypes.pythonapi

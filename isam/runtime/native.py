@@ -1,8 +1,8 @@
 """Runs native code: links the object bytes of an artifact into this process and calls its two functions.
 
-Both have the signature ``void f(ptr *arguments, ptr workspace, i64 *sizes)``: one pointer per kernel argument in declared
-order, a workspace aligned to 64 bytes whose first ``bound`` bytes belong to ``bind``, and the run-time sizes in the
-artifact's order. Each thread has its own workspace; what was bound is copied into it once.
+Both have the signature ``void f(ptr *arguments, ptr workspace, i64 *sizes)``: one pointer per kernel argument in
+declared order, a workspace (page-aligned) whose first ``bound`` bytes belong to ``bind``, and the run-time sizes in
+the artifact's order. Each thread has its own workspace; what was bound is copied into it once.
 """
 
 from __future__ import annotations
@@ -127,5 +127,5 @@ def check_features(artifact: Artifact) -> None:
     here = llvm.get_host_cpu_features()
     missing = [n for n in artifact.needs if not here.get(n, False)]
     if missing:
-        raise fail("artifact-features", f"'{artifact.name}' was compiled for a CPU with {', '.join(missing)}, which this "
-                   "one does not have", hint="compile the kernel again on this machine")  # fmt: skip
+        what = f"'{artifact.name}' was compiled for a CPU with {', '.join(missing)}, which this one does not have"
+        raise fail("artifact-features", what, hint="compile the kernel again on this machine")

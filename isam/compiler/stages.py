@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
-from isam.system.load import load_system
 
 
 class Refused(IsamError):
@@ -98,16 +96,14 @@ def _schedule(job: Job) -> None:
 
 
 def _prove(job: Job) -> None:
-    from isam.proof import prove
-
     assert job.schedule is not None
     if job.check:
+        from isam.proof import prove
+
         job.certificate = prove(job.schedule)
 
 
 def _emit(job: Job) -> None:
-    from dataclasses import replace
-
     emit = registry.load("isam.backends", job.system.backend)
     assert job.schedule is not None
     artifact: Artifact = emit(job.schedule)
@@ -153,88 +149,11 @@ def _ours(job: Job, stage: Stage, e: Exception) -> InternalError:
     return InternalError(f"the stage '{stage.name}' failed on {job.system.name} with {type(e).__name__}: {e}\n"
                          f"sizes: {sizes or 'none'}\n{job.original}")  # fmt: skip
 
-
-def compile(
-    kernel: Kernel | str,
-    on: str | Path | System = "host",
-    sizes: Mapping[str, int] | None = None,
-    approach: Approach | type[Approach] | str | None = None,
-    threads: int | None = None,
-    replay: Trace | str | Path | None = None,
-    require: Sequence[str] | str = (),
-    check: bool = True,
-) -> Any:
-    """The kernel as a callable for a machine.
-
-    ``on``: a shipped system, the path of a description, or a loaded system. ``sizes``: sizes (and compile-time
-    constants) by name; those not given come from the arrays at the first call, and every new shape is compiled once.
-    ``approach``: who decides (default: the one the system names). ``replay``: a recorded trace, whose decisions are made
-    again. ``require``: instructions that must be used. ``check`` False leaves out the proof.
-    Returns a :class:`isam.function.Function`. Raises ``IsamError``; :class:`Refused` when this machine cannot do it.
-    """
-    from isam.function import Function
-
-    return Function(_as_kernel(kernel), load_system(on), sizes or {}, as_approach(approach), _threads(threads), replay,
-                    (require,) if isinstance(require, str) else tuple(require), check)  # fmt: skip
-
-
 def new_job(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None, **options: Any) -> Job:
     """A job with the Approach that the system names unless another is given; ``replay`` as for :func:`compile`."""
     replay = options.pop("replay", None)
     chosen = approach or registry.load("isam.approaches", system.approach)()
     return Job(kernel, system, _replaying(replay) if replay is not None else Trace(chosen), dict(sizes), **options)
-
-
-def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
-    """An Approach from a name, a class or an instance."""
-    if isinstance(approach, str):
-        approach = registry.load("isam.approaches", approach)
-    if isinstance(approach, type):
-        approach = approach()
-    if approach is not None and not isinstance(approach, Approach):
-        raise fail("approach-type", f"{approach!r} is no Approach", hint="derive it from isam.Approach")
-    return approach
-
-
-def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction: str | None = None,
-            sizes: Mapping[str, int] | None = None) -> Any:  # fmt: skip
-    """Why a kernel, or one instruction, does or does not fit a machine; what is returned prints itself.
-
-    With ``instruction``: its mappings, or the ``Mismatch`` that comes nearest. Without: the cover, or the ``Uncovered``
-    that says for every statement left why not and which instruction would do.
-    """
-    from isam.ir.normal import normal_form
-    from isam.ir.verify import require
-    from isam.mapper import match
-    from isam.mapper.cover import cover
-
-    system = load_system(on)
-    normal = normal_form(require(_as_kernel(kernel)).with_sizes(sizes or {}))
-    if instruction is None:
-        return cover(normal, system.compute, Trace(registry.load("isam.approaches", system.approach)()))
-    found = system.instructions.get(instruction)
-    if found is None:
-        hint = did_you_mean(instruction, system.instructions)
-        raise fail("instruction-unknown", f"the system '{system.name}' has no instruction '{instruction}'", hint=hint)
-    return match(normal, found)
-
-
-def _as_kernel(kernel: Any) -> Kernel:
-    if isinstance(kernel, str):
-        from isam.ir.text import parse
-
-        kernel = parse(kernel)
-    kernel = getattr(kernel, "kernel", kernel)
-    if not isinstance(kernel, Kernel):
-        raise fail("compile-kernel", f"a kernel is needed, not {type(kernel).__name__}", hint="see isam.parse")
-    return kernel
-
-
-def _threads(threads: int | None) -> int:
-    text = str(threads) if threads is not None else os.environ.get("ISAM_THREADS", "1")
-    if not text.isdigit() or int(text) < 1:
-        raise fail("compile-threads", f"'{text}' is no number of threads")
-    return int(text)
 
 
 def _replaying(replay: Trace | str | Path) -> Trace:

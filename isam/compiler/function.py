@@ -9,7 +9,7 @@ from typing import Any
 
 from isam.approach.choice import Approach, Trace
 from isam.artifact import Artifact
-from isam.compiler import Job, new_job, run_stages
+from isam.compiler.stages import Job, new_job, run_stages
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
@@ -27,22 +27,25 @@ class Function:
     ``trace``, ``certificate`` and ``artifact`` are those of the only specialisation, or of the one compiled last.
     """
 
-    def __init__(self, kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None, threads: int,
-                 replay: Any, require: tuple[str, ...], check: bool):  # fmt: skip
+    def __init__(
+        self, kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None, replay: Any = None,
+        **options: Any,
+    ):  # fmt: skip
         params = {n: v for n, v in sizes.items() if n in dict(kernel.params)}
         self.kernel = kernel.with_params(**params) if params else kernel
         self.system = system
         self.sizes = {n: v for n, v in sizes.items() if n not in params}
         self.__name__ = kernel.name
         self._approach, self._replay = approach, replay
-        self._options: dict[str, Any] = {"require": require, "check": check, "threads": threads}
+        self._options = options
         self._lock = threading.Lock()
         self._made: dict[tuple[tuple[str, int], ...], tuple[Job, Entry]] = {}
         self._by_shape: dict[Any, Entry] = {}
         self._last: Job | None = None
         self._only: Entry | None = None
         check_sizes(self.kernel, self.sizes)
-        self.open = tuple(s.name for s in self.kernel.syms if s.name not in self.sizes and s.name not in run_time(self.kernel))
+        left = run_time(self.kernel)
+        self.open = tuple(s.name for s in self.kernel.syms if s.name not in self.sizes and s.name not in left)
         self.signature = Signature(kernel.name, arguments_of(self.kernel.with_sizes(self.sizes)),
                                    [s for s in sizes_of(self.kernel) if s.name not in self.sizes])  # fmt: skip
         if not self.open:
@@ -53,7 +56,9 @@ class Function:
             return self._only(*args, **kwargs)
         return self.entry_for(args, kwargs)(*args, **kwargs)
 
-    def entry_for(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: Mapping[str, Any] | None = None) -> Entry:
+    def entry_for(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: Mapping[str, Any] | None = None
+    ) -> Entry:
         """The compiled entry for arguments of these shapes, compiled now if it is the first time."""
         fixed = bound or {}
         given = {**fixed, **self.signature.assign(args, kwargs, fixed)}
@@ -118,7 +123,7 @@ class Function:
 
     def report(self) -> str:
         """What was decided and why, stage by stage."""
-        from isam.report import report
+        from isam.compiler.report import report
 
         return report(self.job)
 

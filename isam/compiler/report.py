@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from isam.compiler import Job
+from isam.compiler.stages import Job
 from isam.schedule.text import figures
 
 
 def report(job: Job) -> str:
     """One page of text."""
-    assert job.cover is not None and job.schedule is not None and job.artifact is not None
+    assert job.cover is not None
+    assert job.schedule is not None
     sizes = ", ".join(f"{n} = {v}" for n, v in job.sizes.items())
     lines = [f"{job.original.name} on {job.system.name}" + (f" with {sizes}" if sizes else "")]
     lines += ["", "instructions"] + [f"  {m}" for m in job.cover.mappings]

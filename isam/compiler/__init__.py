@@ -1,0 +1,90 @@
+"""``compile`` and ``explain``: kernels and machines in, callables and explanations out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from isam import registry
+from isam.approach.choice import Approach, Trace
+from isam.compiler.function import BoundFunction, Function
+from isam.compiler.stages import STAGES, Job, Refused, Stage, run_stages
+from isam.diagnostics import did_you_mean, fail
+from isam.ir.kernel import Kernel
+from isam.system.graph import System
+from isam.system.load import load_system
+
+__all__ = ["STAGES", "BoundFunction", "Function", "Job", "Refused", "Stage", "compile", "explain", "run_stages"]
+
+
+def compile(
+    kernel: Kernel | str,
+    on: str | Path | System = "host",
+    sizes: Mapping[str, int] | None = None,
+    approach: Approach | type[Approach] | str | None = None,
+    threads: int | None = None,
+    replay: Trace | str | Path | None = None,
+    require: Sequence[str] | str = (),
+    check: bool = True,
+) -> Function:
+    """The kernel as a callable for a machine.
+
+    ``on``: a shipped system, a path of a description, or a loaded system. ``sizes``: sizes and compile-time constants
+    by name; those not given come from the arrays at the first call, and every new shape is compiled once.
+    ``approach``: who decides (default: the one the system names). ``replay``: a recorded trace, whose decisions are
+    made again. ``require``: instructions that must be used. ``check`` False leaves out the proof.
+    Raises ``IsamError``; :class:`Refused` when this machine cannot do it.
+    """
+    demanded = (require,) if isinstance(require, str) else tuple(require)
+    return Function(_as_kernel(kernel), load_system(on), sizes or {}, as_approach(approach), replay, require=demanded,
+                    check=check, threads=_threads(threads))  # fmt: skip
+
+def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
+    """An Approach from a name, a class or an instance."""
+    if isinstance(approach, str):
+        approach = registry.load("isam.approaches", approach)
+    if isinstance(approach, type):
+        approach = approach()
+    if approach is not None and not isinstance(approach, Approach):
+        raise fail("approach-type", f"{approach!r} is no Approach", hint="derive it from isam.Approach")
+    return approach
+
+def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction: str | None = None,
+            sizes: Mapping[str, int] | None = None) -> Any:  # fmt: skip
+    """Why a kernel, or one instruction, does or does not fit a machine; what is returned prints itself.
+
+    With ``instruction``: its mappings, or the ``Mismatch`` that comes nearest. Without: the cover, or the ``Uncovered``
+    that says for every statement left why not and which instruction would do.
+    """
+    from isam.ir.normal import normal_form
+    from isam.ir.verify import require
+    from isam.mapper import match
+    from isam.mapper.cover import cover
+
+    system = load_system(on)
+    normal = normal_form(require(_as_kernel(kernel)).with_sizes(sizes or {}))
+    if instruction is None:
+        return cover(normal, system.compute, Trace(registry.load("isam.approaches", system.approach)()))
+    found = system.instructions.get(instruction)
+    if found is None:
+        hint = did_you_mean(instruction, system.instructions)
+        raise fail("instruction-unknown", f"the system '{system.name}' has no instruction '{instruction}'", hint=hint)
+    return match(normal, found)
+
+def _as_kernel(kernel: Any) -> Kernel:
+    if isinstance(kernel, str):
+        from isam.ir.text import parse
+
+        kernel = parse(kernel)
+    kernel = getattr(kernel, "kernel", kernel)
+    if not isinstance(kernel, Kernel):
+        raise fail("compile-kernel", f"a kernel is needed, not {type(kernel).__name__}", hint="see isam.parse")
+    return kernel
+
+def _threads(threads: int | None) -> int:
+    text = str(threads) if threads is not None else os.environ.get("ISAM_THREADS", "1")
+    if not text.isdigit() or int(text) < 1:
+        raise fail("compile-threads", f"'{text}' is no number of threads")
+    return int(text)
