@@ -72,7 +72,7 @@ class Guarded:
 
 def run(schedule: Schedule, arrays: dict[str, np.ndarray], sizes: dict[str, int] | None = None, at_end: bool = True,
         code: Code | None = None) -> dict[str, np.ndarray]:  # fmt: skip
-    """``bind`` and ``call`` on guarded copies of ``arrays`` (outputs included). Returns all arrays as they are afterwards."""
+    """``bind`` and ``call`` on guarded copies of ``arrays`` (outputs included). Returns all arrays afterwards."""
     code = code or generate(schedule)
     entries = load(code)
     held = {n: Guarded(np.array(a, order="C"), at_end) for n, a in arrays.items()}

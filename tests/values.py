@@ -16,7 +16,8 @@ def special(dtype: str) -> np.ndarray:
         tiny = {"f64": 5e-324, "f32": 1e-45, "f16": 6e-8, "bf16": 1e-40}[dtype]
         least = {"f64": 2.2250738585072014e-308, "f32": 1.1754944e-38, "f16": 6.104e-5, "bf16": 1.1754944e-38}[dtype]
         xs = [0.0, -0.0, 1, -1, 0.5, 2, 3, np.inf, -np.inf, np.nan, big, -big, tiny, -tiny, least, least / 2, 1e-3,
-              127.5, -128.5, 2.5, 3.5, -2.5, 255.5, 32767.9, 65535, 65520, 2147483648.0, -2147483649.0, 9.3e18, -9.3e18]  # fmt: skip
+              127.5, -128.5, 2.5, 3.5, -2.5, 255.5, 32767.9, 65535, 65520, 2147483648.0, -2147483649.0, 9.3e18,
+              -9.3e18]  # fmt: skip
         with np.errstate(all="ignore"):
             return np.array(xs, np.float64).astype(to)
     if d.kind == "b":
@@ -37,7 +38,7 @@ def random(rng: np.random.Generator, dtype: str, n: int) -> np.ndarray:
         return rng.integers(0, 2, n).astype(bool)
     if d.kind == "f":
         plain = (rng.standard_normal(n) * 4).astype(to)
-        bits = rng.integers(0, 2**d.bits, n, np.uint64, endpoint=False) if d.bits < 64 else rng.integers(0, 2**64 - 1, n, np.uint64)
+        bits = rng.integers(0, 2**d.bits - 1, n, np.uint64, endpoint=True)
         any_ = bits.astype(_FLOAT_BITS[dtype]).view(to)
     else:
         info = np.iinfo(to)
@@ -49,18 +50,18 @@ def random(rng: np.random.Generator, dtype: str, n: int) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, want: np.ndarray, dtype: str) -> np.ndarray:
-    """Distance of ``got`` from the exact ``want`` (f64) in units in the last place of ``want`` in ``dtype``; 0 for equal
-    specials, infinity where only one is special. An overflow counts from the largest number on."""
+    """Distance of ``got`` from the exact ``want`` (f64) in units in the last place of ``want`` in ``dtype``;
+    0 for equal specials, infinity where only one is special. An overflow counts from the largest number on."""
     bits, least = {"f64": (52, -1074), "f32": (23, -149), "f16": (10, -24), "bf16": (7, -133)}[dtype]
     top = {"f64": 1024, "f32": 128, "f16": 16, "bf16": 128}[dtype]
-    got = got.astype(np.float64)
-    want = want.astype(np.float64)
     with np.errstate(all="ignore"):
+        got, want = got.astype(np.float64), want.astype(np.float64)
         _, e = np.frexp(np.abs(want))
-        unit = np.ldexp(1.0, np.maximum(e - 1 - bits, least))
+        unit = np.ldexp(1.0, np.maximum(np.where(want == 0, -9999, e - 1 - bits), least))
         limit = np.ldexp(1.0, min(top, 1023)) * (2.0 if top == 1024 else 1.0)
         g = np.where(np.isinf(got), np.sign(got) * limit, got)
-        w = np.where(np.isinf(want), np.sign(want) * limit, want)
+        w = np.clip(want, -limit, limit)
+        unit = np.minimum(unit, np.ldexp(1.0, top - 1 - bits))
         distance = np.abs(g - w) / unit
     distance = np.where(np.isinf(want) & np.isinf(got) & (got == want), 0.0, distance)
     distance = np.where(np.isnan(want) & np.isnan(got), 0.0, distance)

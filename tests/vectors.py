@@ -9,7 +9,7 @@ from isam.ir.dtype import size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Issue, Operand, Place, Schedule, Seq, Tile
+from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile
 from isam.system.graph import System
 
 J = "J"
@@ -48,3 +48,32 @@ def single(system: System, instruction: Instruction, sizes: dict[str, int]) -> S
 def whole(system: System, kernel: Kernel, call: Seq) -> Schedule:
     homes = {b.name: at_home(b.name, len(b.shape), 1) for b in kernel.arguments}
     return Schedule(kernel, system, Cover(kernel, kernel, ()), (), Seq(), call, (), homes)
+
+
+def mapped(system: System, instruction: Instruction, n: int) -> Schedule:
+    """``D[i] = f(A[i])`` over ``n`` elements by a unary vector instruction: a loop over whole vectors, then a tail."""
+    lanes = int(system.facts["lanes"])
+    kernel = instruction.body.with_sizes({J: n})
+    size = {b.name: size_of(b.dtype) for b in kernel.arguments}
+
+    def step(start: Affine, count: int) -> Seq:
+        tile = {b: Tile(b, (start,), (count,), (1,)) for b in size}
+        home = {b: Place("ram", b, start * size[b], (size[b],)) for b in size}
+        cell = {b: Place("v", "", Affine(), (size[b],), 2 * i) for i, b in enumerate(size)}
+        given = ((J, count),)
+
+        def issue(name: str, *operands: tuple[str, str, Place]) -> Issue:
+            return Issue("core", name, given, tuple(Operand(o, tile[b], p, (0,)) for o, b, p in operands))
+
+        return Seq((issue("load", ("S", "A", home["A"]), ("D", "A", cell["A"])),
+                    issue(instruction.name, ("A", "A", cell["A"]), ("D", "D", cell["D"])),
+                    issue("store", ("S", "D", cell["D"]), ("D", "D", home["D"]))))  # fmt: skip
+
+    whole_part = n - n % lanes
+    parts: list[Node] = []
+    if whole_part:
+        bounds = (Bound(Affine()),), (Bound(Affine((), whole_part)),)
+        parts.append(Loop("i", *bounds, lanes, step(Affine.of("i"), lanes)))
+    if n % lanes:
+        parts.append(step(Affine((), whole_part), n % lanes))
+    return whole(system, kernel, Seq(tuple(parts)))

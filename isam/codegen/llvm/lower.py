@@ -1,34 +1,17 @@
-"""The schedule tree to LLVM IR. Knows Loop, Seq and Issue and the emission templates of the description, nothing else.
-
-Registers (counted memories) are SSA values: the walk tracks which value each cell holds, a loop carries the cells that
-its body reads before it writes them. A node that stands in several places and has no live register at its boundary
-becomes a function; everything else is emitted in place.
-"""
+"""A schedule to LLVM IR: its two entries, and a function for every shared node with no live register at its boundary."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isam.codegen.llvm import tiles
-from isam.codegen.llvm.address import Addresses
-from isam.codegen.llvm.irtext import Function, Module, vector
-from isam.codegen.llvm.liveness import NOTHING, Cell, Flow, references, weight
-from isam.codegen.llvm.template import Setting, expand
-from isam.diagnostics import InternalError, fail
+from isam.codegen.llvm.irtext import Function, Module
+from isam.codegen.llvm.liveness import NOTHING, Flow, references, weight
+from isam.codegen.llvm.walk import Walk
 from isam.ir.affine import Affine
-from isam.ir.dtype import ANY, size_of
-from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Schedule, Seq
+from isam.ir.dtype import ANY
+from isam.schedule.tree import Issue, Node, Operand, Schedule, Seq
 
 SMALLEST_FUNCTION = 12  # issues: below that a shared node is emitted in place
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """What a cell holds: an SSA value of ``dtype``; ``splat``: the same scalar in all lanes."""
-
-    ssa: str
-    dtype: str
-    splat: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +50,10 @@ class Lowering:
         return slot.dtype if slot is not None and slot.dtype else self.schedule.kernel.buffer(o.tile.buffer).dtype
 
     def shareable(self, node: Node) -> bool:
-        return (not isinstance(node, Issue) and self.references.get(id(node), 0) > 1
-                and not self.flow.effect(node).exposed and weight(node, SMALLEST_FUNCTION) >= SMALLEST_FUNCTION)  # fmt: skip
+        """Worth a function: stands in several places, is large enough and reads no register that it has not written."""
+        if isinstance(node, Issue) or self.references.get(id(node), 0) < 2:
+            return False
+        return not self.flow.effect(node).exposed and weight(node, SMALLEST_FUNCTION) >= SMALLEST_FUNCTION
 
     def function(self, node: Node) -> Shared:
         """The function of a shared node, made on first use."""
@@ -142,223 +127,3 @@ def _free(node: Node, bases: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[st
     seen: dict[int, set[str]] = {}
     free = tuple(sorted(names(node)))
     return tuple(b for b in bases if b in used), free
-
-
-class Walk:
-    """Emits nodes into one function. ``env``: loop variables and sizes as expressions over the function's values."""
-
-    def __init__(self, lowering: Lowering, fn: Function, bases: dict[str, str], env: dict[str, Affine]):
-        self.low, self.fn, self.bases, self.env = lowering, fn, bases, env
-        self.addresses = Addresses(fn)
-        self.cells: dict[Cell, Value] = {}
-        self.labels = 0
-
-    def emit(self, node: Node, live: frozenset[Cell]) -> None:
-        """Emits ``node``; ``live``: cells whose values matter after it."""
-        if isinstance(node, Issue):
-            self._issue(node)
-        elif self.low.shareable(node) and not self.low.flow.effect(node).writes & live:
-            self._call(node)
-        elif isinstance(node, Seq):
-            self._sequence(node, live)
-        else:
-            self._loop(node, live)
-
-    def _sequence(self, node: Seq, live: frozenset[Cell]) -> None:
-        after = [live] * len(node.children)
-        if not all(isinstance(c, Issue) for c in node.children):
-            for i in range(len(node.children) - 1, 0, -1):
-                after[i - 1] = self.low.flow.effect(node.children[i]).before(after[i])
-        for c, a in zip(node.children, after, strict=True):
-            self.emit(c, a)
-
-    def _call(self, node: Node) -> None:
-        shared = self.low.function(node)
-        args = [f"ptr {self.bases[b]}" for b in shared.bases]
-        args += [f"i64 {self.addresses.value(self.env[n])}" for n in shared.variables]
-        self.fn.emit(f"call void @{shared.name}({', '.join(args)})")
-        for c in self.low.flow.effect(node).writes:
-            self.cells.pop(c, None)
-
-    # loops
-
-    def _loop(self, node: Loop, live: frozenset[Cell]) -> None:
-        trip = node.trip
-        if trip == 0:
-            return
-        outer = self.env.get(node.var)
-        if trip is None:
-            self._guarded(node, live)
-        else:
-            self._iterations(node, self._resolved(node.lo[0].expr) if len(node.lo) == 1 and node.lo[0].div == 1
-                             else Affine((), node.static[0]), trip, live)  # fmt: skip  # type: ignore[index]
-        if outer is None:
-            self.env.pop(node.var, None)
-        else:
-            self.env[node.var] = outer
-
-    def _iterations(self, node: Loop, lo: Affine, trip: int, live: frozenset[Cell]) -> None:
-        """A loop with a known number of iterations: the peeled ones and lonely ones in place, the others as a loop."""
-        flow = self.low.flow
-        ending = flow.effect(node.exit).before(live)
-        inside = ending | flow.effect(node.body).exposed
-        for p in (node.first, node.last):
-            inside |= flow.effect(p).exposed if p is not None else NOTHING
-        self.emit(node.enter, inside)
-        first, last = int(node.first is not None), int(node.last is not None)
-        if node.first is not None:
-            self._at(node, lo, node.first, inside)
-        middle = trip - first - last
-        if middle == 1:
-            self._at(node, lo + first * node.step, node.body, inside)
-        elif middle > 1:
-            begin = lo + first * node.step
-            low = self.addresses.value(begin)
-            end = str(begin.const + middle * node.step) if begin.is_constant else self.addresses.value(begin + middle * node.step)
-            self._repeat(node, low, end, inside)
-        if node.last is not None:
-            self._at(node, lo + (trip - 1) * node.step, node.last, ending)
-        self.emit(node.exit, live)
-
-    def _at(self, node: Loop, value: Affine, part: Node, live: frozenset[Cell]) -> None:
-        self.env[node.var] = value
-        self.emit(part, live)
-
-    def _repeat(self, node: Loop, low: str, high: str, live: frozenset[Cell]) -> None:
-        """``for var = low; ...; var += step`` while below ``high``, at least once; registers are carried by phis."""
-        fn, effect = self.fn, self.low.flow.effect(node.body)
-        carried = sorted(c for c in effect.writes & effect.exposed if c in self.cells)
-        self.labels += 1
-        tag = f"{self.labels}"
-        before, var = fn.block, f"%i{tag}"
-        fn.emit(f"br label %loop{tag}")
-        fn.label(f"loop{tag}")
-        phis = fn.buffer()
-        entering = {c: self.cells[c] for c in carried}
-        for c in carried:
-            v = entering[c]
-            self.cells[c] = Value(fn.fresh(), v.dtype, v.splat)
-        names = {c: self.cells[c].ssa for c in carried}
-        self.env[node.var] = Affine.of(var)
-        self.addresses.push(fn.buffer(), var)
-        self.emit(node.body, live)
-        self.addresses.pop()
-        following = fn.op(f"add nsw i64 {var}, {node.step}")
-        again = fn.op(f"icmp slt i64 {following}, {high}")
-        fn.emit(f"{var} = phi i64 [ {low}, %{before} ], [ {following}, %{fn.block} ]", phis)
-        for c in carried:
-            v, new = entering[c], self.cells[c]
-            if new.dtype != v.dtype:
-                raise InternalError(f"cell {c} enters a loop as {v.dtype} and comes round as {new.dtype}")
-            if v.splat and not new.splat:
-                raise InternalError(f"cell {c} enters a loop as a scalar and comes round as a vector")
-            fn.emit(f"{names[c]} = phi {vector(v.dtype, self.low.lanes)} [ {v.ssa}, %{before} ], "
-                    f"[ {new.ssa}, %{fn.block} ]", phis)  # fmt: skip
-        fn.emit(f"br i1 {again}, label %loop{tag}, label %done{tag}")
-        fn.label(f"done{tag}")
-
-    def _guarded(self, node: Loop, live: frozenset[Cell]) -> None:
-        """A loop whose number of iterations shows at run time: nothing runs when there is none."""
-        if node.first is not None or node.last is not None:
-            raise InternalError("a loop with a run-time trip has peeled bodies")
-        fn = self.fn
-        low, high = self._bound(node.lo, True), self._bound(node.hi, False)
-        self.labels += 1
-        tag = f"{self.labels}"
-        some = fn.op(f"icmp slt i64 {low}, {high}")
-        skipping, before = fn.block, dict(self.cells)
-        fn.emit(f"br i1 {some}, label %some{tag}, label %none{tag}")
-        fn.label(f"some{tag}")
-        self.addresses.push(fn.buffer())
-        flow = self.low.flow
-        inside = flow.effect(node.exit).before(live) | flow.effect(node.body).exposed
-        self.emit(node.enter, inside)
-        self._repeat(node, low, high, inside)
-        self.emit(node.exit, live)
-        self.addresses.pop()
-        leaving = fn.block
-        fn.emit(f"br label %none{tag}")
-        fn.label(f"none{tag}")
-        self._merge(before, skipping, leaving)
-
-    def _merge(self, before: dict[Cell, Value], skipping: str, leaving: str) -> None:
-        after, self.cells = self.cells, {}
-        for c, old in before.items():
-            new = after.get(c)
-            if new == old:
-                self.cells[c] = old
-            elif new is not None and new.dtype == old.dtype:
-                ssa = self.fn.op(f"phi {vector(old.dtype, self.low.lanes)} [ {old.ssa}, %{skipping} ], [ {new.ssa}, %{leaving} ]")
-                self.cells[c] = Value(ssa, old.dtype, old.splat and new.splat)
-
-    def _bound(self, bounds: tuple[Bound, ...], lower: bool) -> str:
-        """The largest of the lower bounds (rounded up) or the smallest of the upper ones (rounded down)."""
-        out = ""
-        for b in bounds:
-            x = self.addresses.value(self._resolved(b.expr))
-            if b.div != 1:
-                x = self._divided(x, b.div, lower)
-            which = "smax" if lower else "smin"
-            out = self.fn.op(f"call i64 @llvm.{which}.i64(i64 {out}, i64 {x})") if out else x
-        return out
-
-    def _divided(self, x: str, by: int, up: bool) -> str:
-        """Division of a number of any sign, rounded up or down."""
-        fn = self.fn
-        q = fn.op(f"sdiv i64 {x}, {by}")
-        r = fn.op(f"srem i64 {x}, {by}")
-        off = fn.op(f"icmp {'sgt' if up else 'slt'} i64 {r}, 0")
-        return fn.op(f"{'add' if up else 'sub'} i64 {q}, {fn.op(f'zext i1 {off} to i64')}")
-
-    def _resolved(self, e: Affine) -> Affine:
-        return e.substitute(self.env)
-
-    # issues
-
-    def _issue(self, issue: Issue) -> None:
-        low = self.low
-        instruction = low.schedule.system.instructions[issue.instruction]
-        template = instruction.emission.get("llvm")
-        if not isinstance(template, str):
-            raise fail("emission-missing", f"the instruction '{issue.instruction}' has no LLVM template", instruction.loc)
-        values: dict[str, str] = {}
-        written: list[tuple[str, Cell, str, bool]] = []
-        addressed: dict[str, tiles.Addressed] = {}
-        for o in issue.operands:
-            cell, formal, dtype = low.flow.cell(o), low.flow.formal(issue, o), low.dtype(issue, o)
-            if cell is None:
-                addressed[o.name] = self._addressed(o, dtype)
-                values[o.name] = addressed[o.name].pointer
-                continue
-            if formal.role != "out":
-                values[o.name] = self._read(cell, o, dtype)
-            if formal.role in ("out", "inout"):
-                written.append((o.name, cell, dtype, not formal.shape))
-        setting = Setting(low.lanes, low.snippets, dict(issue.sizes), addressed)
-        names = expand(self.fn, template, values, setting)
-        for name, cell, dtype, splat in written:
-            self.cells[cell] = Value(names[name], dtype, splat)
-
-    def _addressed(self, o: Operand, dtype: str) -> tiles.Addressed:
-        place, tile = o.place, o.tile
-        slot = self.low.slots.get(place.base)
-        if slot is not None and slot.literal is not None:
-            constant = f"{tiles.ELEMENT[dtype]} {tiles.constant(dtype, slot.literal)}"
-            return tiles.Addressed(self.low.module.constant(constant), dtype, (1,) * len(o.dims), (0,) * len(o.dims), slot.literal)
-        pointer = self.addresses.pointer(self.bases[place.base], self._resolved(place.offset))
-        shape = tuple(1 if d is None else tile.shape[d] for d in o.dims)
-        steps = tuple(0 if d is None else place.strides[d] * tile.steps[d] for d in o.dims)
-        return tiles.Addressed(pointer, dtype, shape, steps)
-
-    def _read(self, cell: Cell, o: Operand, dtype: str) -> str:
-        value = self.cells.get(cell)
-        if value is None:
-            raise InternalError(f"operand '{o.name}' reads cell {cell}, which holds nothing here ({o.tile})")
-        if value.dtype != dtype:
-            raise InternalError(f"operand '{o.name}' reads {dtype} from cell {cell}, which holds {value.dtype} ({o.tile})")
-        lane = 0 if value.splat else o.place.offset.const // size_of(dtype)
-        if o.dims and not lane:
-            return value.ssa
-        if value.splat:
-            return value.ssa
-        return tiles.shifted(self.fn, value.ssa, dtype, self.low.lanes, lane, not o.dims)

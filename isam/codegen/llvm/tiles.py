@@ -37,16 +37,23 @@ class Addressed:
         if self.shape[0] == 1:
             return max(1, columns)
         if self.steps[0] % size or self.steps[0] < columns * size:
-            raise fail("emission-leading", f"rows {self.steps[0]} bytes apart cannot hold {columns} elements of {size} bytes")
+            raise fail("emission-leading", f"rows {self.steps[0]} bytes apart do not hold {columns} elements of {size}")
         return self.steps[0] // size
+
+    @property
+    def increment(self) -> int:
+        """Elements between neighbours of a vector operand."""
+        if self.step % size_of(self.dtype) or not self.step:
+            raise fail("emission-increment", f"elements {self.step} bytes apart are no multiple of their size apart")
+        return self.step // size_of(self.dtype)
 
 
 def constant(dtype: str, value: float | int | bool) -> str:
     """The LLVM constant (without type) of a scalar literal, rounded to ``dtype`` as the interpreter does."""
     import numpy as np
 
-    from isam.ir.dtype import numpy_dtype
     from isam.ir.arithmetic import Numbers
+    from isam.ir.dtype import numpy_dtype
 
     x = Numbers().literal(value, dtype).astype(numpy_dtype(dtype))
     if dtype in ("f64", "f32"):  # LLVM writes floats as the bits of a double

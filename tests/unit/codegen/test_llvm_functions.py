@@ -1,0 +1,76 @@
+"""Approximated functions over the whole range of their dtype: the declared error in ulp holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isam.ir.dtype import numpy_dtype
+from isam.system.features import lacking
+from isam.system.load import load_system
+from tests.native import run
+from tests.values import special, ulps
+from tests.vectors import mapped
+
+FUNCTIONS = ("exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "rsqrt")
+
+
+def exact(name: str, x: np.ndarray) -> np.ndarray:
+    """The function in f64: for f32 and shorter arguments exact enough to judge by."""
+    from scipy.special import erf
+
+    e = np.exp(-np.abs(x))
+    table = {"exp": np.exp, "log": np.log, "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "erf": erf,
+             "rsqrt": lambda v: 1 / np.sqrt(v), "sigmoid": lambda v: np.where(v >= 0, 1, e) / (1 + e)}  # fmt: skip
+    return table[name](x)
+
+
+def samples(name: str, dtype: str) -> np.ndarray:
+    """Random bits (each exponent equally often), dense where the function bends, the ends of the range."""
+    rng = np.random.default_rng(3)
+    if dtype in ("f16", "bf16"):
+        return np.arange(1 << 16, dtype=np.uint16).view(numpy_dtype(dtype))  # all of them
+    bits = rng.integers(0, 2**32, 1 << 15 if name in ("sin", "cos") else 1 << 18, np.uint64).astype(np.uint32)
+    dense = [rng.uniform(-a, a, 1 << 15).astype(np.float32) for a in (1e-3, 1, 10, 110)]
+    limits = np.array([-104, -103.97208, -87.33655, 88.72284, 89], np.float32)
+    near = [np.nextafter(limits, np.float32(q)) for q in (-999, 999)]
+    around_one = rng.uniform(0.7, 1.45, 1 << 15).astype(np.float32)
+    return np.concatenate([bits.view(np.float32), *dense, *near, special("f32"), around_one])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_declared_error(name: str, dtype: str) -> None:
+    system = load_system("host")
+    instruction = system.instructions[f"{name}_v_{dtype}"]
+    x = samples(name, dtype)
+    got = run(mapped(system, instruction, len(x)), {"A": x, "D": np.zeros_like(x)})["D"]
+    with np.errstate(all="ignore"):
+        away = ulps(got, exact(name, x.astype(np.float64)), dtype)
+    worst = int(np.argmax(away))
+    assert 0 < instruction.ulp <= 3
+    assert away[worst] <= instruction.ulp, f"{name}({x[worst]!r}) = {got[worst]!r}: {away[worst]:.2f} ulp"
+    assert away[worst] > 0.3, "nothing was measured"
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf"])
+@pytest.mark.parametrize("system_name", ["host-avx2", "host-generic"])
+def test_narrower_vectors_keep_the_error(name: str, system_name: str) -> None:
+    system = load_system(system_name)
+    if missing := lacking(system.needs):
+        pytest.skip(f"this CPU lacks {', '.join(missing)}")
+    instruction = system.instructions[f"{name}_v_f32"]
+    x = samples(name, "f32")[-150_001:]
+    got = run(mapped(system, instruction, len(x)), {"A": x, "D": np.zeros_like(x)})["D"]
+    with np.errstate(all="ignore"):
+        assert ulps(got, exact(name, x.astype(np.float64)), "f32").max() <= instruction.ulp
+
+
+def test_the_measure_itself() -> None:
+    one = np.float32(1)
+    up = np.nextafter(one, np.float32(2))
+    assert ulps(np.array([up]), np.array([1.0]), "f32")[0] == 1
+    assert ulps(np.array([np.inf], np.float32), np.array([3.4028235e38]), "f32")[0] > 0
+    assert ulps(np.array([np.inf], np.float32), np.array([1e39]), "f32")[0] == 0
+    assert ulps(np.array([np.nan], np.float32), np.array([1.0]), "f32")[0] == np.inf
+    assert ulps(np.array([1.4e-45], np.float32), np.array([0.0]), "f32")[0] == pytest.approx(1, rel=0.01)
