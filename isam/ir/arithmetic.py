@@ -73,6 +73,10 @@ class Numbers:
     def accumulate(self, op: str, flat: Array, at: Array, values: Array, dtype: str) -> None:
         _SAME[op].at(flat, at, values)  # unbuffered: duplicates are taken one by one, in order
 
+    def replace(self, flat: Array, at: Array, condition: Array, values: Array) -> None:
+        chosen = condition.astype(bool)
+        flat[at[chosen]] = values[chosen]
+
 
 def _divide(a: Array, b: Array) -> Array:
     return np.asarray(np.divide(a, b))

@@ -28,14 +28,8 @@ def run(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int] | 
     Raises ``IsamError``: a missing or misshaped array, a size without a value, an index out of range.
     Cost: about 20 ns per domain point and access; temporaries are allocated as declared.
     """
-    sizes = infer_sizes(kernel, arrays, sizes or {})
-    check_sizes(kernel, sizes)
-    faults = [f for b in kernel.buffers for f in _faults(b, arrays, sizes)]
-    faults += [Diagnostic("I506", f"kernel '{kernel.name}' has no buffer '{n}'", kernel.loc)
-               for n in arrays if n not in kernel.by_name]  # fmt: skip
-    if faults:
-        raise IsamError(faults)
-    memory = Memory({}, _dtypes(kernel, arrays))
+    sizes = checked(kernel, arrays, sizes)
+    memory = Memory({}, dtypes_of(kernel, arrays))
     for b in kernel.buffers:
         if b.name in arrays:
             memory.arrays[b.name] = np.array(arrays[b.name], order="C", ndmin=0)
@@ -44,6 +38,18 @@ def run(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int] | 
     with np.errstate(all="ignore"):
         execute(kernel, memory, sizes, Numbers())
     return {b.name: memory.arrays[b.name] for b in kernel.buffers if b.role in ("out", "inout")}
+
+
+def checked(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int] | None = None) -> dict[str, int]:
+    """All sizes, after every array has been compared with its declaration. Raises ``IsamError`` with every fault."""
+    known = infer_sizes(kernel, arrays, sizes or {})
+    check_sizes(kernel, known)
+    faults = [f for b in kernel.buffers for f in _faults(b, arrays, known)]
+    faults += [Diagnostic("I506", f"kernel '{kernel.name}' has no buffer '{n}'", kernel.loc)
+               for n in arrays if n not in kernel.by_name]  # fmt: skip
+    if faults:
+        raise IsamError(faults)
+    return known
 
 
 def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
@@ -76,7 +82,7 @@ def infer_sizes(kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str,
     return known
 
 
-def _dtypes(kernel: Kernel, arrays: Mapping[str, Array]) -> dict[str, str]:
+def dtypes_of(kernel: Kernel, arrays: Mapping[str, Array]) -> dict[str, str]:
     """The dtype of every buffer; ``any`` (a move's operand) becomes that of the array it was given."""
     names = {numpy_dtype(n): n for n in DTYPES}
     free = next((names[arrays[b.name].dtype] for b in kernel.buffers if b.dtype == ANY and b.name in arrays), "f32")

@@ -42,6 +42,10 @@ class Arithmetic(Protocol):
         """``flat[at[n]] = op(flat[at[n]], values[n])`` for n in order, duplicates included."""
         ...
 
+    def replace(self, flat: Array, at: Array, condition: Array, values: Array) -> None:
+        """``flat[at[n]] = values[n]`` where ``condition[n]`` holds, for n in order."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -104,8 +108,7 @@ def _statement(st: Statement, memory: Memory, values: dict[str, int], arithmetic
         if not st.accumulate:
             flat[at] = chunk.flatten(arithmetic.apply(st.op, args, source, target))
         elif st.op == "select":
-            chosen = chunk.flatten(args[0]).astype(bool)
-            flat[at[chosen]] = chunk.flatten(args[1])[chosen]
+            arithmetic.replace(flat, at, chunk.flatten(args[0]), chunk.flatten(args[1]))
         else:
             arithmetic.accumulate(st.op, flat, at, chunk.flatten(args[0]), target)
 

@@ -92,6 +92,10 @@ class Residues:
             (np.maximum if op == "max" else np.minimum).at(ranks, at, self._rank(values))
             flat[...] = self._unrank(ranks)
 
+    def replace(self, flat: Array, at: Array, condition: Array, values: Array) -> None:
+        chosen = condition != 0
+        flat[at[chosen]] = values[chosen]
+
     # the order ----------------------------------------------------------------------------------------------------
     def _rank(self, x: Array) -> Array:
         rank = (x * self.scale + self.shift) % PRIME

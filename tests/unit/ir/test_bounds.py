@@ -1,0 +1,106 @@
+"""Derived error bounds: wide enough for every legal evaluation, narrow enough to notice a wrong one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from isam.ir.bounds import enclose, outside
+from isam.ir.interp import run
+from isam.ir.kernel import Kernel
+from isam.ir.text import parse
+from tests.corpus import CASES, random_arrays
+from tests.mutators import permute_axes, reorder_statements, swap_operands
+from tests.random_kernels import Seeded, random_kernel, show
+
+
+def narrowed(k: Kernel, dtype: str) -> Kernel:
+    return replace(k, buffers=tuple(replace(b, dtype=dtype) if b.dtype == "f32" else b for b in k.buffers))
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if "dilation" not in n])
+def test_the_interpreter_and_any_order_lie_within(name):
+    for seed, sizes in enumerate(CASES[name].sizes):
+        k = CASES[name].load()
+        arrays = random_arrays(k, sizes, seed)
+        box = enclose(k, arrays, sizes)
+        assert outside(run(k, arrays, sizes), box) is None
+        if "exact" not in k.permits:
+            for mutate in (permute_axes, swap_operands, reorder_statements):
+                assert outside(run(mutate(k, Seeded(seed)).kernel, arrays, sizes), box) is None
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("name", ["matmul", "softmax", "layer_norm", "gelu_tanh", "gru_step", "chain", "reductions"])
+def test_narrow_dtypes_lie_within(name, dtype):
+    k, sizes = narrowed(CASES[name].load(), dtype), CASES[name].sizes[0]
+    arrays = random_arrays(k, sizes, 2)
+    assert outside(run(k, arrays, sizes), enclose(k, arrays, sizes)) is None
+
+
+def test_random_kernels_lie_within():
+    for seed in range(300):
+        k, sizes = random_kernel(seed)
+        arrays = random_arrays(k, sizes, seed)
+        with np.errstate(all="ignore"):
+            fault = outside(run(k, arrays, sizes), enclose(k, arrays, sizes))
+        assert fault is None, fault + "\n" + show(k, sizes)
+
+
+@pytest.mark.parametrize(("name", "most"), [("matmul", 1e-4), ("conv2d", 1e-4), ("softmax", 1e-4), ("attention", 1e-3),
+                                            ("gru", 1e-3), ("layer_norm", 1e-3), ("gelu_erf", 1e-5)])  # fmt: skip
+def test_bounds_are_useful(name, most):
+    k, sizes = CASES[name].load(), CASES[name].sizes[0]
+    for value, bound in enclose(k, random_arrays(k, sizes, 4), sizes).values():
+        assert bound.max() < most * max(1, abs(value).max())
+
+
+@pytest.mark.parametrize("name", ["matmul", "conv2d", "softmax", "attention", "gru", "lstm_step", "conv_same"])
+def test_one_wrong_element_is_noticed(name):
+    k, sizes = CASES[name].load(), CASES[name].sizes[0]
+    arrays = random_arrays(k, sizes, 5)
+    box = enclose(k, arrays, sizes)
+    for buffer, a in run(k, arrays, sizes).items():
+        bad = a.copy()
+        bad.reshape(-1)[a.size // 2] += np.float32(0.01)
+        fault = outside({**run(k, arrays, sizes), buffer: bad}, box)
+        assert fault is not None
+        assert buffer in fault
+        assert "1 of" in fault
+
+
+def one(text: str, **arrays):
+    k = parse(text)
+    assert isinstance(k, Kernel)
+    return enclose(k, {n: np.asarray(a) for n, a in arrays.items()})["y"]
+
+
+def test_whole_numbers_need_no_bound():
+    k, sizes = CASES["matmul_i8"].load(), CASES["matmul_i8"].sizes[0]
+    arrays = random_arrays(k, sizes, 1)
+    value, bound = enclose(k, arrays, sizes)["C"]
+    assert not bound.any()
+    assert np.array_equal(value, run(k, arrays)["C"])
+    text = "kernel k(N)\n in x: i8[N]\n out y: i8[N]\n forall i < N\n  y[i] = x[i] * 3\n"
+    wrapped = one(text, x=np.array([100, -50], np.int8))
+    assert wrapped[0].tolist() == [44, 106]
+
+
+def test_doubt_is_kept():
+    """A comparison of what is only nearly known, a rounding at a half, a division by what may be zero."""
+    head = "kernel k(N)\n in x: f32[N]\n out y: f32[N]\n forall i < N\n"
+    x = np.array([0.1, 5], np.float32)
+    value, bound = one(head + "  t[i] = x[i] * 10\n  y[i] = select(t[i] < 1.0000000149011612, 7, 3)\n", x=x)
+    assert bound[0] >= 4
+    assert (value[1], bound[1]) == (3, 0)
+    value, bound = one(head + "  t[i] = x[i] * 5\n  y[i] = round(t[i])\n", x=x)
+    assert bound[0] >= 1  # 0.5 or a little more
+    assert bound[1] < 1e-4
+    value, bound = one(head + "  t[i] = x[i] * 3\n  y[i] = 1 / (t[i] - 15)\n", x=x)
+    assert np.isfinite(bound[0])
+    assert bound[1] == np.inf
+    big = one(head + "  y[i] = exp(x[i]) * exp(x[i])\n", x=np.array([50.0, 1], np.float32))
+    assert big[1][0] == np.inf
+    assert big[1][1] < 1e-4
