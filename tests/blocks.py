@@ -224,4 +224,5 @@ def _touched(s: Statement, a: Access, sizes: dict[str, int]):
 
 def visible(kernel: Kernel, mapping: Mapping, memory: Memory) -> Memory:
     """What must be equal: everything but the temporaries of the region."""
-    return {n: v for n, v in memory.items() if n not in {t for _, t in mapping.temps}}
+    hidden = {t for _, t in mapping.temps}
+    return {n: v for n, v in memory.items() if v and n not in hidden}

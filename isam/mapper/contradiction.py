@@ -197,41 +197,60 @@ class Contradictions:
         )  # fmt: skip
 
     def mixed_row(self, pair: Pair, c: int, a: int) -> Mismatch:
-        """The new column shares a row with another chosen column, which the instruction's rows do not."""
-        name, axis = self.plan.axis_names[c], pair.node.names[a]
-        chosen = {i for i, k in enumerate(pair.classes) if k in self.axes}
+        """With column ``a`` for ``c`` the chosen rows of some operand are not the instruction's rows."""
         for want, have in pair.forms:
-            if not (isinstance(want, Form) and isinstance(have, Form)) or want.buffer in self.plan.loose:
-                continue
-            for r, row in enumerate(have.rows):
-                inside = [x for x, _ in row if x in chosen]
-                shape = {n for w in want.rows for n in [len(w)]}
-                if any(x == a for x in inside) and len(inside) > 1 and len(inside) not in shape:
-                    others = " and ".join(pair.node.names[x] for x in inside if x != a)
-                    return self._mismatch(
-                        "extra-dependence",
-                        f"row {have.access.index[r]} (dimension {r}) of {have.access}, which depends on axis {axis} "
-                        f"and on {others} together", f"separate rows for them in {want.access}",
-                        pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
-                        instruction_axis=name, axis=axis, row=r,
-                        swapped=pair.swapped or None,
-                    )  # fmt: skip
-        want, have = next((w, h) for w, h in pair.forms if isinstance(w, Form) and isinstance(h, Form))
-        return self._mismatch(
-            "extra-dependence",
-            f"{show(pair.node.statement)}, whose rows combine axis {axis} with other axes differently",
-            f"{show(pair.plays.statement)}", pair.node, pair.plays, instruction_axis=name, axis=axis,
-            operand=want.buffer, buffer=have.buffer, swapped=pair.swapped or None,
-        )  # fmt: skip
+            if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.plan.loose:
+                found = self._row_conflict(pair, want, have, c, a)
+                if found is not None:
+                    return found
+        raise AssertionError("the rows agree")
 
     def no_rows(self, pair: Pair, want: Form, have: Form) -> Mismatch:
-        bound = want.buffer in self._placed()
+        """No choice of rows of one operand, or not the one agreed before."""
+        if want.buffer not in self._placed():
+            found = self._row_conflict(pair, want, have, None, None)
+            if found is not None:
+                return found
         return self._mismatch(
-            "extra-dependence" if not bound else "aliasing",
-            f"{have.access}" + (", another block than before" if bound else f" with {have.rank} dimensions"),
-            f"{want.access}" + (", the same block as before" if bound else ", each of its dimensions a row of its own"),
-            pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
+            "aliasing", f"{have.access}, which is another block than before",
+            f"{want.access}, the same block as before", pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
         )  # fmt: skip
+
+    def _row_conflict(self, pair: Pair, want: Form, have: Form, c: int | None, a: int | None) -> Mismatch | None:
+        """The first chosen row that has no counterpart: axes that share it and should not, or the other way round."""
+        owner = {k: i for i, k in enumerate(self.axes) if k >= 0}
+        played = {x: owner[k] for x, k in enumerate(pair.classes) if k in owner}
+        back = {i: x for x, i in played.items()}
+        shape = [{i: n for i, n in row if i in back} for row in want.rows]
+        for r, row in enumerate(have.rows):
+            mine = {played[x]: n for x, n in row if x in played}
+            like = [w for w in shape if w.keys() == mine.keys()]
+            if not mine or mine in like or (like and self.strided):
+                continue
+            facts: dict[str, Any] = {"operand": want.buffer, "buffer": have.buffer, "row": r}
+            facts["axis"] = pair.node.names[a if a is not None else back[min(mine)]]
+            facts["instruction_axis"] = self.plan.axis_names[c if c is not None else min(mine)]
+            facts["swapped"] = pair.swapped or None
+            kind = "coefficient" if like else "extra-dependence"
+            axes = [f"{n}*{pair.node.names[back[i]]}" if n != 1 else pair.node.names[back[i]] for i, n in mine.items()]
+            need = " and ".join(self.plan.axis_names[i] for i in mine)
+            if like:
+                wanted = f"other coefficients there: {want.access}"
+            elif len(mine) > 1:
+                wanted = f"separate rows for {need} in {want.access}"
+            else:
+                wanted = f"{want.access}, in which {need} shares its row"
+            return self._mismatch(
+                kind, f"row {have.access.index[r]} (dimension {r}) of {have.access}, which depends on "
+                f"{' and '.join(axes)}{' together' if len(mine) > 1 else ' alone'}", wanted, pair.node, pair.plays, at=have.access,
+                by=want.access, **facts,
+            )  # fmt: skip
+        if have.rank < want.rank:
+            return self._mismatch(
+                "extra-dependence", f"{have.access} with {have.rank} dimension(s)",
+                f"{want.access} with {want.rank}", pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
+            )  # fmt: skip
+        return None
 
     def _placed(self) -> set[str]:
         return set(getattr(self, "dims", ()))

@@ -12,6 +12,7 @@ from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Item, Kernel, Literal, Recurrence, Statement
 
+MIRROR = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # a < b is b > a
 Key = tuple[str, bool, int]  # operation, accumulates, number of sources
 
 
@@ -104,6 +105,8 @@ class Node:
 
     def _views(self, st: Statement) -> Iterator[View]:
         yield View(st.op, st.accumulate, self.dest, self.sources, True)
+        if st.op in MIRROR:
+            yield View(MIRROR[st.op], False, self.dest, self.sources[::-1], False)
         if st.op not in REDUCTIONS:
             return
         if st.accumulate:

@@ -22,6 +22,13 @@ from isam.mapper.report import Reporter
 from isam.mapper.rows import Base, base_of, choices
 
 
+def _unlike(plays: Node, node: Node) -> tuple[bool, ...]:
+    """How far a statement is from the one needed, whatever its operation: for reports only."""
+    s, t = plays.statement, node.statement
+    arrays = any(isinstance(x, Form) for x in plays.sources) != any(isinstance(x, Form) for x in node.sources)
+    return arrays, s.accumulate != t.accumulate, len(s.sources) != len(t.sources)
+
+
 class Exhausted(Exception):
     """The budget ended the search."""
 
@@ -97,7 +104,7 @@ class Extension(Contradictions):
         joined = self._joined(plays)
         if joined is None:
             found = self.flow.by_key.get(key, [])
-            nodes = self.flow.nodes if not found else ()
+            nodes = sorted(self.flow.nodes, key=lambda n: _unlike(plays, n)) if not found else ()
         else:
             nodes = joined
             found = [(n, v) for n in joined for v in n.views if v.key == key]

@@ -132,8 +132,8 @@ def match(
                             instruction.name)  # fmt: skip
     reporter = Reporter()
     if normalise and region is None:
-        kernel = _normal(kernel)
-    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, _normal(instruction.body)), reporter,
+        kernel = normal(kernel)
+    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, normal(instruction.body)), reporter,
                                 strided=strided, swap=swap, typed=True, sized=True, region=region,
                                 budget=budget))  # fmt: skip
     return found if found else _none(instruction, kernel, reporter, found, budget)
@@ -144,7 +144,7 @@ def near_misses(
 ) -> list[Mismatch]:
     """Every contradiction the search met, each once, deepest first."""
     reporter = Reporter(collect=True)
-    found = Matches(Enumeration(flow_of(_normal(kernel)), plan_of(instruction, _normal(instruction.body)), reporter,
+    found = Matches(Enumeration(flow_of(normal(kernel)), plan_of(instruction, normal(instruction.body)), reporter,
                                 strided=strided, swap=True, typed=True, sized=True, region=None,
                                 budget=budget))  # fmt: skip
     len(found)
@@ -173,8 +173,8 @@ def symmetries_of(plan: Plan) -> tuple[Mapping, ...]:
     return found
 
 
-def _normal(kernel: Kernel) -> Kernel:
-    """The normal form where it has other statements; else as it stands: views take care of the rest."""
+def normal(kernel: Kernel) -> Kernel:
+    """The normal form where it has other statements; else the kernel as it stands: views take care of the rest."""
     other = normal_form(kernel)
     if len(other.statements) != len(kernel.statements):
         return other
