@@ -24,7 +24,8 @@ class Affine:
     @staticmethod
     def from_terms(terms: Mapping[str, int] | Iterable[tuple[str, int]], const: int = 0) -> Affine:
         total: dict[str, int] = {}
-        for name, c in terms.items() if isinstance(terms, Mapping) else terms:
+        pairs: Iterable[tuple[str, int]] = terms.items() if isinstance(terms, Mapping) else terms  # pyright: ignore
+        for name, c in pairs:
             total[name] = total.get(name, 0) + c
         return Affine(tuple(sorted((n, c) for n, c in total.items() if c)), const)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -35,7 +35,7 @@ DTYPES: dict[str, DType] = {
 ANY = "any"  # an instruction operand of any element type (a move)
 
 
-@lru_cache(maxsize=None)
+@cache
 def numpy_dtype(name: str) -> np.dtype:
     """The NumPy dtype that stores elements of type ``name`` (bf16 through ml_dtypes)."""
     if name == "bf16":

@@ -32,7 +32,7 @@ class OperandContract:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Cycles of the unit's clock; ``bandwidth`` in bytes per cycle. ``None``: not stated (reported as assumed, SYS-7)."""
+    """Cycles of the unit's clock; ``bandwidth`` in bytes per cycle. ``None``: not stated, reported as assumed."""
 
     issue: float | None = None
     latency: float | None = None

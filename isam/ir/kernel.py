@@ -148,7 +148,7 @@ Item = Statement | Recurrence
 
 @dataclass(frozen=True)
 class Kernel:
-    """Buffers and an ordered list of statements; each runs over its whole domain before the next starts (IR-1, IR-4)."""
+    """Buffers and an ordered list of statements; each runs over its whole domain before the next starts (IR-4)."""
 
     name: str
     syms: tuple[Sym, ...]

@@ -96,9 +96,8 @@ def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
             pending, stack = [], []
         if not pending:
             indent = _indent(raw, number, report)
-        pending.extend(tokens)
-        _balance(tokens, stack, report)
-        if not stack and pending[-1].text != ",":
+        pending.extend(_balance(tokens, stack, report))
+        if not stack and pending and pending[-1].text != ",":
             out.append(_close(indent, pending, stack, report))
             pending = []
     if pending:
@@ -142,6 +141,7 @@ def _indent(raw: str, number: int, report: Report) -> int:
     if "\t" in raw[:width]:
         report.add("L104", "a tab in the indentation", Loc(report.file, number, raw.index("\t") + 1),
                    "expected spaces only")
+        return len(raw[:width].expandtabs(8))
     return width
 
 
@@ -153,7 +153,9 @@ def _starts_afresh(tokens: list[Token]) -> bool:
     return first in ROLE_WORDS and len(tokens) > 2 and tokens[1].kind == "name" and tokens[2].text == ":"
 
 
-def _balance(tokens: list[Token], stack: list[Token], report: Report) -> None:
+def _balance(tokens: list[Token], stack: list[Token], report: Report) -> list[Token]:
+    """The tokens with wrong closing brackets put right, so that each is reported once."""
+    out: list[Token] = []
     for t in tokens:
         if t.text in OPEN:
             stack.append(t)
@@ -162,10 +164,15 @@ def _balance(tokens: list[Token], stack: list[Token], report: Report) -> None:
                 stack.pop()
             elif stack:
                 opened = stack.pop()
+                out.append(Token("op", OPEN[opened.text], t.loc))
                 report.add("L105", f"'{t.text}' closes '{opened.text}'", t.loc,
                            f"expected '{OPEN[opened.text]}' for the '{opened.text}' at column {opened.loc.column}")
+                continue
             else:
                 report.add("L105", f"'{t.text}' closes nothing", t.loc, "expected an opening bracket before it")
+                continue
+        out.append(t)
+    return out
 
 
 def _close(indent: int, tokens: list[Token], stack: list[Token], report: Report) -> Line:
@@ -173,5 +180,6 @@ def _close(indent: int, tokens: list[Token], stack: list[Token], report: Report)
         report.add("L106", f"'{t.text}' is never closed", t.loc,
                    f"expected '{OPEN[t.text]}' before the next line begins")
     last = tokens[-1]
-    end = Token("end", "", Loc(last.loc.file, last.loc.line, last.loc.column + len(last.text)))
-    return Line(indent, (*tokens, end))
+    after = Loc(last.loc.file, last.loc.line, last.loc.column + len(last.text))
+    closing = [Token("op", OPEN[t.text], after) for t in reversed(stack)]
+    return Line(indent, (*tokens, *closing, Token("end", "", after)))

@@ -179,7 +179,7 @@ class Lowering:
             if what in ("an index", "a condition"):
                 return Affine.of(e.name)
             raise self.fault("L222", f"{what} cannot depend on the axis '{e.name}'", e.loc,
-                             "bound the axis by a size and add: where ...")
+                             f"bound it by a size and add the rest: where ... < {e.name}")
         if e.name in self.definition.unread:
             raise Fault
         known = [*self.sizes, *self.params, *(self.axes if what in ("an index", "a condition") else ())]
@@ -229,7 +229,7 @@ class Lowering:
         rows = tuple(self.affine(e, "an index") for e in index)
         b = self.buffers.get(name)
         if b is not None and len(b.shape) != len(rows):
-            raise self.fault("L204", f"'{name}' has {len(b.shape)} dimensions, found {len(rows)} indices", loc,
+            raise self.fault("L204", f"'{name}' has {len(b.shape)} dimensions, indexed by {len(rows)}", loc,
                              f"expected {name}[{', '.join(map(str, b.shape))}] to be indexed {len(b.shape)} times")
         return Access(name, rows, loc)
 

@@ -48,7 +48,8 @@ class Mismatch:
         return dict(self.subject).get(key)
 
     def __str__(self) -> str:
-        text = f"no match [{self.kind}]: the instruction {self.instruction or '?'} needs {self.need}; the kernel has {self.have}"
+        text = f"no match [{self.kind}]: the instruction {self.instruction or '?'} needs {self.need}"
+        text += f"; the kernel has {self.have}"
         text += f"\n  kernel:      {self.kernel_loc}\n  instruction: {self.instruction_loc}"
         if self.partial:
             text += "\n  agreed so far: " + ", ".join(f"{a} = {b}" for a, b in self.partial)

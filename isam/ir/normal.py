@@ -30,7 +30,8 @@ def normal_form(kernel: Kernel) -> Kernel:
     """The kernel in normal form; idempotent, and computed once per kernel object.
 
     >>> from isam.ir.text import parse
-    >>> k = parse("kernel p(N)\\n in a: f32[N]\\n inout c: f32\\n forall i < N\\n  t[i] = a[i]\\n  t[i] *= 2\\n  c += t[i]")
+    >>> k = parse("kernel p(N)\\n in a: f32[N]\\n inout c: f32\\n forall i < N\\n  t[i] = a[i]\\n  t[i] *= 2"
+    ...           "\\n  c += t[i]")
     >>> print(*map(str, normal_form(k).statements[0].sources))
     a[i] 2
     """

@@ -168,10 +168,10 @@ class _Members:
             elif word == "loop":
                 self._loop(c, below, depth, out)
             else:
+                self._simple(c, depth, out)
                 if below:
                     self.report.add("L126", "only 'forall' and 'loop' have a block of lines below them", below[0].loc,
                                     f"expected {line.indent} spaces before it")
-                self._simple(c, depth, out)
         except Fault:
             self._give_up(line)
             if word == "forall":
@@ -228,16 +228,19 @@ class _Members:
 
     def _assignments(self, below: list[Line]) -> list[Assign]:
         out: list[Assign] = []
+        nested = False
         for line in below:
             c = Cursor(line, self.report)
             self.count += 1
-            if line.indent != below[0].indent:
+            if line.indent != below[0].indent and not nested:
                 self.report.add("L124", f"this line is indented by {line.indent}, its block by {below[0].indent}",
                                 line.loc, f"expected {below[0].indent} spaces before it")
             if c.token.text in ("forall", "loop"):
                 self.report.add("L130", f"a '{c.token.text}' inside a 'forall'", line.loc,
                                 "put all axes into one forall: forall i < M, j < N" if c.token.text == "forall" else
                                 "put the forall inside the loop")
+                nested = True
+                self._give_up(line)
                 continue
             try:
                 out.append(_assign(c))

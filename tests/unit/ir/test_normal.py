@@ -31,7 +31,8 @@ SPELLINGS = {
         HEAD + "  out y: f32[M, N]\n" + body
         for body in (
             INIT + "  forall i < M, j < N, k < K\n    y[i, j] += a[i, k] * b[k, j]\n",
-            "  forall i < M, j < N\n    s[j, i] = c[i, j]\n  forall i < M, j < N, k < K\n    s[j, i] += a[i, k] * b[k, j]\n"
+            "  forall i < M, j < N\n    s[j, i] = c[i, j]\n  forall i < M, j < N, k < K\n"
+            "    s[j, i] += a[i, k] * b[k, j]\n"
             "  forall i < M, j < N\n    y[i, j] = s[j, i]\n",
         )
     ],
@@ -95,21 +96,24 @@ REFUSED = {
         "  inout x: f32[M]\n  inout y: f32[M]\n  forall i < M\n    t[i] = x[i]\n    x[i] = y[i]\n    y[i] = t[i]\n"
     ),
     "a transposition in place": (
-        "  inout x: f32[M, M]\n  forall i < M, j < M\n    t[i, j] = x[j, i]\n  forall i < M, j < M\n    x[i, j] = t[i, j]\n"
+        "  inout x: f32[M, M]\n  forall i < M, j < M\n    t[i, j] = x[j, i]\n  forall i < M, j < M\n"
+        "    x[i, j] = t[i, j]\n"
     ),
     "a temporary copied to two places": (
         "  in c: f32[M]\n  out y: f32[M]\n  out z: f32[M]\n  forall i < M\n    t[i] = c[i] * c[i]\n    y[i] = t[i]\n"
         "    z[i] = t[i]\n"
     ),
     "a diagonal accumulation": (
-        "  in c: f32[M, N]\n  out y: f32[M + N]\n  forall i < M + N\n    y[i] = 0\n  forall i < M, j < N\n    y[i + j] += c[i, j]\n"
+        "  in c: f32[M, N]\n  out y: f32[M + N]\n  forall i < M + N\n    y[i] = 0\n  forall i < M, j < N\n"
+        "    y[i + j] += c[i, j]\n"
     ),
     "versions carried around a loop": (
         "  in c: f32[N, M]\n  out y: f32[N, M]\n  forall i < M\n    t[i] = 1\n  loop n < N\n    forall i < M\n"
         "      y[n, i] = t[i]\n      t[i] = c[n, i] * 2\n      t[i] = t[i] + 1\n"
     ),
     "a select": (
-        "  in c: f32[M]\n  out y: f32[M]\n  forall i < M\n    t[i] = c[i]\n    t[i] = select(c[i] > 0, 2 * c[i], t[i])\n"
+        "  in c: f32[M]\n  out y: f32[M]\n  forall i < M\n    t[i] = c[i]\n"
+        "    t[i] = select(c[i] > 0, 2 * c[i], t[i])\n"
         "    y[i] = t[i] + c[i]\n"
     ),
 }
@@ -131,7 +135,8 @@ def test_reductions_and_products_stay_apart():
 
 
 def test_dead_statements_and_empty_domains_go():
-    k = head("  in c: f32[M]\n  out y: f32[M]\n  forall i < M\n    t[i] = exp(c[i])\n    u[i] = t[i] + 1\n    y[i] = c[i]\n"
+    k = head("  in c: f32[M]\n  out y: f32[M]\n  forall i < M\n    t[i] = exp(c[i])\n    u[i] = t[i] + 1\n"
+             "    y[i] = c[i]\n"
              "  forall i < M, k < K\n    y[i] += c[i]\n")
     assert [s.op for s in normal_form(k.with_sizes({"K": 0})).statements] == ["copy"]
     assert [b.name for b in normal_form(k).buffers] == ["c", "y"]
