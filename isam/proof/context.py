@@ -26,7 +26,7 @@ class Var:
     origin: Affine | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Context:
     """A chain of variables. Immutable in use: :meth:`with_var` makes a new one."""
 

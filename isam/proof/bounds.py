@@ -1,0 +1,64 @@
+"""Obligation 7 and the addresses of obligation 9 for one step, for all values of the loop variables in scope."""
+
+from __future__ import annotations
+
+from isam.ir.affine import Affine
+from isam.proof.context import Context
+from isam.proof.legal import Legality, resolve
+from isam.proof.sets import Isl
+from isam.proof.violation import Findings
+from isam.schedule.tree import Issue, Operand
+
+
+def check_bounds(issue: Issue, lg: Legality, ctx: Context, isl: Isl, phase: str, out: Findings) -> None:
+    """Tiles inside buffers, places inside memories and slots, aligned, nothing protected written."""
+    names = {n for _, p in issue.point for n in p.names}
+    names |= {n for o in issue.operands for e in (*o.tile.start, o.place.offset) for n in e.names}
+    unknown = sorted(n for n in names if ctx.var(n) is None)
+    if unknown:
+        out.add(11, "scope", f"the step names {', '.join(unknown)}, which has no value there", issue)
+        return
+    sig = lg.signature(issue)
+    if sig.instruction is None:
+        return
+    for o in issue.operands:
+        b = lg.buffers[o.tile.buffer]
+        if phase == "bind" and b.role in ("in", "out", "inout"):
+            out.add(8, "bind", f"'{b.name}' is not there when constants are bound", issue)
+        _tile(o, b.shape, ctx, isl, issue, out)
+        _address(o, lg, ctx, isl, issue, out, sig.instruction.contract(o.name).align,
+                 o.name in sig.writes and sig.instruction.is_move)  # fmt: skip
+        slot = next((w for w in lg.schedule.workspace if w.name == o.place.base), None)
+        if slot and o.name in sig.writes and (slot.literal is not None or (slot.bound and phase == "call")):
+            out.add(8, "bind", f"operand {o.name} writes the slot '{slot.name}', which is kept from bind on", issue)
+
+
+def proved(e: Affine, ctx: Context, isl: Isl) -> bool:
+    return ctx.nonneg(e) or (not e.is_constant and isl.nonneg(e, ctx))
+
+
+def _tile(o: Operand, shape: tuple[Affine, ...], ctx: Context, isl: Isl, issue: Issue, out: Findings) -> None:
+    for d, (s, n, k, full) in enumerate(zip(o.tile.start, o.tile.shape, o.tile.steps, shape, strict=True)):
+        if not proved(s, ctx, isl) or not proved(full - 1 - (n - 1) * k - s, ctx, isl):
+            text = f"operand {o.name}: dimension {d} of {o.tile} leaves '{o.tile.buffer}' (0 to {full})"
+            out.add(7, "bounds", text, issue)
+            return
+
+
+def _address(o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out: Findings, align: int, filled: bool) -> None:
+    p = o.place
+    memory = lg.schedule.system.memories[resolve(lg.schedule.system, p.memory)]
+    if filled and not p.base and memory.cells is None:
+        align = max(align, memory.align)
+    at = p.offset + (p.cell or 0) * (memory.cell or 0)
+    if align > 1 and not ctx.divides(align, at):
+        out.add(9, "align", f"operand {o.name}: byte {at} may be no multiple of {align}", issue)
+    b = lg.buffers[o.tile.buffer]
+    if p.base and p.base in lg.buffers and lg.buffers[p.base].home is not None and p.base not in lg.slots:
+        return  # an argument: its tile lies in it (obligation 7), at its own address (obligation 2)
+    least = sum(min(0, k * m * (n - 1)) for k, m, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True))
+    most = sum(max(0, k * m * (n - 1)) for k, m, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True)) + b.bytes
+    size = lg.slots.get(p.base, 0) if p.base else memory.cells * (memory.cell or 0) if memory.cells is not None else memory.capacity
+    if not proved(at + least, ctx, isl) or not proved(Affine((), size - most) - at, ctx, isl):
+        what = f"'{p.base}'" if p.base else f"'{memory.name}'"
+        out.add(7, "address", f"operand {o.name}: byte {at} to {at + most} leaves {what} ({size} bytes)", issue)

@@ -1,0 +1,257 @@
+"""Boxes with affine bounds, families of boxes over loop variables, and what can be proved of them without isl.
+
+A bound is affine in the variables of a :class:`Context`; a box is half open in every dimension. A *family* is a box
+with quantified variables of its own: the union over all their values. Everything here is sound and incomplete: ``True``
+means proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from isam.ir.affine import Affine
+from isam.proof.context import Context, Var, last_value, loop_var
+from isam.schedule.tree import Bound, Loop
+
+Box = tuple[tuple[Affine, Affine], ...]
+ROUNDS = 64
+
+
+class Family(NamedTuple):
+    """The union of ``box`` over all values of ``over`` (outermost first; their names are used nowhere else)."""
+
+    box: Box
+    over: tuple[Var, ...] = ()
+
+
+def box_of(start: Iterable[Affine], shape: Iterable[int], steps: Iterable[int] | None = None) -> Box:
+    """The smallest box around a tile."""
+    if steps is None:
+        return tuple((s, s + n) for s, n in zip(start, shape, strict=True))
+    return tuple((s, s + ((n - 1) * k + 1)) for s, n, k in zip(start, shape, steps, strict=True))
+
+
+def mentions(box: Box, name: str) -> bool:
+    return any(lo.coefficient(name) or hi.coefficient(name) for lo, hi in box)
+
+
+def replaced(box: Box, name: str, by: Affine) -> Box:
+    sub = {name: by}
+    return tuple((lo.substitute(sub), hi.substitute(sub)) for lo, hi in box)
+
+
+def contains(outer: Box, inner: Box, ctx: Context) -> bool:
+    return outer == inner or all(
+        (a is c or a == c or ctx.le(a, c)) and (d is b or d == b or ctx.le(d, b))
+        for (a, b), (c, d) in zip(outer, inner, strict=True))  # fmt: skip
+
+
+def disjoint(one: Box, two: Box, ctx: Context) -> bool:
+    for (a, b), (c, d) in zip(one, two, strict=True):
+        if a.terms == c.terms == b.terms == d.terms:
+            if b.const <= c.const or d.const <= a.const:
+                return True
+        elif ctx.le(b, c) or ctx.le(d, a):
+            return True
+    return False
+
+
+def empty(box: Box, ctx: Context) -> bool:
+    return any(hi.const <= lo.const if hi.terms == lo.terms else ctx.le(hi, lo) for lo, hi in box)
+
+
+def joined(one: Box, two: Box) -> Box | None:
+    """The union when it is a box and the parts only touch."""
+    at = -1
+    for d, (p, q) in enumerate(zip(one, two, strict=True)):
+        if p != q:
+            if at >= 0:
+                return None
+            at = d
+    if at < 0:
+        return None
+    (a, b), (c, d2) = one[at], two[at]
+    if b == c:
+        return (*one[:at], (a, d2), *one[at + 1 :])
+    if d2 == a:
+        return (*one[:at], (c, b), *one[at + 1 :])
+    return None
+
+
+def merge(families: Iterable[Family]) -> list[Family]:
+    """Fewer families with the same points, each as often as before."""
+    out: list[Family] = []
+    for f in families:
+        while True:
+            for i in range(len(out) - 1, -1, -1):
+                g = out[i]
+                if g.over == f.over and (box := joined(g.box, f.box)) is not None:
+                    f = Family(box, f.over)
+                    del out[i]
+                    break
+            else:
+                break
+        out.append(f)
+    return out
+
+
+def minus(target: Box, hole: Box, ctx: Context) -> list[Box] | None:
+    """Boxes that hold what of ``target`` is outside ``hole``; ``None``: nothing was proved to go."""
+    parts: list[Box] = []
+    rest = target
+    for d, ((lo, hi), (a, b)) in enumerate(zip(target, hole, strict=True)):
+        left, right = not (a == lo or ctx.le(a, lo)), not (b == hi or ctx.le(hi, b))
+        if left and not (ctx.le(lo, a) and ctx.le(a, hi)):
+            return None
+        if right and not (ctx.le(b, hi) and ctx.le(lo, b)):
+            return None
+        if left:
+            parts.append((*rest[:d], (lo, a), *rest[d + 1 :]))
+        if right:
+            parts.append((*rest[:d], (b, hi), *rest[d + 1 :]))
+        rest = (*rest[:d], (a if left else lo, b if right else hi), *rest[d + 1 :])
+    return parts
+
+
+def covered(target: Box, families: Iterable[Family], ctx: Context) -> bool:
+    """Whether the union of the families is proved to hold ``target``."""
+    left = [target]
+    have = list(families)
+    for _ in range(ROUNDS):
+        if not left:
+            return True
+        box = left.pop()
+        if empty(box, ctx):
+            continue
+        for f in have:
+            whole = f.box if not f.over else instance(f, box, ctx)
+            parts = None if whole is None else minus(box, whole, ctx)
+            if parts is not None and parts != [box]:
+                left += parts
+                break
+        else:
+            return False
+    return False
+
+
+def instance(f: Family, target: Box, ctx: Context) -> Box | None:
+    """The member of the family that begins where the target does."""
+    box = f.box
+    for v in reversed(f.over):
+        value = solve(v.name, ((lo, t[0]) for (lo, _), t in zip(box, target, strict=True)), ctx)
+        if value is None or not admitted(value, v, ctx):
+            return None
+        box = replaced(box, v.name, value)
+    return box
+
+
+def solve(name: str, equations: Iterable[tuple[Affine, Affine]], ctx: Context) -> Affine | None:
+    """The value of ``name`` that makes the first side of some equation the second, if it is an affine integer."""
+    for left, right in equations:
+        c = left.coefficient(name)
+        if not c:
+            continue
+        rest = right - (left - Affine.of(name, c))
+        if rest.const % c or any(k % c for _, k in rest.terms):
+            continue
+        return Affine(tuple((n, k // c) for n, k in rest.terms), rest.const // c)
+    return None
+
+
+def admitted(value: Affine, var: Var, ctx: Context) -> bool:
+    """Whether ``value`` is proved to be one of the values of a quantified variable."""
+    if var.step != 1 and (var.origin is None or not ctx.divides(var.step, value - var.origin)):
+        return False
+    return all(ctx.nonneg(value * b.div - b.expr) for b in var.lo) and all(ctx.nonneg(b.expr - value * b.div) for b in var.hi)
+
+
+class Span(NamedTuple):
+    """The values of a loop variable in some iterations: ``first`` to ``last`` where those are affine, described by
+    ``desc``; ``once``: exactly one value."""
+
+    var: str
+    step: int
+    first: Affine | None
+    last: Affine | None
+    desc: Var
+    once: bool = False
+
+
+def span(loop: Loop, skip_first: bool = False, skip_last: bool = False) -> Span:
+    """All iterations of a loop, or all but the first or last."""
+    first = loop.lo[0].expr if len(loop.lo) == 1 and loop.lo[0].div == 1 else None
+    last = last_value(loop)
+    desc = loop_var(loop)
+    trip = loop.trip
+    if skip_first:
+        first = None if first is None else first + loop.step
+        desc = replace(desc, lo=tuple(Bound(b.expr + b.div * loop.step, b.div) for b in desc.lo))
+    if skip_last:
+        last = None if last is None else last - loop.step
+        desc = replace(desc, hi=tuple(Bound(b.expr - b.div * loop.step, b.div) for b in desc.hi))
+    return Span(loop.var, loop.step, first, last, desc, trip is not None and trip - skip_first - skip_last == 1)
+
+
+def earlier(loop: Loop, skip_first: bool = False) -> Span:
+    """The iterations before the present one (whose value is the loop variable itself)."""
+    s = span(loop, skip_first)
+    before = Bound(Affine.of(loop.var, 1, -loop.step))
+    return Span(loop.var, loop.step, s.first, before.expr, replace(s.desc, hi=(*s.desc.hi, before)))
+
+
+def lifted(f: Family, over: Span, fresh: str) -> tuple[Family, bool]:
+    """The union of ``f`` over some iterations of a loop, and whether no point is in two of them (proved)."""
+    var, first, last = over.var, over.first, over.last
+    inside = any(b.expr.coefficient(var) for v in f.over for b in v.lo + v.hi)
+    moving = [d for d, (lo, hi) in enumerate(f.box) if lo.coefficient(var) or hi.coefficient(var)]
+    if not moving and not inside:
+        return f, over.once
+    if over.once and first is not None:
+        return at_value(f, var, first), True
+    if len(moving) == 1 and not inside and first is not None and last is not None:
+        d = moving[0]
+        lo, hi = f.box[d]
+        c, gap = lo.coefficient(var), hi - lo
+        if c == hi.coefficient(var) and gap.is_constant and 0 < abs(c) * over.step <= gap.const:
+            ends = (lo.substitute({var: first}), hi.substitute({var: last}))
+            if c < 0:
+                ends = (lo.substitute({var: last}), hi.substitute({var: first}))
+            return Family((*f.box[:d], ends, *f.box[d + 1 :]), f.over), abs(c) * over.step == gap.const
+    v = over.desc
+    named = Var(fresh, v.lo, v.hi, v.step, v.origin)
+    moved = at_value(f, var, Affine.of(fresh))
+    apart = any(_steps_apart(f.box[d], var, over.step) for d in moving)
+    return Family(moved.box, (named, *moved.over)), apart and not f.over
+
+
+def at_value(f: Family, var: str, value: Affine) -> Family:
+    """The family in the one iteration with that value."""
+    return Family(replaced(f.box, var, value), tuple(_bound(v, var, value) for v in f.over))
+
+
+def _steps_apart(side: tuple[Affine, Affine], var: str, step: int) -> bool:
+    gap = side[1] - side[0]
+    return gap.is_constant and abs(side[0].coefficient(var)) * step >= gap.const
+
+
+def _bound(v: Var, name: str, by: Affine) -> Var:
+    """A quantified variable whose bounds mentioned ``name``."""
+    sub = {name: by}
+    lo = tuple(Bound(b.expr.substitute(sub), b.div) for b in v.lo)
+    hi = tuple(Bound(b.expr.substitute(sub), b.div) for b in v.hi)
+    return Var(v.name, lo, hi, v.step, None if v.origin is None else v.origin.substitute(sub))
+
+
+def hull(box: Box, over: Span) -> Box | None:
+    """The smallest box around ``box`` over some iterations, or ``None`` when it is not affine."""
+    out = []
+    for lo, hi in box:
+        for bound, up in ((lo, False), (hi, True)):
+            c = bound.coefficient(over.var)
+            end = over.last if (c > 0) == up else over.first
+            if c and end is None:
+                return None
+            out.append(bound.substitute({over.var: end}) if c and end is not None else bound)
+    return tuple(zip(out[::2], out[1::2], strict=True))

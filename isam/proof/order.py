@@ -1,0 +1,346 @@
+"""Obligations 1, 4 and 5 on the tree: every point once, and nothing before what it depends on.
+
+``Done(node)`` is the set of statement instances a node executes, as families of boxes; it does not depend on any state.
+Walking the tree with what has been done so far, every step must find all earlier instances that conflict with it in
+the done set: written before read, read before overwritten, initialised before accumulated (positive form: no negative
+facts are needed, and what is done stays done, so loops need no induction beyond "the earlier iterations").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access, Statement
+from isam.proof.bounds import check_bounds
+from isam.proof.boxes import Box, Family, at_value, box_of, covered, earlier, lifted, merge, span
+from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
+from isam.proof.legal import Legality, is_float
+from isam.proof.preimage import before_boxes, preimage, touched
+from isam.proof.sets import Isl
+from isam.proof.violation import Findings
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
+
+Item = tuple[Family, bool]  # and whether it is known to repeat no point
+Items = dict[int, list[Item]]
+Done = dict[int, list[Family]]
+
+
+class Conflict(NamedTuple):
+    """Instances of ``before`` that touch what ``after`` touches must precede it. ``kind``: flow, anti, output."""
+
+    before: int
+    first: Access
+    after: int
+    second: Access
+    kind: str
+    textual: bool  # also within one step of the recurrent loops around both
+
+
+@dataclass(slots=True)
+class Order:
+    """Judges the order of one schedule. Its steps must be legal (see ``Legality``)."""
+
+    schedule: Schedule
+    legality: Legality
+    isl: Isl
+    out: Findings
+    names: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    domains: dict[int, Box] = field(default_factory=dict)
+    contracted: frozenset[int] = frozenset()
+    conflicts: dict[int, list[Conflict]] = field(default_factory=dict)
+    ordered: frozenset[int] = frozenset()
+    single: set[int] = field(default_factory=set)  # nests whose steps must be judged one by one
+    phase: str = "call"
+    _done: dict[int, Items] = field(default_factory=dict)
+    _visited: set[tuple[int, Context]] = field(default_factory=set)
+    _contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)
+    _fresh: int = 0
+
+    def __post_init__(self) -> None:
+        k = self.schedule.cover.kernel
+        for i, s in enumerate(k.statements):
+            outer = self.legality.outer[i]
+            self.names[i] = (*(a.name for a in outer), *s.domain.names)
+            self.domains[i] = tuple((Affine(), a.extent) for a in (*outer, *s.domain.axes))
+        self.contracted = frozenset(i for n in range(len(self.schedule.nests)) for i in self.legality.semantics(n).contracted)
+        self._find_conflicts()
+
+    def _find_conflicts(self) -> None:
+        k = self.schedule.cover.kernel
+        hidden = {k.statements[i].dest.buffer for i in self.contracted}
+        exact = "reassociate" not in k.permits
+        self.ordered = frozenset(i for i, s in enumerate(k.statements)
+                                 if exact and s.accumulate and s.reduces and is_float(k.buffer(s.dest.buffer).dtype))  # fmt: skip
+        touches = [(i, a, w) for i, s in enumerate(k.statements) for a, w in _accesses(s) if a.buffer not in hidden]
+        for j, b, writes in touches:
+            for i, a, wrote in touches:
+                if a.buffer == b.buffer and (writes or wrote) and self._ordered_pair(i, a, j, b):
+                    kind = "output" if writes and wrote else "flow" if wrote else "anti"
+                    self.conflicts.setdefault(j, []).append(Conflict(i, a, j, b, kind, i < j))
+        for n, nest in enumerate(self.schedule.nests):
+            mine = set(self.schedule.cover.mappings[nest.mapping].statements)
+            if mine & self.ordered or any(c.before in mine for j in mine for c in self.conflicts.get(j, ())):
+                self.single.add(n)
+
+    def _ordered_pair(self, i: int, a: Access, j: int, b: Access) -> bool:
+        """Whether conflicting instances of ``i`` come before those of ``j`` at all."""
+        if i < j:
+            return True
+        if set(x.name for x in self.legality.outer[i]) & set(x.name for x in self.legality.outer[j]):
+            return True
+        return i == j and a.index != b.index
+
+    # what a node executes -------------------------------------------------------------------------------------------
+    def done(self, node: Node) -> Items:
+        got = self._done.get(id(node))
+        if got is None:
+            if isinstance(node, Issue):
+                got = self._issue_items(node)
+            elif isinstance(node, Seq):
+                got = _merged([self.done(c) for c in node.children])
+            else:
+                got = self._loop_items(node)
+            self._done[id(node)] = got
+        return got
+
+    def _issue_items(self, issue: Issue) -> Items:
+        if issue.nest is None:
+            return {}
+        m = self.schedule.cover.mappings[self.schedule.nests[issue.nest].mapping]
+        extents = self.legality.signature(issue).extents
+        played = {k: extents[i] for i, k in m.axes}
+        point = dict(issue.point)
+        out: Items = {}
+        for i in m.statements:
+            names = self.names[i]
+            box = box_of((point[n] for n in names), (played.get(n, 1) for n in names))
+            out[i] = [(Family(box), True)]
+        return out
+
+    def fresh(self) -> str:
+        self._fresh += 1
+        return f"~{self._fresh}"
+
+    def _lift(self, items: list[Item], over) -> list[Item]:
+        out = []
+        for f, sure in items:
+            g, apart = lifted(f, over, self.fresh())
+            out.append((g, sure and apart))
+        return out
+
+    def _loop_items(self, n: Loop) -> Items:
+        if n.trip == 0:
+            return {}
+        parts = [self.done(n.enter), self.done(n.exit), self._all(n, span(n), span(n, n.first is not None, n.last is not None))]
+        first, last = n.lo[0].expr, last_value(n)
+        for node, value in ((n.first, first), (n.last, last)):
+            if node is not None:
+                parts.append(self._extra(n, node, value))
+        return _merged(parts)
+
+    def _all(self, n: Loop, whole, middle) -> Items:
+        """Items of the iterations: those that every body has over the ``whole`` span, the body's own over ``middle``."""
+        body = self.done(n.body)
+        out: Items = {}
+        for i, items in body.items():
+            peeled = [dict(self.done(p).get(i, [])) for p in (n.first, n.last) if p is not None]
+            both = [x for x in items if all(x[0] in p for p in peeled)]
+            own = [x for x in items if not all(x[0] in p for p in peeled)]
+            out[i] = self._lift(both, whole)
+            if own and not (n.trip is not None and n.trip <= len(peeled)):
+                out[i] += self._lift(own, middle)
+        return out
+
+    def _extra(self, n: Loop, node: Node, value: Affine | None) -> Items:
+        """Items of a peeled body that are not in every body."""
+        if value is None:
+            self.out.add(0, "form", f"loop '{n.var}' has peeled bodies but no affine first and last value")
+            return {}
+        others = [self.done(p) for p in (n.body, n.first, n.last) if p is not None and p is not node]
+        out: Items = {}
+        for i, items in self.done(node).items():
+            mine = [x for x in items if not all(x[0] in dict(o.get(i, [])) for o in others)]
+            out[i] = [(at_value(f, n.var, value), sure) for f, sure in mine]
+        return out
+
+    # obligation 1 ---------------------------------------------------------------------------------------------------
+    def check_points(self, trees: list[Node], ctx: Context) -> None:
+        """Every point of every statement that reaches memory is executed exactly once."""
+        total = _merged([self.done(t) for t in trees])
+        for i, s in enumerate(self.schedule.cover.kernel.statements):
+            if i in self.contracted:
+                continue
+            items = total.get(i, [])
+            families = [f for f, _ in items]
+            if not s.domain.where and len(items) == 1 and items[0] == (Family(self.domains[i]), True):
+                continue
+            ok, why = self.isl.exactly_once(families, [sure for _, sure in items], self.domains[i], s.domain.where,
+                                            self.names[i], ctx)  # fmt: skip
+            if not ok:
+                self.out.add(1, "coverage", f"statement {i} ({s.dest} {s.op}): {why}")
+
+    # obligations 4, 5, 7 --------------------------------------------------------------------------------------------
+    def check(self) -> None:
+        s = self.schedule
+        ctx = of_sizes(s.cover.kernel.syms)
+        self.check_points([s.bind, s.call], ctx)
+        before: Done = {}
+        for phase, tree in (("bind", s.bind), ("call", s.call)):
+            self.phase = phase
+            self.walk(tree, ctx, before)
+            before = _after(before, self.done(tree))
+
+    def walk(self, node: Node, ctx: Context, before: Done) -> Done:
+        """Checks a node given what is done before it; returns what is done after it."""
+        if isinstance(node, Seq):
+            return self._walk_seq(node, ctx, before)
+        if isinstance(node, Loop):
+            self._walk_loop(node, ctx, before)
+        else:
+            self._visit(node, ctx)
+            self._judge(node, self.done(node), ctx, before)
+        return _after(before, self.done(node))
+
+    def _walk_seq(self, node: Seq, ctx: Context, before: Done) -> Done:
+        run: list[Issue] = []
+        for c in (*node.children, None):
+            if isinstance(c, Issue):
+                self._visit(c, ctx)
+                if c.is_move:
+                    continue
+                if run and (c.nest != run[0].nest or c.nest in self.single):
+                    before = self._flush(run, ctx, before)
+                run.append(c)
+                continue
+            before = self._flush(run, ctx, before)
+            if c is not None:
+                before = self.walk(c, ctx, before)
+        return before
+
+    def _flush(self, run: list[Issue], ctx: Context, before: Done) -> Done:
+        """A run of steps of one nest: judged together."""
+        if not run:
+            return before
+        items = _merged([self.done(c) for c in run])
+        self._judge(run[0], items, ctx, before)
+        run.clear()
+        return _after(before, items)
+
+    def _walk_loop(self, n: Loop, ctx: Context, before: Done) -> None:
+        if n.trip == 0:
+            return
+        before = self.walk(n.enter, ctx, before)
+        first, last = n.lo[0].expr, last_value(n)
+        extra = self._extra(n, n.first, first) if n.first is not None else {}
+        if n.first is not None:
+            self.walk(n.first, self._with(ctx, loop_var(n), first), before)
+        peeled = (n.first is not None) + (n.last is not None)
+        if n.trip is None or n.trip > peeled:
+            history = self._all(n, earlier(n), earlier(n, n.first is not None))
+            inner = self._with(ctx, span(n, n.first is not None, n.last is not None).desc, None)
+            self.walk(n.body, inner, _after(_after(before, history), extra))
+        if n.last is not None and last is not None:
+            history = self._all(n, span(n, False, True), span(n, n.first is not None, True))
+            self.walk(n.last, self._with(ctx, loop_var(n), last), _after(_after(before, history), extra))
+        own = Loop(n.var, n.lo, n.hi, n.step, n.body, Seq(), n.first, n.last)
+        self.walk(n.exit, ctx, _after(before, self.done_once(own)))
+
+    def done_once(self, loop: Loop) -> Items:
+        return self._loop_items(loop)
+
+    def _with(self, ctx: Context, var: Var, value: Affine | None) -> Context:
+        if value is not None:
+            var = Var(var.name, (Bound(value), *var.lo), (Bound(value), *var.hi), var.step, value)
+        new = ctx.with_var(var)
+        return self._contexts.setdefault(new.vars, new)
+
+    def _visit(self, issue: Issue, ctx: Context) -> None:
+        key = (id(issue), ctx)
+        if key not in self._visited:
+            self._visited.add(key)
+            check_bounds(issue, self.legality, ctx, self.isl, self.phase, self.out)
+
+    def _judge(self, issue: Issue, items: Items, ctx: Context, before: Done) -> None:
+        """Everything that must precede these instances is done."""
+        mine = self.schedule.cover.mappings[self.schedule.nests[issue.nest].mapping].statements if issue.nest is not None else ()
+        inside: Done = {}
+        for j in mine:
+            for f, _ in items.get(j, ()):
+                for c in self.conflicts.get(j, ()):
+                    self._conflict(c, f.box, ctx, before, inside, issue)
+                if j in self.ordered:
+                    self._lexicographic(j, f.box, ctx, before, issue)
+            inside[j] = [f for f, _ in items.get(j, ())]
+
+    def _conflict(self, c: Conflict, box: Box, ctx: Context, before: Done, inside: Done, issue: Issue) -> None:
+        elements = touched(c.second, box, self.names[c.after])
+        base = preimage(c.first, elements, self.names[c.before], self.domains[c.before], ctx)
+        have = before.get(c.before, [])
+        if c.textual or c.before == c.after:
+            have = have + inside.get(c.before, [])
+        shared = [a.name for a, b in zip(self.legality.outer[c.before], self.legality.outer[c.after], strict=False) if a == b]
+        own = dict(zip(self.names[c.after], box, strict=True))
+        self_conflict = c.before == c.after and c.first.index != c.second.index
+        for target in before_boxes(base, self.names[c.before], shared, own, c.textual or self_conflict):
+            if self_conflict:
+                have = have + [Family(box)]
+            if not self._holds(c.before, target, have, ctx):
+                s = self.schedule.cover.kernel.statements
+                obligation = 4 if s[c.before].accumulate or s[c.after].accumulate else 5
+                text = {"flow": "reads what it has not yet written", "anti": "overwrites what it has yet to read",
+                        "output": "writes what it has yet to write"}[c.kind]  # fmt: skip
+                self.out.add(obligation, "order", f"statement {c.after} on '{c.first.buffer}' runs before statement {c.before}"
+                             f" is done there ({c.kind}: {text})", issue)  # fmt: skip
+                return
+
+    def _holds(self, statement: int, target: Box, have: list[Family], ctx: Context) -> bool:
+        where = self.schedule.cover.kernel.statements[statement].domain.where
+        if covered(target, have, ctx):
+            return True
+        return self.isl.covers(target, have, ctx, where, self.names[statement])
+
+    def _lexicographic(self, j: int, box: Box, ctx: Context, before: Done, issue: Issue) -> None:
+        """Without leave to reassociate: all terms before this one, in order of the axes, have been added."""
+        s = self.schedule.cover.kernel.statements[j]
+        names = self.names[j]
+        own = dict(zip(names, box, strict=True))
+        wide = [a for a in s.reduces if (own[a][1] - own[a][0]) != Affine((), 1)]
+        m = self.schedule.cover.mappings[self.schedule.nests[issue.nest or 0].mapping]
+        played = {k: i for i, k in m.axes}
+        order = [a for st in m.instruction.body.statements[-1:] for a in st.domain.names]
+        full = all(own[a] == (Affine(), s.domain.extent(a)) for a in s.reduces[s.reduces.index(wide[0]) + 1 :]) if wide else True
+        if not full or [order.index(played[a]) for a in wide if a in played] != sorted(order.index(played[a]) for a in wide if a in played):
+            self.out.add(3, "reassociate", f"statement {j} adds terms out of order within a step", issue)
+            return
+        base = tuple(own[n] if n not in s.reduces else (Affine(), s.domain.extent(n)) for n in names)
+        for target in before_boxes(base, names, list(s.reduces), own, False):
+            if not self._holds(j, target, before.get(j, []), ctx):
+                self.out.add(3, "reassociate", f"statement {j} adds terms out of order", issue)
+                return
+
+
+def _accesses(s: Statement) -> list[tuple[Access, bool]]:
+    return [(s.dest, True), *((a, False) for a in s.sources if isinstance(a, Access))]
+
+
+def _merged(parts: list[Items]) -> Items:
+    out: Items = {}
+    for p in parts:
+        for i, items in p.items():
+            out.setdefault(i, []).extend(items)
+    for i, items in out.items():
+        if len(items) > 1:
+            out[i] = [(f, sure) for sure in (True, False) for f in merge(g for g, known in items if known == sure)]
+    return out
+
+
+def _after(before: Done, items: Items) -> Done:
+    if not items:
+        return before
+    out = dict(before)
+    for i, more in items.items():
+        if more:
+            out[i] = merge([*out.get(i, []), *(f for f, _ in more)])
+    return out

@@ -1,0 +1,36 @@
+"""Obligations 1 to 7 on the tree, and what can be judged without state of 9 and 10."""
+
+from __future__ import annotations
+
+from isam.proof.legal import Legality
+from isam.proof.order import Order
+from isam.proof.sets import Isl
+from isam.proof.violation import Findings, Violation
+from isam.proof.workspace import check_workspace
+from isam.schedule.tree import Issue, Loop, Schedule, distinct
+
+
+def check_points(schedule: Schedule, isl: Isl | None = None, legality: Legality | None = None) -> list[Violation]:
+    """Every violation of obligations 1 to 7 that the tree shows, and of 9 and 10 where no state is needed."""
+    out = Findings()
+    lg = legality or Legality(schedule)
+    check_workspace(schedule, lg, out)
+    for tree in (schedule.bind, schedule.call):
+        for node in distinct(tree):
+            if isinstance(node, Issue):
+                lg.step(node, lg.signature(node), out)
+            elif isinstance(node, Loop):
+                check_loop(node, out)
+    if not len(out):
+        Order(schedule, lg, isl or Isl(), out).check()
+    return out.found
+
+
+def check_loop(n: Loop, out: Findings) -> None:
+    """The form of a loop: a positive step, bounds, and enough iterations for its peeled bodies."""
+    if n.step < 1 or not n.lo or not n.hi or any(b.div < 1 for b in n.lo + n.hi):
+        out.add(11, "form", f"loop '{n.var}' has no bounds or no positive step")
+        return
+    peeled = (n.first is not None) + (n.last is not None)
+    if peeled and (n.trip is None or n.trip < peeled):
+        out.add(11, "trip", f"loop '{n.var}' has {peeled} peeled bodies and a trip of {n.trip}")

@@ -1,0 +1,74 @@
+"""Which instances touch given elements, as boxes that are never too small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access
+from isam.proof.boxes import Box
+from isam.proof.context import Context
+
+
+def touched(access: Access, box: Box, names: Sequence[str]) -> Box:
+    """The elements that an access touches over a box of instances (the smallest box around them)."""
+    at = dict(zip(names, box, strict=True))
+    out = []
+    for row in access.index:
+        lo = hi = Affine((), row.const)
+        for n, c in row.terms:
+            a, b = at[n]
+            lo, hi = (lo + a * c, hi + (b - 1) * c) if c > 0 else (lo + (b - 1) * c, hi + a * c)
+        out.append((lo, hi + 1))
+    return tuple(out)
+
+
+def preimage(access: Access, elements: Box, names: Sequence[str], domain: Box, ctx: Context) -> Box:
+    """A box with every instance of ``domain`` whose access lies in ``elements``."""
+    out = dict(zip(names, domain, strict=True))
+    for row, (lo, hi) in zip(access.index, elements, strict=True):
+        for n, c in row.terms:
+            rest_lo, rest_hi = Affine((), row.const), Affine((), row.const)
+            for m, k in row.terms:
+                if m != n:
+                    a, b = domain[names.index(m)]
+                    rest_lo, rest_hi = (rest_lo + a * k, rest_hi + (b - 1) * k) if k > 0 else (rest_lo + (b - 1) * k, rest_hi + a * k)
+            least, most = lo - rest_hi, hi - 1 - rest_lo  # c * n lies between
+            if c < 0:
+                least, most, c = -most, -least, -c
+            low, high = _up(least, c), _down(most, c)
+            if low is not None and low != out[n][0] and ctx.le(out[n][0], low):
+                out[n] = (low, out[n][1])
+            if high is not None and ctx.le(high + 1, out[n][1]):
+                out[n] = (out[n][0], high + 1)
+    return tuple(out[n] for n in names)
+
+
+def _up(e: Affine, c: int) -> Affine | None:
+    if any(k % c for _, k in e.terms):
+        return None
+    return Affine(tuple((n, k // c) for n, k in e.terms), -(-e.const // c))
+
+
+def _down(e: Affine, c: int) -> Affine | None:
+    if any(k % c for _, k in e.terms):
+        return None
+    return Affine(tuple((n, k // c) for n, k in e.terms), e.const // c)
+
+
+def before_boxes(base: Box, names: Sequence[str], counters: Sequence[str], own: Mapping[str, tuple[Affine, Affine]],
+                 same: bool) -> list[Box]:  # fmt: skip
+    """``base`` cut to what comes lexicographically before ``own`` in the ``counters``; ``same``: equality included.
+
+    Where ``own`` spans several values of a counter, what precedes its first one.
+    """
+    out = []
+    box = dict(zip(names, base, strict=True))
+    for n in counters:
+        lo, hi = box[n]
+        out.append(tuple({**box, n: (lo, own[n][0])}[m] for m in names))
+        box[n] = own[n]
+        del hi
+    if same:
+        out.append(tuple(box[m] for m in names))
+    return out

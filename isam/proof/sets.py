@@ -1,0 +1,104 @@
+"""Questions that the small prover cannot answer, put to isl: the last word of the static checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from isam.ir.affine import Affine
+from isam.proof.boxes import Box, Family
+from isam.proof.context import Context, Var
+
+if TYPE_CHECKING:
+    from isam.ir import poly
+
+
+@dataclass(slots=True)
+class Isl:
+    """Asks isl and counts the questions (a figure of the certificate)."""
+
+    queries: int = 0
+
+    def nonneg(self, e: Affine, ctx: Context) -> bool:
+        """Whether ``e >= 0`` for all values that the context admits."""
+        from isam.ir import poly
+
+        self.queries += 1
+        ge, eq, names = _constraints(ctx.vars)
+        return poly.make((), [*ge, -e - 1], eq, [*names, *(v.name for v in ctx.vars)]).is_empty()
+
+    def covers(self, target: Box, families: Iterable[Family], ctx: Context, where: tuple[Affine, ...], names: tuple[str, ...]) -> bool:
+        """Whether every point of ``target`` that satisfies ``where`` (over ``names``) is in some family."""
+        from isam.ir import poly
+
+        self.queries += 1
+        dims = tuple(f"d{i}" for i in range(len(names)))
+        given = poly.make((), *_constraints(ctx.vars))
+        ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
+        want = poly.make(dims, [*ge, *_box(target, dims)]).given(given)
+        return want.is_subset(self.union(families, dims))
+
+    def union(self, families: Iterable[Family], dims: tuple[str, ...]) -> poly.Set:
+        from isam.ir import poly
+
+        total = poly.make(dims, [Affine((), -1)])
+        for f in families:
+            total = total | self.family(f, dims)
+        return total
+
+    def family(self, f: Family, dims: tuple[str, ...]) -> poly.Set:
+        from isam.ir import poly
+
+        ge, eq, extra = _constraints(f.over)
+        return poly.make(dims, [*ge, *_box(f.box, dims)], eq, [*extra, *(v.name for v in f.over)])
+
+    def exactly_once(self, families: list[Family], sure: list[bool], domain: Box, where: tuple[Affine, ...], names: tuple[str, ...],
+                     ctx: Context) -> tuple[bool, str]:  # fmt: skip
+        """Whether the families hold every point of the domain once. ``sure``: families known to repeat no point."""
+        from isam.ir import poly
+
+        dims = tuple(f"d{i}" for i in range(len(names)))
+        ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
+        given = poly.make((), *_constraints(ctx.vars))
+        want = poly.make(dims, [*ge, *_box(domain, dims)]).given(given)
+        have = poly.make(dims, [Affine((), -1)])
+        self.queries += 2 * len(families) + 2
+        for f, known in zip(families, sure, strict=True):
+            part = self.family(f, dims).given(given)
+            if not known and not self._injective(f, dims, given):
+                return False, f"points are executed more than once: {part.point()}"
+            if not part.is_disjoint(have):
+                return False, f"points are executed twice: {(part & have).point()}"
+            have = have | part
+        if not want.is_subset(have):
+            return False, f"a point is never executed: {(want - have).point()}"
+        if not have.is_subset(want):
+            return False, f"a point outside the domain is executed: {(have - want).point()}"
+        return True, ""
+
+    def _injective(self, f: Family, dims: tuple[str, ...], given: poly.Set) -> bool:
+        from isam.ir import poly
+
+        ge, eq, extra = _constraints(f.over)
+        names = [v.name for v in f.over]
+        m = poly.relation(names, dims, [*ge, *_box(f.box, dims)], eq, extra).given(given)
+        return m.is_injective()
+
+
+def _box(box: Box, dims: tuple[str, ...]) -> list[Affine]:
+    return [e for (lo, hi), d in zip(box, dims, strict=True) for e in (Affine.of(d) - lo, hi - 1 - d)]
+
+
+def _constraints(vars_: Iterable[Var]) -> tuple[list[Affine], list[Affine], list[str]]:
+    """Inequalities, equations and existential names that say what the variables' values are."""
+    ge: list[Affine] = []
+    eq: list[Affine] = []
+    extra: list[str] = []
+    for v in vars_:
+        ge += [Affine.of(v.name, b.div) - b.expr for b in v.lo]
+        ge += [b.expr - Affine.of(v.name, b.div) for b in v.hi]
+        if v.step != 1 and v.origin is not None:
+            extra.append(f"{v.name} step")
+            eq.append(Affine.of(v.name) - v.origin - Affine.of(extra[-1], v.step))
+    return ge, eq, extra
