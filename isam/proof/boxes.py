@@ -137,17 +137,30 @@ def covered(target: Box, families: Iterable[Family], ctx: Context) -> bool:
 
 
 def instance(f: Family, target: Box, ctx: Context) -> Box | None:
-    """The member of the family that begins where the target does."""
+    """The member of the family that holds the target's first point."""
     box = f.box
     for v in reversed(f.over):
-        value = solve(v.name, ((lo, t[0]) for (lo, _), t in zip(box, target, strict=True)), ctx)
-        if value is None or not admitted(value, v, ctx):
+        value = chosen(v, box, target, ctx)
+        if value is None:
             return None
         box = replaced(box, v.name, value)
     return box
 
 
-def solve(name: str, equations: Iterable[tuple[Affine, Affine]], ctx: Context) -> Affine | None:
+def chosen(v: Var, box: Box, target: Box, ctx: Context) -> Affine | None:
+    """The value of a quantified variable for which ``box`` begins where ``target`` does, or shortly before."""
+    value = solve(v.name, ((lo, t[0]) for (lo, _), t in zip(box, target, strict=True)))
+    if value is None:
+        return None
+    if v.step != 1:
+        rest = None if v.origin is None else ctx.remainder(v.step, value - v.origin)
+        if rest is None:
+            return None
+        value = value - rest
+    return value if admitted(value, v, ctx) else None
+
+
+def solve(name: str, equations: Iterable[tuple[Affine, Affine]]) -> Affine | None:
     """The value of ``name`` that makes the first side of some equation the second, if it is an affine integer."""
     for left, right in equations:
         c = left.coefficient(name)
@@ -161,10 +174,9 @@ def solve(name: str, equations: Iterable[tuple[Affine, Affine]], ctx: Context) -
 
 
 def admitted(value: Affine, var: Var, ctx: Context) -> bool:
-    """Whether ``value`` is proved to be one of the values of a quantified variable."""
-    if var.step != 1 and (var.origin is None or not ctx.divides(var.step, value - var.origin)):
-        return False
-    return all(ctx.nonneg(value * b.div - b.expr) for b in var.lo) and all(ctx.nonneg(b.expr - value * b.div) for b in var.hi)
+    """Whether ``value``, congruent to the variable's origin, is proved to be within its bounds."""
+    return all(ctx.nonneg(value * b.div - b.expr) for b in var.lo) and all(
+        ctx.nonneg(b.expr - value * b.div) for b in var.hi)  # fmt: skip
 
 
 class Span(NamedTuple):

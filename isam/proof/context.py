@@ -85,20 +85,31 @@ class Context:
         """Whether ``a <= b`` is proved."""
         return self.nonneg(Affine.lift(b) - a)
 
+    def equal(self, a: Affine, b: Affine) -> bool:
+        """Whether ``a == b`` is proved."""
+        if a == b:
+            return True
+        d = a - b
+        return bool(d.terms) and self.nonneg(d) and self.nonneg(-d)
+
     def divides(self, n: int, e: Affine) -> bool:
         """Whether ``e`` is proved a multiple of ``n``."""
+        return self.remainder(n, e) == 0
+
+    def remainder(self, n: int, e: Affine) -> int | None:
+        """``e`` modulo ``n`` where it is the same number for all values, or ``None``."""
         if n == 1:
-            return True
+            return 0
         for _ in range(len(self.vars) + 1):
-            left = [(m, c) for m, c in e.terms if c % n]
+            left = [(self._at.get(m, -1), c) for m, c in e.terms if c % n]
             if not left:
-                return e.const % n == 0
-            i, c = max((self._at.get(m, -1), c) for m, c in left)
+                return e.const % n
+            i, c = max(left)
             v = self.vars[i] if i >= 0 else None
             if v is None or v.origin is None or (c * v.step) % n:
-                return False
+                return None
             e = e - Affine.of(v.name, c) + v.origin * c
-        return False
+        return None
 
 
 def loop_var(loop: Loop, part: str = "any") -> Var:

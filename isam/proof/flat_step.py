@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isam.ir.affine import Affine
+from isam.proof.aliasing import pointwise
 from isam.proof.flat_layout import natural
 from isam.proof.legal import Signature, is_float, resolve
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
@@ -229,7 +230,7 @@ def compile_step(issue: Issue, replay: Replay) -> Step | None:
     matrix = np.array([[f.coefficient(n) for n in names] for f in forms], np.int64).reshape(len(forms), len(names))
     const = np.array([f.const for f in forms], np.int64)
     effects = [] if issue.is_move else _effects(issue, sig, replay, rows)
-    return Step(issue, names, matrix, const, accesses, effects, _pointwise(sig), issue.is_move)
+    return Step(issue, names, matrix, const, accesses, effects, pointwise(sig), issue.is_move)
 
 
 def _protected(o: Operand, sig: Signature, replay: Replay) -> str:
@@ -287,16 +288,6 @@ def _effects(issue: Issue, sig: Signature, replay: Replay, rows: dict[str, int])
             ordered = tuple((rows[n], played.get(n, 1), full[n]) for n in (*outer, *s.reduces))
         out.append(Effect(i, at[operand], accumulate, times, tuple(rows[n] for n in outer), axes, extents, ordered))
     return out
-
-
-def _pointwise(sig: Signature) -> frozenset[tuple[str, str]]:
-    """Pairs (written, read) of operands that the instruction accesses at the same index, once per element."""
-    writes = [p for p in sig.semantics.pairs if p.writes]
-    reads = [p for p in sig.semantics.pairs if not p.writes]
-    free = {p.operand for p in writes if all(n == 1 for a, n in sig.extents.items()
-            if not any(a in r.names for r in p.own.index))}  # fmt: skip
-    return frozenset((w.operand, r.operand) for w in writes for r in reads
-                     if w.operand in free and w.own.index == r.own.index)  # fmt: skip
 
 
 def highest_addresses(schedule: Schedule, sizes: dict[str, int]) -> dict[tuple[str, str], int]:

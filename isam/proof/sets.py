@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isam.ir.affine import Affine
+from isam.ir.kernel import Axis, Statement
 from isam.proof.boxes import Box, Family
 from isam.proof.context import Context, Var
 
@@ -38,6 +39,19 @@ class Isl:
         ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
         want = poly.make(dims, [*ge, *_box(target, dims)]).given(given)
         return want.is_subset(self.union(families, dims))
+
+    def holds_written(self, writers: list[tuple[Statement, tuple[Axis, ...]]], families: list[Family], ctx: Context) -> bool:
+        """Whether everything that some statement writes is in some family."""
+        from isam.ir import poly, poly_domain
+
+        given = poly.make((), *_constraints(ctx.vars))
+        for s, outer in writers:
+            self.queries += 1
+            domain = poly_domain.domain_set(s.domain, (), [(a.name, a.extent) for a in outer]).given(given)
+            written = poly_domain.footprint(domain, s.dest)
+            if not written.is_subset(self.union(families, written.names).given(given)):
+                return False
+        return True
 
     def union(self, families: Iterable[Family], dims: tuple[str, ...]) -> poly.Set:
         from isam.ir import poly

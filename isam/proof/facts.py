@@ -1,0 +1,318 @@
+"""What is known to lie where: facts, and how reads and writes change them (obligation 8).
+
+A fact says: every element of ``box`` (without ``holes``) of a buffer lies at
+``offset + strides . (element - box start)`` of a memory, at its current version. A state is a set of facts; what no
+fact says is not known. A computing write makes every other copy of what it writes stale; a move does not. Overlaps that
+cannot be excluded are overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from isam.ir.affine import Affine
+from isam.proof.boxes import Box, Family, box_of, chosen, contains, covered, disjoint, joined, mentions, minus
+from isam.proof.context import Context, Var
+from isam.proof.legal import Legality, resolve
+from isam.proof.sets import Isl
+from isam.schedule.tree import Bound, Operand
+
+Spot = tuple[str, str]  # memory, base
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fact:
+    """Interned: equal facts are one object (see :meth:`Facts.make`). ``cells``: first and last cell, where there are."""
+
+    buffer: str
+    spot: Spot
+    cells: tuple[int, int] | None
+    offset: Affine
+    strides: tuple[int, ...]
+    box: Box
+    over: tuple[Var, ...] = ()
+    holes: frozenset[Box] = frozenset()
+
+    def address(self, at: Iterable[Affine]) -> Affine:
+        """The byte at which an element lies by this layout."""
+        out = self.offset
+        for k, x, (lo, _) in zip(self.strides, at, self.box, strict=True):
+            out = out + (x - lo) * k
+        return out
+
+    def mentions(self, name: str) -> bool:
+        inside = any(b.expr.coefficient(name) for v in self.over for b in v.lo + v.hi)
+        return inside or bool(self.offset.coefficient(name)) or mentions(self.box, name)
+
+
+class Target(NamedTuple):
+    """An operand as a (quantified) box at a layout."""
+
+    buffer: str
+    spot: Spot
+    cells: tuple[int, int] | None
+    offset: Affine
+    strides: tuple[int, ...]
+    box: Box
+    over: tuple[Var, ...]
+    hull: Box
+    low: Affine  # first and one past the last byte
+    high: Affine
+    wide: tuple[bool, ...]  # dimensions in which the tile has more than one element
+
+
+class State:
+    """A set of facts with two indexes. Copied before it is changed."""
+
+    __slots__ = ("at", "of")
+
+    def __init__(self, at: dict[object, tuple[Fact, ...]] | None = None, of: dict[str, dict[Fact, None]] | None = None):
+        self.at = at or {}
+        self.of = of or {}
+
+    def copy(self) -> State:
+        return State(dict(self.at), {b: dict(f) for b, f in self.of.items()})
+
+    def __iter__(self):
+        for facts in self.of.values():
+            yield from facts
+
+    @staticmethod
+    def _keys(f: Fact) -> list[object]:
+        return [f.spot] if f.cells is None else [(f.spot[0], c) for c in range(f.cells[0], f.cells[1] + 1)]
+
+    def put(self, f: Fact) -> None:
+        mine = self.of.setdefault(f.buffer, {})
+        if f not in mine:
+            mine[f] = None
+            for k in self._keys(f):
+                self.at[k] = (*self.at.get(k, ()), f)
+
+    def drop(self, f: Fact) -> None:
+        if self.of.get(f.buffer, {}).pop(f, 0) is None:
+            for k in self._keys(f):
+                self.at[k] = tuple(g for g in self.at[k] if g is not f)
+
+    def near(self, spot: Spot, cells: tuple[int, int] | None) -> list[Fact]:
+        """Facts about the same cells, or about the same base."""
+        if cells is None:
+            return list(self.at.get(spot, ()))
+        out: dict[Fact, None] = {}
+        for c in range(cells[0], cells[1] + 1):
+            for f in self.at.get((spot[0], c), ()):
+                out[f] = None
+        return list(out)
+
+
+@dataclass(slots=True)
+class Facts:
+    """Reads and writes of states, for one schedule."""
+
+    legality: Legality
+    isl: Isl
+    table: dict[tuple, Fact] = field(default_factory=dict)
+    targets: dict[tuple[int, int], tuple[Operand, Target]] = field(default_factory=dict)
+
+    def make(self, buffer: str, spot: Spot, cells: tuple[int, int] | None, offset: Affine, strides: tuple[int, ...], box: Box,
+             over: tuple[Var, ...] = (), holes: frozenset[Box] = frozenset()) -> Fact:  # fmt: skip
+        key = (buffer, spot, cells, offset, strides, box, over, holes)
+        got = self.table.get(key)
+        if got is None:
+            got = self.table[key] = Fact(*key)
+        return got
+
+    def changed(self, f: Fact, box: Box | None = None, holes: Iterable[Box] | None = None) -> Fact:
+        """The same layout, about another box or with other holes."""
+        new = f.box if box is None else box
+        offset = f.offset if box is None else f.address(lo for lo, _ in new)
+        return self.make(f.buffer, f.spot, f.cells, offset, f.strides, new, f.over, f.holes if holes is None else frozenset(holes))
+
+    def home(self, buffer: str) -> Fact | None:
+        """The whole buffer at its home."""
+        b = self.legality.buffers[buffer]
+        if b.home is None:
+            return None
+        spot = (resolve(self.legality.schedule.system, b.home.memory), b.home.base)
+        return self.make(buffer, spot, None, b.home.offset, b.home.strides, tuple((Affine(), n) for n in b.shape))
+
+    def target(self, o: Operand) -> Target:
+        got = self.targets.get((id(o), 0))
+        if got is None or got[0] is not o:
+            got = self.targets[id(o), 0] = (o, self._target(o))
+        return got[1]
+
+    def _target(self, o: Operand) -> Target:
+        p, t = o.place, o.tile
+        system = self.legality.schedule.system
+        spot = (resolve(system, p.memory), p.base)
+        size = self.legality.buffers[t.buffer].bytes
+        spans = [k * m * (n - 1) for k, m, n in zip(p.strides, t.steps, t.shape, strict=True)]
+        low, high = sum(min(0, s) for s in spans), sum(max(0, s) for s in spans) + size
+        cells = None
+        offset = p.offset
+        if p.cell is not None:
+            c = system.memories[spot[0]].cell or 1
+            far = (low, high - 1) if not offset.terms else (low, c - 1)
+            cells = (p.cell + (offset.const + far[0]) // c, p.cell + (offset.const + far[1]) // c)
+            offset = offset + p.cell * c
+        over: list[Var] = []
+        start = list(t.start)
+        shape = list(t.shape)
+        for d, (n, k) in enumerate(zip(t.shape, t.steps, strict=True)):
+            if n > 1 and k > 1:
+                v = Var(f"{t.buffer}.{d}~", (Bound(Affine()),), (Bound(Affine((), (n - 1) * k)),), k, Affine())
+                over.append(v)
+                start[d], shape[d] = start[d] + v.name, 1
+                offset = offset + Affine.of(v.name, p.strides[d])
+        at = p.offset + (offset.const - p.offset.const)
+        return Target(t.buffer, spot, cells, offset, p.strides, box_of(start, shape), tuple(over),
+                      box_of(t.start, t.shape, t.steps), at + low, at + high, tuple(n > 1 for n in t.shape))  # fmt: skip
+
+    # reading --------------------------------------------------------------------------------------------------------
+    def holds(self, state: State, t: Target, ctx: Context) -> bool:
+        """Whether the whole operand is known to lie in its place, current."""
+        near = [f for f in state.near(t.spot, t.cells) if f.buffer == t.buffer]
+        for f in near:
+            if f.box == t.box and f.offset == t.offset and not f.holes and f.over == t.over and self._alike(f, t):
+                return True
+        for v in t.over:
+            ctx = ctx.with_var(v)
+        usable = [g for f in near if (g := self._usable(f, t, ctx)) is not None]
+        if not usable:
+            return False
+        if covered(t.box, usable, ctx):
+            return True
+        names = tuple(str(i) for i in range(len(t.box)))
+        return len(usable) > 1 and self.isl.covers(t.box, usable, ctx, (), names)
+
+    @staticmethod
+    def _alike(f: Fact, t: Target) -> bool:
+        return f.strides == t.strides or all(a == b for a, b, w in zip(f.strides, t.strides, t.wide, strict=True) if w)
+
+    def _usable(self, f: Fact, t: Target, ctx: Context) -> Family | None:
+        """The part of a fact that lies just as the operand says, if it may help."""
+        box, offset = f.box, f.offset
+        for v in reversed(f.over):
+            value = chosen(v, box, t.box, ctx)
+            if value is None:
+                return None
+            sub = {v.name: value}
+            box = tuple((lo.substitute(sub), hi.substitute(sub)) for lo, hi in box)
+            offset = offset.substitute(sub)
+        for k, (x, _), (lo, _) in zip(f.strides, t.box, box, strict=True):
+            offset = offset + (x - lo) * k
+        if not self._alike(f, t) or not ctx.equal(offset, t.offset) or not all(disjoint(h, t.box, ctx) for h in f.holes):
+            return None
+        return Family(box)
+
+    # writing --------------------------------------------------------------------------------------------------------
+    def write(self, state: State, t: Target, compute: bool, ctx: Context) -> None:
+        """The operand now lies in its place, current. ``compute``: with new values."""
+        same: list[Fact] = []
+        for f in state.near(t.spot, t.cells):
+            if t.cells is not None:
+                state.drop(f)  # an operand occupies whole cells
+            elif self.same_layout(f, t, ctx):
+                same.append(f)
+            elif not self.apart(f, t.low, t.high, ctx):
+                state.drop(f)
+        if compute:
+            for f in list(state.of.get(t.buffer, ())):
+                if f not in same:
+                    self._stale(state, f, t.hull, ctx)
+        self._add(state, same, t, ctx)
+
+    def _stale(self, state: State, f: Fact, box: Box, ctx: Context) -> None:
+        if box in f.holes:
+            return
+        inner = ctx
+        for v in f.over:
+            inner = inner.with_var(v)
+        if disjoint(f.box, box, inner):
+            return
+        state.drop(f)
+        if f.cells is None and not f.over and not contains(box, f.box, ctx):
+            state.put(self.changed(f, holes=(*f.holes, box)))
+
+    def _add(self, state: State, same: list[Fact], t: Target, ctx: Context) -> None:
+        if t.over:
+            state.put(self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over))
+            return
+        for f in same:
+            if contains(f.box, t.box, ctx):
+                if f.holes:
+                    state.drop(f)
+                    state.put(self.changed(f, holes=self._filled(f.holes, t.box, ctx)))
+                return
+        new = self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box)
+        self.merge_into(state, new, same)
+
+    def merge_into(self, state: State, new: Fact, same: list[Fact]) -> None:
+        """Adds a fact, joined with facts of the same layout that it touches."""
+        same = list(same)
+        while True:
+            for f in same:
+                box = joined(f.box, new.box)
+                if box is not None and f.over == new.over:
+                    state.drop(f)
+                    same.remove(f)
+                    new = self.changed(f, box, f.holes | new.holes)
+                    break
+            else:
+                state.put(new)
+                return
+
+    @staticmethod
+    def _filled(holes: frozenset[Box], box: Box, ctx: Context) -> list[Box]:
+        if box in holes:
+            return [h for h in holes if h != box]
+        out: list[Box] = []
+        for h in holes:
+            if contains(box, h, ctx):
+                continue
+            parts = None if disjoint(box, h, ctx) else minus(h, box, ctx)
+            out += [h] if parts is None else parts
+        return out
+
+    def same_layout(self, f: Fact, t: Target, ctx: Context) -> bool:
+        """Whether fact and operand place elements of one buffer by one injective rule."""
+        if f.buffer != t.buffer or f.over or t.over or not self._alike(f, t):
+            return False
+        if not ctx.equal(f.address(lo for lo, _ in t.box), t.offset):
+            return False
+        home = self.legality.buffers[f.buffer].home
+        if home is not None and home.base == f.spot[1] and home.strides == f.strides:
+            return True  # the buffer's own place: tiles lie inside the buffer (obligation 7)
+        return self._injective(f, t, ctx)
+
+    def _injective(self, f: Fact, t: Target, ctx: Context) -> bool:
+        sizes = []
+        for k, (a, b), (c, d) in zip(f.strides, f.box, t.box, strict=True):
+            lo = a if ctx.le(a, c) else c if ctx.le(c, a) else None
+            hi = b if ctx.le(d, b) else d if ctx.le(b, d) else None
+            n = None if lo is None or hi is None else hi - lo
+            sizes.append((abs(k), n.const if n is not None and n.is_constant else None))
+        reach = self.legality.buffers[f.buffer].bytes
+        for k, n in sorted(sizes, key=lambda s: (s[0], s[1] is None)):
+            if n == 1:
+                continue
+            if k < reach or reach < 0:
+                return False
+            reach = -1 if n is None else k * (n - 1) + reach
+        return True
+
+    def apart(self, f: Fact, low: Affine, high: Affine, ctx: Context) -> bool:
+        """Whether the fact's bytes are proved to lie outside ``low`` to ``high``."""
+        for v in f.over:
+            ctx = ctx.with_var(v)
+        a, b = self.bytes_of(f)
+        return ctx.le(b, low) or ctx.le(high, a)
+
+    def bytes_of(self, f: Fact) -> tuple[Affine, Affine]:
+        a = b = f.offset
+        for k, (lo, hi) in zip(f.strides, f.box, strict=True):
+            reach = (hi - lo - 1) * k
+            a, b = (a, b + reach) if k >= 0 else (a + reach, b)
+        return a, b + self.legality.buffers[f.buffer].bytes

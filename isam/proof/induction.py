@@ -1,0 +1,148 @@
+"""States across iterations: what two states share, what outlives an iteration, what a whole loop has left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from isam.ir.affine import Affine
+from isam.proof.boxes import Family, Span, at_value, contains, covered, disjoint, hull, lifted, replaced
+from isam.proof.context import Context, Var
+from isam.proof.facts import Fact, Facts, State, Target
+from isam.proof.writes import Write
+from isam.schedule.tree import Bound
+
+
+def as_target(f: Fact, facts: Facts) -> Target:
+    """A fact as something to be found in a state."""
+    low, high = facts.bytes_of(f)
+    wide = tuple((hi - lo) != Affine((), 1) for lo, hi in f.box)
+    return Target(f.buffer, f.spot, f.cells, f.offset, f.strides, f.box, f.over, f.box, low, high, wide)
+
+
+def implied(state: State, f: Fact, facts: Facts, ctx: Context) -> bool:
+    """Whether a fact without holes follows from a state."""
+    return f in state.of.get(f.buffer, ()) or (not f.holes and facts.holds(state, as_target(f, facts), ctx))
+
+
+def meet(one: State, two: State, facts: Facts, ctx: Context, both: bool = True) -> State:
+    """Facts of ``one`` that ``two`` implies too (and, with ``both``, the other way round)."""
+    out = State()
+    pairs = ((one, two), (two, one)) if both else ((one, two),)
+    for a, b in pairs:
+        for f in a:
+            if f in b.of.get(f.buffer, ()):
+                out.put(f)
+            elif (g := _weaker(f, b, facts, ctx)) is not None:
+                add(out, g, facts, ctx)
+    return out
+
+
+def _weaker(f: Fact, other: State, facts: Facts, ctx: Context) -> Fact | None:
+    """What of ``f`` another state implies: the same box with more holes."""
+    if f.over:
+        return f if implied(other, f, facts, ctx) else None
+    t = as_target(f, facts)
+    for g in other.near(f.spot, f.cells):
+        if not g.over and facts.same_layout(g, t, ctx) and contains(g.box, f.box, ctx):
+            return facts.changed(f, holes=f.holes | {h for h in g.holes if not disjoint(h, f.box, ctx)})
+    bare = facts.changed(f, holes=())
+    return f if implied(other, bare, facts, ctx) else None
+
+
+def forget(state: State, var: str, over: Span, facts: Facts) -> State:
+    """The facts that do not mention ``var``; holes that do are widened to all its values."""
+    out = State()
+    for f in state:
+        if f.mentions(var):
+            continue
+        holes = [h if not _moves(h, var) else hull(h, over) for h in f.holes]
+        if all(h is not None for h in holes):
+            out.put(f if set(holes) == f.holes else facts.changed(f, holes=[h for h in holes if h is not None]))
+    return out
+
+
+def _moves(box: tuple, var: str) -> bool:
+    return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in box)
+
+
+def substituted(f: Fact, var: str, value: Affine, facts: Facts) -> Fact:
+    g = at_value(Family(f.box, f.over), var, value)
+    holes = frozenset(replaced(h, var, value) for h in f.holes)
+    return facts.make(f.buffer, f.spot, f.cells, f.offset.substitute({var: value}), f.strides, g.box, g.over, holes)
+
+
+def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
+    """Adds a fact to a state, joined with facts of its layout that it touches."""
+    if f.cells is not None or f.over or f.holes:
+        state.put(f)
+        return
+    t = as_target(f, facts)
+    same = [g for g in state.near(f.spot, f.cells) if g.buffer == f.buffer and facts.same_layout(g, t, ctx)]
+    if any(not g.holes and contains(g.box, f.box, ctx) for g in same):
+        return
+    for g in same:
+        if not g.over and contains(f.box, g.box, ctx):
+            state.drop(g)
+    facts.merge_into(state, f, [g for g in same if g in state.of.get(g.buffer, ())])
+
+
+def survives(f: Fact, var: str, over: Span, log: list[Write], facts: Facts, ctx: Context, fresh: str) -> bool:
+    """Whether a fact about an earlier iteration is untouched by everything a later one writes."""
+    now = Affine.of(var)
+    old = substituted(f, var, Affine.of(fresh), facts)
+    d = over.desc
+    ctx = ctx.with_var(Var(fresh, d.lo, (*d.hi, Bound(now - over.step)), d.step, d.origin))
+    for v in old.over:
+        ctx = ctx.with_var(v)
+    if old.holes:
+        return False
+    for w in log:
+        if w.spot == old.spot and not _harmless(old, w, facts, ctx):
+            return False
+        elsewhere = w.spot != old.spot or not _one_layout(old, w, facts, ctx)
+        if w.compute and w.buffer == old.buffer and elsewhere and (w.box is None or not disjoint(w.box, old.box, ctx)):
+            return False
+    return True
+
+
+def _harmless(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
+    """Whether a write in the same memory leaves the fact's bytes as they are."""
+    if _one_layout(f, w, facts, ctx):
+        return True
+    return w.low is not None and w.high is not None and facts.apart(f, w.low, w.high, ctx)
+
+
+def _one_layout(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
+    if w.target is None or w.buffer != f.buffer or w.box is None:
+        return False
+    return facts.same_layout(f, w.target, ctx)
+
+
+def generalised(f: Fact, over: Span, facts: Facts, fresh: Callable[[], str]) -> list[Fact]:
+    """What all iterations of a span have left, given that each leaves ``f`` and none destroys another's."""
+    name = fresh()
+    g, _ = lifted(Family(f.box, f.over), over, name)
+    rule = f.offset
+    for k, (lo, _) in zip(f.strides, f.box, strict=True):
+        rule = rule - lo * k
+    if g.over == f.over and not rule.coefficient(over.var):
+        offset = rule
+        for k, (lo, _) in zip(f.strides, g.box, strict=True):
+            offset = offset + lo * k
+        return [facts.make(f.buffer, f.spot, f.cells, offset, f.strides, g.box, g.over)]
+    if over.once and over.first is not None:
+        return [substituted(f, over.var, over.first, facts)]
+    d = over.desc
+    moved = substituted(f, over.var, Affine.of(name), facts)
+    v = Var(name, d.lo, d.hi, d.step, d.origin)
+    return [facts.make(f.buffer, f.spot, f.cells, moved.offset, f.strides, moved.box, (v, *moved.over))]
+
+
+def relative(state: State, f: Fact, var: str, step: int, facts: Facts, ctx: Context) -> bool:
+    """Whether a fact assumed at the begin of an iteration holds, one step on, at its end."""
+    if not f.mentions(var):
+        return True
+    return implied(state, substituted(f, var, Affine.of(var, 1, step), facts), facts, ctx)
+
+
+_ = covered

@@ -1,0 +1,330 @@
+"""Obligations 8 and 11 on the tree: each distinct body once per entry state, loops by induction.
+
+The state at the begin of every iteration is guessed from the state before the loop, the body is followed from it, and
+what does not hold at the end is dropped from the guess until nothing is: what is left is true of every iteration. What
+an iteration leaves behind that mentions the loop variable is true of all earlier iterations too, unless a later one may
+destroy it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from isam.ir.affine import Affine
+from isam.proof.bounds import check_bounds
+from isam.proof.boxes import Span, earlier, hull, span
+from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
+from isam.proof.facts import Fact, Facts, State
+from isam.proof.induction import forget, generalised, meet, relative, survives
+from isam.proof.legal import Legality
+from isam.proof.points import check_loop
+from isam.proof.sets import Isl
+from isam.proof.violation import Findings, Violation
+from isam.proof.workspace import check_workspace
+from isam.proof.writes import Writes
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
+
+ROUNDS = 6
+
+
+def check_tree(schedule: Schedule, isl: Isl | None = None, legality: Legality | None = None) -> list[Violation]:
+    """Every violation of obligations 8 to 11 that the tree shows, for all trips of its loops."""
+    out = Findings()
+    lg = legality or Legality(schedule)
+    check_workspace(schedule, lg, out)
+    for tree in (schedule.bind, schedule.call):
+        for node in distinct(tree):
+            if isinstance(node, Issue):
+                lg.step(node, lg.signature(node), out)
+            elif isinstance(node, Loop):
+                check_loop(node, out)
+    if not len(out):
+        Tree(schedule, lg, isl or Isl(), out).check()
+    return out.found
+
+
+@dataclass(slots=True)
+class Tree:
+    """One walk over a schedule's trees."""
+
+    schedule: Schedule
+    legality: Legality
+    isl: Isl
+    out: Findings
+    facts: Facts = field(init=False)
+    writes: Writes = field(init=False)
+    memo: dict[tuple, tuple[list[Fact], list[Violation]]] = field(default_factory=dict)
+    visits: int = 0
+    phase: str = "bind"
+    _touch: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict)
+    _contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)
+    _bounds: set[tuple[int, Context, str]] = field(default_factory=set)
+    settled: set[Fact] = field(default_factory=set)  # what earlier iterations left, and no later one destroys
+    _fresh: int = 0
+
+    def __post_init__(self) -> None:
+        self.facts = Facts(self.legality, self.isl)
+        self.writes = Writes(self.legality, self.facts)
+
+    def check(self) -> None:
+        s = self.schedule
+        ctx = of_sizes(s.cover.kernel.syms)
+        ctx = self._contexts.setdefault(ctx.vars, ctx)
+        buffers = self.legality.buffers.values()
+        state = State()
+        for b in buffers:
+            if b.role in ("const", "literal") and (f := self.facts.home(b.name)) is not None:
+                state.put(f)
+        self.run(s.bind, state, ctx, self.out)
+        kept = {w.name for w in s.workspace if w.bound or w.literal is not None}
+        kept |= {b.name for b in buffers if b.role == "const"}
+        for f in list(state):
+            if f.spot[1] not in kept:
+                state.drop(f)
+        self.phase = "call"
+        for b in buffers:
+            if b.role in ("in", "inout") and (f := self.facts.home(b.name)) is not None:
+                state.put(f)
+        self.run(s.call, state, ctx, self.out)
+        for b in buffers:
+            if b.role in ("out", "inout") and not self._final(b.name, state, ctx):
+                self.out.add(8, "final", f"'{b.name}' is not known to be whole and current at home after the call")
+
+    def _final(self, buffer: str, state: State, ctx: Context) -> bool:
+        from isam.proof.final import at_home
+
+        home = self.facts.home(buffer)
+        return home is not None and at_home(self.facts, home, state, ctx, self.schedule, self.isl)
+
+    # nodes ----------------------------------------------------------------------------------------------------------
+    def run(self, node: Node, state: State, ctx: Context, out: Findings) -> None:
+        """Follows a node, changing ``state``."""
+        if isinstance(node, Issue):
+            self._issue(node, state, ctx, out)
+        elif isinstance(node, Seq):
+            for c in node.children:
+                self.run(c, state, ctx, out)
+        elif node.trip != 0:
+            self._remembered(node, state, ctx, out)
+
+    def _remembered(self, node: Loop, state: State, ctx: Context, out: Findings) -> None:
+        """A loop from an entry state seen before changes nothing but what it touched then."""
+        buffers, spots = self.touch(node)
+        mine = [f for f in state if f.buffer in buffers or f.spot in spots]
+        key = (id(node), frozenset(mine), ctx, self.phase)
+        got = self.memo.get(key)
+        if got is None:
+            inner, found = State(), Findings()
+            for f in mine:
+                inner.put(f)
+            after = self._loop(node, inner, ctx, found)
+            got = self.memo[key] = (list(after), found.found)
+        for f in mine:
+            state.drop(f)
+        for f in got[0]:
+            state.put(f)
+        out.extend(got[1])
+
+    def touch(self, node: Node) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+        """The buffers and places that the steps below a node name."""
+        got = self._touch.get(id(node))
+        if got is None:
+            buffers: set[str] = set()
+            spots: set[tuple[str, str]] = set()
+            for n in distinct(node):
+                for o in n.operands if isinstance(n, Issue) else ():
+                    buffers.add(o.tile.buffer)
+                    spots.add(self.facts.target(o).spot)
+            got = self._touch[id(node)] = (frozenset(buffers), frozenset(spots))
+        return got
+
+    def _issue(self, n: Issue, state: State, ctx: Context, out: Findings) -> None:
+        self.visits += 1
+        sig = self.legality.signature(n)
+        if (id(n), ctx, self.phase) not in self._bounds:
+            self._bounds.add((id(n), ctx, self.phase))
+            check_bounds(n, self.legality, ctx, self.isl, self.phase, self.out)
+        targets = [(o, self.facts.target(o)) for o in n.operands]
+        for o, t in targets:
+            if o.name in sig.reads and not self.facts.holds(state, t, ctx):
+                out.add(8, "stale", f"operand {o.name}: {o.tile} is not known to lie there at its current version", n)
+                state_ok = False
+            else:
+                state_ok = True
+            del state_ok
+        self._alias(n, targets, sig, ctx, out)
+        for o, t in targets:
+            if o.name in sig.writes:
+                self.facts.write(state, t, not n.is_move, ctx)
+
+    def _alias(self, n: Issue, targets: list, sig, ctx: Context, out: Findings) -> None:
+        """What a step writes may not overlap another operand, unless it is the same tile used element by element."""
+        from isam.proof.aliasing import pointwise
+
+        for o, t in targets:
+            if o.name not in sig.writes:
+                continue
+            for p, u in targets:
+                if p is o or t.spot != u.spot:
+                    continue
+                if t.cells is not None and u.cells is not None and (t.cells[1] < u.cells[0] or u.cells[1] < t.cells[0]):
+                    continue
+                if ctx.le(t.high, u.low) or ctx.le(u.high, t.low):
+                    continue
+                same = (t.offset, t.box, t.over, t.buffer) == (u.offset, u.box, u.over, u.buffer) and t.strides == u.strides
+                if same and (o.name, p.name) in pointwise(sig):
+                    continue
+                if not (t.buffer == u.buffer and self._one_place(t, u, ctx)):
+                    out.add(9, "alias", f"operands {o.name} and {p.name} overlap", n)
+
+    def _one_place(self, t, u, ctx: Context) -> bool:
+        """Two tiles of one buffer in its own layout overlap only where their elements do."""
+        from isam.proof.boxes import disjoint
+
+        f = self.facts.make(u.buffer, u.spot, u.cells, u.offset, u.strides, u.box, u.over)
+        return self.facts.same_layout(f, t, ctx) and disjoint(t.hull, u.hull, ctx)
+
+    # loops ----------------------------------------------------------------------------------------------------------
+    def _loop(self, n: Loop, entry: State, ctx: Context, out: Findings) -> State:
+        before = entry.copy()
+        self.run(n.enter, entry, ctx, out)
+        first, last = n.lo[0].expr, last_value(n)
+        peeled = (n.first is not None) + (n.last is not None)
+        base, left = entry, None
+        if n.first is not None:
+            left = entry.copy()
+            self.run(n.first, left, self._with(ctx, loop_var(n), first), out)
+            base = self._at_value(left, n.var, first)
+        end = base
+        made: list[Fact] = []
+        if n.trip is None or n.trip > peeled:
+            end, made = self._iterate(n, base, left, ctx, out)
+        if n.last is not None and last is not None:
+            state = end.copy()
+            for f in made:
+                self._put(state, f, ctx)
+            self.run(n.last, state, self._with(ctx, loop_var(n), last), out)
+            end, made = self._at_value(state, n.var, last), []
+        for f in made:
+            self._put(end, f, ctx)
+        self.run(n.exit, end, ctx, out)
+        if not runs_surely(n, ctx):
+            kept = [f for f in made if f in end.of.get(f.buffer, ())]
+            end = meet(before, end, self.facts, ctx)
+            for f in kept:
+                self._put(end, f, ctx)
+        return end
+
+    def _iterate(self, n: Loop, base: State, left: State | None, ctx: Context, out: Findings) -> tuple[State, list[Fact]]:
+        """The state after the middle iterations, without and with what mentions the variable."""
+        middle = span(n, n.first is not None, n.last is not None)
+        inner = self._with(ctx, middle.desc, None)
+        guess, extra = base, []
+        for attempt in range(2):
+            guess, end, found = self._fixpoint(n, guess, extra, inner, ctx, middle)
+            log = self.writes.of(n.body)
+            made = self._made(n, end, left, middle, inner, log)
+            if not len(found) or attempt:
+                break
+            extra = self._history(n, base, end, middle, inner, ctx, made)
+            if not extra:
+                break
+        out.extend(found.found)
+        final = forget(end, n.var, middle, self.facts)
+        if middle.last is not None:
+            # what the last iteration left, with its value of the variable
+            for f in end:
+                if f.mentions(n.var):
+                    final.put(self._sub(f, n.var, middle.last))
+        lifted = []
+        for f, over in made:
+            lifted += generalised(f, over, self.facts, self.fresh)
+        return final, lifted
+
+    def _fixpoint(self, n: Loop, guess: State, extra: list[Fact], inner: Context, ctx: Context, middle: Span
+                  ) -> tuple[State, State, Findings]:  # fmt: skip
+        """A state that holds at the begin of every middle iteration, that at the end of one, what was found in it."""
+        for attempt in range(ROUNDS):
+            state, found = guess.copy(), Findings()
+            for f in extra:
+                state.put(f)
+            self.run(n.body, state, inner, found)
+            new = meet(guess, forget(state, n.var, middle, self.facts), self.facts, inner, both=False)
+            kept = [f for f in extra if f in self.settled or relative(state, f, n.var, n.step, self.facts, inner)]
+            dropped, extra = len(kept) < len(extra), kept
+            if not dropped and set(new) == set(guess):
+                return guess, state, found
+            if attempt >= ROUNDS - 2:
+                both, new = set(new) & set(guess), State()
+                for f in both:
+                    new.put(f)
+            guess = new
+        found.add(11, "closed", f"the state of loop '{n.var}' does not close: its end never equals its begin")
+        return guess, state, found
+
+    def _made(self, n: Loop, end: State, left: State | None, middle: Span, inner: Context, log: list) -> list[tuple[Fact, Span]]:
+        """Facts at the end of an iteration that are about it, and that no later iteration may destroy."""
+        out = []
+        logs = log if n.last is None else [*log, *self.writes.of(n.last)]
+        for f in end:
+            if not f.mentions(n.var) or f.cells is not None:
+                continue
+            if not survives(f, n.var, middle, logs, self.facts, inner, self.fresh()):
+                continue
+            whole = left is not None and f in left.of.get(f.buffer, ())
+            out.append((f, span(n, False, n.last is not None) if whole else middle))
+        return out
+
+    def _history(self, n: Loop, base: State, end: State, middle: Span, inner: Context, ctx: Context, made: list) -> list[Fact]:
+        """What may be assumed at the begin of an iteration of what earlier ones left."""
+        out: list[Fact] = []
+        for f, over in made:
+            before = earlier(n, over.first != n.lo[0].expr)
+            out += generalised(f, before, self.facts, self.fresh)
+        self.settled.update(out)
+        for f in end:
+            if f.mentions(n.var) and not f.over:
+                moved = self._sub(f, n.var, Affine.of(n.var, 1, -n.step))
+                start = middle.first
+                if start is not None and self._entered(base, self._sub(moved, n.var, start), ctx):
+                    out.append(moved)
+        return out
+
+    def _entered(self, base: State, f: Fact, ctx: Context) -> bool:
+        from isam.proof.induction import implied
+
+        return implied(base, f, self.facts, ctx)
+
+    def _at_value(self, state: State, var: str, value: Affine) -> State:
+        out = State()
+        for f in state:
+            out.put(self._sub(f, var, value) if f.mentions(var) or any(_in(h, var) for h in f.holes) else f)
+        return out
+
+    def _sub(self, f: Fact, var: str, value: Affine) -> Fact:
+        from isam.proof.induction import substituted
+
+        return substituted(f, var, value, self.facts)
+
+    def _put(self, state: State, f: Fact, ctx: Context) -> None:
+        """Adds a fact, joined with those of its layout."""
+        from isam.proof.induction import add
+
+        add(state, f, self.facts, ctx)
+
+    def _with(self, ctx: Context, var: Var, value: Affine | None) -> Context:
+        if value is not None:
+            var = Var(var.name, (Bound(value), *var.lo), (Bound(value), *var.hi), var.step, value)
+        new = ctx.with_var(var)
+        return self._contexts.setdefault(new.vars, new)
+
+    def fresh(self) -> str:
+        self._fresh += 1
+        return f"^{self._fresh}"
+
+
+def _in(box, var: str) -> bool:
+    return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in box)
+
+
+_ = hull

@@ -1,0 +1,117 @@
+"""What a node may write, whatever its entry state: used to see what outlives an iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from isam.ir.affine import Affine
+from isam.proof.boxes import Box, Span, hull, joined, span
+from isam.proof.facts import Facts, Spot, Target
+from isam.proof.legal import Legality
+from isam.schedule.tree import Issue, Loop, Node, children
+
+
+class Write(NamedTuple):
+    """Elements of a buffer written at bytes ``low`` to ``high`` of a place. ``None``: not known, so anything.
+    ``target``: the layout rule, where there is one; ``compute``: with new values."""
+
+    buffer: str
+    spot: Spot
+    box: Box | None
+    low: Affine | None
+    high: Affine | None
+    target: Target | None
+    compute: bool
+
+
+@dataclass(slots=True)
+class Writes:
+    legality: Legality
+    facts: Facts
+    _of: dict[int, list[Write]] = field(default_factory=dict)
+
+    def of(self, node: Node) -> list[Write]:
+        got = self._of.get(id(node))
+        if got is None:
+            if isinstance(node, Issue):
+                got = self._issue(node)
+            elif isinstance(node, Loop):
+                got = self._loop(node)
+            else:
+                got = compact([w for c in children(node) for w in self.of(c)])
+            self._of[id(node)] = got
+        return got
+
+    def _issue(self, n: Issue) -> list[Write]:
+        sig = self.legality.signature(n)
+        out = []
+        for o in n.operands:
+            if o.name in sig.writes:
+                t = self.facts.target(o)
+                out.append(Write(t.buffer, t.spot, t.hull, t.low, t.high, None if t.over else t, not n.is_move))
+        return out
+
+    def _loop(self, n: Loop) -> list[Write]:
+        whole = span(n)
+        inside = [w for p in (n.first, n.body, n.last) if p is not None for w in self.of(p)]
+        return compact([*self.of(n.enter), *(widened(w, whole) for w in compact(inside)), *self.of(n.exit)])
+
+
+def widened(w: Write, over: Span) -> Write:
+    """The write over all iterations."""
+    var = over.var
+    box = None if w.box is None else hull(w.box, over)
+    ends = None if w.low is None or w.high is None else hull(((w.low, w.high),), over)
+    low, high = ends[0] if ends is not None else (None, None)
+    t = w.target
+    if t is not None:
+        rule = t.offset
+        for k, (lo, _) in zip(t.strides, t.box, strict=True):
+            rule = rule - lo * k
+        if box is None or rule.coefficient(var):
+            t = None
+        elif box != t.box:
+            offset = rule
+            for k, (lo, _) in zip(t.strides, box, strict=True):
+                offset = offset + lo * k
+            wide = tuple(a or (hi - lo) != Affine((), 1) for a, (lo, hi) in zip(t.wide, box, strict=True))
+            t = t._replace(offset=offset, box=box, hull=box, wide=wide)
+    return Write(w.buffer, w.spot, box, low, high, t, w.compute)
+
+
+def compact(log: list[Write]) -> list[Write]:
+    """Writes by one layout rule that touch are one write (a box around them would do, but this is exact)."""
+    out: list[Write] = []
+    for w in log:
+        for i in range(len(out) - 1, max(-1, len(out) - 33), -1):
+            got = _join(out[i], w)
+            if got is not None:
+                out[i] = got
+                break
+        else:
+            out.append(w)
+    return out
+
+
+def _join(a: Write, b: Write) -> Write | None:
+    if a == b:
+        return a
+    if (a.buffer, a.spot, a.compute) != (b.buffer, b.spot, b.compute) or a.target is None or b.target is None:
+        return None
+    s, t = a.target, b.target
+    if s.cells is not None or a.box is None or b.box is None or s.strides != t.strides:
+        return None
+    box = joined(s.box, t.box)
+    rule = t.offset - s.offset
+    for k, (lo, _), (mine, _) in zip(t.strides, t.box, s.box, strict=True):
+        rule = rule - (lo - mine) * k
+    if box is None or rule != Affine() or a.low is None or b.low is None or a.high is None or b.high is None:
+        return None
+    first = s if box[0:] and all(x[0] == y[0] for x, y in zip(box, s.box, strict=True)) else t
+    wide = tuple((hi - lo) != Affine((), 1) for lo, hi in box)
+    low = a.low if first is s else b.low
+    high = b.high if first is s else a.high
+    if any(k < 0 for k in t.strides):
+        return None
+    return Write(a.buffer, a.spot, box, low, high, first._replace(box=box, hull=box, wide=wide, low=low, high=high), a.compute)
