@@ -213,15 +213,21 @@ def earlier(loop: Loop, skip_first: bool = False) -> Span:
     return Span(loop.var, loop.step, s.first, before.expr, replace(s.desc, hi=(*s.desc.hi, before)))
 
 
-def lifted(f: Family, over: Span, fresh: str) -> tuple[Family, bool]:
-    """The union of ``f`` over some iterations of a loop, and whether no point is in two of them (proved)."""
+ONCE, UNKNOWN, TWICE = 0, 1, 2  # how often points are in a union of families: worse is larger
+
+
+def lifted(f: Family, over: Span, fresh: str) -> tuple[Family, int]:
+    """The union of ``f`` over some iterations of a loop, and whether a point may be in two of them.
+
+    UNKNOWN only where the loop variable stays quantified, so that isl can still tell.
+    """
     var, first, last = over.var, over.first, over.last
     inside = any(b.expr.coefficient(var) for v in f.over for b in v.lo + v.hi)
     moving = [d for d, (lo, hi) in enumerate(f.box) if lo.coefficient(var) or hi.coefficient(var)]
     if not moving and not inside:
-        return f, over.once
+        return f, ONCE if over.once else TWICE
     if over.once and first is not None:
-        return at_value(f, var, first), True
+        return at_value(f, var, first), ONCE
     if len(moving) == 1 and not inside and first is not None and last is not None:
         d = moving[0]
         lo, hi = f.box[d]
@@ -230,12 +236,12 @@ def lifted(f: Family, over: Span, fresh: str) -> tuple[Family, bool]:
             ends = (lo.substitute({var: first}), hi.substitute({var: last}))
             if c < 0:
                 ends = (lo.substitute({var: last}), hi.substitute({var: first}))
-            return Family((*f.box[:d], ends, *f.box[d + 1 :]), f.over), abs(c) * over.step == gap.const
+            return Family((*f.box[:d], ends, *f.box[d + 1 :]), f.over), ONCE if abs(c) * over.step == gap.const else TWICE
     v = over.desc
     named = Var(fresh, v.lo, v.hi, v.step, v.origin)
     moved = at_value(f, var, Affine.of(fresh))
     apart = any(_steps_apart(f.box[d], var, over.step) for d in moving)
-    return Family(moved.box, (named, *moved.over)), apart and not f.over
+    return Family(moved.box, (named, *moved.over)), ONCE if apart and not f.over else UNKNOWN
 
 
 def at_value(f: Family, var: str, value: Affine) -> Family:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Statement
 from isam.proof.bounds import check_bounds
-from isam.proof.boxes import Box, Family, at_value, box_of, covered, earlier, lifted, merge, span
+from isam.proof.boxes import ONCE, TWICE, UNKNOWN, Box, Family, at_value, box_of, covered, earlier, lifted, merge, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
 from isam.proof.legal import Legality, is_float
 from isam.proof.preimage import before_boxes, preimage, touched
@@ -22,7 +22,7 @@ from isam.proof.sets import Isl
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
 
-Item = tuple[Family, bool]  # and whether it is known to repeat no point
+Item = tuple[Family, int]  # and ONCE, UNKNOWN or TWICE
 Items = dict[int, list[Item]]
 Done = dict[int, list[Family]]
 
@@ -116,7 +116,7 @@ class Order:
         for i in m.statements:
             names = self.names[i]
             box = box_of((point[n] for n in names), (played.get(n, 1) for n in names))
-            out[i] = [(Family(box), True)]
+            out[i] = [(Family(box), ONCE)]
         return out
 
     def fresh(self) -> str:
@@ -126,8 +126,8 @@ class Order:
     def _lift(self, items: list[Item], over) -> list[Item]:
         out = []
         for f, sure in items:
-            g, apart = lifted(f, over, self.fresh())
-            out.append((g, sure and apart))
+            g, again = lifted(f, over, self.fresh())
+            out.append((g, max(sure, again)))
         return out
 
     def _loop_items(self, n: Loop) -> Items:
@@ -174,7 +174,7 @@ class Order:
                 continue
             items = total.get(i, [])
             families = [f for f, _ in items]
-            if not s.domain.where and len(items) == 1 and items[0] == (Family(self.domains[i]), True):
+            if not s.domain.where and len(items) == 1 and items[0] == (Family(self.domains[i]), ONCE):
                 continue
             ok, why = self.isl.exactly_once(families, [sure for _, sure in items], self.domains[i], s.domain.where,
                                             self.names[i], ctx)  # fmt: skip
@@ -332,7 +332,7 @@ def _merged(parts: list[Items]) -> Items:
             out.setdefault(i, []).extend(items)
     for i, items in out.items():
         if len(items) > 1:
-            out[i] = [(f, sure) for sure in (True, False) for f in merge(g for g, known in items if known == sure)]
+            out[i] = [(f, sure) for sure in (ONCE, UNKNOWN, TWICE) for f in merge(g for g, known in items if known == sure)]
     return out
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Statement
-from isam.proof.boxes import Box, Family
+from isam.proof.boxes import TWICE, UNKNOWN, Box, Family
 from isam.proof.context import Context, Var
 
 if TYPE_CHECKING:
@@ -67,9 +67,10 @@ class Isl:
         ge, eq, extra = _constraints(f.over)
         return poly.make(dims, [*ge, *_box(f.box, dims)], eq, [*extra, *(v.name for v in f.over)])
 
-    def exactly_once(self, families: list[Family], sure: list[bool], domain: Box, where: tuple[Affine, ...], names: tuple[str, ...],
+    def exactly_once(self, families: list[Family], sure: list[int], domain: Box, where: tuple[Affine, ...], names: tuple[str, ...],
                      ctx: Context) -> tuple[bool, str]:  # fmt: skip
-        """Whether the families hold every point of the domain once. ``sure``: families known to repeat no point."""
+        """Whether the families hold every point of the domain once. ``sure``: ONCE, UNKNOWN or TWICE
+        (see ``boxes.lifted``), per family."""
         from isam.ir import poly
 
         dims = tuple(f"d{i}" for i in range(len(names)))
@@ -80,7 +81,9 @@ class Isl:
         self.queries += 2 * len(families) + 2
         for f, known in zip(families, sure, strict=True):
             part = self.family(f, dims).given(given)
-            if not known and not self._injective(f, dims, given):
+            if part.is_empty():
+                continue
+            if known == TWICE or (known == UNKNOWN and not self._injective(f, dims, given)):
                 return False, f"points are executed more than once: {part.point()}"
             if not part.is_disjoint(have):
                 return False, f"points are executed twice: {(part & have).point()}"

@@ -1,0 +1,71 @@
+"""Planted faults face both judges: what one refuses the other refuses."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from isam.proof.flat import check_flat
+from isam.proof.points import check_points
+from isam.proof.tree import check_tree
+from isam.schedule.tree import Schedule
+from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
+from tests.unit.proof.mutants import mutants
+
+SMALL = {
+    "tiny": lambda: tiny_matmul(8, 8, 12),
+    "tiny peeled": lambda: tiny_matmul(8, 4, 12, peeled=True),
+    "vec": lambda: vec_matmul(7, 16, 10),
+    "vec bound": lambda: vec_matmul(4, 16, 10, bound=True),
+    "recurrence": lambda: running_sum(8),
+}
+
+
+def flat_faults(s: Schedule) -> list:
+    """The flat judge on every small trip."""
+    syms = [y.name for y in s.cover.kernel.syms]
+    for trip in (3, 1, 0) if syms else (0,):
+        found = check_flat(s, dict.fromkeys(syms, trip))
+        if found:
+            return found
+    return []
+
+
+# A few mutants per kind and schedule; every one of them by running this file: python -m tests.unit.proof.test_mutants
+PER_KIND = 2
+
+
+def judged(name: str, per_kind: int | None) -> tuple[int, int, list[str], list[str]]:
+    """(mutants, refused by the flat judge, refused by it alone, refused by the tree judge alone)."""
+    chosen: dict[str, list[Schedule]] = {}
+    for what, s in mutants(SMALL[name]()):
+        chosen.setdefault(what, []).append(s)
+    missed, stricter, refused, total = [], [], 0, 0
+    for what, all_of_them in chosen.items():
+        some = all_of_them if per_kind is None else random.Random(what + name).sample(all_of_them, min(per_kind, len(all_of_them)))
+        for s in some:
+            total += 1
+            flat = flat_faults(s)
+            tree = check_points(s) or check_tree(s)
+            refused += bool(flat)
+            if flat and not tree:
+                missed.append(f"{what}: {flat[0]}")
+            if tree and not flat:
+                stricter.append(f"{what}: {tree[0]}")
+    return total, refused, missed, stricter
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_both_judges_agree(name):
+    total, refused, missed, stricter = judged(name, PER_KIND)
+    assert not missed
+    assert not stricter
+    assert refused > 0.8 * total > 50
+
+
+if __name__ == "__main__":
+    for name in SMALL:
+        total, refused, missed, stricter = judged(name, None)
+        print(f"{name}: {total} mutants, {refused} refused by the flat judge, {len(missed)} by it alone, {len(stricter)} not by it")
+        print(*missed, *stricter, sep="\n")
