@@ -10,6 +10,7 @@ import numpy as np
 
 from isam.codegen.llvm import Code, generate
 from isam.codegen.llvm.machine import target_machine
+from isam.runtime.external import Externals
 from isam.schedule.tree import Schedule
 
 PAGE = mmap.PAGESIZE
@@ -25,27 +26,12 @@ def _jit():
 _loaded: list[object] = []
 
 
-def resolve(symbol: str) -> int:
-    kind, _, name = symbol.partition(":")
-    if kind == "blas":
-        import scipy.linalg.cython_blas as blas
-
-        capsule = blas.__pyx_capi__[name]
-        api = ctypes.pythonapi
-        api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
-        api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-        api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-        return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
-    assert kind == "libm"
-    return ctypes.cast(getattr(ctypes.CDLL("libm.so.6"), name), ctypes.c_void_p).value or 0
-
-
 def load(code: Code) -> dict[str, object]:
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code.object).add_current_process()
     for name, symbol in code.symbols.items():
-        builder.import_symbol(name, resolve(symbol))
+        builder.import_symbol(name, Externals({}).address(symbol))
     for e in code.entries:
         builder.export_symbol(e)
     library = builder.link(_jit(), f"test{len(_loaded)}")

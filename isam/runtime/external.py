@@ -1,6 +1,7 @@
 """Functions that object code calls and others provide, by name.
 
-``blas:sgemm`` is the routine behind SciPy's ``cython_blas`` (Fortran calling convention). ``python:NAME`` is a Python
+``blas:sgemm`` is the routine behind SciPy's ``cython_blas`` (Fortran calling convention), ``libm:erf`` one of the C
+library. ``python:NAME`` is a Python
 callable handed over when the artifact is loaded; it is called with integers only (addresses, extents, strides in
 elements), and an exception it raises is raised again after the call.
 """
@@ -28,6 +29,8 @@ class Externals:
         kind, _, rest = name.partition(":")
         if kind == "blas":
             return blas_address(rest)
+        if kind == "libm":
+            return libm_address(rest)
         if kind == "python":
             routine, _, count = rest.partition("/")
             if routine not in self.provided:
@@ -68,3 +71,16 @@ def blas_address(routine: str) -> int:
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+
+
+def libm_address(function: str) -> int:
+    """The address of a mathematical function of the C library (``erf``)."""
+    import ctypes.util
+
+    for library in (None, ctypes.util.find_library("m") or "libm.so.6"):
+        try:
+            found = getattr(ctypes.CDLL(library), function)
+        except (OSError, AttributeError):
+            continue
+        return ctypes.cast(found, ctypes.c_void_p).value or 0
+    raise fail("external-missing", f"the C library has no function '{function}'")

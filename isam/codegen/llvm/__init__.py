@@ -1,9 +1,10 @@
-"""Schedule to native code through LLVM. ``emit`` gives what :mod:`isam.runtime` needs to load and run it."""
+"""Schedule to native code through LLVM: ``emit`` makes the artifact that :mod:`isam.runtime.native` loads and runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from isam.artifact import Artifact
 from isam.schedule.tree import Issue, Schedule, distinct
 
 
@@ -11,9 +12,9 @@ from isam.schedule.tree import Issue, Schedule, distinct
 class Code:
     """An object file for this CPU. Entries ``bind`` and ``call``: ``void (ptr* arguments, ptr workspace, i64* sizes)``.
 
-    ``workspace``: bytes of the block that both entries get (64-byte aligned); ``slots`` its parts. ``sizes``: names of
-    run-time sizes in the order of the third argument. ``symbols``: names in the object to what the loader resolves them
-    to (``blas:sgemm``, ``libm:erf``). ``features``: what the CPU must have.
+    ``workspace``: bytes of the block that both entries get; its first ``bound`` bytes are filled by ``bind`` and kept.
+    ``sizes``: names of run-time sizes in the order of the third argument. ``symbols``: names in the object to what the
+    loader resolves them to (``blas:sgemm``, ``libm:erf``). ``needs``: what the CPU must have.
     """
 
     object: bytes
@@ -21,9 +22,9 @@ class Code:
     entries: tuple[str, ...]
     symbols: dict[str, str]
     workspace: int
-    slots: dict[str, int]
+    bound: int
     sizes: tuple[str, ...]
-    features: str
+    needs: tuple[str, ...]
     assembly: str = ""
 
 
@@ -52,6 +53,32 @@ def generate(schedule: Schedule, assembly: bool = False) -> Code:
     text, symbols = to_ir(schedule)
     blob, listing = compile_object(text, assembly)
     offsets = slot_offsets(schedule)
-    total = max((offsets[s.name] + s.bytes for s in schedule.workspace if s.name in offsets), default=0)
-    sizes = tuple(sorted(s.name for s in schedule.kernel.syms))
-    return Code(blob, text, ("bind", "call"), symbols, total, offsets, sizes, features(), listing)
+    ends = [(s.bound, offsets[s.name] + s.bytes) for s in schedule.workspace if s.name in offsets]
+    total = max((end for _, end in ends), default=0)
+    kept = max((end for bound, end in ends if bound), default=0)
+    sizes = tuple(s.name for s in schedule.kernel.syms)
+    entries = ("bind", "call") if any(isinstance(n, Issue) for n in distinct(schedule.bind)) else ("call",)
+    return Code(blob, text, entries, symbols, total, kept, sizes, features(), listing)
+
+
+def emit(schedule: Schedule) -> Artifact:
+    """The artifact of a schedule for this CPU: its object code and what a loader has to know. Raises as ``generate``."""
+    from isam import __version__
+    from isam.codegen.llvm.machine import version
+    from isam.ir.signature import arguments_of, sizes_of
+
+    kernel, code = schedule.kernel, generate(schedule)
+    return Artifact(
+        name=kernel.name,
+        backend="llvm",
+        arguments=arguments_of(kernel),
+        sizes=sizes_of(kernel),
+        entry="call",
+        bind="bind" if "bind" in code.entries else "",
+        workspace=code.workspace,
+        bound=code.bound,
+        needs=code.needs,
+        externals=tuple(sorted(code.symbols.items())),
+        provenance={"isam": __version__, "system": schedule.system.name, "llvm": version()},
+        parts={"object.o": code.object, "kernel.isam": str(schedule.cover.original).encode()},
+    )

@@ -40,7 +40,7 @@ class Lowering:
         self.slots = {s.name: s for s in schedule.workspace}
         self.bases = tuple(b.name for b in schedule.kernel.arguments) + tuple(
             s.name for s in schedule.workspace if s.literal is None)  # fmt: skip
-        self.symbols = tuple(sorted(n for s in schedule.kernel.syms for n in [s.name]))
+        self.symbols = tuple(s.name for s in schedule.kernel.syms)
 
     def dtype(self, issue: Issue, o: Operand) -> str:
         formal = self.flow.formal(issue, o).dtype
@@ -85,10 +85,10 @@ class Lowering:
 
 
 def slot_offsets(schedule: Schedule) -> dict[str, int]:
-    """Byte offset of every workspace slot in the one block that the caller hands over."""
+    """Byte offset of every workspace slot in the one block that the caller hands over; bound ones come first."""
     out: dict[str, int] = {}
     at = 0
-    for s in schedule.workspace:
+    for s in sorted(schedule.workspace, key=lambda s: not s.bound):
         if s.literal is None:
             align = max(64, s.align)
             at = -(-at // align) * align

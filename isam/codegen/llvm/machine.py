@@ -19,16 +19,21 @@ def _initialised() -> Any:
 
 
 @lru_cache(maxsize=1)
-def features() -> str:
-    """The CPU's features as LLVM writes them; they come from the CPU itself, unlike its name."""
-    return _initialised().get_host_cpu_features().flatten()
+def features() -> tuple[str, ...]:
+    """What the CPU has, by LLVM's names; all of it may be used. Read from the CPU itself, unlike the CPU's name."""
+    return tuple(sorted(n for n, has in _initialised().get_host_cpu_features().items() if has))
+
+
+def version() -> str:
+    return ".".join(map(str, _initialised().llvm_version_info))
 
 
 def target_machine(level: int = 2) -> Any:
     """The target machine for this CPU. ``level``: effort of code generation (0 to 3)."""
     llvm = _initialised()
+    flags = llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features(), opt=level, reloc="pic",
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=flags, opt=level, reloc="pic",
                                         codemodel="small", jit=True)  # fmt: skip
 
 
