@@ -89,15 +89,6 @@ class System:
         exposed = {r for u in self.units.values() for r in u.runs}
         return tuple(i for n, i in self.instructions.items() if n in exposed and n not in used)
 
-    @cached_property
-    def prices(self) -> dict[str, float]:
-        """Issue interval of each instruction in nanoseconds, relative to the shortest (1 where none is stated): what one
-        dynamic call weighs when covers are compared."""
-        clock = {r: u.clock for u in self.units.values() for r in u.runs}
-        time = {n: i.cost.issue / clock[n] for n, i in self.instructions.items() if i.cost.issue and clock.get(n)}
-        least = min(time.values(), default=1.0)
-        return {n: time.get(n, least) / least for n in self.instructions}
-
     def units_of(self, instruction: str) -> tuple[Unit, ...]:
         return tuple(u for u in self.units.values() if instruction in u.runs)
 
