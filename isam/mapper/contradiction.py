@@ -213,7 +213,8 @@ class Contradictions:
                 return found
         return self._mismatch(
             "aliasing", f"{have.access}, which is another block than before",
-            f"{want.access}, the same block as before", pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
+            f"{want.access}, the same block as before",
+            pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
         )  # fmt: skip
 
     def _row_conflict(self, pair: Pair, want: Form, have: Form, c: int | None, a: int | None) -> Mismatch | None:
@@ -242,13 +243,15 @@ class Contradictions:
                 wanted = f"{want.access}, in which {need} shares its row"
             return self._mismatch(
                 kind, f"row {have.access.index[r]} (dimension {r}) of {have.access}, which depends on "
-                f"{' and '.join(axes)}{' together' if len(mine) > 1 else ' alone'}", wanted, pair.node, pair.plays, at=have.access,
+                f"{' and '.join(axes)}{' together' if len(mine) > 1 else ' alone'}", wanted,
+                pair.node, pair.plays, at=have.access,
                 by=want.access, **facts,
             )  # fmt: skip
         if have.rank < want.rank:
             return self._mismatch(
                 "extra-dependence", f"{have.access} with {have.rank} dimension(s)",
-                f"{want.access} with {want.rank}", pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
+                f"{want.access} with {want.rank}",
+                pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
             )  # fmt: skip
         return None
 

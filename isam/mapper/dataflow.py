@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Item, Kernel, Literal, Recurrence, Statement
+from isam.ir.mapping import Mapping
 
 MIRROR = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # a < b is b > a
 Key = tuple[str, bool, int]  # operation, accumulates, number of sources
@@ -172,7 +173,8 @@ class Plan:
     axes: for these only the flow of elements matters, not the indexing.
     """
 
-    __slots__ = ("axis_names", "body", "extents", "flow", "instruction", "loose", "operands", "order", "temps")
+    __slots__ = ("axis_names", "body", "extents", "flow", "instruction", "loose", "operands", "order", "symmetries",
+                 "temps")  # fmt: skip
 
     def __init__(self, instruction: Instruction, body: Kernel):
         self.instruction = instruction
@@ -194,6 +196,7 @@ class Plan:
         self.operands = tuple(b.name for b in body.arguments)
         self.loose = frozenset(t for t in self.temps if self._one_function(t))
         self.order = self._order()
+        self.symmetries: tuple[Mapping, ...] | None = None  # made by isam.mapper.match when first asked for
 
     def _one_function(self, buffer: str) -> bool:
         seen = {(f.rows, f.rests) for n in self.flow.nodes for f in forms(n) if f.buffer == buffer}
@@ -218,12 +221,12 @@ def forms(node: Node) -> tuple[Form, ...]:
 
 
 def plan_of(instruction: Instruction, body: Kernel | None = None) -> Plan:
-    """The prepared instruction, made once per body."""
-    body = body or instruction.body
-    found = body.__dict__.get("_mapper_plan")
-    if found is None or found.instruction is not instruction:
-        found = body.__dict__["_mapper_plan"] = Plan(instruction, body)
-    return found
+    """The prepared instruction (with another ``body`` than its own: that), made once per instruction."""
+    plans = instruction.__dict__.setdefault("_mapper_plans", {})
+    key = body is None or body is instruction.body
+    if key not in plans:
+        plans[key] = Plan(instruction, body or instruction.body)
+    return plans[key]
 
 
 def _axis_numbers(body: Kernel) -> list[dict[str, int]]:

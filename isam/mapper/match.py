@@ -164,13 +164,12 @@ def count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, sw
 
 def symmetries_of(plan: Plan) -> tuple[Mapping, ...]:
     """The automorphisms of an instruction, computed once per instruction."""
-    found = plan.body.__dict__.get("_mapper_symmetries")
-    if found is None:
+    if plan.symmetries is None:
         search = Enumeration(flow_of(plan.body), plan, Reporter(), strided=False, swap=True, typed=True, sized=False,
                              region=None, budget=BUDGET, orbits=False)  # fmt: skip
-        found = tuple(m for m in search.mappings() if not m.outer and preserves_contract(plan.instruction, m))
-        plan.body.__dict__["_mapper_symmetries"] = found
-    return found
+        found = (m for m in search.mappings() if not m.outer and preserves_contract(plan.instruction, m))
+        plan.symmetries = tuple(found)
+    return plan.symmetries
 
 
 def normal(kernel: Kernel) -> Kernel:
