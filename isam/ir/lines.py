@@ -61,7 +61,8 @@ class Lines:
         return fresh
 
     def rename(self, old: str, new: str) -> None:
-        """Every access to ``old`` becomes one to ``new`` (which has the same shape and dtype)."""
+        """The temporary ``old`` takes the name ``new``, which nothing mentions any more."""
+        self.buffers[new] = replace(self.buffers[old], name=new)
         for at, s in self.live():
             if s.dest.buffer == old or any(a.buffer == old for a in s.reads):
                 self.put(at, renamed(s, old, new))

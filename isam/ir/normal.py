@@ -6,6 +6,7 @@ Laws, applied until nothing changes (each keeps the values of all outputs, bit b
 * a temporary that is assigned anew in full is a new temporary (*versions*);
 * a copy into a temporary is read where the temporary was (*forward*); a temporary that is only copied out is the
   target from the start (*backward*);
+* a temporary is laid out as the axes of its first statement stand;
 * a cast to the dtype at hand is a copy; a literal stands second in a commutative operation;
 * statements over an empty domain, and those whose results nobody reads, go.
 
@@ -21,7 +22,7 @@ from dataclasses import replace
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
 from isam.ir.lines import Lines
 from isam.ir.normal_copies import backward, forward
-from isam.ir.normal_versions import split_versions
+from isam.ir.normal_versions import split_versions, straighten
 
 ROUNDS = 1000  # far above what any kernel needs: each round but the last removes a copy or a name
 
@@ -103,7 +104,7 @@ def drop_dead(lines: Lines) -> bool:
         changed = True
 
 
-STEPS: tuple[Callable[[Lines], bool], ...] = (simplify, split_versions, forward, drop_dead, backward)
+STEPS: tuple[Callable[[Lines], bool], ...] = (simplify, split_versions, forward, drop_dead, backward, straighten)
 
 
 def _old_names(lines: Lines, kernel: Kernel) -> None:

@@ -7,21 +7,9 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import COMPARISONS, Access, Literal, Source, Statement
 from isam.ir.lines import Lines
-from isam.ir.normal_versions import footprint_key
+from isam.ir.normal_versions import footprint_key, inverse
 
 NEEDS_DTYPE = COMPARISONS | {"cast", "cast_sat"}  # a literal operand alone would not say which dtype it has
-
-
-def inverse(index: tuple[Affine, ...], own: tuple[str, ...]) -> dict[str, tuple[int, Affine]] | None:
-    """For each axis the dimension it runs along and the offset there; ``None`` unless it is one axis per dimension."""
-    out: dict[str, tuple[int, Affine]] = {}
-    for d, row in enumerate(index):
-        mine = [n for n in row.names if n in own]
-        if len(mine) > 1 or (mine and (row.coefficient(mine[0]) != 1 or mine[0] in out)):
-            return None
-        if mine:
-            out[mine[0]] = (d, row - Affine.of(mine[0]))
-    return out if len(out) == len(own) else None
 
 
 def through(rows: tuple[Affine, ...], way: dict[str, tuple[int, Affine]], at: tuple[Affine, ...]) -> tuple[Affine, ...]:
@@ -128,12 +116,19 @@ def _backward(lines: Lines, at: int, copy: Statement, x: Access) -> bool:
         return False
     if any(not s.accumulate and footprint_key(s, s.dest) != key for _, s in writers):
         return False
-    if any(writers[0][0] <= p < at for p in places.get(target.buffer, ())):
+    written = [(p, _retarget(s, name, target, way)) for p, s in writers]
+    between = [p for p in places.get(target.buffer, ()) if written[0][0] <= p < at]
+    if between and not (len(written) == 1 and between == [written[0][0]] and _in_place(written[0][1])):
         return False
-    for p, s in writers:
-        lines.put(p, _retarget(s, name, target, way))
+    for p, s in written:
+        lines.put(p, s)
     lines.put(at, None)
     return True
+
+
+def _in_place(s: Statement) -> bool:
+    """Whether every point reads of the destination's buffer only the element that it writes."""
+    return all(a.index == s.dest.index for a in s.sources if isinstance(a, Access) and a.buffer == s.dest.buffer)
 
 
 def _retarget(s: Statement, name: str, target: Access, way: dict[str, tuple[int, Affine]]) -> Statement:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Statement
+from isam.ir.kernel import Access, Source, Statement
 from isam.ir.lines import Lines, renamed
 
 Key = tuple[tuple[Affine, ...], tuple[Affine, ...], frozenset[Affine]]
@@ -27,6 +29,57 @@ def footprint_key(s: Statement, a: Access) -> Key | None:
     extents = tuple(s.domain.extent(n) for n in number)
     where = frozenset(w.substitute(number) for w in s.domain.where)
     return tuple(row.substitute(number) for row in a.index), extents, where
+
+
+def inverse(index: tuple[Affine, ...], own: tuple[str, ...]) -> dict[str, tuple[int, Affine]] | None:
+    """For each axis the dimension it runs along and the offset there; ``None`` unless it is one axis per dimension."""
+    out: dict[str, tuple[int, Affine]] = {}
+    for d, row in enumerate(index):
+        mine = [n for n in row.names if n in own]
+        if len(mine) > 1 or (mine and (row.coefficient(mine[0]) != 1 or mine[0] in out)):
+            return None
+        if mine:
+            out[mine[0]] = (d, row - Affine.of(mine[0]))
+    return out if len(out) == len(own) else None
+
+
+def straighten(lines: Lines) -> bool:
+    """Lays a temporary out as the axes of its first statement stand, without offsets or unused room."""
+    changed = False
+    for name, places in lines.touching().items():
+        if lines.is_temp(name):
+            changed |= _straighten(lines, name, places)
+    return changed
+
+
+def _straighten(lines: Lines, name: str, places: list[int]) -> bool:
+    statements = [(at, s) for at in places if (s := lines.statements[at]) is not None]
+    plain = [s for _, s in statements if s.dest.buffer == name and not s.accumulate]
+    if not plain or (key := footprint_key(plain[0], plain[0].dest)) is None:
+        return False
+    first, buffer = plain[0], lines.buffers[name]
+    way = inverse(first.dest.index, first.domain.names)
+    sizes = {s.name for s in lines.kernel_in.syms}
+    if way is None or len(way) != len(buffer.shape) or any(footprint_key(s, s.dest) != key for s in plain):
+        return False
+    if any(n not in sizes for _, offset in way.values() for n in offset.names):
+        return False
+    moves = [way[a] for a in first.domain.names]
+    shape = tuple(a.extent for a in first.domain.axes)
+    if buffer.shape == shape and all(d == k and offset == Affine() for k, (d, offset) in enumerate(moves)):
+        return False
+
+    def swap(a: Source) -> Source:
+        if not isinstance(a, Access) or a.buffer != name:
+            return a
+        return replace(a, index=tuple(a.index[d] - offset for d, offset in moves))
+
+    lines.buffers[name] = replace(buffer, shape=shape)
+    for at, s in statements:
+        dest = swap(s.dest)
+        assert isinstance(dest, Access)
+        lines.put(at, replace(s, dest=dest, sources=tuple(map(swap, s.sources))))
+    return True
 
 
 def split_versions(lines: Lines) -> bool:
