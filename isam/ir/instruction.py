@@ -66,7 +66,12 @@ class Instruction:
     @cached_property
     def signature(self) -> frozenset[tuple[str, bool, str]]:
         """The operations of the body in normal form: a kernel without them cannot use the instruction."""
-        return self.body.operations
+        passed_on = any(s.op == "copy" and self.body.buffer(s.dest.buffer).role == "temp" for s in self.body.statements)
+        if not passed_on:  # the normal form would not drop any operation
+            return self.body.operations
+        from isam.ir.normal import normal_form
+
+        return normal_form(self.body).operations
 
     def contract(self, operand: str) -> OperandContract:
         """The operand's contract with defaults filled in."""
