@@ -59,6 +59,13 @@ def limits(instruction: Instruction) -> dict[str, int | None]:
     return out
 
 
+def fixed_axes(instruction: Instruction) -> frozenset[str]:
+    """Instruction axes of which a call takes exactly one number of elements, neither more nor less."""
+    loose = {s.name for s in instruction.syms if s.hi is None or s.lo < s.hi}
+    axes = (a for s in instruction.body.statements for a in s.domain.axes)
+    return frozenset(a.name for a in axes if not loose & set(a.extent.names))
+
+
 def _contiguous_strides(shape: Sequence[Affine]) -> list[int]:
     out, run = [0] * len(shape), 1
     for d in range(len(shape) - 1, -1, -1):
@@ -94,15 +101,18 @@ class Pricing:
         counts = {k: -(-extents.get(k, 1) // max(1, t)) for k, t in tile.items()}
         counts.update((k, extents.get(k, 1)) for k in mapping.outer if k not in mapping.loops)
         calls = float(math.prod(counts.values())) * GUARD_FACTOR ** min(2, len(mapping.guards))
+        fixed = fixed_axes(mapping.instruction) if any(size.values()) else frozenset[str]()
+        short = [k for i, k in mapping.axes if i in fixed and extents.get(k, 1) % max(1, size[i] or 1)]
         touched, packing, scattered = 0.0, 0.0, 1.0
         written = {s.dest.buffer for s in statements}
         for operand in mapping.operands:
             if not operand.buffer:
                 continue
-            elements, tiles, size = self._tiles(operand, tile, counts)
-            touched += elements * calls * size
-            if not self._native(mapping.instruction, operand, tile):
-                touched += elements * tiles * size
+            elements, tiles, width = self._tiles(operand, tile, counts)
+            touched += elements * calls * width
+            padded = any(operand.index[d].coefficient(a) for d in operand.dims for a in short)
+            if padded or not self._native(mapping.instruction, operand, tile):
+                touched += elements * tiles * width
                 if self.kernel.buffer(operand.buffer).role != "const":
                     packing += elements * tiles
                 if operand.buffer in written:
@@ -166,7 +176,7 @@ def gather(
     for instruction in instructions:
         if not present(instruction, operations):
             continue
-        found = match(kernel, instruction, normalise=False)
+        found = match(kernel, instruction, strided=True, normalise=False)
         if isinstance(found, Mismatch):
             continue
         count: dict[int, int] = {}
@@ -178,6 +188,8 @@ def gather(
                 continue
             if not any(mask & ~o == 0 for o in own) or not order.is_convex(mask):
                 continue
+            if any(step < 1 for o in mapping.operands for step in o.steps):
+                continue  # backwards in memory: no contract allows that
             c = pricing.candidate(mapping)
             key = (instruction.name, mapping.orbit or str(mapping), mask)
             if key not in best or c.price < best[key].price:

@@ -12,6 +12,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mismatch import Mismatch
+from isam.mapper.candidates import limits
 from isam.mapper.cover import Offer, offer, settle
 from isam.mapper.fingerprint import fingerprint
 from isam.mapper.uncovered import Uncovered
@@ -111,6 +112,9 @@ class _Search:
     blind: int = 0
     complete: bool = True
 
+    def __post_init__(self) -> None:
+        self.by_name = {i.name: i for i in self.instructions}
+
     def look(self, kernel: Kernel, steps: tuple[Step, ...], back: Correspondence) -> None:
         """Asks selection about a kernel not seen before and queues the steps that its mismatches ask for."""
         key = fingerprint(kernel)
@@ -144,12 +148,18 @@ class _Search:
         else:
             mismatches = wasted(state.found, self.instructions)
         asked: set[tuple[str, Site]] = set()
-        for m in mismatches:
+        for m in map(self.with_limit, mismatches):
             for t in self.transforms:
                 for site in t.sites_for(state.kernel, m):
                     if (t.law, site) not in asked and granted(state.kernel, t.needs, dtypes_at(state.kernel, site)):
                         asked.add((t.law, site))
                         yield Step(t, site, m)
+
+    def with_limit(self, m: Mismatch) -> Mismatch:
+        """Adds what one call takes along the instruction axis that a mismatch names (for splits)."""
+        axis, instruction = m.about("instruction_axis"), self.by_name.get(m.instruction)
+        limit = limits(instruction).get(axis) if instruction is not None and axis else None
+        return m if limit is None else replace(m, subject=(*m.subject, ("limit", limit)))
 
     def take(self, state: _State, step: Step) -> None:
         done = step.transform.apply(state.kernel, step.site)

@@ -150,7 +150,7 @@ def reports(
     gaps = tuple(_gap(kernel, instructions, s) for s in statements)
     demanded: list[tuple[str, Mismatch | None]] = []
     for name in unmet:
-        found = match(kernel, by_name[name]) if name in by_name else None
+        found = match(kernel, by_name[name], strided=True, normalise=False) if name in by_name else None
         demanded.append((name, found if isinstance(found, Mismatch) else None))
     return Uncovered(kernel, gaps, tuple(demanded))
 
@@ -162,7 +162,7 @@ def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int) ->
     relevant = [i for i in instructions if any(o == s.op for o, _, _ in i.signature)]
     found: list[Mismatch] = []
     for i in relevant:
-        answer = match(kernel, i, region=window(kernel, statement, len(i.body.statements)))
+        answer = match(kernel, i, strided=True, region=window(kernel, statement, len(i.body.statements)))
         if isinstance(answer, Mismatch):
             found.append(answer)
     found.sort(key=lambda m: -m.depth)

@@ -102,15 +102,13 @@ class AddUnitAxis(Transform):
         out: list[Site] = []
         for i in range(len(kernel.statements)):
             names = _stageable_of(kernel, (i,))
-            out.extend(Site.of(statements=(i,), buffers=(b,)) for b in names)
-            out.extend(
-                Site.of(statements=(i,), buffers=(a, b)) for n, a in enumerate(names) for b in names[n + 1 :]
-            )
+            pairs = [(a, b) for n, a in enumerate(names) for b in names[n + 1 :]]
+            out.extend(Site.of(statements=(i,), buffers=some, axis="") for some in [*((b,) for b in names), *pairs])
         return tuple(out)
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         group: tuple[int, ...] = site["statements"]
-        unit = fresh(names_in(kernel), "one")
+        unit = site["axis"] or fresh(names_in(kernel), "one")
         parts = {i: ((_with_axis(kernel.statements[i], unit), (i,)),) for i in group}
         new, origin = splice(kernel, parts)
         back = Correspondence(origin, meanings=((unit, "0"),))
@@ -122,15 +120,19 @@ class AddUnitAxis(Transform):
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The axis nothing can play: given to the buffers of the operands that depend on it."""
-        if not self.answers(mismatch) or mismatch.about("lacking") is None:
+        at = mismatch.about("statement")
+        if not self.answers(mismatch) or mismatch.about("lacking") is None or at is None:
             return ()
         roles = dict(mismatch.about("roles") or ())
-        names = tuple(dict.fromkeys(roles[o] for o in mismatch.about("lacking") if o in roles))
-        at = mismatch.about("statement")
-        if not names or at is None or any(n not in kernel.by_name or not stageable(kernel, n) for n in names):
+        lacking = [roles[o] for o in mismatch.about("lacking") if o in roles]
+        near = mismatch.about("axis") if _is_unit(kernel.statements[at], mismatch.about("axis")) else ""
+        names = tuple(dict.fromkeys([*lacking, *([mismatch.about("buffer")] if near else [])]))
+        if not names or any(n not in kernel.by_name or not stageable(kernel, n) for n in names):
             return ()
-        group = tuple(i for i in _around(kernel, at) if {a.buffer for a in accesses(kernel.statements[i])} & set(names))
-        return (Site.of(statements=tuple(sorted({at, *group})), buffers=names),)
+        group = {i for i in _around(kernel, at) if {a.buffer for a in accesses(kernel.statements[i])} & set(names)}
+        if near:  # the axis is there already: only its dimension is missing
+            group = {i for i in group | {at} if _is_unit(kernel.statements[i], near)}
+        return (Site.of(statements=tuple(sorted({at, *group})), buffers=names, axis=near),)
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,14 @@ def _only_in(kernel: Kernel, buffer: str, group: tuple[int, ...]) -> bool:
     return len(users) > 1 and users <= set(group)
 
 
+def _is_unit(s: Statement, axis: str | None) -> bool:
+    return axis in s.domain.names and s.domain.extent(axis) == Affine((), 1)
+
+
 def _with_axis(s: Statement, unit: str) -> Statement:
+    """The statement with that axis of one element, unless it has it."""
+    if unit in s.domain.names:
+        return s
     domain = replace(s.domain, axes=(*s.domain.axes, Axis(unit, Affine((), 1))))
     return replace(s, domain=domain)
 

@@ -83,7 +83,7 @@ class Convert(Transform):
     needs: frozenset[str] = frozenset({"exact"})  # type: ignore[misc]
     kinds_of: str = "f"
 
-    kinds = frozenset({"operation"})
+    kinds = frozenset({"operation", "literal"})
     grows = True
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
@@ -105,8 +105,8 @@ class Convert(Transform):
         return Rewrite(new, Correspondence(origin, meanings=meanings))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
-        """Answers only a statement whose operation no instruction has."""
-        if not self.answers(mismatch) or not mismatch.about("missing"):
+        """Answers a statement whose operation no instruction has, or only with other numbers in it (``1 / x``)."""
+        if not self.answers(mismatch) or not (mismatch.about("missing") or mismatch.kind == "literal"):
             return ()
         return tuple(s for s in self.sites(kernel) if s["statement"] == mismatch.about("statement"))
 

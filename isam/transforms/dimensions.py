@@ -20,7 +20,7 @@ class SplitDimension(Transform):
 
     law = "split-dimension"
     equation = "b[f * a + i]  =>  b[a][i]   (0 <= i < f)"
-    kinds = frozenset({"extra-dependence"})
+    kinds = frozenset({"extra-dependence", "coefficient"})
     grows = True
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
