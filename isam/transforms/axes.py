@@ -123,10 +123,12 @@ class AddUnitAxis(Transform):
         at = mismatch.about("statement")
         if not self.answers(mismatch) or mismatch.about("lacking") is None or at is None:
             return ()
-        roles = dict(mismatch.about("roles") or ())
-        lacking = [roles[o] for o in mismatch.about("lacking") if o in roles]
+        roles: dict[str, str] = dict(mismatch.about("roles") or ())
+        lacking: list[str] = [roles[o] for o in mismatch.about("lacking") if o in roles]
         near = mismatch.about("axis") if _is_unit(kernel.statements[at], mismatch.about("axis")) else ""
-        names = tuple(dict.fromkeys([*lacking, *([mismatch.about("buffer")] if near else [])]))
+        if near:
+            lacking.append(str(mismatch.about("buffer")))
+        names = tuple(dict.fromkeys(lacking))
         if not names or any(n not in kernel.by_name or not stageable(kernel, n) for n in names):
             return ()
         group = {i for i in _around(kernel, at) if {a.buffer for a in accesses(kernel.statements[i])} & set(names)}

@@ -1,4 +1,4 @@
-"""The search (TR-2): steps asked for by mismatches, blind ones counted, budgets with truthful flags, permissions kept."""
+"""The search (TR-2): steps asked for by mismatches, blind ones counted, truthful budgets, permissions kept."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def test_packed_operands_are_reached_by_splitting_an_axis_and_dimensions():
 
 
 def test_a_missing_operation_is_made_of_others():
-    kernel = parse("kernel d()\n  in a: f32[9]\n  in b: f32[9]\n  out y: f32[9]\n  forall i < 9\n    y[i] = a[i] - b[i]\n")
+    text = "kernel d()\n  in a: f32[9]\n  in b: f32[9]\n  out y: f32[9]\n  forall i < 9\n    y[i] = a[i] - b[i]\n"
+    kernel = parse(text)
     ops = [binary("add", "+"), NEG]
     c = cover(kernel, ops, Trace(Approach()))
     assert c, c
