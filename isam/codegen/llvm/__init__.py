@@ -62,7 +62,7 @@ def generate(schedule: Schedule, assembly: bool = False) -> Code:
 
 
 def emit(schedule: Schedule) -> Artifact:
-    """The artifact of a schedule for this CPU: its object code and what a loader has to know. Raises as ``generate``."""
+    """The artifact of a schedule for this CPU: its object code and what a loader has to know."""
     from isam import __version__
     from isam.codegen.llvm.machine import version
     from isam.ir.signature import arguments_of, sizes_of

@@ -1,11 +1,11 @@
-"""A schedule to LLVM IR: its two entries, and a function for every shared node with no live register at its boundary."""
+"""A schedule to LLVM IR: its two entries, and a function for every shared node that no register crosses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from isam.codegen.llvm.irtext import Function, Module
-from isam.codegen.llvm.liveness import NOTHING, Flow, references, weight
+from isam.codegen.llvm.liveness import Flow, references, weight
 from isam.codegen.llvm.walk import Walk
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
@@ -65,7 +65,7 @@ class Lowering:
             args = [f"ptr noalias %b{i}" for i in range(len(bases))] + [f"i64 %n{i}" for i in range(len(names))]
             fn = Function(self.module, found.name, args, attrs="nounwind noinline")
             env = {n: Affine.of(f"%n{i}") for i, n in enumerate(names)}
-            Walk(self, fn, {b: f"%b{i}" for i, b in enumerate(bases)}, env).emit(node, NOTHING)
+            Walk(self, fn, {b: f"%b{i}" for i, b in enumerate(bases)}, env).in_place(node)
         return found
 
     def main(self, name: str, node: Node) -> None:
@@ -73,7 +73,7 @@ class Lowering:
         inner = Function(self.module, f"{name}.body", [f"ptr noalias %b{i}" for i in range(len(self.bases))]
                          + [f"i64 %n{i}" for i in range(len(self.symbols))])  # fmt: skip
         env = {n: Affine.of(f"%n{i}") for i, n in enumerate(self.symbols)}
-        Walk(self, inner, {b: f"%b{i}" for i, b in enumerate(self.bases)}, env).emit(node, NOTHING)
+        Walk(self, inner, {b: f"%b{i}" for i, b in enumerate(self.bases)}, env).in_place(node)
         outer = Function(self.module, name, ["ptr %arguments", "ptr %workspace", "ptr %sizes"], linkage="")
         outer.buffer()
         count = len(self.schedule.kernel.arguments)

@@ -43,11 +43,15 @@ class Walk:
         self.labels = 0
 
     def emit(self, node: Node, live: frozenset[Cell]) -> None:
-        """Emits ``node``; ``live``: cells whose values matter after it."""
+        """Emits ``node``, or a call of its function; ``live``: cells whose values matter after it."""
+        if self.low.shareable(node) and not self.low.flow.effect(node).writes & live:
+            self._call(node)
+        else:
+            self.in_place(node, live)
+
+    def in_place(self, node: Node, live: frozenset[Cell] = NOTHING) -> None:
         if isinstance(node, Issue):
             self._issue(node)
-        elif self.low.shareable(node) and not self.low.flow.effect(node).writes & live:
-            self._call(node)
         elif isinstance(node, Seq):
             self._sequence(node, live)
         else:
