@@ -15,6 +15,8 @@ from isam.diagnostics import fail
 from isam.runtime.arguments import PLAIN, WRITEABLE, Prepared, address, prepare
 from isam.runtime.signature import Array, Parameter, Signature
 
+WRITTEN = PLAIN | WRITEABLE
+
 
 class Runner(Protocol):
     """What executes the artifacts of one backend (registered in the group ``isam.runners``)."""
@@ -47,8 +49,8 @@ class Entry:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         quick = self._quick
-        if quick is not None and not kwargs:
-            got = quick.pointers(args)
+        if quick is not None:
+            got = quick.pointers(args, kwargs)
             if got is not None:
                 self._launch(got[0], {}, self.state)  # type: ignore[misc]
                 return got[1]
@@ -101,7 +103,7 @@ class _Quick:
         order = {p.name: k for k, p in enumerate(signature.parameters)}
         wanted = [p for p in signature.positional if p.name not in bound]
         self.specs = tuple((order[p.name], p.dtype, p.shape, _flags(p)) for p in wanted)
-        self.makes = tuple((order[p.name], p.shape or (), p.dtype) for p in signature.outputs)
+        self.makes = tuple((p.name, order[p.name], p.shape or (), p.dtype, _extent(p)) for p in signature.outputs)
         self.template = [0] * len(order)
         for name, a in bound.items():
             self.template[order[name]] = address(a)
@@ -110,7 +112,8 @@ class _Quick:
         self.written = tuple((k, _extent(p)) for k, p in enumerate(signature.parameters) if k in written)
         self.others = tuple((order[p.name], _extent(p)) for p in wanted)
 
-    def pointers(self, args: tuple[Any, ...]) -> tuple[list[int], Any] | None:
+    def pointers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[int], Any] | None:
+        """Addresses in declared order and what to return; None: not for the fast way."""
         if len(args) != self.count:
             return None
         out = self.template.copy()
@@ -122,16 +125,40 @@ class _Quick:
             for k, m in self.others:
                 if k != w and out[w] < out[k] + m and out[k] < out[w] + n:
                     return None
-        made = []
-        for k, shape, dtype in self.makes:
-            array = np.empty(shape, dtype)
-            out[k] = address(array)
-            made.append(array)
+        made = self._outputs(out, kwargs)
+        if made is None:
+            return None
         return out, made[0] if len(made) == 1 else tuple(made) if made else None
+
+    def _outputs(self, out: list[int], kwargs: dict[str, Any]) -> list[Array] | None:
+        """New arrays, or those given for outputs when they lie apart from everything else."""
+        made: list[Array] = []
+        left = len(kwargs)
+        for name, k, shape, dtype, n in self.makes:
+            array = kwargs.get(name) if kwargs else None
+            if array is None:
+                array = np.empty(shape, dtype)
+                out[k] = address(array)
+            else:
+                left -= 1
+                if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
+                    return None
+                start = address(array)
+                if array.flags.num & WRITTEN != WRITTEN:
+                    return None
+                for other, m in self.others:
+                    if start < out[other] + m and out[other] < start + n:
+                        return None
+                for earlier in made:
+                    if start < address(earlier) + earlier.nbytes and address(earlier) < start + n:
+                        return None
+                out[k] = start
+            made.append(array)
+        return None if left else made
 
 
 def _flags(p: Parameter) -> int:
-    return PLAIN | (WRITEABLE if p.written else 0)
+    return WRITTEN if p.written else PLAIN
 
 
 def _extent(p: Parameter) -> int:
