@@ -1,0 +1,44 @@
+"""A kernel through every stage, and the judgement of what comes out: the schedule on the strict simulator, in residues
+modulo a prime, equal to the oracle's evaluation of the kernel as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from isam.approach.choice import Approach
+from isam.codegen.simulator import Figures, residues, simulate
+from isam.compiler.stages import Job, new_job, run_stages
+from isam.ir import oracle
+from isam.ir.kernel import Kernel
+from isam.system.graph import System
+from isam.system.load import load_system
+
+
+def simulated(system: str | System) -> System:
+    """The machine with the simulator as its backend, whatever its own is."""
+    return replace(load_system(system), backend="simulator")
+
+
+def compiled(kernel: Kernel, sizes: Mapping[str, int], system: System, approach: Approach | None = None,
+             check: bool = False) -> Job:  # fmt: skip
+    """The job after all stages."""
+    return run_stages(new_job(kernel, system, sizes, approach, check=check))
+
+
+def judge(kernel: Kernel, sizes: Mapping[str, int], job: Job, seed: int = 0,
+          run_time: Mapping[str, int] | None = None) -> Figures:  # fmt: skip
+    """Raises ``AssertionError`` where the schedule and the oracle differ; ``run_time``: sizes the schedule left open."""
+    assert job.schedule is not None
+    numbers = {**sizes, **(run_time or {})}
+    concrete = kernel.with_sizes(numbers)
+    arrays = oracle.inputs(concrete, {}, seed)
+    figures = Figures()
+    got = simulate(job.schedule, arrays, residues(seed), run_time, figures)
+    want = oracle.run_modular(concrete, arrays, {}, seed)
+    assert got.keys() == want.keys()
+    for name, expected in want.items():
+        np.testing.assert_array_equal(got[name], expected, err_msg=f"{kernel.name} {dict(numbers)}: {name}")
+    return figures
