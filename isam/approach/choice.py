@@ -78,8 +78,11 @@ class Trace:
             if at >= len(self._replay) or (self._replay[at].point, self._replay[at].count) != (choice.point, n):
                 raise fail("trace-differs", f"the recorded trace does not fit at decision {at} ({choice.point})",
                            hint="the kernel, the machine or the version differs from the recording")  # fmt: skip
-            index = self._replay[at].chosen
+            index, why = self._replay[at].chosen, self._replay[at].why
+            if not 0 <= index < n:
+                raise fail("trace-differs", f"the recorded trace chooses option {index} of {n} at decision {at}")
         else:
+            why = self.approach.why
             answer = self.approach.decide(choice)
             index = next((i for i, o in enumerate(choice.options) if o is answer), -1)
             if index < 0:
@@ -89,7 +92,7 @@ class Trace:
                            f"'{choice.point}', which is not one of the {n} legal options")  # fmt: skip
         context = {k: v for k, v in choice.context.items() if not k.startswith("_")}
         label = label_of(choice.options[index])
-        self.decisions.append(Decision(choice.point, context, n, index, label, self.approach.why))
+        self.decisions.append(Decision(choice.point, context, n, index, label, why))
         return choice.options[index]
 
     def to_json(self) -> str:
