@@ -55,6 +55,20 @@ class Case:
             return self.reference(dict(arrays), sizes, dict(self.load().params))
 
 
+def multilinear_bounds(case: Case, arrays: Mapping[str, Any], sizes: dict[str, int], terms: int) -> dict[str, Any]:
+    """Values in f64 with bounds, as ``isam.ir.bounds.enclose`` gives them, from the reference alone: for large sizes.
+
+    For kernels that are sums of at most ``terms`` products of f32 inputs (bias and relu may follow): every order of
+    summation lies within ``2 * (terms + 2)`` roundings of the sum of magnitudes.
+    """
+    wide = {n: np.asarray(a, np.float64) for n, a in arrays.items()}
+    value = case.expected(wide, sizes)
+    size = case.expected({n: abs(a) for n, a in wide.items()}, sizes)
+    assert value is not None
+    assert size is not None
+    return {n: (value[n], 2 * (terms + 2) * 2.0**-24 * size[n] + 1e-37) for n in value}
+
+
 def points(kernel: Kernel, sizes: Mapping[str, int]) -> int:
     """Points of the largest box of a statement, recurrent trips included."""
     most = max((prod(max(0, a.extent.evaluate(sizes)) for a in s.domain.axes) for s in kernel.statements), default=0)

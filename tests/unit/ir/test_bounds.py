@@ -11,7 +11,7 @@ from isam.ir.bounds import enclose, outside
 from isam.ir.interp import run
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse
-from tests.corpus import CASES, random_arrays
+from tests.corpus import CASES, multilinear_bounds, random_arrays
 from tests.mutators import permute_axes, reorder_statements, swap_operands
 from tests.random_kernels import Seeded, random_kernel, show
 
@@ -104,3 +104,18 @@ def test_doubt_is_kept():
     big = one(head + "  y[i] = exp(x[i]) * exp(x[i])\n", x=np.array([50.0, 1], np.float32))
     assert big[1][0] == np.inf
     assert big[1][1] < 1e-4
+
+
+@pytest.mark.parametrize(("name", "over"), [("matmul", "K"), ("conv2d", "CRS"), ("conv2d_nhwc/stride=2", "CRS"),
+                                            ("batched_matmul", "K"), ("bias_relu_matmul", "K")])  # fmt: skip
+def test_bounds_from_references_agree_with_the_walk(name, over):
+    case = CASES[name]
+    for sizes in (case.sizes[0], case.sizes[-1]):
+        arrays = random_arrays(case.load(), sizes, 6)
+        terms = int(np.prod([sizes[n] for n in over]))
+        quick, slow = multilinear_bounds(case, arrays, sizes, terms), enclose(case.load(), arrays, sizes)
+        assert outside(run(case.load(), arrays, sizes), quick) is None
+        for n, (value, bound) in quick.items():
+            assert np.allclose(value, slow[n][0], rtol=1e-12, atol=1e-12)
+            assert (bound >= slow[n][1] / 4).all()
+            assert (bound < 1e-4 * max(1, abs(value).max())).all()
