@@ -1,0 +1,187 @@
+"""Functions as instructions: ``@isam.instruction("instruction dgemv ...")`` over any Python or C function.
+
+The declared semantics is checked against the function before it may be used (:mod:`isam.system.trials`): random data,
+edge sizes, strides, aliased inputs, bytes around and between the operands.
+
+A Python function is called with one NumPy array per operand, in the order of the declaration; outputs are written in
+place (``y[...] = A @ x``). A C function (a ctypes function, or an address) is called as
+``void f(int64_t size, ..., T *operand, int64_t stride, ...)``: the sizes in order of the head, then for each operand its
+address and its strides in elements. :func:`integers` is the same call for a Python function, for emitted code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from isam.diagnostics import IsamError, fail
+from isam.ir.dtype import ANY, numpy_dtype
+from isam.ir.instruction import Cost, Instruction, OperandContract
+
+Array = np.ndarray[Any, Any]
+Strides = Mapping[str, Sequence[int | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class Registered:
+    """A checked function. ``instruction`` goes to ``System.extended``; calling this object calls the function.
+
+    ``trials``: how many calls agreed with the declaration before it was accepted.
+    """
+
+    instruction: Instruction
+    function: Callable[..., Any]
+    address: int | None = None
+    trials: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.instruction.name
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:  # signatures and sources are those of the function
+        return self.function
+
+    def __call__(self, *arrays: Array, **named: Array) -> Any:
+        """One call on arrays of the declared shapes, outputs in place."""
+        return self.function(*arrays, **named)
+
+
+def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, strides: Strides | None = None,
+                align: Mapping[str, int] | None = None, apart: Sequence[Sequence[str]] = (), cost: Cost = Cost(),
+                needs: Sequence[str] = (), ulp: float = 0.0, seed: int = 0) -> Callable[[Any], Registered]:  # fmt: skip
+    """Declares what the function below computes. ``text``: one instruction in the language.
+
+    ``strides``: per operand and dimension, in elements; None is free, a number is that number (default: free, and 1 for
+    the last dimension). ``homes``: memories an operand may live in (default: home). ``ulp``: the declared error of
+    functions that are not exact. Raises ``IsamError``: the text is wrong, or the function does something else.
+    """
+    declared = _declared(text, homes or {}, strides or {}, align or {}, apart, cost, needs, ulp)
+
+    def register(function: Any) -> Registered:
+        from isam.system.trials import judge
+
+        if isinstance(function, Registered):
+            function = function.address if function.address is not None else function.function
+        address = address_of(function)
+        called = from_c(declared, address) if address is not None else function
+        if not callable(called):
+            raise fail("instruction-function", f"{function!r} is no function", declared.body.loc,
+                       "a Python function, a ctypes function or an address")  # fmt: skip
+        trials = judge(declared, called, seed=seed, shielded=address is not None)
+        emission: dict[str, Any] = {"python": OnViews(declared, called)}
+        if address is not None:
+            emission["c"] = address
+        return Registered(replace(declared, emission=emission), called, address, trials)
+
+    return register
+
+
+def _declared(text: str, homes: Mapping[str, Sequence[str]], strides: Strides, align: Mapping[str, int],
+              apart: Sequence[Sequence[str]], cost: Cost, needs: Sequence[str], ulp: float) -> Instruction:  # fmt: skip
+    from isam.ir.text import parse_instruction
+    from isam.ir.verify import verify
+    from isam.system.faults import nearest
+
+    body = parse_instruction(text).body
+    faults = verify(body)
+    if faults:
+        raise IsamError(faults)
+    operands = [a.name for a in body.arguments]
+    for name in (*homes, *strides, *align, *(o for group in apart for o in group)):
+        if name not in operands:
+            raise fail("system-operand", f"'{body.name}' has no operand '{name}'", body.loc, nearest(name, operands))
+    for name, s in strides.items():
+        if len(s) != len(body.buffer(name).shape):
+            raise fail("system-strides", f"'{name}' has {len(body.buffer(name).shape)} dimensions, {len(s)} strides are given",
+                       body.buffer(name).loc, "one stride per dimension: a number or None")  # fmt: skip
+    contracts = {o: OperandContract(tuple(homes.get(o, ())), tuple(strides.get(o, ())), align.get(o, 1))
+                 for o in operands if o in homes or o in strides or o in align}  # fmt: skip
+    return Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart), cost, {}, tuple(needs), ulp, body.loc)
+
+
+def address_of(function: Any) -> int | None:
+    """The address of a C function; None for a Python function."""
+    if isinstance(function, int) and not isinstance(function, bool):
+        return function or None
+    kind = getattr(ctypes, "_CFuncPtr", None)
+    if kind is not None and isinstance(function, kind):
+        return ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
+    return None
+
+
+def parameters(instruction: Instruction) -> tuple[tuple[str, str, int], ...]:
+    """The integers of a call in order: ``("size", name, 0)``, ``("address", operand, 0)``, ``("stride", operand, d)``."""
+    out: list[tuple[str, str, int]] = [("size", s.name, 0) for s in instruction.syms]
+    for a in instruction.body.arguments:
+        out.append(("address", a.name, 0))
+        out += [("stride", a.name, d) for d in range(len(a.shape))]
+    return tuple(out)
+
+
+def from_c(instruction: Instruction, address: int) -> Callable[..., None]:
+    """A Python function on arrays that calls the C function at ``address``."""
+    order = parameters(instruction)
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(order))(address)
+    names = [a.name for a in instruction.body.arguments]
+
+    def called(*arrays: Array) -> None:
+        from isam.ir.interp import infer_sizes
+
+        views = dict(zip(names, arrays, strict=True))
+        sizes = infer_sizes(instruction.body, views, {})
+        value = {
+            "size": lambda n, d: sizes[n],
+            "address": lambda n, d: views[n].ctypes.data,
+            "stride": lambda n, d: views[n].strides[d] // views[n].itemsize,
+        }
+        call(*[value[kind](name, d) for kind, name, d in order])
+
+    return called
+
+
+@dataclass(frozen=True)
+class OnViews:
+    """A function on arrays that can also be called with the integers of :func:`parameters`, as emitted code does."""
+
+    instruction: Instruction
+    function: Callable[..., Any]
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[str, tuple[Any, ...], str], ...]:
+        return tuple((a.name, a.shape, a.dtype) for a in self.instruction.body.arguments)
+
+    @property
+    def count(self) -> int:
+        """How many integers a call has."""
+        return len(parameters(self.instruction))
+
+    def __call__(self, *values: Any) -> Any:
+        if any(not isinstance(v, int) for v in values) or len(values) != self.count:
+            return self.function(*values)
+        sizes = {s.name: v for s, v in zip(self.instruction.syms, values, strict=False)}
+        rest = list(values[len(sizes) :])
+        views: list[Array] = []
+        for _, shape, dtype in self.shapes:
+            address, strides = rest[0], rest[1 : 1 + len(shape)]
+            rest = rest[1 + len(shape) :]
+            extents = [max(0, e.evaluate(sizes)) for e in shape]
+            views.append(view_at(address, extents, strides, "f32" if dtype == ANY else dtype))
+        return self.function(*views)
+
+
+def view_at(address: int, shape: Sequence[int], strides: Sequence[int], dtype: str) -> Array:
+    """An array over memory that somebody else owns; ``strides`` in elements."""
+    kind = numpy_dtype(dtype)
+    if not all(shape):
+        return np.empty(shape, kind)
+    steps = [s * kind.itemsize for s in strides]
+    low = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s < 0)
+    high = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s > 0) + kind.itemsize
+    raw = (ctypes.c_char * (high - low)).from_address(address + low)
+    return np.ndarray(tuple(shape), kind, raw, -low, tuple(steps))
