@@ -63,7 +63,7 @@ def fail(code: str, message: str, loc: Loc = NOWHERE, hint: str = "", source_lin
     return IsamError(Diagnostic(code, message, loc, hint, source_line))
 
 
-CODE_TABLES = ("isam.ir.codes", "isam.frontend.codes")  # modules whose CODES explain their diagnostics
+CODE_TABLES = ("isam.ir.codes", "isam.frontend.codes", "isam.system.codes")  # modules whose CODES explain their diagnostics
 
 
 def explain_code(code: str) -> str | None:

@@ -2,8 +2,8 @@
 
 A family's members often differ in their element types alone. Such texts are parsed once, in a canonical spelling
 (``f32``, ``f64``, ... in order of appearance within each kind of type), and the types put back: what the parser does
-depends on a type's kind, not on its width, unless a number stands in the text (numbers adapt to their type), and then the
-text is parsed as it is.
+depends on a type's kind, not on its width, unless a number stands in the text (numbers adapt to their type), and then
+the text is parsed as it is.
 """
 
 from __future__ import annotations
@@ -155,5 +155,6 @@ def respelt(kernel: Kernel, name: str, types: dict[str, str], to: Relocate) -> K
 
     buffers = tuple(Buffer(b.name, b.shape, types.get(b.dtype, b.dtype), b.role, b.declared, to(b.loc))
                     for b in kernel.buffers)  # fmt: skip
-    return Kernel(name, kernel.syms, buffers, tuple(map(item, kernel.body)), kernel.permits, kernel.params, to(kernel.loc),
+    return Kernel(name, kernel.syms, buffers, tuple(map(item, kernel.body)), kernel.permits, kernel.params,
+                  to(kernel.loc),
                   None if types else kernel.template)  # fmt: skip

@@ -72,7 +72,7 @@ def fill(text: str, env: Env) -> str:
     out = list(parts)
     for n in range(1, len(parts), 2):
         name = parts[n]
-        out[n] = env[name] if name in env else f"{{{name}}}"
+        out[n] = env.get(name, f"{{{name}}}")
     return "".join(out)
 
 

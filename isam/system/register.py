@@ -5,7 +5,8 @@ edge sizes, strides, aliased inputs, bytes around and between the operands.
 
 A Python function is called with one NumPy array per operand, in the order of the declaration; outputs are written in
 place (``y[...] = A @ x``). A C function (a ctypes function, or an address) is called as
-``void f(int64_t size, ..., T *operand, int64_t stride, ...)``: the sizes in order of the head, then for each operand its
+``void f(int64_t size, ..., T *operand, int64_t stride,
+         ...)``: the sizes in order of the head, then for each operand its
 address and its strides in elements. :func:`integers` is the same call for a Python function, for emitted code.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +25,7 @@ from isam.ir.dtype import ANY, numpy_dtype
 from isam.ir.instruction import Cost, Instruction, OperandContract
 
 Array = np.ndarray[Any, Any]
+NO_COST = Cost()
 Strides = Mapping[str, Sequence[int | None]]
 
 
@@ -53,7 +55,7 @@ class Registered:
 
 
 def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, strides: Strides | None = None,
-                align: Mapping[str, int] | None = None, apart: Sequence[Sequence[str]] = (), cost: Cost = Cost(),
+                align: Mapping[str, int] | None = None, apart: Sequence[Sequence[str]] = (), cost: Cost = NO_COST,
                 needs: Sequence[str] = (), ulp: float = 0.0, seed: int = 0) -> Callable[[Any], Registered]:  # fmt: skip
     """Declares what the function below computes. ``text``: one instruction in the language.
 
@@ -74,7 +76,7 @@ def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, 
             raise fail("instruction-function", f"{function!r} is no function", declared.body.loc,
                        "a Python function, a ctypes function or an address")  # fmt: skip
         trials = judge(declared, called, seed=seed, shielded=address is not None)
-        emission: dict[str, Any] = {"python": OnViews(declared, called)}
+        emission: dict[str, Any] = {"python": OnViews(declared, called), "llvm": llvm_call(declared)}
         if address is not None:
             emission["c"] = address
         return Registered(replace(declared, emission=emission), called, address, trials)
@@ -98,11 +100,13 @@ def _declared(text: str, homes: Mapping[str, Sequence[str]], strides: Strides, a
             raise fail("system-operand", f"'{body.name}' has no operand '{name}'", body.loc, nearest(name, operands))
     for name, s in strides.items():
         if len(s) != len(body.buffer(name).shape):
-            raise fail("system-strides", f"'{name}' has {len(body.buffer(name).shape)} dimensions, {len(s)} strides are given",
+            raise fail("system-strides",
+                       f"'{name}' has {len(body.buffer(name).shape)} dimensions, {len(s)} strides are given",
                        body.buffer(name).loc, "one stride per dimension: a number or None")  # fmt: skip
     contracts = {o: OperandContract(tuple(homes.get(o, ())), tuple(strides.get(o, ())), align.get(o, 1))
                  for o in operands if o in homes or o in strides or o in align}  # fmt: skip
-    return Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart), cost, {}, tuple(needs), ulp, body.loc)
+    return Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart), cost, {}, tuple(needs), ulp,
+                       body.loc)  # fmt: skip
 
 
 def address_of(function: Any) -> int | None:
@@ -116,12 +120,20 @@ def address_of(function: Any) -> int | None:
 
 
 def parameters(instruction: Instruction) -> tuple[tuple[str, str, int], ...]:
-    """The integers of a call in order: ``("size", name, 0)``, ``("address", operand, 0)``, ``("stride", operand, d)``."""
+    """The integers of a call: ``("size", name, 0)``, ``("address", operand, 0)``, ``("stride", operand, d)``."""
     out: list[tuple[str, str, int]] = [("size", s.name, 0) for s in instruction.syms]
     for a in instruction.body.arguments:
         out.append(("address", a.name, 0))
         out += [("stride", a.name, d) for d in range(len(a.shape))]
     return tuple(out)
+
+
+def llvm_call(instruction: Instruction) -> str:
+    """The template of a call with these integers, through a symbol that the loader resolves to the function."""
+    order = parameters(instruction)
+    forms = {"size": "i64 ${0}", "address": "ptr %{0}", "stride": "i64 $stride({0}.{1})"}
+    arguments = ", ".join(forms[kind].format(name, d) for kind, name, d in order)
+    return f"call void @python:{instruction.name}/{len(order)}({arguments})"
 
 
 def from_c(instruction: Instruction, address: int) -> Callable[..., None]:
@@ -149,7 +161,7 @@ def from_c(instruction: Instruction, address: int) -> Callable[..., None]:
 class OnViews:
     """A function on arrays that can also be called with the integers of :func:`parameters`, as emitted code does."""
 
-    instruction: Instruction
+    instruction: Instruction = field(repr=False)
     function: Callable[..., Any]
 
     @cached_property
@@ -184,4 +196,4 @@ def view_at(address: int, shape: Sequence[int], strides: Sequence[int], dtype: s
     low = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s < 0)
     high = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s > 0) + kind.itemsize
     raw = (ctypes.c_char * (high - low)).from_address(address + low)
-    return np.ndarray(tuple(shape), kind, raw, -low, tuple(steps))
+    return np.ndarray(tuple(shape), kind, memoryview(raw), -low, tuple(steps))

@@ -14,21 +14,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from isam.diagnostics import Diagnostic, IsamError
+from isam.diagnostics import Diagnostic, IsamError, fail
 from isam.ir.dtype import ANY, DTYPES, numpy_dtype
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Buffer, Sym
 
 Array = np.ndarray[Any, Any]
 Sizes = dict[str, int]
-EXACT = frozenset({"copy", "cast", "cast_sat", "add", "sub", "mul", "max", "min", "neg", "abs", "floor", "ceil", "round",
-                   "not", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "select"})  # fmt: skip
+EXACT = frozenset({"copy", "cast", "cast_sat", "add", "sub", "mul", "max", "min", "neg", "abs", "floor", "ceil",
+                   "round", "not", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "select"})  # fmt: skip
 LAYOUTS = ("contiguous", "padded", "stepped", "turned", "repeated")
 POINTS = 50_000  # largest domain tried
+SECONDS = 120  # for all trials of a C function
 PRIMES = (0, 1, 2, 3, 5, 7, 13, 17, 31)
 
 
@@ -127,7 +128,8 @@ def _candidates(s: Sym) -> list[int]:
     hi = s.hi if s.hi is not None else 10**9
     near = [s.lo, s.lo + s.multiple_of, *PRIMES, *(p * s.multiple_of for p in PRIMES[:5])]
     near += [hi - 1, hi] if hi <= 64 * s.multiple_of else []
-    return sorted({n for n in near if s.lo <= n <= hi and n % s.multiple_of == 0}) or [-(-s.lo // s.multiple_of) * s.multiple_of]
+    least = -(-s.lo // s.multiple_of) * s.multiple_of
+    return sorted({n for n in near if s.lo <= n <= hi and n % s.multiple_of == 0}) or [least]
 
 
 def _fitted(instruction: Instruction, choices: dict[str, list[int]], sizes: Sizes) -> tuple[tuple[str, int], ...]:
@@ -143,7 +145,8 @@ def _fitted(instruction: Instruction, choices: dict[str, list[int]], sizes: Size
 
 
 def _points(instruction: Instruction, sizes: Sizes) -> int:
-    return sum(math.prod(max(0, a.extent.evaluate(sizes)) for a in s.domain.axes) for s in instruction.body.with_sizes(sizes).statements)
+    statements = instruction.body.with_sizes(sizes).statements
+    return sum(math.prod(max(0, int(a.extent)) for a in s.domain.axes) for s in statements)
 
 
 def attempt(instruction: Instruction, function: Callable[..., Any], trial: Trial) -> tuple[str, str] | None:
@@ -172,7 +175,8 @@ def attempt(instruction: Instruction, function: Callable[..., Any], trial: Trial
     return _compare(instruction, trial, placed, expected)
 
 
-def _compare(instruction: Instruction, trial: Trial, placed: dict[str, Placed], expected: dict[str, Array]) -> tuple[str, str] | None:
+def _compare(instruction: Instruction, trial: Trial, placed: dict[str, Placed],
+             expected: dict[str, Array]) -> tuple[str, str] | None:
     for name, want in expected.items():
         p = placed[name]
         got = np.array(p.view)
@@ -202,8 +206,8 @@ def _bound(instruction: Instruction, trial: Trial, placed: dict[str, Placed], wa
     products are well conditioned; functions may magnify an argument's error by its size."""
     floats = [b.dtype for b in instruction.body.buffers if b.dtype != ANY and DTYPES[b.dtype].kind == "f"]
     eps = max((float(_finfo(d)) for d in floats), default=2**-23)
-    depth = sum(math.prod(max(1, s.domain.extent(a).evaluate(dict(trial.sizes))) for a in s.reduces) if s.accumulate else 1
-                for s in instruction.body.statements)  # fmt: skip
+    statements = instruction.body.with_sizes(dict(trial.sizes)).statements
+    depth = sum(math.prod(max(1, int(s.domain.extent(a))) for a in s.reduces if s.accumulate) for s in statements)
     largest = max((float(np.abs(p.view.astype(np.float64)).max(initial=1.0)) for p in placed.values()
                    if p.view.dtype.kind in "fV"), default=1.0)  # fmt: skip
     inexact = any(s.op not in EXACT for s in instruction.body.statements)
@@ -235,7 +239,8 @@ def _operands(instruction: Instruction, trial: Trial, sizes: Sizes, r: np.random
     return out
 
 
-def _strides(instruction: Instruction, b: Buffer, shape: tuple[int, ...], layout: str, r: np.random.Generator) -> list[int]:
+def _strides(instruction: Instruction, b: Buffer, shape: tuple[int, ...], layout: str,
+             r: np.random.Generator) -> list[int]:
     """Strides in elements that the contract allows, as the layout wants them."""
     contract = instruction.contract(b.name).strides
     order = list(range(len(shape)))
@@ -292,20 +297,33 @@ def _data(b: Buffer, shape: tuple[int, ...], trial: Trial, instruction: Instruct
 def _shield(instruction: Instruction, function: Callable[..., Any], seed: int) -> None:
     """Runs the trials in a forked child: a crash there is a refusal here. Does nothing where there is no fork."""
     import os
+    import signal
 
     if not hasattr(os, "fork"):
         return
     child = os.fork()
     if child == 0:
-        try:
-            for trial in trials(instruction, seed):
-                attempt(instruction, function, trial)
-        except BaseException:  # the parent meets it again, and reports it
-            os._exit(0)
-        os._exit(0)
+        _in_child(instruction, function, seed)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
-        import signal
+        end = signal.Signals(os.WTERMSIG(status))
+        what = "does not return" if end == signal.SIGALRM else f"crashes ({end.name})"
+        raise fail("instruction-crash", f"'{instruction.name}' {what}", instruction.loc, _HINTS["crash"])
 
-        name = signal.Signals(os.WTERMSIG(status)).name
-        raise IsamError(Diagnostic("instruction-crash", f"'{instruction.name}' crashes ({name})", instruction.loc, _HINTS["crash"]))
+
+def _in_child(instruction: Instruction, function: Callable[..., Any], seed: int) -> NoReturn:
+    import faulthandler
+    import os
+    import resource
+    import signal
+
+    try:
+        faulthandler.disable()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(SECONDS)
+        for trial in trials(instruction, seed):
+            attempt(instruction, function, trial)
+    finally:  # what Python raises, the parent meets again and reports
+        os._exit(0)

@@ -5,7 +5,7 @@ A template is a list of lines. ``%A`` is the value (or, in addressed memory, the
 
 * ``$f32`` the vector type of a dtype, ``$L`` the lane count, ``$J`` the value of size symbol ``J``, ``$mask(J)`` the
   constant that selects the first ``J`` lanes, ``$ld(A)`` the leading dimension of matrix operand ``A`` in elements,
-  ``$inc(A)`` the distance of the elements of a vector operand;
+  ``$inc(A)`` the distance of the elements of a vector operand, ``$stride(A.0)`` that along its dimension 0;
 * ``%r = use NAME(%a, %b)``: a snippet of the description (a template whose first line is ``a, b -> r``);
 * ``%r = tree NAME(%x)``: the lanes of ``x`` combined pairwise by a snippet of two arguments, the result in all lanes;
 * ``$f32(0.5)``: a constant in all lanes (decimal, hexadecimal, inf, nan; rounded to the dtype);
@@ -31,10 +31,10 @@ _EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\
 _TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0)\s+(?P<args>.*)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*)")
 _MACRO = re.compile(
-    r"\$(?:(?P<fn>mask|ld|inc)\((?P<arg>\w+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))"
+    r"\$(?:(?P<fn>mask|ld|inc|stride)\((?P<arg>[\w.]+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))"
 )
 _REF = re.compile(r"ref\(([^()]*)\)")
-_SYMBOL = re.compile(r"@([a-z]+:\w+)")
+_SYMBOL = re.compile(r"@([a-z]+:[\w/]+)")
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,9 @@ def _macro(m: re.Match[str], setting: Setting) -> str:
         return str(setting.tiles[m["arg"]].leading)
     if m["fn"] == "inc":
         return str(setting.tiles[m["arg"]].increment)
+    if m["fn"] == "stride":
+        operand, _, d = m["arg"].partition(".")
+        return str(setting.tiles[operand].stride(int(d)))
     if m["dtype"]:
         return f"splat ({ELEMENT[m['dtype']]} {tiles.constant(m['dtype'], _number(m['number']))})"
     word = m["word"]
@@ -132,7 +135,7 @@ def _number(text: str) -> float | int:
 
 
 def _symbol(fn: Function, symbol: str) -> str:
-    name = "@" + symbol.replace(":", ".")
+    name = "@" + symbol.replace(":", ".").replace("/", ".")
     fn.module.externals[name[1:]] = symbol
     return name
 

@@ -30,6 +30,10 @@ class Addressed:
     def step(self) -> int:
         return self.steps[-1] if self.shape and self.shape[-1] > 1 else size_of(self.dtype)
 
+    def stride(self, d: int) -> int:
+        """Elements between neighbours along dimension ``d``; 0 where there is one."""
+        return self.steps[d] // size_of(self.dtype) if self.shape[d] > 1 else 0
+
     @property
     def leading(self) -> int:
         """Elements between rows of a matrix operand."""

@@ -42,7 +42,7 @@ HOSTILE = {
     "nul": ("isam: 1\nsystem: \x00", "system-yaml"),
     "members": (FAMILY % ", ".join(f"p{n}: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]" for n in range(12)), "system-family"),
     "growing values": (FAMILY % ("T: {x: {" + ", ".join(
-        f"p{n}: '{('{p%d}' % (n + 1)) * 500}'" for n in range(20)) + ", p20: y}}"), "system-family"),
+        f"p{n}: '{f'{{p{n + 1}}}' * 500}'" for n in range(20)) + ", p20: y}}"), "system-family"),
     "misspelt": ("isam: 1\n" + "\n".join(f"{'k' * 50}{i}: 1" for i in range(5000)), "system-unknown-key"),
     "wildcards": (TINY.replace("runs: [mm4]", "runs: ['" + "*a" * 45 + "']"), "system-unknown-instruction"),
 }  # fmt: skip
@@ -91,7 +91,10 @@ def test_bytes_that_are_no_text(tmp_path) -> None:
         load_system(str(path))
 
 
-@pytest.mark.parametrize("name", ["", "nosuch", "/nosuch/x.yaml", "to\0y", "to\0y.yaml", "x" * 10_000, "*", "../toy", "."])
+NAMES = ["", "nosuch", "/nosuch/x.yaml", "to\0y", "to\0y.yaml", "x" * 10_000, "*", "../toy", "."]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_names_of_no_system(name: str) -> None:
     with pytest.raises(IsamError) as e:
         load_system(name)

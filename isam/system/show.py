@@ -1,0 +1,141 @@
+"""A machine for readers: as text tables and as a Mermaid drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from isam.ir.instruction import Instruction
+from isam.system.graph import CACHED, Memory, System
+
+
+def text(system: System) -> str:
+    """Memories, units, moves and instructions as aligned tables; instructions alike but for their operation or element
+    types share a row."""
+    head = [f"system {system.name}", f"  back end {system.backend}, approach {system.approach}"]
+    if system.needs:
+        head.append(f"  needs {', '.join(system.needs)}")
+    parts = ["\n".join(head)]
+    memories = [_memory(m) for m in system.memories.values()]
+    parts.append(_table("memories", ["name", "kind", "size", "align", ""], memories))
+    units = [[u.name, _frequency(u.clock), f"{len(u.runs)} instructions" if len(u.runs) > 4 else ", ".join(u.runs)]
+             for u in system.units.values()]  # fmt: skip
+    parts.append(_table("units", ["name", "clock", "runs"], units))
+    moves = [[f"{m.source} -> {m.target}", m.by, m.issuer, _cost(system.instructions[m.by])] for m in system.moves]
+    parts.append(_table("moves", ["edge", "by", "issued by", "cost"], moves))
+    parts.append(_table("instructions", ["names", "operands", "homes", "cost"], _instructions(system)))
+    if system.facts:
+        parts.append(_table("facts", ["name", "value"], [[k, _short(v)] for k, v in system.facts.items()]))
+    if system.assumed:
+        parts.append("assumed costs (not stated)\n  " + "\n  ".join(_few(system.assumed, 8)))
+    return "\n\n".join(parts) + "\n"
+
+
+def mermaid(system: System) -> str:
+    """The graph as a Mermaid flowchart: memories are cylinders, units boxes; an arrow both ways is drawn once."""
+    lines = ["flowchart LR"]
+    for m in system.memories.values():
+        lines.append(f'  {_id("m", m.name)}[("{m.name}<br/>{_size(m)}")]')
+    for u in system.units.values():
+        lines.append(f'  {_id("u", u.name)}["{u.name}<br/>{_frequency(u.clock)}"]')
+    done: set[tuple[str, str]] = set()
+    edges = {(m.source, m.target): m for m in system.moves}
+    for (a, b), m in edges.items():
+        if (a, b) in done:
+            continue
+        both = (b, a) in edges and edges[b, a].by == m.by
+        done |= {(a, b), (b, a)} if both else {(a, b)}
+        names = sorted({x.by for x in system.moves if (x.source, x.target) == (a, b)})
+        lines.append(f'  {_id("m", a)} {"<-->" if both else "-->"}|"{", ".join(_few(names, 3))}"| {_id("m", b)}')
+    for m in system.memories.values():
+        if m.kind == CACHED:
+            lines.append(f'  {_id("m", m.of)} -.-|"cached"| {_id("m", m.name)}')
+    for u in system.units.values():
+        for name in _touched(system, u.runs):
+            lines.append(f"  {_id('u', u.name)} --- {_id('m', name)}")
+    return "\n".join(lines) + "\n"
+
+
+def _touched(system: System, runs: Iterable[str]) -> list[str]:
+    """Memories in which the operands of compute instructions may live."""
+    moves = {m.by for m in system.moves}
+    used: dict[str, None] = {}
+    for name in runs:
+        i = system.instructions.get(name)
+        if i is not None and name not in moves:
+            for a in i.body.arguments:
+                used.update(dict.fromkeys(system.homes(i, a.name)))
+    return [m for m in system.memories if m in used]
+
+
+def _instructions(system: System) -> list[list[str]]:
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for i in system.instructions.values():
+        limits = ", ".join(_limit(s) for s in i.syms)
+        operands = ", ".join(f"{a.name}[{', '.join(map(str, a.shape))}]" for a in i.body.arguments)
+        homes = sorted({"|".join(system.homes(i, a.name)) for a in i.body.arguments})
+        if not i.operands and any(m.by == i.name for m in system.moves):
+            homes = ["the ends of its edges"]
+        apart = "".join(f"; apart {', '.join(g)}" for g in i.apart)
+        key = (f"{operands} ({limits})" if limits else operands, ", ".join(homes) + apart, _cost(i))
+        rows.setdefault(key, []).append(i.name)
+    return [[", ".join(_few(names, 4)), *key] for key, names in rows.items()]
+
+
+def _limit(s: object) -> str:
+    hi, multiple, name = getattr(s, "hi", None), getattr(s, "multiple_of", 1), getattr(s, "name", "?")
+    return name + (f" <= {hi}" if hi is not None else "") + (f" % {multiple}" if multiple > 1 else "")
+
+
+def _memory(m: Memory) -> list[str]:
+    notes = ["home"] if m.home else []
+    notes += [f"in front of {m.of}"] if m.of else []
+    return [m.name, m.kind, _size(m), f"{m.align} B", ", ".join(notes)]
+
+
+def _size(m: Memory) -> str:
+    return f"{m.cells} x {_bytes(m.cell or 0)}" if m.cells is not None else _bytes(m.capacity)
+
+
+def _bytes(n: int) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if n < 1024 or n % 1024:
+            return f"{n} {unit}"
+        n //= 1024
+    return f"{n} TiB"
+
+
+def _frequency(hz: float) -> str:
+    for unit, factor in (("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3)):
+        if hz >= factor:
+            return f"{hz / factor:g} {unit}"
+    return f"{hz:g} Hz"
+
+
+def _cost(i: Instruction) -> str:
+    c = i.cost
+    stated = [("issue", c.issue, "cycles"), ("latency", c.latency, "cycles"), ("setup", c.setup, "cycles"),
+              ("bandwidth", c.bandwidth, "B/cycle")]  # fmt: skip
+    shown = [f"{n} {v:g} {'cycle' if (v, u) == (1, 'cycles') else u}" for n, v, u in stated if v is not None]
+    return ", ".join(shown) or "not stated"
+
+
+def _few(names: Iterable[str], most: int) -> list[str]:
+    names = list(names)
+    return names if len(names) <= most else [*names[: most - 1], f"and {len(names) - most + 1} more"]
+
+
+def _short(value: object) -> str:
+    shown = str(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def _id(kind: str, name: str) -> str:
+    return f"{kind}_" + "".join(c if c.isalnum() else "_" for c in name)
+
+
+def _table(title: str, head: list[str], rows: list[list[str]]) -> str:
+    if not rows:
+        return f"{title}: none"
+    widths = [max(len(r[n]) for r in [head, *rows]) for n in range(len(head))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in [head, *rows]]
+    return title + "\n  " + "\n  ".join(lines)

@@ -1,0 +1,259 @@
+"""A function is an instruction only if it does what is declared: wrong ones are refused, with the call that tells."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import inspect
+
+import numpy as np
+import pytest
+
+from isam.diagnostics import IsamError
+from isam.system.load import load_system
+from isam.system.register import OnViews, instruction, parameters
+
+GEMV = """instruction dgemv(M, N)
+  in  A: f64[M, N]
+  in  x: f64[N]
+  out y: f64[M]
+  forall i < M
+    y[i] = 0
+  forall i < M, j < N
+    y[i] += A[i, j] * x[j]
+"""
+ADD = """instruction add8(J % 8)
+  in  A: i32[J]
+  in  B: i32[J]
+  out D: i32[J]
+  forall j < J
+    D[j] = A[j] + B[j]
+"""
+AXPY = """instruction axpy(J)
+  in    a: f32[]
+  in    x: f32[J]
+  inout y: f32[J]
+  forall j < J
+    y[j] += a[] * x[j]
+"""
+strided = np.lib.stride_tricks.as_strided
+
+
+def codes(text: str, function, **options) -> list[str]:
+    with pytest.raises(IsamError) as e:
+        instruction(text, **options)(function)
+    assert all(d.hint for d in e.value.diagnostics)
+    return [d.code for d in e.value.diagnostics]
+
+
+def gemv(A, x, y):
+    y[...] = A @ x
+
+
+def test_a_right_function_is_an_instruction_and_stays_a_function() -> None:
+    made = instruction(GEMV)(gemv)
+    assert made.name == made.instruction.name == "dgemv"
+    assert made.trials > 50
+    A, x, y = np.arange(6.0).reshape(2, 3), np.array([1.0, 2, 3]), np.zeros(2)
+    assert made(A, x, y) is None
+    assert y.tolist() == [8.0, 26.0]
+    assert list(inspect.signature(made).parameters) == ["A", "x", "y"]
+    s = load_system("toy").extended(made)
+    assert s.instructions["dgemv"] is made.instruction
+    assert "dgemv" in s.units["mm"].runs
+    assert s.homes(made.instruction, "A") == ("dram",)
+    with pytest.raises(IsamError, match="already has an instruction"):
+        s.extended(made)
+    assert instruction(GEMV)(made).function is gemv
+
+
+def contiguous_only(A, x, y):
+    y[...] = strided(A, A.shape, (A.shape[1] * 8, 8)) @ x
+
+
+def wrong_at_one_column(A, x, y):
+    y[...] = A @ x + (A.shape[1] == 1)
+
+
+def wrong_at_thirteen(A, x, y):
+    y[...] = A @ x + (A.shape[1] == 13)
+
+
+def nothing_at_zero(A, x, y):
+    if A.shape[1]:
+        y[...] = A @ x
+
+
+def transposed_when_square(A, x, y):
+    y[...] = (A.T if A.shape[0] == A.shape[1] else A) @ x
+
+
+def accumulates(A, x, y):
+    y += A @ x
+
+
+def forgets_the_last(A, x, y):
+    y[:-1] = (A @ x)[:-1]
+
+
+def single_precision(A, x, y):
+    y[...] = (A.astype(np.float32) @ x.astype(np.float32)).astype(np.float64)
+
+
+def one_too_many(A, x, y):
+    y[...] = A @ x
+    strided(y, (len(y) + 1,), y.strides)[-1] = 0.5
+
+
+def fills_the_gaps(A, x, y):
+    y[...] = A @ x
+    strided(y, (max(0, (len(y) - 1)) * abs(y.strides[0]) // 8 + 1,), (8,))[1::2] = 7
+
+
+def fails_when_empty(A, x, y):
+    y[...] = A @ x
+    A[0]
+
+
+def returns_it(A, x, y):
+    return A @ x
+
+
+def scales_its_input(A, x, y):
+    raw = np.ndarray(x.shape, x.dtype, (ctypes.c_char * max(8, 8 * len(x))).from_address(x.ctypes.data))
+    raw *= 2
+    y[...] = A @ x / 2
+
+
+@pytest.mark.parametrize(("function", "code"), [
+    (contiguous_only, "value"), (wrong_at_one_column, "value"), (wrong_at_thirteen, "value"), (nothing_at_zero,
+                                                                                               "unwritten"),
+    (transposed_when_square, "value"), (accumulates, "value"), (forgets_the_last,
+                                                                "unwritten"), (single_precision, "value"),
+    (one_too_many, "outside"), (fails_when_empty, "raises"), (returns_it, "returns"), (scales_its_input, "input"),
+])  # fmt: skip
+def test_wrong_functions_are_refused(function, code: str) -> None:
+    assert f"instruction-{code}" in codes(GEMV, function)
+
+
+def test_strides_that_the_contract_leaves_free_are_tried() -> None:
+    free = {"A": (None, None), "x": (None,), "y": (None,)}
+
+    def rows_contiguous(A, x, y):
+        y[...] = strided(A, A.shape, (A.strides[0], 8)) @ x
+
+    instruction(GEMV, strides=free)(gemv)
+    instruction(GEMV)(rows_contiguous)
+    assert codes(GEMV, rows_contiguous, strides=free) == ["instruction-value"]
+    assert "instruction-outside" in codes(GEMV, fills_the_gaps, strides=free)
+
+
+def test_aliased_inputs_are_tried() -> None:
+    def unless_aliased(A, B, D):
+        D[...] = A + B if not np.shares_memory(A, B) else A
+
+    def overwrites_then_restores(A, B, D):
+        A += B
+        D[...] = A
+
+    with np.errstate(all="ignore"):
+        instruction(ADD)(lambda A, B, D: np.add(A, B, out=D))
+        assert codes(ADD, unless_aliased) == ["instruction-value"]
+        assert codes(ADD, overwrites_then_restores) == ["instruction-raises"]  # inputs are read-only
+
+
+def test_integers_wrap_and_sizes_keep_their_divisor() -> None:
+    seen: set[int] = set()
+
+    def saturates(A, B, D):
+        D[...] = np.clip(A.astype(np.int64) + B, -(2**31), 2**31 - 1)
+
+    def noted(A, B, D):
+        seen.add(len(A))
+        np.add(A, B, out=D)
+
+    assert codes(ADD, saturates) == ["instruction-value"]
+    instruction(ADD)(noted)
+    assert {0, 8} < seen
+    assert all(n % 8 == 0 for n in seen)
+
+
+def test_a_function_with_a_bounded_error() -> None:
+    text = AXPY.replace("axpy", "vexp").replace("  in    a: f32[]\n", "").replace("inout", "out  ").replace(
+        "y[j] += a[] * x[j]", "y[j] = exp(x[j])")  # fmt: skip
+    instruction(text)(lambda x, y: np.exp(x, out=y))
+    assert codes(text, lambda x, y: np.multiply(np.exp(x), 1.0001, out=y)) == ["instruction-value"]
+
+
+def test_scalars_and_inout() -> None:
+    def axpy(a, x, y):
+        y += a * x
+
+    def overwrites(a, x, y):
+        y[...] = a * x
+
+    instruction(AXPY)(axpy)
+    assert codes(AXPY, overwrites) == ["instruction-value"]
+
+
+def test_c_functions() -> None:
+    order = [p[:2] for p in parameters(instruction(AXPY)(lambda a, x, y: np.add(y, a * x, out=y)).instruction)]
+    assert order == [("size", "J"), ("address", "a"), ("address", "x"), ("stride", "x"), ("address", "y"),
+                     ("stride", "y")]
+    signature = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)
+
+    def axpy(J, a, x, incx, y, incy):
+        for j in range(J):
+            at = ctypes.c_float.from_address(y + 4 * incy * j)
+            scale = ctypes.c_float.from_address(a).value
+            element = ctypes.c_float.from_address(x + 4 * incx * j).value
+            at.value = np.float32(at.value) + np.float32(scale) * np.float32(element)
+
+    keep = signature(axpy)
+    made = instruction(AXPY)(keep)
+    assert made.address == ctypes.cast(keep, ctypes.c_void_p).value
+    assert made.instruction.emission["c"] == made.address
+    y = np.ones(3, np.float32)
+    made(np.array(2, np.float32), np.arange(3, dtype=np.float32), y)
+    assert y.tolist() == [1, 3, 5]
+
+    late = signature(lambda J, a, x, incx, y, incy: axpy(J + 1, a, x, incx, y, incy))
+    assert codes(AXPY, late) == ["instruction-outside"]
+
+
+def test_a_crash_is_a_refusal() -> None:
+    libc = ctypes.CDLL(ctypes.util.find_library("c"))
+    assert codes(AXPY, libc.abort) == ["instruction-crash"]
+    assert codes(AXPY, 8) == ["instruction-crash"]  # an address at which there is nothing
+
+
+def test_calls_with_integers_as_emitted_code_makes_them() -> None:
+    made = instruction(GEMV)(gemv)
+    call = made.instruction.emission["python"]
+    assert isinstance(call, OnViews)
+    assert call.count == 9
+    A, x, y = np.arange(12.0).reshape(3, 4)[:2, :3], np.arange(3.0), np.full(4, -1.0)[::2]
+    values = (2, 3, A.ctypes.data, 4, 1, x.ctypes.data, 1, y.ctypes.data, 2)
+    call(*values)
+    assert y.tolist() == [5.0, 17.0]
+    call(A, x, y)
+    assert "@python:dgemv/9(i64 $M, i64 $N, ptr %A, i64 $stride(A.0)" in made.instruction.emission["llvm"]
+
+
+@pytest.mark.parametrize(("text", "options", "code"), [
+    ("kernel x(J)\n  in A: f32[J]\n", {}, None),
+    ("", {}, None),
+    (GEMV.replace("A[i, j] *", "Q[i, j] *"), {}, "L203"),
+    (GEMV, {"strides": {"B": (1,)}}, "system-operand"),
+    (GEMV, {"strides": {"A": (1,)}}, "system-strides"),
+    (GEMV, {"homes": {"a": ("ra",)}}, "system-operand"),
+])  # fmt: skip
+def test_wrong_declarations(text: str, options: dict, code: str | None) -> None:
+    with pytest.raises(IsamError) as e:
+        instruction(text, **options)(gemv)
+    assert code is None or e.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize("function", [None, "gemv", 0, 1.5, True])
+def test_what_is_no_function(function) -> None:
+    assert codes(GEMV, function) == ["instruction-function"]
