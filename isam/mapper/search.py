@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from isam.approach.choice import Choice, Trace
+from isam.ir.hashing import structural_hash
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mismatch import Mismatch
 from isam.mapper.candidates import limits
 from isam.mapper.cover import Offer, offer, settle
-from isam.mapper.fingerprint import fingerprint
 from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
 from isam.transforms import ALL
@@ -117,7 +117,7 @@ class _Search:
 
     def look(self, kernel: Kernel, steps: tuple[Step, ...], back: Correspondence) -> None:
         """Asks selection about a kernel not seen before and queues the steps that its mismatches ask for."""
-        key = fingerprint(kernel)
+        key = structural_hash(kernel)
         if key in self.seen:
             return
         self.seen.add(key)
