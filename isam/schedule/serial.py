@@ -1,21 +1,23 @@
 """A schedule as JSON and back: exact, deterministic, with shared nodes kept shared.
 
 Layout (schema ``isam.schedule/1``): tables of affines, places, tiles, operands and nodes, each row referring to earlier
-rows by number; then the system as a snapshot that loads again without its description, the kernel, the cover, nests,
-slots and homes. Equal rows are one row, so the bytes depend on values only, never on which objects happened to be one.
+rows by number; then the system as a snapshot that loads again without its description (the instructions and moves that
+this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes. Equal rows are one row, so the bytes depend on values only, never on which objects happened to be one.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from isam.diagnostics import IsamError, fail
 from isam.ir.affine import Affine
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile
+from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, distinct
 from isam.schedule.typed import typed
 from isam.schedule.values import Reader, Writer, affine, read_affine
+from isam.system.graph import System
 
 SCHEMA = "isam.schedule/1"
 COVER = ("original", "mappings", "steps", "back", "gap", "notes")
@@ -24,15 +26,16 @@ COVER = ("original", "mappings", "steps", "back", "gap", "notes")
 def to_json(schedule: Schedule) -> str:
     """The schedule as one line of JSON."""
     tables = _Tables()
+    system = used_system(schedule)
     bind, call = tables.node(schedule.bind), tables.node(schedule.call)
     plain = Writer()
-    rest = Writer(schedule.system.instructions)
+    rest = Writer(system.instructions)
     same = schedule.cover.kernel == schedule.kernel
     cover = {n: rest.value(getattr(schedule.cover, n)) for n in COVER}
     document = {
         "schema": SCHEMA,
         "kernel": plain.value(schedule.kernel),
-        "system": plain.value(schedule.system),
+        "system": plain.value(system),
         "cover": {"kernel": None if same else plain.value(schedule.cover.kernel), **cover},
         "nests": rest.value(schedule.nests),
         "workspace": rest.value(schedule.workspace),
@@ -59,6 +62,20 @@ def from_json(text: str | bytes) -> Schedule:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as e:
         raise fail("schedule-damaged", f"not a schedule: {type(e).__name__}: {e}") from None
+
+
+def used_system(schedule: Schedule) -> System:
+    """The schedule's machine with only those instructions, and moves by them, that the schedule names."""
+    system = schedule.system
+    used = {m.instruction.name for m in schedule.cover.mappings}
+    for tree in (schedule.bind, schedule.call):
+        used |= {n.instruction for n in distinct(tree) if isinstance(n, Issue)}
+    return replace(
+        system,
+        units={n: replace(u, runs=tuple(r for r in u.runs if r in used)) for n, u in system.units.items()},
+        moves=tuple(m for m in system.moves if m.by in used),
+        instructions={n: i for n, i in system.instructions.items() if n in used},
+    )
 
 
 class _Tables:
