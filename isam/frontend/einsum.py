@@ -9,16 +9,16 @@ several letters and whose terms may have coefficients: ``(2*h+r)``, ``(2h+r)``, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from isam.diagnostics import IsamError, Loc, fail
+from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Axis, Kernel
 from isam.ir.ranges import upper
 from isam.ir.text import parse_kernel
-from isam.ir.verify import verify
+from isam.ir.verify import require
 
 FILE = "<einsum>"
 TERM = re.compile(r"(?:(\d+)\*?)?([A-Za-z_]\w*)|(\d+)")
@@ -34,12 +34,13 @@ class _Operand:
 
 
 def einsum(spec: str, dtype: str | Sequence[str] = "f32", out: str | None = None, name: str = "einsum",
-           names: Sequence[str] = ()) -> Kernel:
+           names: Sequence[str] = (), sizes: Mapping[str, int] | None = None) -> Kernel:
     """The kernel that an index string describes.
 
     ``dtype``: of all operands, or one per operand. ``out``: the dtype of the output (default: that of the first
     operand); operands of another dtype are cast to it. ``names``: of the operands, then of the output (default:
-    ``x1, x2, ..., y``). Raises ``IsamError`` with the column in ``spec``.
+    ``x1, x2, ..., y``). ``sizes``: extents of axes that are fixed numbers. Raises ``IsamError`` with the column in
+    ``spec``.
 
     >>> print(einsum("mk,kn->mn"))
     kernel einsum(M, K, N)
@@ -65,10 +66,25 @@ def einsum(spec: str, dtype: str | Sequence[str] = "f32", out: str | None = None
     if len(labels) != len(inputs) + 1:
         raise fail("E504", f"{len(inputs) + 1} names are needed, found {len(labels)}", Loc(FILE, 1, 1),
                    "name the operands, then the output")
-    kernel = parse_kernel(_text(name, inputs, output, dtypes, result, labels), FILE)
-    if found := verify(kernel):
-        raise IsamError(found)
-    return kernel
+    fixed = dict(sizes or {})
+    for axis, extent in fixed.items():
+        if not isinstance(extent, int) or extent < 0:
+            raise fail("E504", f"the size of '{axis}' is {extent!r}", Loc(FILE, 1, 1),
+                       "expected an integer of at least 0")
+    try:
+        return require(parse_kernel(_text(name, inputs, output, dtypes, result, labels, fixed), FILE))
+    except IsamError as e:
+        raise IsamError(_moved(e.diagnostics, spec, [*inputs, output], labels)) from None
+
+
+def _moved(found: Sequence[Diagnostic], spec: str, operands: list[_Operand], labels: list[str]) -> list[Diagnostic]:
+    """Faults of the kernel, placed at the operand of the index string that they name."""
+    columns = {f"'{label}'": o.column for o, label in zip(operands, labels, strict=True)}
+    out: list[Diagnostic] = []
+    for d in found:
+        column = next((c for label, c in columns.items() if label in d.message), 1)
+        out.append(replace(d, loc=Loc(FILE, 1, column), source_line=spec))
+    return out
 
 
 def _read(spec: str) -> tuple[list[_Operand], _Operand]:
@@ -151,13 +167,13 @@ def _wrong(spec: str, at: int, message: str, hint: str) -> IsamError:
     return fail("E501", message, Loc(FILE, 1, at + 1), hint, spec)
 
 
-def _text(name: str, inputs: list[_Operand], output: _Operand, dtypes: list[str], result: str,
-          labels: list[str]) -> str:
+def _text(name: str, inputs: list[_Operand], output: _Operand, dtypes: list[str], result: str, labels: list[str],
+          fixed: Mapping[str, int]) -> str:
     order = dict.fromkeys(n for o in inputs for row in o.rows for n in row.names)
     own = [n for row in output.rows for n in row.names]
     axes = list(dict.fromkeys([*own, *order]))
-    sizes = {n: n.upper() if n.upper() != n else f"{n}_size" for n in order}
-    box = [Axis(n, Affine.of(sizes[n])) for n in axes]
+    sizes = {n: n.upper() if n.upper() != n else f"{n}_size" for n in order if n not in fixed}
+    box = [Axis(n, Affine.of(sizes[n]) if n in sizes else Affine.lift(fixed[n])) for n in axes]
     lines = [f"kernel {name}({', '.join(sizes.values())})"]
     for o, d, label, role in zip([*inputs, output], [*dtypes, result], labels, ["in"] * len(inputs) + ["out"],
                                  strict=True):

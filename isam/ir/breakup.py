@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from isam.diagnostics import Loc
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
+from isam.ir.expressions import Fault
 from isam.ir.kernel import Access, Axis, Domain, Literal, Source, Statement
 from isam.ir.ranges import lower, nonnegative, upper
 from isam.ir.syntax import Assign, Call, Expr, Name, Number, Ref
@@ -28,11 +29,29 @@ class Breaker:
         self.out: list[Statement] = []
 
     def assign(self, a: Assign) -> None:
-        dest = self.host.access(a.dest.name, a.dest.index, a.dest.loc)
+        dest = None
+        try:
+            dest = self.host.access(a.dest.name, a.dest.index, a.dest.loc)
+        except Fault:
+            self._operand(a.value)  # for its own faults
+        if dest is None:
+            raise Fault
         if a.op:
             self._emit(self.domain, dest, a.op, (self._operand(a.value),), a.loc, accumulate=True)
         else:
             self._into(self.domain, dest, a.value, a.loc)
+
+    def _operands(self, args: tuple[Expr, ...]) -> tuple[Source, ...]:
+        """Every operand; faults of all of them are reported."""
+        out: list[Source] = []
+        for e in args:
+            try:
+                out.append(self._operand(e))
+            except Fault:
+                continue
+        if len(out) < len(args):
+            raise Fault
+        return tuple(out)
 
     def _emit(
         self, domain: Domain, dest: Access, op: str, sources: tuple[Source, ...], loc: Loc, accumulate: bool = False
@@ -52,7 +71,7 @@ class Breaker:
             if (folded := self._fold(e)) is not None:
                 self._emit(domain, dest, "copy", (folded,), loc)
             else:
-                self._emit(domain, dest, e.op, tuple(self._operand(x) for x in e.args), loc)
+                self._emit(domain, dest, e.op, self._operands(e.args), loc)
 
     def _known(self, e: Call) -> None:
         if e.op in NOT_HERE:
@@ -155,13 +174,13 @@ class Breaker:
 
     def _select(self, domain: Domain, dest: Access, e: Call, loc: Loc) -> None:
         """``select(c, a, b)``: ``dest = b``, then ``dest = a where c``; one statement when ``b`` is ``dest`` itself."""
-        condition, value = self._operand(e.args[0]), self._operand(e.args[1])
-        if isinstance(condition, Literal) and isinstance(condition.value, bool):
-            self._into(domain, dest, e.args[1] if condition.value else e.args[2], loc)
+        first = e.args[0]
+        if isinstance(first, Number) and isinstance(first.value, bool):
+            self._into(domain, dest, e.args[1] if first.value else e.args[2], loc)
             return
+        condition, value, other = self._operands(e.args)
         if isinstance(condition, Literal):
             raise self.host.fault("L232", f"{condition.value} is not a condition", condition.loc, "write x[i] != 0")
-        other = self._operand(e.args[2])
         if other == dest:
             self._emit(domain, dest, "select", (condition, value), loc, accumulate=True)
             return

@@ -226,12 +226,19 @@ class Lowering:
                 raise Fault
             raise self.fault("L203", f"unknown buffer '{name}'", loc,
                              did_you_mean(name, [*self.buffers, *self.written]) or "declare it, or write it first")
-        rows = tuple(self.affine(e, "an index") for e in index)
+        rows: list[Affine] = []
+        for e in index:
+            try:
+                rows.append(self.affine(e, "an index"))
+            except Fault:
+                continue
+        if len(rows) < len(index):
+            raise Fault
         b = self.buffers.get(name)
         if b is not None and len(b.shape) != len(rows):
             raise self.fault("L204", f"'{name}' has {len(b.shape)} dimensions, indexed by {len(rows)}", loc,
                              f"expected {name}[{', '.join(map(str, b.shape))}] to be indexed {len(b.shape)} times")
-        return Access(name, rows, loc)
+        return Access(name, tuple(rows), loc)
 
     def fault(self, code: str, message: str, loc: Loc, hint: str) -> Fault:
         self.say(code, message, loc, hint)

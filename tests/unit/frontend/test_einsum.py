@@ -1,0 +1,89 @@
+"""einsum: NumPy's meaning where NumPy has one, affine indices beyond; faults with their column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isam.diagnostics import IsamError
+from isam.frontend.einsum import einsum
+from isam.ir.interp import run
+from isam.ir.text import parse, print_kernel
+from isam.ir.verify import verify
+
+RNG = np.random.default_rng(1)
+SIZES = dict(zip("abcdeijklmnrs", (2, 3, 4, 2, 3, 2, 3, 4, 5, 3, 4, 2, 3), strict=True))
+
+
+@pytest.mark.parametrize("spec", [
+    "mk,kn->mn", "mk,nk->mn", "km,kn->nm", "bmk,bkn->bmn", "ij->ji", "ij->", "ij->i", "ii->i", "ii->", "i,j->ij",
+    "i,i->",
+    "ij,ij->ij", "ijk,kl,lm->ijm", "a,b,c->abc", "ij,jk", "ba", "i,i", "abc->b", "ijj->ji", " m k , k n -> m n ",
+])
+def test_as_numpy_does(spec):
+    k = einsum(spec, "i64")
+    assert verify(k) == []
+    assert parse(print_kernel(k)) == k
+    operands = spec.replace(" ", "").split("->")[0].split(",")
+    arrays = [RNG.integers(-9, 9, size=[SIZES[x] for x in o]) for o in operands]
+    got = run(k, {f"x{n}": a for n, a in enumerate(arrays, 1)})["y"]
+    np.testing.assert_array_equal(got, np.einsum(spec, *arrays))
+
+
+def test_convolution_with_stride_and_names():
+    k = einsum("n(h+r)(2*w+s)c,rsck->nhwk", "i64", name="conv", names=("x", "w", "y"))
+    assert [b.name for b in k.arguments] == ["x", "w", "y"]
+    assert [str(d) for d in k.buffer("x").shape] == ["N", "H + R - 1", "S + 2*W - 2", "C"]
+    n, h, w, r, s, c, f = 2, 3, 4, 2, 3, 2, 3
+    x, weights = RNG.integers(-5, 5, (n, h + r - 1, 2 * w + s - 2, c)), RNG.integers(-5, 5, (r, s, c, f))
+    want = np.zeros((n, h, w, f), np.int64)
+    for a in range(r):
+        for b in range(s):
+            want += np.einsum("nhwc,ck->nhwk", x[:, a : a + h, b : b + 2 * w - 1 : 2], weights[a, b])
+    got = run(k, {"x": x, "w": weights}, {"N": n, "H": h, "W": w, "R": r, "S": s, "C": c, "K": f})["y"]
+    np.testing.assert_array_equal(got, want)
+    assert einsum("n(h+r)(2w+s)c,rsck->nhwk", "i64", name="conv", names=("x", "w", "y")) == k
+
+
+def test_an_affine_output_scatters():
+    k = einsum("i,j->(i+j)", "i64")
+    a, b = RNG.integers(-9, 9, 4), RNG.integers(-9, 9, 3)
+    np.testing.assert_array_equal(run(k, {"x1": a, "x2": b}, {"I": 4, "J": 3})["y"], np.convolve(a, b))
+
+
+def test_offsets_and_long_names():
+    k = einsum("(row-tap+2),(tap)->(row)", "i64", sizes={"tap": 3})
+    a, b = RNG.integers(-9, 9, 8), np.array([5, 7, -3])
+    got = run(k, {"x1": a[:6], "x2": b}, {"ROW": 4})["y"]
+    np.testing.assert_array_equal(got, [sum(a[i - t + 2] * b[t] for t in range(3)) for i in range(4)])
+
+
+def test_mixed_precision():
+    k = einsum("mk,kn->mn", dtype=("u8", "i8"), out="i32")
+    a, b = RNG.integers(0, 255, (3, 9)).astype(np.uint8), RNG.integers(-128, 127, (9, 4)).astype(np.int8)
+    np.testing.assert_array_equal(run(k, {"x1": a, "x2": b})["y"], a.astype(np.int32) @ b.astype(np.int32))
+
+
+@pytest.mark.parametrize(("spec", "column", "expected"), [
+    ("mk,kn->mq", 8, "'q' is in no operand"), ("m1,kn->mn", 2, "'1' is no index"), ("m(h+,kn->mn", 2, "never closed"),
+    ("m(h+),kn->mn", 5, "ends too early"), ("m(h*r)->m", 4, "in an affine index"), ("mk->m->k", 6, "a second '->'"),
+    ("m...->m", 2, "'.' is no index"), ("m(h+r),r", 9, "no '->'"), ("m(2*)->m", 4, "in an affine index"), ("é->", 1,
+                                                                                                           "no index"),
+    ("(+)->", 3, "ends too early"), ("(-h)->(h)", 1, "falls below 0"), ("m" * 20_000, 1, "characters"),
+])
+def test_faults_have_a_column(spec, column, expected):
+    with pytest.raises(IsamError) as e:
+        einsum(spec)
+    (d,) = e.value.diagnostics
+    assert expected in d.message
+    assert d.hint
+    assert d.loc.column == column
+
+
+def test_other_faults():
+    for kwargs in ({"dtype": "float"}, {"dtype": ("f32",)}, {"names": ("a",)}, {"out": "q8"}, {"name": "not a name"},
+                   {"sizes": {"m": -1}}):
+        with pytest.raises(IsamError):
+            einsum("mk,kn->mn", **kwargs)
+    with pytest.raises(IsamError, match="V430"):
+        einsum("(h-r),r->h")

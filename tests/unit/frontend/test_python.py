@@ -1,0 +1,202 @@
+# ruff: noqa: F821, F722, UP037, B020, B007, SIM201, SIM300 (kernel functions name axes and sizes that Python does not know)
+"""@kernel functions and the builder give the same kernels as the text."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from isam.diagnostics import IsamError, all_codes
+from isam.frontend.builder import call
+from isam.frontend.python import Builder, forall, kernel, loop
+from isam.ir.text import parse, parse_file, print_kernel
+from isam.ir.verify import verify
+
+MODULE = {k.name: k for k in parse_file((Path(__file__).parents[2] / "text" / "surface.isam").read_text()).kernels}
+HERE = Path(__file__).name
+
+
+@kernel
+def matmul(A: "f32[M, K]", B: "f32[K, N]", C: "out f32[M, N]", *, M, N, K):
+    """The text's example."""
+    for i, j in forall(M, N):
+        C[i, j] = 0
+    for i, j, k in forall(M, N, K):
+        T[i, j, k] = A[i, k] * B[k, j]
+        C[i, j] += T[i, j, k]
+
+
+@kernel
+def softmax(x: "f32[M, N]", y: "out f32[M, N]"):
+    for i in forall(M):
+        m[i] = -inf
+        s[i] = 0
+    for i, j in forall(M, N):
+        m[i] = max(m[i], x[i, j])
+    for i, j in forall(M, N):
+        e[i, j] = math.exp(x[i, j] - m[i])
+        s[i] += e[i, j]
+    for i, j in forall(M, N):
+        y[i, j] = e[i, j] / s[i]
+
+
+@kernel
+def rnn(x: "f32[T, B, X]", w: "const f32[X, H]", u: "const f32[H, H]", h: "inout f32[B, H]", ys: "out f32[T, B, H]"):
+    for t in loop(T):
+        for b, j in forall(B, H):
+            a[b, j] = 0
+        for b, j, k in forall(B, H, X):
+            a[b, j] += x[t, b, k] * w[k, j]
+        for b, j, k in forall(B, H, H):
+            a[b, j] += h[b, k] * u[k, j]
+        for b, j in forall(B, H):
+            h[b, j] = tanh(a[b, j])
+            ys[t, b, j] = h[b, j]
+
+
+@kernel
+def conv_same(x: "f32[N, H, W, C]", w: "const f32[3, 3, C, K]", y: "out f32[N, H, W, K]", *, N, C, H, W, K):
+    for n, h, v, k in forall(N, H, W, K):
+        y[n, h, v, k] = 0
+    for n, h, v, k, r, s, c in forall(N, H, W, K, 3, 3, C,
+                                      where=(0 <= h + r - 1, h + r - 1 < H and 0 <= v + s - 1, v + s - 1 < W)):
+        y[n, h, v, k] += x[n, h + r - 1, v + s - 1, c] * w[r, s, c, k]
+
+
+@pytest.mark.parametrize("made", [matmul, softmax, conv_same], ids=lambda k: k.name)
+def test_functions_equal_the_documented_texts(made):
+    assert made == MODULE[made.name]
+    assert verify(made) == []
+
+
+def test_sizes_are_found_in_the_shapes():
+    assert [s.name for s in rnn.syms] == ["T", "B", "X", "H"]
+    assert rnn.body == MODULE["rnn"].body
+    assert rnn.buffers == MODULE["rnn"].buffers
+
+
+def test_constants_ranges_temporaries_and_options():
+    @kernel(name="strided", permits=("exact",))
+    def f(x: "f32[stride * N]", y: "out f32[N]", *, N: "N % 8 <= 64", stride=2, d=-1):
+        p: "f32[N + 1]"
+        for i in forall(N + 1):
+            p[i] = x[0] if stride > 5 else d
+        for i in forall(N):
+            y[i] = p[i] + x[stride * i] if x[i] >= 0 and not x[i] == 1 else maximum(x[i], 2, p[i]) ** 2
+
+    assert parse(print_kernel(f)) == f
+    text = ("kernel strided(N % 8 <= 64, stride=2, d=-1)\n  permits exact\n  in x: f32[stride*N]\n  out y: f32[N]\n"
+            "  temp p: f32[N + 1]\n  forall i < N + 1\n    p[i] = select(stride > 5, x[0], d)\n  forall i < N\n"
+            "    y[i] = select(x[i] >= 0 and not x[i] == 1, p[i] + x[stride * i], pow(max(x[i], 2, p[i]), 2))\n")
+    assert f == parse(text)
+    assert f.with_params(stride=3) == parse(text).with_params(stride=3)
+    assert next(s for s in f.statements if s.op == "pow").loc.file.endswith(HERE)
+
+
+def test_every_fault_of_a_function_is_located():
+    with pytest.raises(IsamError) as e:
+        @kernel
+        def bad(x: "f32[N", y: "out f33[M]", z, *rest, M: "M <=", q=1.5):
+            for i in range(N):
+                y[i] = 0
+            for i, j in forall(N):
+                y[i] = 0
+            for i in forall(M):
+                y[i] -= 3
+                y[i] = expp(y[i])
+                y[i] = [1]
+                y[i] = "a"
+                y[i] = 0 < y[i] < 1
+                for k in forall(M):
+                    y[k] = 0
+            for i in forall(M, when=i < 3):
+                y[i] = 0
+            for i in forall(M, where=i):
+                y[i] = 0
+            while True:
+                pass
+            return y
+    first = bad_line()
+    found = e.value.diagnostics
+    lines = [d.loc.line - first for d in found]
+    assert lines == sorted(lines)
+    assert {0, 1, 3, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19} == set(lines)
+    assert lines.count(0) >= 6
+    for d in found:
+        assert d.loc.file.endswith(HERE)
+        assert d.loc.column > 0
+        assert d.hint
+        assert d.code in all_codes()
+        assert d.source_line
+
+
+def bad_line() -> int:
+    text = Path(__file__).read_text().split("\n")
+    return next(n for n, line in enumerate(text, 1) if line.strip().startswith("def bad("))
+
+
+def test_faults_of_meaning_point_into_the_function():
+    with pytest.raises(IsamError) as e:
+        @kernel
+        def bad_names(x: "f32[N]", y: "out f32[N]"):
+            for i in forall(N):
+                y[i] = xx[i] + x[k]
+    assert [(d.code, d.loc.column) for d in e.value.diagnostics] == [("L203", 24), ("L202", 34)]
+    assert "did you mean 'x'" in str(e.value)
+
+
+def test_what_is_no_function_is_refused():
+    for thing in (print, 3, lambda x: x, type):
+        with pytest.raises(IsamError):
+            kernel(thing)
+    for word in (forall, loop):
+        with pytest.raises(IsamError, match="F601"):
+            word(3)
+
+
+def test_builder_equals_text():
+    b = Builder("matmul", "M", "N", "K")
+    A, B = b.input("A", "f32", "M, K"), b.input("B", "f32", ["K", "N"])
+    C, T = b.output("C", "f32", "M, N"), b.temp("T")
+    with b.forall(i="M", j="N") as (i, j):
+        C[i, j] = 0
+    with b.forall(i="M", j="N", k="K") as (i, j, k):
+        T[i, j, k] = A[i, k] * B[k, j]
+        C[i, j] += T[i, j, k]
+    assert b.kernel() == MODULE["matmul"]
+
+
+def test_builder_speaks_the_whole_language():
+    b = Builder("k", "N % 8", "2 <= M <= 9", permits=("exact",), s=2)
+    x, w, h = b.input("x", "f32", "T, s * N + 1"), b.const("w", "f32", [3]), b.inout("h", "f32", "N")
+    y, t = b.output("y", "f32"), b.temp("t", "f32", "N")
+    b._syms.insert(2, b._size("T"))
+    y[()] = 0
+    with b.loop(t="T") as step:
+        with b.forall(i="N", where="i + 1 < N, i >= 1") as (i,):
+            t[i] = call("select", x[step, i] < 0.5, 1 - w[0] / 3, -call("exp", h[i]))
+            h.accumulate("max", i, t[i] * 2)
+        with b.forall(i="N - 2") as (i,):
+            y[()] += h[i + 1]
+    want = ("kernel k(N % 8, 2 <= M <= 9, T, s=2)\n  permits exact\n  in x: f32[T, s * N + 1]\n  const w: f32[3]\n"
+            "  inout h: f32[N]\n  out y: f32\n  temp t: f32[N]\n  y = 0\n  loop t < T\n"
+            "    forall i < N where i + 1 < N, i >= 1\n      t[i] = select(x[t, i] < 0.5, 1 - w[0] / 3, -exp(h[i]))\n"
+            "      h[i] max= t[i] * 2\n    forall i < N - 2\n      y += h[i + 1]\n")
+    assert b.kernel() == parse(want)
+    assert b.kernel().with_params(s=5) == parse(want).with_params(s=5)
+
+
+def test_builder_faults_are_located_at_the_call():
+    b = Builder("k", "N", "M <=")
+    x = b.input("x", "f32", "N, (")
+    y = b.output("y", "f33", "N")
+    with b.forall(i="N +") as (i,):
+        y[i] = x[i, 0] + call("nothing", x[i, 0])
+    with pytest.raises(IsamError) as e:
+        b.kernel()
+    assert all(d.loc.file.endswith(HERE) and d.loc.line > 0 for d in e.value.diagnostics)
+    for act in (lambda: bool(i), lambda: x[object()], lambda: call("exp", None)):
+        with pytest.raises(IsamError):
+            act()
