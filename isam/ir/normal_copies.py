@@ -93,17 +93,18 @@ def _reads_source(
 def backward(lines: Lines) -> bool:
     """Writes the target of a copy in place of a temporary that is only copied there."""
     changed = False
+    places = lines.touching()
     for at in range(len(lines.statements)):
         s = lines.statements[at]
         x = s.sources[0] if s is not None and s.op == "copy" and not s.accumulate else None
         if s is not None and isinstance(x, Access) and lines.is_temp(x.buffer):
-            changed |= _backward(lines, at, s, x)
+            if _backward(lines, at, s, x, places):
+                changed, places = True, lines.touching()
     return changed
 
 
-def _backward(lines: Lines, at: int, copy: Statement, x: Access) -> bool:
+def _backward(lines: Lines, at: int, copy: Statement, x: Access, places: dict[str, list[int]]) -> bool:
     name, target = x.buffer, copy.dest
-    places = lines.touching()
     mine = [(p, s) for p in places[name] if (s := lines.statements[p]) is not None]
     way = inverse(x.index, copy.domain.names)
     key = footprint_key(copy, x)

@@ -11,7 +11,7 @@ from isam.ir.infer import FLOAT_ONLY, LOGICAL, groups
 from isam.ir.kernel import COMPARISONS, Access, Kernel, Literal, Statement
 
 Add = Callable[[str, str, Loc, str], None]
-ON_BOOL = frozenset({"copy", "cast", "cast_sat", "select", "eq", "ne"}) | LOGICAL
+ON_BOOL = frozenset({"copy", "cast", "cast_sat", "select"}) | COMPARISONS | LOGICAL
 
 
 def check_types(kernel: Kernel, add: Add) -> None:
@@ -79,7 +79,6 @@ def _legal(kernel: Kernel, s: Statement, add: Add) -> None:
     if s.op in FLOAT_ONLY and kind != "f":
         add("V413", f"'{s.op}' needs a float, found {dtype}", s.loc, f"cast the operand: {s.op}(f32(...))")
     elif kind == "b" and s.op not in ON_BOOL:
-        hint = "use == and != on bool, or cast: i32(...)" if s.op in COMPARISONS else "cast the operand: i32(...)"
-        add("V413", f"'{s.op}' has no meaning for bool", s.loc, hint)
+        add("V413", f"'{s.op}' has no meaning for bool", s.loc, "cast the operand: i32(...)")
     if s.op == "cast_sat" and DTYPES[kernel.buffer(s.dest.buffer).dtype].kind not in "iu":
         add("V413", "a saturating cast gives an integer", s.loc, "write a plain cast")

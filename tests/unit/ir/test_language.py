@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from isam.ir.text import parse, parse_file, print_instruction, print_kernel
+from isam.ir.verify import verify
 
 SURFACE = Path(__file__).parents[2] / "text" / "surface.isam"
 MODULE = parse_file(SURFACE.read_text(), "surface.isam")
@@ -39,3 +40,14 @@ def test_parameters_multiply():
     conv = next(k for k in MODULE.kernels if k.name == "conv2d")
     assert str(conv.with_params(stride=2).buffer("x").shape[2]) == "2*H + R - 2"
     assert conv.with_params(stride=2).params == (("stride", 2), ("dilation", 1))
+
+
+def test_the_language_page_shows_kernels_that_hold():
+    page = (Path(__file__).parents[3] / "docs" / "language.md").read_text()
+    shown = [block.split("```")[0] for block in page.split("```isam\n")[1:]]
+    assert len(shown) >= 2
+    for text in shown:
+        kernel = parse(text)
+        assert verify(kernel) == []
+        assert parse(print_kernel(kernel)) == kernel
+    assert "\n".join(print_kernel(parse(shown[-1])).split()) == "\n".join(shown[-1].split())
