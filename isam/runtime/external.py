@@ -3,7 +3,8 @@
 ``blas:sgemm`` is the routine behind SciPy's ``cython_blas`` (Fortran calling convention), ``libm:erf`` one of the C
 library. ``python:NAME`` is a Python
 callable handed over when the artifact is loaded; it is called with integers only (addresses, extents, strides in
-elements), and an exception it raises is raised again after the call.
+elements), and an exception it raises is raised again after the call. One that has an ``address`` is a C function that
+takes these integers: it is called directly.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Externals:
             if routine not in self.provided:
                 raise fail("external-missing", f"this artifact calls the Python function '{routine}'",
                            hint="load it with functions={'" + routine + "': ...}")  # fmt: skip
-            return self._callback(self.provided[routine], int(count or 0))
+            function = self.provided[routine]
+            return getattr(function, "address", None) or self._callback(function, int(count or 0))
         raise fail("external-missing", f"this artifact calls '{name}', which nothing here provides")
 
     def _callback(self, function: Callable[..., Any], count: int) -> int:

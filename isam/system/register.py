@@ -76,7 +76,7 @@ def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, 
             raise fail("instruction-function", f"{function!r} is no function", declared.body.loc,
                        "a Python function, a ctypes function or an address")  # fmt: skip
         trials = judge(declared, called, seed=seed, shielded=address is not None)
-        emission: dict[str, Any] = {"python": OnViews(declared, called), "llvm": llvm_call(declared)}
+        emission: dict[str, Any] = {"python": OnViews(declared, called, address), "llvm": llvm_call(declared)}
         if address is not None:
             emission["c"] = address
         return Registered(replace(declared, emission=emission), called, address, trials)
@@ -163,6 +163,7 @@ class OnViews:
 
     instruction: Instruction = field(repr=False)
     function: Callable[..., Any]
+    address: int | None = None  # of a C function that takes these integers itself
 
     @cached_property
     def shapes(self) -> tuple[tuple[str, tuple[Any, ...], str], ...]:
