@@ -8,12 +8,12 @@ cannot be excluded are overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import Box, Family, box_of, chosen, contains, covered, disjoint, joined, mentions, minus
+from isam.proof.boxes import Box, Family, Span, at_value, box_of, chosen, contains, covered, disjoint, empty, joined, lifted, mentions, minus, replaced
 from isam.proof.context import Context, Var
 from isam.proof.legal import Legality, resolve
 from isam.proof.sets import Isl
@@ -179,6 +179,8 @@ class Facts:
                 return True
         for v in t.over:
             ctx = ctx.with_var(v)
+        if empty(t.box, ctx):
+            return True
         usable = [g for f in near if (g := self._usable(f, t, ctx)) is not None]
         if not usable:
             return False
@@ -216,13 +218,17 @@ class Facts:
                 state.drop(f)  # an operand occupies whole cells
             elif self.same_layout(f, t, ctx):
                 same.append(f)
-            elif not self.apart(f, t.low, t.high, ctx):
+            elif not self.apart(f, t.low, t.high, ctx) and not self._sifted(f, t, ctx):
                 state.drop(f)
         if compute:
             for f in list(state.of.get(t.buffer, ())):
                 if f not in same:
                     self._stale(state, f, t.hull, ctx)
         self._add(state, same, t, ctx)
+
+    def _sifted(self, f: Fact, t: Target, ctx: Context) -> bool:
+        """Whether a (quantified) fact is proved by isl to be untouched by a write."""
+        return bool(f.over) and self.no_clash(f, self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over), ctx)
 
     def _stale(self, state: State, f: Fact, box: Box, ctx: Context) -> None:
         if box in f.holes:
@@ -316,3 +322,38 @@ class Facts:
             reach = (hi - lo - 1) * k
             a, b = (a, b + reach) if k >= 0 else (a + reach, b)
         return a, b + self.legality.buffers[f.buffer].bytes
+
+    def no_clash(self, f: Fact, g: Fact, ctx: Context) -> bool:
+        """Whether isl proves that no byte is said by both facts to belong to different elements."""
+        if f.cells is not None or g.cells is not None:
+            return False
+        size = self.legality.buffers[f.buffer].bytes, self.legality.buffers[g.buffer].bytes
+        one, two = ((x.box, x.offset, x.strides, x.over) for x in (f, g))
+        return self.isl.no_clash(one, two, size, f.buffer == g.buffer, ctx)
+
+
+def substituted(f: Fact, var: str, value: Affine, facts: Facts) -> Fact:
+    g = at_value(Family(f.box, f.over), var, value)
+    holes = frozenset(replaced(h, var, value) for h in f.holes)
+    return facts.make(f.buffer, f.spot, f.cells, f.offset.substitute({var: value}), f.strides, g.box, g.over, holes)
+
+
+
+def generalised(f: Fact, over: Span, facts: Facts, fresh: Callable[[], str]) -> Fact:
+    """What all iterations of a span have left, given that each leaves ``f`` and none destroys another's."""
+    name = fresh()
+    g, _ = lifted(Family(f.box, f.over), over, name)
+    rule = f.offset
+    for k, (lo, _) in zip(f.strides, f.box, strict=True):
+        rule = rule - lo * k
+    if g.over == f.over and not rule.coefficient(over.var):
+        offset = rule
+        for k, (lo, _) in zip(f.strides, g.box, strict=True):
+            offset = offset + lo * k
+        return facts.make(f.buffer, f.spot, f.cells, offset, f.strides, g.box, g.over)
+    if over.once and over.first is not None:
+        return substituted(f, over.var, over.first, facts)
+    d = over.desc
+    moved = substituted(f, over.var, Affine.of(name), facts)
+    v = Var(name, d.lo, d.hi, d.step, d.origin)
+    return facts.make(f.buffer, f.spot, f.cells, moved.offset, f.strides, moved.box, (v, *moved.over))

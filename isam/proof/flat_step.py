@@ -262,7 +262,7 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     align = sig.instruction.contract(o.name).align
     if not o.place.base and memory.cells is None and o.name in sig.writes and sig.instruction.is_move:
         align = max(align, memory.align)
-    readers = tuple(sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes}))
+    readers = tuple(sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes and p.statement >= 0}))
     place = (region.origin, -(-region.bytes // sp.group), region.cell // sp.group)
     return Access(o, row, elem, addr, token, (int(addr.min()), int(addr.max())), place, limits, align,
                   o.name in sig.reads, readers, o.name in sig.writes, elem[:: b.bytes // sp.group])  # fmt: skip

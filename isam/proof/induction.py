@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from isam.ir.affine import Affine
-from isam.proof.boxes import Family, Span, at_value, contains, covered, disjoint, hull, lifted, replaced
+from isam.proof.boxes import Span, contains, disjoint, hull
 from isam.proof.context import Context, Var
-from isam.proof.facts import Fact, Facts, State, Target
+from isam.proof.facts import Fact, Facts, State, Target, substituted
 from isam.proof.writes import Write
 from isam.schedule.tree import Bound
 
@@ -65,12 +63,6 @@ def _moves(box: tuple, var: str) -> bool:
     return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in box)
 
 
-def substituted(f: Fact, var: str, value: Affine, facts: Facts) -> Fact:
-    g = at_value(Family(f.box, f.over), var, value)
-    holes = frozenset(replaced(h, var, value) for h in f.holes)
-    return facts.make(f.buffer, f.spot, f.cells, f.offset.substitute({var: value}), f.strides, g.box, g.over, holes)
-
-
 def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
     """Adds a fact to a state, joined with facts of its layout that it touches."""
     if f.cells is not None or f.over or f.holes:
@@ -109,7 +101,9 @@ def _harmless(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
     """Whether a write in the same memory leaves the fact's bytes as they are."""
     if _one_layout(f, w, facts, ctx):
         return True
-    return w.low is not None and w.high is not None and facts.apart(f, w.low, w.high, ctx)
+    if w.low is not None and w.high is not None and facts.apart(f, w.low, w.high, ctx):
+        return True
+    return facts.no_clash(f, w.exact, ctx)
 
 
 def _one_layout(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
@@ -118,31 +112,9 @@ def _one_layout(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
     return facts.same_layout(f, w.target, ctx)
 
 
-def generalised(f: Fact, over: Span, facts: Facts, fresh: Callable[[], str]) -> list[Fact]:
-    """What all iterations of a span have left, given that each leaves ``f`` and none destroys another's."""
-    name = fresh()
-    g, _ = lifted(Family(f.box, f.over), over, name)
-    rule = f.offset
-    for k, (lo, _) in zip(f.strides, f.box, strict=True):
-        rule = rule - lo * k
-    if g.over == f.over and not rule.coefficient(over.var):
-        offset = rule
-        for k, (lo, _) in zip(f.strides, g.box, strict=True):
-            offset = offset + lo * k
-        return [facts.make(f.buffer, f.spot, f.cells, offset, f.strides, g.box, g.over)]
-    if over.once and over.first is not None:
-        return [substituted(f, over.var, over.first, facts)]
-    d = over.desc
-    moved = substituted(f, over.var, Affine.of(name), facts)
-    v = Var(name, d.lo, d.hi, d.step, d.origin)
-    return [facts.make(f.buffer, f.spot, f.cells, moved.offset, f.strides, moved.box, (v, *moved.over))]
-
-
 def relative(state: State, f: Fact, var: str, step: int, facts: Facts, ctx: Context) -> bool:
     """Whether a fact assumed at the begin of an iteration holds, one step on, at its end."""
     if not f.mentions(var):
         return True
     return implied(state, substituted(f, var, Affine.of(var, 1, step), facts), facts, ctx)
 
-
-_ = covered

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import COMMUTATIVE, Access, Kernel, Literal, Statement
+from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
 from isam.ir.mapping import Mapping, OperandMap
+
+
+OWN = -1  # the statement of a read that is the accumulated destination's
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,7 @@ def compare(mapping: Mapping, kernel: Kernel) -> Semantics:
         text = f"'{ins.name}' does not do what statements {sorted(mine)} of the kernel say"
         return Semantics(faults=(*faults, (3, "operation", text)))
     contracted = tuple(i for i in sorted(mine) if kernel.statements[i].dest.buffer in inner)
-    done = tuple((_operand(e.dest), k.statement, e.accumulate) for e, k in found[0])
+    done = tuple((_operand(e.dest), k.statement, k.accumulate) for e, k in found[0])
     return Semantics(found[1], done, contracted, tuple(faults))
 
 
@@ -197,6 +200,10 @@ def _assign(own: list[Effect], theirs: list[Effect], m: Mapping, done: tuple) ->
 
 
 def _effect(e: Effect, k: Effect, m: Mapping) -> Iterator[tuple[Pair, ...]]:
+    if k.accumulate and not e.accumulate and k.expr.op != "select":
+        k = spelled_out(k)
+    if e.accumulate and not k.accumulate:
+        k = folded(k) or k
     if e.accumulate != k.accumulate:
         return
     head = _leaf(Leaf(e.dest, e.statement, e.expr.dtype), Leaf(k.dest, k.statement, k.expr.dtype), m, writes=True)
@@ -207,6 +214,22 @@ def _effect(e: Effect, k: Effect, m: Mapping) -> Iterator[tuple[Pair, ...]]:
     assert isinstance(one, Op) and isinstance(two, Op)
     for pairs in _unify(one, two, m):
         yield (head, *pairs)
+
+
+def spelled_out(k: Effect) -> Effect:
+    """``d += x`` as ``d = d + x``: one instance at a time, which an instruction without a reduction carries out."""
+    own = Leaf(k.dest, OWN, k.expr.dtype)
+    return Effect(k.statement, k.dest, Op(k.expr.op, k.expr.dtype, (own, *k.expr.args)), False, k.axes)
+
+
+def folded(k: Effect) -> Effect | None:
+    """``d = op(d, x)`` as ``d op= x``."""
+    if k.expr.op not in REDUCTIONS or len(k.expr.args) != 2:
+        return None
+    for mine, other in (k.expr.args, k.expr.args[::-1]):
+        if isinstance(mine, Leaf) and mine.access == k.dest:
+            return Effect(k.statement, k.dest, Op(k.expr.op, k.expr.dtype, (other,)), True, k.axes)
+    return None
 
 
 def _unify(a: Expr, b: Expr, m: Mapping) -> Iterator[tuple[Pair, ...]]:
@@ -244,13 +267,13 @@ def _leaf(a: Leaf, b: Leaf, m: Mapping, writes: bool) -> Pair | None:
         same = b.access is None and same_number(a.literal, b.literal)
         return Pair("", Access(""), None, b.statement, False) if same else None
     om = next((o for o in m.operands if o.operand == a.access.buffer), None)
-    if om is None or not _same_type(a.dtype, b.dtype):
+    if om is None:
         return None
-    if b.access is None:
+    if b.access is None:  # a number takes the operand's type, which is that of its slot
         if om.buffer or not same_number(om.literal, b.literal) or a.access.index:
             return None
         return Pair(om.operand, a.access, None, b.statement, False, b.literal)
-    if om.buffer != b.access.buffer or not _consistent(om, a.access, b.access, m):
+    if not _same_type(a.dtype, b.dtype) or om.buffer != b.access.buffer or not _consistent(om, a.access, b.access, m):
         return None
     return Pair(om.operand, a.access, b.access, b.statement, writes)
 

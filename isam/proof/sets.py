@@ -10,9 +10,12 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Statement
 from isam.proof.boxes import TWICE, UNKNOWN, Box, Family
 from isam.proof.context import Context, Var
+from isam.schedule.tree import Bound
 
 if TYPE_CHECKING:
     from isam.ir import poly
+
+Layout = tuple[Box, Affine, tuple[int, ...], tuple[Var, ...]]  # box, first byte, strides, quantified variables
 
 
 @dataclass(slots=True)
@@ -52,6 +55,19 @@ class Isl:
             if not written.is_subset(self.union(families, written.names).given(given)):
                 return False
         return True
+
+    def no_clash(self, one: Layout, two: Layout, size: tuple[int, int], same: bool, ctx: Context) -> bool:
+        """Whether no byte belongs to an element of each layout, except (``same`` buffer) to one and the same element."""
+        from isam.ir import poly
+
+        self.queries += 1
+        given = poly.make((), *_constraints(ctx.vars))
+        a, b = _addresses(one, "x", 0, given), _addresses(two, "y", 1, given)
+        near = poly.relation(("p",), ("q",), [Affine.of("p", 1, size[0] - 1) - "q", Affine.of("q", 1, size[1] - 1) - "p"])
+        pairs = a.then(near).then(b.inverse())
+        if not same:
+            return pairs.is_empty()
+        return pairs.is_subset(poly.relation(a.ins, b.ins, eq=[Affine.of(x) - y for x, y in zip(a.ins, b.ins, strict=True)]))
 
     def union(self, families: Iterable[Family], dims: tuple[str, ...]) -> poly.Set:
         from isam.ir import poly
@@ -101,6 +117,25 @@ class Isl:
         names = [v.name for v in f.over]
         m = poly.relation(names, dims, [*ge, *_box(f.box, dims)], eq, extra).given(given)
         return m.is_injective()
+
+
+def _addresses(layout: Layout, prefix: str, number: int, given: poly.Set) -> poly.Map:
+    """From elements to their first bytes."""
+    from isam.ir import poly
+
+    box, offset, strides, over = layout
+    dims = tuple(f"{prefix}{i}" for i in range(len(box)))
+    fresh = {v.name: Affine.of(f"{v.name}{number}") for v in over}
+    over = tuple(Var(f"{v.name}{number}", tuple(Bound(b.expr.substitute(fresh), b.div) for b in v.lo),
+                     tuple(Bound(b.expr.substitute(fresh), b.div) for b in v.hi), v.step,
+                     None if v.origin is None else v.origin.substitute(fresh)) for v in over)  # fmt: skip
+    box = tuple((lo.substitute(fresh), hi.substitute(fresh)) for lo, hi in box)
+    at = offset.substitute(fresh) - ("p" if number == 0 else "q")
+    for k, d, (lo, _) in zip(strides, dims, box, strict=True):
+        at = at + (Affine.of(d) - lo) * k
+    ge, eq, extra = _constraints(over)
+    names = [v.name for v in over]
+    return poly.relation(dims, ("p" if number == 0 else "q",), [*ge, *_box(box, dims)], [*eq, at], [*extra, *names]).given(given)
 
 
 def _box(box: Box, dims: tuple[str, ...]) -> list[Affine]:

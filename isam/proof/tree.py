@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from isam.ir.affine import Affine
 from isam.proof.bounds import check_bounds
-from isam.proof.boxes import Span, earlier, hull, span
+from isam.proof.boxes import Span, disjoint, earlier, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
-from isam.proof.facts import Fact, Facts, State
-from isam.proof.induction import forget, generalised, meet, relative, survives
+from isam.proof.facts import Fact, Facts, State, generalised, substituted
+from isam.proof.induction import add, forget, implied, meet, relative, survives
 from isam.proof.legal import Legality
 from isam.proof.points import check_loop
 from isam.proof.sets import Isl
@@ -179,8 +179,6 @@ class Tree:
 
     def _one_place(self, t, u, ctx: Context) -> bool:
         """Two tiles of one buffer in its own layout overlap only where their elements do."""
-        from isam.proof.boxes import disjoint
-
         f = self.facts.make(u.buffer, u.spot, u.cells, u.offset, u.strides, u.box, u.over)
         return self.facts.same_layout(f, t, ctx) and disjoint(t.hull, u.hull, ctx)
 
@@ -238,7 +236,7 @@ class Tree:
                     final.put(self._sub(f, n.var, middle.last))
         lifted = []
         for f, over in made:
-            lifted += generalised(f, over, self.facts, self.fresh)
+            lifted.append(generalised(f, over, self.facts, self.fresh))
         return final, lifted
 
     def _fixpoint(self, n: Loop, guess: State, extra: list[Fact], inner: Context, ctx: Context, middle: Span
@@ -280,7 +278,7 @@ class Tree:
         out: list[Fact] = []
         for f, over in made:
             before = earlier(n, over.first != n.lo[0].expr)
-            out += generalised(f, before, self.facts, self.fresh)
+            out.append(generalised(f, before, self.facts, self.fresh))
         self.settled.update(out)
         for f in end:
             if f.mentions(n.var) and not f.over:
@@ -291,8 +289,6 @@ class Tree:
         return out
 
     def _entered(self, base: State, f: Fact, ctx: Context) -> bool:
-        from isam.proof.induction import implied
-
         return implied(base, f, self.facts, ctx)
 
     def _at_value(self, state: State, var: str, value: Affine) -> State:
@@ -302,14 +298,10 @@ class Tree:
         return out
 
     def _sub(self, f: Fact, var: str, value: Affine) -> Fact:
-        from isam.proof.induction import substituted
-
         return substituted(f, var, value, self.facts)
 
     def _put(self, state: State, f: Fact, ctx: Context) -> None:
         """Adds a fact, joined with those of its layout."""
-        from isam.proof.induction import add
-
         add(state, f, self.facts, ctx)
 
     def _with(self, ctx: Context, var: Var, value: Affine | None) -> Context:
@@ -326,5 +318,3 @@ class Tree:
 def _in(box, var: str) -> bool:
     return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in box)
 
-
-_ = hull

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import Box, Span, hull, joined, span
-from isam.proof.facts import Facts, Spot, Target
+from isam.proof.facts import Fact, Facts, Spot, Target, generalised
 from isam.proof.legal import Legality
 from isam.schedule.tree import Issue, Loop, Node, children
 
 
 class Write(NamedTuple):
     """Elements of a buffer written at bytes ``low`` to ``high`` of a place. ``None``: not known, so anything.
-    ``target``: the layout rule, where there is one; ``compute``: with new values."""
+    ``target``: the layout rule, where there is one; ``compute``: with new values; ``exact``: the same as a quantified
+    fact, for isl."""
 
     buffer: str
     spot: Spot
@@ -23,6 +24,7 @@ class Write(NamedTuple):
     high: Affine | None
     target: Target | None
     compute: bool
+    exact: Fact
 
 
 @dataclass(slots=True)
@@ -30,6 +32,7 @@ class Writes:
     legality: Legality
     facts: Facts
     _of: dict[int, list[Write]] = field(default_factory=dict)
+    _fresh: int = 0
 
     def of(self, node: Node) -> list[Write]:
         got = self._of.get(id(node))
@@ -39,7 +42,7 @@ class Writes:
             elif isinstance(node, Loop):
                 got = self._loop(node)
             else:
-                got = compact([w for c in children(node) for w in self.of(c)])
+                got = compact([w for c in children(node) for w in self.of(c)], self.facts)
             self._of[id(node)] = got
         return got
 
@@ -49,43 +52,48 @@ class Writes:
         for o in n.operands:
             if o.name in sig.writes:
                 t = self.facts.target(o)
-                out.append(Write(t.buffer, t.spot, t.hull, t.low, t.high, None if t.over else t, not n.is_move))
+                exact = self.facts.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over)
+                out.append(Write(t.buffer, t.spot, t.hull, t.low, t.high, None if t.over else t, not n.is_move, exact))
         return out
 
     def _loop(self, n: Loop) -> list[Write]:
         whole = span(n)
         inside = [w for p in (n.first, n.body, n.last) if p is not None for w in self.of(p)]
-        return compact([*self.of(n.enter), *(widened(w, whole) for w in compact(inside)), *self.of(n.exit)])
+        return compact([*self.of(n.enter), *(self.widened(w, whole) for w in compact(inside, self.facts)), *self.of(n.exit)], self.facts)
+
+    def widened(self, w: Write, over: Span) -> Write:
+        """The write over all iterations."""
+        var = over.var
+        box = None if w.box is None else hull(w.box, over)
+        ends = None if w.low is None or w.high is None else hull(((w.low, w.high),), over)
+        low, high = ends[0] if ends is not None else (None, None)
+        t = w.target
+        if t is not None:
+            rule = t.offset
+            for k, (lo, _) in zip(t.strides, t.box, strict=True):
+                rule = rule - lo * k
+            if box is None or rule.coefficient(var):
+                t = None
+            elif box != t.box:
+                offset = rule
+                for k, (lo, _) in zip(t.strides, box, strict=True):
+                    offset = offset + lo * k
+                wide = tuple(a or (hi - lo) != Affine((), 1) for a, (lo, hi) in zip(t.wide, box, strict=True))
+                t = t._replace(offset=offset, box=box, hull=box, wide=wide)
+        exact = generalised(w.exact, over, self.facts, self.fresh)
+        return Write(w.buffer, w.spot, box, low, high, t, w.compute, exact)
+
+    def fresh(self) -> str:
+        self._fresh += 1
+        return f"w{self._fresh}"
 
 
-def widened(w: Write, over: Span) -> Write:
-    """The write over all iterations."""
-    var = over.var
-    box = None if w.box is None else hull(w.box, over)
-    ends = None if w.low is None or w.high is None else hull(((w.low, w.high),), over)
-    low, high = ends[0] if ends is not None else (None, None)
-    t = w.target
-    if t is not None:
-        rule = t.offset
-        for k, (lo, _) in zip(t.strides, t.box, strict=True):
-            rule = rule - lo * k
-        if box is None or rule.coefficient(var):
-            t = None
-        elif box != t.box:
-            offset = rule
-            for k, (lo, _) in zip(t.strides, box, strict=True):
-                offset = offset + lo * k
-            wide = tuple(a or (hi - lo) != Affine((), 1) for a, (lo, hi) in zip(t.wide, box, strict=True))
-            t = t._replace(offset=offset, box=box, hull=box, wide=wide)
-    return Write(w.buffer, w.spot, box, low, high, t, w.compute)
-
-
-def compact(log: list[Write]) -> list[Write]:
+def compact(log: list[Write], facts: Facts) -> list[Write]:
     """Writes by one layout rule that touch are one write (a box around them would do, but this is exact)."""
     out: list[Write] = []
     for w in log:
         for i in range(len(out) - 1, max(-1, len(out) - 33), -1):
-            got = _join(out[i], w)
+            got = _join(out[i], w, facts)
             if got is not None:
                 out[i] = got
                 break
@@ -94,7 +102,7 @@ def compact(log: list[Write]) -> list[Write]:
     return out
 
 
-def _join(a: Write, b: Write) -> Write | None:
+def _join(a: Write, b: Write, facts: Facts) -> Write | None:
     if a == b:
         return a
     if (a.buffer, a.spot, a.compute) != (b.buffer, b.spot, b.compute) or a.target is None or b.target is None:
@@ -114,4 +122,6 @@ def _join(a: Write, b: Write) -> Write | None:
     high = b.high if first is s else a.high
     if any(k < 0 for k in t.strides):
         return None
-    return Write(a.buffer, a.spot, box, low, high, first._replace(box=box, hull=box, wide=wide, low=low, high=high), a.compute)
+    target = first._replace(box=box, hull=box, wide=wide, low=low, high=high)
+    exact = facts.make(a.buffer, a.spot, None, first.offset, first.strides, box)
+    return Write(a.buffer, a.spot, box, low, high, target, a.compute, exact)
