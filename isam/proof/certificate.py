@@ -1,0 +1,197 @@
+"""The certificate: what was proved of a schedule, by what method, and of which schedule exactly.
+
+A certificate is worth only what :func:`verify` makes of it: everything in it is derived again from the schedule and
+compared, so that whatever was tampered with shows, the seal included. Schema ``isam.certificate/1``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from isam.diagnostics import InternalError
+from isam.proof.legal import Legality
+from isam.proof.points import check_points
+from isam.proof.sets import Isl
+from isam.proof.sharing import shared
+from isam.proof.tree import check_tree
+from isam.proof.violation import OBLIGATIONS, Violation
+from isam.schedule.tree import Issue, Loop, Schedule, distinct
+from isam.system.graph import System
+
+SCHEMA = "isam.certificate/1"
+METHODS: dict[int, str] = {
+    1: "images of the steps as families of boxes over the loop variables; isl where boxes do not meet",
+    2: "affine identity of every operand's tile with the kernel's access at the step's point",
+    3: "unification of the instruction's dataflow with the statements'; lexicographic order unless reassociation is granted",
+    4: "conflicting earlier instances are contained in what has been done, on the tree",
+    5: "conflicting earlier instances are contained in what has been done, on the tree",
+    6: "no statement outside an instruction's region touches a temporary inlined in it",
+    7: "bounds of affine starts over the loop variables; isl where they do not suffice",
+    8: "facts (which tile lies where, current) followed through the tree, loops by induction",
+    9: "slots, cells, addresses and joint placement of every distinct step",
+    10: "edges, issuers and units of every distinct step",
+    11: "the facts assumed at the begin of a body hold at its end; loops that may not run change nothing",
+}
+
+
+class ProofError(InternalError):
+    """The schedule is wrong. ``violations`` holds all that was found."""
+
+    def __init__(self, schedule: Schedule, violations: list[Violation]):
+        self.violations = tuple(violations)
+        found = "\n".join(map(str, violations))
+        super().__init__(f"the schedule of '{schedule.kernel.name}' violates {len(violations)} obligations\n{found}\n"
+                         f"the kernel:\n{schedule.cover.original}")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """``data``: the document, JSON values only."""
+
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps(self.data, indent=1, ensure_ascii=False)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Certificate:
+        """Raises ``ValueError`` when the text is no JSON object."""
+        data = json.loads(text)
+        if not isinstance(data, dict):
+            raise ValueError("a certificate is a JSON object")
+        return Certificate(data)
+
+    def __str__(self) -> str:
+        f, k = self.data["figures"], self.data["kernel"]
+        lines = [f"proved: {len(self.data['obligations'])} obligations of '{k['name']}' on {self.data['system']['name']}"]
+        lines += [f"  {f['steps']} distinct steps, {f['loops']} loops, {f['isl_queries']} questions to isl, {f['seconds']:.3f} s"]
+        lines += [f"  {o['number']:2} {o['statement']}: {o['method']}" for o in self.data["obligations"]]
+        return "\n".join(lines)
+
+
+def prove(schedule: Schedule) -> Certificate:
+    """Proves obligations 1 to 11. Raises :class:`ProofError` with everything that is wrong."""
+    certificate, violations = examine(schedule)
+    if violations:
+        raise ProofError(schedule, violations)
+    return certificate
+
+
+def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
+    """The certificate that the schedule would have, and what speaks against it."""
+    start = time.perf_counter()
+    schedule = shared(schedule)
+    isl, lg = Isl(), Legality(schedule)
+    violations = check_points(schedule, isl, lg)
+    violations += [v for v in check_tree(schedule, isl, lg) if v not in violations]
+    nodes = [n for t in (schedule.bind, schedule.call) for n in distinct(t)]
+    kernel, original = schedule.cover.kernel, schedule.cover.original
+    bodies = {id(p) for n in nodes if isinstance(n, Loop) for p in (n.first, n.body, n.last) if p is not None}
+    data: dict[str, Any] = {
+        "schema": SCHEMA,
+        "isam": _version(),
+        "kernel": {"name": original.name, "text": str(original), "hash": digest(str(original)), "rewritten": str(kernel),
+                   "rewritten_hash": digest(str(kernel)), "steps": list(schedule.cover.steps)},
+        "system": {"name": schedule.system.name, "hash": system_hash(used(schedule))},
+        "schedule": {"hash": schedule_hash(schedule)},
+        "obligations": [{"number": n, "statement": OBLIGATIONS[n], "method": m, "verdict": "proved"} for n, m in METHODS.items()],
+        "figures": {"steps": sum(isinstance(n, Issue) for n in nodes), "loops": sum(isinstance(n, Loop) for n in nodes),
+                    "bodies": len(bodies), "slots": len(schedule.workspace), "isl_queries": isl.queries,
+                    "seconds": round(time.perf_counter() - start, 6)},
+    }  # fmt: skip
+    data["seal"] = seal(data)
+    return Certificate(data), violations
+
+
+def verify(certificate: Certificate | Mapping[str, Any] | str | bytes, schedule: Schedule) -> list[Violation]:
+    """Checks a certificate against a schedule, deriving everything again; an empty list means it holds.
+
+    What was spent (seconds, questions to isl) may differ from the derived figures; the seal covers it.
+    """
+    try:
+        given = _document(certificate)
+    except (ValueError, TypeError, RecursionError) as e:
+        return [Violation(0, "certificate", f"this is no certificate: {e}")]
+    fresh, violations = examine(schedule)
+    if given.get("seal") != seal({k: v for k, v in given.items() if k != "seal"}):
+        violations.append(Violation(0, "certificate", "the seal does not fit the certificate"))
+    expected = json.loads(fresh.to_json())
+    violations += _differences(given, expected, "")
+    return violations
+
+
+def _document(certificate: Certificate | Mapping[str, Any] | str | bytes) -> dict[str, Any]:
+    if isinstance(certificate, (str, bytes)):
+        certificate = Certificate.from_json(certificate)
+    data = certificate.data if isinstance(certificate, Certificate) else certificate
+    return json.loads(json.dumps(dict(data), allow_nan=False))
+
+
+def _differences(given: Any, expected: Any, path: str) -> list[Violation]:
+    """Every place where two documents differ, but for what was spent and the seal over it."""
+    if path in ("/seal", "/figures/seconds", "/figures/isl_queries"):
+        kinds = {"/seal": (str,), "/figures/seconds": (int, float), "/figures/isl_queries": (int,)}[path]
+        ok = isinstance(given, kinds) and not isinstance(given, bool) and (path == "/seal" or 0 <= given < 1e9)
+        return [] if ok else [Violation(0, "certificate", f"{path}: not what it should be: {given!r}")]
+    if isinstance(given, dict) and isinstance(expected, dict):
+        out = [Violation(0, "certificate", f"{path}/{k} is missing") for k in expected if k not in given]
+        out += [Violation(0, "certificate", f"{path}/{k} does not belong there") for k in given if k not in expected]
+        for k in expected:
+            if k in given:
+                out += _differences(given[k], expected[k], f"{path}/{k}")
+        return out
+    if isinstance(given, list) and isinstance(expected, list) and len(given) == len(expected):
+        return [v for i, (a, b) in enumerate(zip(given, expected, strict=True)) for v in _differences(a, b, f"{path}/{i}")]
+    if type(given) is type(expected) and given == expected:
+        return []
+    return [Violation(0, "certificate", f"{path} says {_short(given)}, the schedule gives {_short(expected)}")]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# hashes --------------------------------------------------------------------------------------------------------------
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def seal(data: Mapping[str, Any]) -> str:
+    """A hash of the whole document without its seal."""
+    return digest(json.dumps(data, sort_keys=True, ensure_ascii=False))
+
+
+def used(schedule: Schedule) -> System:
+    """The machine without the instructions that the schedule does not name: what the proof depends on."""
+    names = {m.instruction.name for m in schedule.cover.mappings}
+    for tree in (schedule.bind, schedule.call):
+        names |= {n.instruction for n in distinct(tree) if isinstance(n, Issue)}
+    s = schedule.system
+    units = {n: replace(u, runs=tuple(r for r in u.runs if r in names)) for n, u in s.units.items()}
+    return replace(s, units=units, moves=tuple(m for m in s.moves if m.by in names), source="",
+                   instructions={n: i for n, i in s.instructions.items() if n in names})  # fmt: skip
+
+
+def schedule_hash(schedule: Schedule) -> str:
+    """A hash of the schedule with the part of the machine it uses; equal for a schedule read back from its JSON."""
+    from isam.schedule.serial import to_json
+
+    return digest(to_json(replace(schedule, system=used(schedule))))
+
+
+def system_hash(system: System) -> str:
+    from isam.schedule.values import Writer
+
+    return digest(json.dumps(Writer().value(system), sort_keys=True))
+
+
+def _version() -> str:
+    import isam
+
+    return isam.__version__

@@ -1,0 +1,38 @@
+"""Equal nodes as one object, so that nothing is judged twice and figures do not depend on how a tree was built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq
+
+
+def shared(schedule: Schedule) -> Schedule:
+    """The same schedule with equal nodes made one object."""
+    pool: dict[object, Node] = {}
+    seen: dict[int, Node] = {}
+    bind, call = (_one(t, pool, seen) for t in (schedule.bind, schedule.call))
+    same = bind is schedule.bind and call is schedule.call
+    return schedule if same else replace(schedule, bind=bind, call=call)
+
+
+def _one(node: Node, pool: dict[object, Node], seen: dict[int, Node]) -> Node:
+    got = seen.get(id(node))
+    if got is None:
+        got = seen[id(node)] = _pooled(node, pool, seen)
+    return got
+
+
+def _pooled(node: Node, pool: dict[object, Node], seen: dict[int, Node]) -> Node:
+    if isinstance(node, Issue):
+        return pool.setdefault(node, node)
+    if isinstance(node, Seq):
+        parts = tuple(_one(c, pool, seen) for c in node.children)
+        new = node if all(a is b for a, b in zip(parts, node.children, strict=True)) else Seq(parts)
+        return pool.setdefault((Seq, *map(id, parts)), new)
+    names = ("enter", "first", "body", "last", "exit")
+    old = {n: p for n in names if (p := getattr(node, n)) is not None}
+    new_parts = {n: _one(p, pool, seen) for n, p in old.items()}
+    new = node if all(new_parts[n] is old[n] for n in old) else replace(node, **new_parts)
+    key = (Loop, node.var, node.lo, node.hi, node.step, node.axis, *((n, id(p)) for n, p in new_parts.items()))
+    return pool.setdefault(key, new)

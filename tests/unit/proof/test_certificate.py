@@ -1,0 +1,150 @@
+"""Certificates: derived, read back, checked in another process, and forged in every way we could think of."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from isam.proof import Certificate, ProofError, prove, verify
+from isam.proof.certificate import METHODS, seal
+from isam.schedule.serial import from_json, to_json
+from isam.schedule.tree import Seq
+from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
+from tests.unit.proof.test_points import MADE
+
+
+@pytest.fixture(scope="module")
+def schedule():
+    return tiny_matmul()
+
+
+@pytest.fixture(scope="module")
+def genuine(schedule):
+    return prove(schedule)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_genuine_certificates_hold(name):
+    s = MADE[name]()
+    c = prove(s)
+    assert verify(c, s) == []
+    assert verify(c.to_json(), from_json(to_json(s))) == []
+    assert [o["number"] for o in c.data["obligations"]] == list(range(1, 12))
+    assert str(c).startswith("proved: 11 obligations")
+
+
+def test_a_fresh_process_agrees(tmp_path, schedule, genuine):
+    (tmp_path / "s.json").write_text(to_json(schedule))
+    (tmp_path / "c.json").write_text(genuine.to_json())
+    code = ("import sys; from isam.proof import verify; from isam.schedule.serial import from_json;"
+            "print(verify(open(sys.argv[2]).read(), from_json(open(sys.argv[1]).read())))")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "s.json"), str(tmp_path / "c.json")],
+                          capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def forgeries():
+    """(what is forged, how): every field and some that should not be there."""
+    def at(*path, value):
+        def change(d):
+            for p in path[:-1]:
+                d = d[p]
+            d[path[-1]] = value
+        return change
+
+    def gone(*path):
+        def change(d):
+            for p in path[:-1]:
+                d = d[p]
+            del d[path[-1]]
+        return change
+
+    yield "schema", at("schema", value="isam.certificate/2")
+    yield "version", at("isam", value="9.9.9")
+    yield "kernel name", at("kernel", "name", value="other")
+    yield "kernel text", lambda d: at("kernel", "text", value=d["kernel"]["text"].replace("8", "9"))(d)
+    yield "kernel hash", at("kernel", "hash", value="0" * 64)
+    yield "rewritten text", lambda d: at("kernel", "rewritten", value=d["kernel"]["rewritten"] + " ")(d)
+    yield "rewritten hash", lambda d: at("kernel", "rewritten_hash", value=d["kernel"]["rewritten_hash"][::-1])(d)
+    yield "a step never made", at("kernel", "steps", value=["factor"])
+    yield "system name", at("system", "name", value="host")
+    yield "system hash", at("system", "hash", value="")
+    yield "schedule hash", at("schedule", "hash", value="f" * 64)
+    for n in range(11):
+        yield f"obligation {n + 1} removed", gone("obligations", n)
+    yield "obligation twice", lambda d: d["obligations"].append(d["obligations"][0])
+    yield "obligations reordered", lambda d: d["obligations"].reverse()
+    yield "all obligations removed", at("obligations", value=[])
+    yield "obligation number", at("obligations", 3, "number", value=40)
+    yield "another method", at("obligations", 0, "method", value="trust me")
+    yield "another statement", at("obligations", 7, "statement", value="every read is fast")
+    yield "a verdict", at("obligations", 4, "verdict", value="assumed")
+    yield "more steps", lambda d: at("figures", "steps", value=d["figures"]["steps"] + 1)(d)
+    yield "fewer loops", lambda d: at("figures", "loops", value=d["figures"]["loops"] - 1)(d)
+    yield "bodies", at("figures", "bodies", value=0)
+    yield "slots", at("figures", "slots", value=7)
+    yield "questions", at("figures", "isl_queries", value=10**12)
+    yield "questions a word", at("figures", "isl_queries", value="few")
+    yield "negative time", at("figures", "seconds", value=-1)
+    yield "time a word", at("figures", "seconds", value="fast")
+    yield "true for one", lambda d: at("figures", "loops", value=True)(d)
+    yield "figures removed", gone("figures")
+    yield "kernel removed", gone("kernel")
+    yield "something added", at("approved", value=True)
+    yield "no seal", gone("seal")
+    yield "seal a number", at("seal", value=1)
+
+
+FORGED = dict(forgeries())
+
+
+@pytest.mark.parametrize("what", FORGED)
+@pytest.mark.parametrize("resealed", [False, True])
+def test_forgeries_are_refused(what, resealed, schedule, genuine):
+    data = copy.deepcopy(dict(genuine.data))
+    FORGED[what](data)
+    if resealed and "seal" in data and what != "seal a number":
+        data["seal"] = seal({k: v for k, v in data.items() if k != "seal"})
+    found = verify(json.dumps(data), schedule)
+    assert found, what
+    assert all(v.kind == "certificate" for v in found)
+
+
+def test_another_time_without_a_new_seal_is_refused(schedule, genuine):
+    data = copy.deepcopy(dict(genuine.data))
+    data["figures"]["seconds"] = 1e-9
+    assert [v.kind for v in verify(data, schedule)] == ["certificate"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", '{"schema": NaN}', "[" * 100_000, "1", "{}"])
+def test_no_certificate_at_all(text, schedule):
+    assert verify(text, schedule)
+
+
+def test_a_certificate_fits_one_schedule_only(schedule, genuine):
+    others = [tiny_matmul(peeled=True), tiny_matmul(8, 8, 16), vec_matmul(), running_sum(),
+              replace(schedule, call=Seq((schedule.call,))),
+              replace(schedule, system=replace(schedule.system, name="tinier")),
+              replace(schedule, system=replace(schedule.system, memories={
+                  n: replace(m, capacity=m.capacity * 2) for n, m in schedule.system.memories.items()}))]  # fmt: skip
+    for s in others:
+        assert verify(genuine, s)
+
+
+def test_a_wrong_schedule_has_no_certificate(schedule, genuine):
+    loop = schedule.call
+    broken = replace(schedule, call=replace(loop, hi=loop.lo))
+    with pytest.raises(ProofError, match="obligation 1") as e:
+        prove(broken)
+    assert {v.obligation for v in e.value.violations} >= {1, 8}
+    assert {v.obligation for v in verify(genuine, broken)} >= {0, 1, 8}
+
+
+def test_every_obligation_has_a_method():
+    assert list(METHODS) == list(range(1, 12))
+    assert isinstance(prove(tiny_matmul(4, 4, 4)), Certificate)
