@@ -63,7 +63,10 @@ def fail(code: str, message: str, loc: Loc = NOWHERE, hint: str = "", source_lin
     return IsamError(Diagnostic(code, message, loc, hint, source_line))
 
 
-CODE_TABLES = ("isam.ir.codes", "isam.frontend.codes", "isam.system.codes")  # modules whose CODES explain their diagnostics
+CODE_TABLES = (  # modules whose CODES explain their diagnostics
+    "isam.ir.codes", "isam.frontend.codes", "isam.system.codes", "isam.runtime.codes", "isam.approach.codes",
+    "isam.codegen.codes", "isam.compiler.codes",
+)
 
 
 def explain_code(code: str) -> str | None:

@@ -96,10 +96,11 @@ def backward(lines: Lines) -> bool:
     places = lines.touching()
     for at in range(len(lines.statements)):
         s = lines.statements[at]
-        x = s.sources[0] if s is not None and s.op == "copy" and not s.accumulate else None
-        if s is not None and isinstance(x, Access) and lines.is_temp(x.buffer):
-            if _backward(lines, at, s, x, places):
-                changed, places = True, lines.touching()
+        if s is None or s.op != "copy" or s.accumulate:
+            continue
+        x = s.sources[0]
+        if isinstance(x, Access) and lines.is_temp(x.buffer) and _backward(lines, at, s, x, places):
+            changed, places = True, lines.touching()
     return changed
 
 

@@ -1,0 +1,9 @@
+"""What the diagnostics of choices and schedules on disk mean."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "approach-illegal": "An Approach answered with something that was not among the legal options.",
+    "schedule-damaged": "A schedule in JSON that no schedule of this version prints as.",
+    "trace-differs": "A recorded trace does not fit: the kernel, the machine or the version is another one.",
+}

@@ -1,0 +1,19 @@
+"""What the diagnostics of artifacts, calls and registrations mean."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "artifact-damaged": "The file is no artifact, or its content lacks the hashes that it states.",
+    "artifact-features": "The artifact was compiled for a CPU with features that this one lacks. Compile it again here.",
+    "artifact-part": "The artifact lacks the part that was asked for.",
+    "artifact-read": "The artifact's file cannot be read.",
+    "artifact-version": "The artifact was written by another version of the format.",
+    "artifact-write": "The artifact's file cannot be written; nothing was left behind.",
+    "bind-role": "Only arguments declared 'const' can be bound, and only once.",
+    "call-arguments": "Arguments are missing, are too many, or cannot be accepted (dtype, rank, overlap, writability).",
+    "call-size": "The shapes of the arguments do not agree with each other or with the kernel's sizes.",
+    "external-missing": "The artifact calls a function of the outside (Python, BLAS, the C library) that is not there.",
+    "registry-broken": "A registered object exists, but importing it fails.",
+    "registry-duplicate": "Two packages register the same name.",
+    "registry-unknown": "Nothing is registered under this name.",
+}

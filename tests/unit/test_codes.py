@@ -1,0 +1,43 @@
+"""Every diagnostic's code is explained, once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+
+from isam.diagnostics import CODE_TABLES, all_codes, explain_code
+
+ROOT = Path(__file__).parents[2] / "isam"
+CODE = re.compile(r"[A-Z]\d{3}|[a-z]+(-[a-z0-9]+)+")
+
+
+def codes_in_use() -> dict[str, str]:
+    out: dict[str, str] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                word = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                text = node.args[0].value
+                asked = word in ("fail", "Diagnostic", "fault", "say", "add", "wrong")
+                if asked and isinstance(text, str) and CODE.fullmatch(text):
+                    out[text] = f"{path.relative_to(ROOT)}:{node.lineno}"
+    return out
+
+
+def test_every_code_in_use_is_explained():
+    known = all_codes()
+    missing = {c: where for c, where in codes_in_use().items() if c not in known}
+    assert not missing, f"add to a table of CODE_TABLES: {missing}"
+    assert len(codes_in_use()) > 100
+
+
+def test_tables_do_not_overlap_and_explain():
+    tables = [import_module(m).CODES for m in CODE_TABLES]
+    assert sum(map(len, tables)) == len(all_codes())
+    for code, text in all_codes().items():
+        assert CODE.fullmatch(code), code
+        assert text.endswith("."), code
+        assert explain_code(code) == text
+    assert explain_code("L999") is None
