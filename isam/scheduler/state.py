@@ -168,7 +168,8 @@ def packed(memory: Memory, tile: Tile, dtype: str, at: int, form: Form = None) -
     order = [d for d in range(len(tile.shape)) if d not in (form or ())] + [d for d in form or () if d is not None]
     strides, n = [0] * len(tile.shape), size_of(dtype)
     for d in reversed(order):
-        strides[d] = n
+        step = tile.steps[d]  # strides count buffer elements: the tile's own lie `step` of them apart, without gaps
+        strides[d] = n // step if n % step == 0 else n
         n *= max(1, tile.shape[d])
     if memory.cells is not None:
         return Place(memory.name, "", Affine(), tuple(strides), cell=at)
