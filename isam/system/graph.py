@@ -97,19 +97,34 @@ class System:
         return instruction.contract(operand).homes or (self.home,)
 
     def extended(self, *instructions: Instruction, unit: str | None = None) -> System:
-        """This machine with further instructions on ``unit`` (default: the first unit)."""
-        from isam.diagnostics import fail
+        """This machine with further instructions (or registered functions) on ``unit`` (default: the first unit).
+        Raises ``IsamError``: a name that is taken, a unit or memory that is not there."""
+        from isam.diagnostics import did_you_mean, fail
 
         name = unit or next(iter(self.units))
+        if name not in self.units:
+            raise fail("system-unknown-unit", f"the system '{self.name}' has no unit '{name}'",
+                       hint=did_you_mean(name, self.units) or f"units: {', '.join(self.units)}")  # fmt: skip
         table = dict(self.instructions)
         for i in instructions:
             i = getattr(i, "instruction", i)
             if i.name in table:
                 raise fail("system-duplicate", f"the system '{self.name}' already has an instruction '{i.name}'")
+            self._check_homes(i)
             table[i.name] = i
         new = [n for n in table if n not in self.instructions]
         u = replace(self.units[name], runs=(*new, *self.units[name].runs))
         return replace(self, instructions=table, units={**self.units, name: u})
+
+    def _check_homes(self, i: Instruction) -> None:
+        from isam.diagnostics import did_you_mean, fail
+
+        for o, c in i.operands.items():
+            for h in c.homes:
+                if h not in self.memories:
+                    hint = did_you_mean(h, self.memories) or f"memories: {', '.join(self.memories)}"
+                    what = f"'{o}' of '{i.name}' lives in '{h}', which '{self.name}' does not have"
+                    raise fail("system-unknown-memory", what, i.loc, hint)
 
     def restricted(self, names: Iterable[str]) -> System:
         """This machine with only the compute instructions named (moves stay)."""

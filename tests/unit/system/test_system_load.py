@@ -94,6 +94,20 @@ def test_names_and_search_order(tmp_path, monkeypatch) -> None:
         load_system("toy")
 
 
+def test_descriptions_inside_an_installed_package(tmp_path, monkeypatch) -> None:
+    import isam.system.find as find
+
+    inside = tmp_path / "isam" / "hwdesc" / "tiny"
+    inside.mkdir(parents=True)
+    (inside / "tiny.yaml").write_text(TINY.replace("1 GiB", "2 GiB"))
+    monkeypatch.setattr(find, "__file__", str(tmp_path / "isam" / "system" / "find.py"))
+    assert find_system("tiny") == inside / "tiny.yaml"
+    assert load_system("tiny").memories["dram"].capacity == 2 << 30
+    assert list(list_systems()) == ["tiny"]
+    with pytest.raises(IsamError, match="no system is called 'toy'"):
+        load_system("toy")
+
+
 def test_loaded_once_per_content(tmp_path) -> None:
     part, main = tmp_path / "part.yaml", tmp_path / "m.yaml"
     part.write_text("isam: 1\nfacts: {width: 8}\n")

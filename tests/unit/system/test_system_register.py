@@ -65,6 +65,10 @@ def test_a_right_function_is_an_instruction_and_stays_a_function() -> None:
     with pytest.raises(IsamError, match="already has an instruction"):
         s.extended(made)
     assert instruction(GEMV)(made).function is gemv
+    with pytest.raises(IsamError, match="no unit 'vek'"):
+        load_system("tiny").extended(made, unit="vek")
+    with pytest.raises(IsamError, match="lives in 'vreg'"):
+        load_system("tiny").extended(instruction(GEMV, homes={"A": ("vreg",)})(gemv))
 
 
 def contiguous_only(A, x, y):
