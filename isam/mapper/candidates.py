@@ -160,6 +160,13 @@ def _any(operations: frozenset[tuple[str, bool, str]]) -> set[tuple[str, str]]:
     return {(o, ANY) for o, _, _ in operations}
 
 
+def _reachable(mapping: Mapped) -> bool:
+    """Whether each operand's steps can be had: never backwards in memory, and with gaps only where the operand is read
+    from the buffer itself (a tile brought to another memory lies there without gaps)."""
+    near = {o for o, c in mapping.instruction.operands.items() if c.homes}
+    return all(step == 1 or (step > 1 and o.operand not in near) for o in mapping.operands for step in o.steps)
+
+
 def gather(
     kernel: Kernel,
     instructions: Iterable[Instruction],
@@ -188,8 +195,8 @@ def gather(
                 continue
             if not any(mask & ~o == 0 for o in own) or not order.is_convex(mask):
                 continue
-            if any(step < 1 for o in mapping.operands for step in o.steps):
-                continue  # backwards in memory: no contract allows that
+            if not _reachable(mapping):
+                continue
             c = pricing.candidate(mapping)
             key = (instruction.name, mapping.orbit or str(mapping), mask)
             if key not in best or c.price < best[key].price:
