@@ -34,16 +34,17 @@ class OperandMap:
 class Mapping:
     """An instruction carrying out ``statements`` of a kernel (indices into ``kernel.statements``).
 
-    ``axes``: instruction axis -> kernel axis (injective). ``outer``: kernel axes left, in domain order; the block is one
-    instruction call at a fixed point of them. ``tails``: instruction axis -> rest when its limit does not divide the
-    extent. ``orbit``: mappings that differ by a symmetry of the instruction share it. ``statement_map``: instruction
-    statement index -> kernel statement index.
+    ``axes``: instruction axis -> kernel axis (injective). ``outer``: kernel axes left, in domain order; the block is
+    one instruction call at a fixed point of them. ``tails``: instruction axis -> rest when its limit does not divide
+    the extent. ``orbit``: mappings that differ by a symmetry of the instruction share it. ``statement_map``:
+    instruction statement index -> kernel statement index.
 
-    ``guards``: conditions of the kernel's ``where`` (each >= 0) that involve a mapped axis: the caller peels, splits or
-    masks so that each call sees a full box. ``whole``: instruction axes that one call must take in one piece (a
-    reduction that the instruction itself starts or finishes). ``loops``: the enclosing recurrent axes, always outer.
-    ``temps``: instruction temporary -> kernel temporary, contracted by the call. All axis names are those of one
-    statement; ``renames`` gives for every other statement whose axes are named differently (its axis, the name here).
+    ``guards``: conditions of the kernel's ``where`` (each >=
+    0) that involve a mapped axis: the caller peels, splits or masks so that each call sees a full box. ``whole``:
+    instruction axes that one call must take in one piece (a reduction that the instruction itself starts or
+    finishes). ``loops``: the enclosing recurrent axes, always outer. ``temps``: instruction temporary -> kernel
+    temporary, contracted by the call. All axis names are those of one statement; ``renames`` gives for every other
+    statement whose axes are named differently (its axis, the name here).
     """
 
     instruction: Instruction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 CODES: dict[str, str] = {
     "artifact-damaged": "The file is no artifact, or its content lacks the hashes that it states.",
-    "artifact-features": "The artifact was compiled for a CPU with features that this one lacks. Compile it again here.",
+    "artifact-features": "The artifact was compiled for a CPU with features that this one lacks: compile it again.",
     "artifact-part": "The artifact lacks the part that was asked for.",
     "artifact-read": "The artifact's file cannot be read.",
     "artifact-version": "The artifact was written by another version of the format.",
