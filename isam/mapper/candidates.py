@@ -160,11 +160,15 @@ def _any(operations: frozenset[tuple[str, bool, str]]) -> set[tuple[str, str]]:
     return {(o, ANY) for o, _, _ in operations}
 
 
-def _reachable(mapping: Mapped) -> bool:
-    """Whether each operand's steps can be had: never backwards in memory, and with gaps only where the operand is read
-    from the buffer itself (a tile brought to another memory lies there without gaps)."""
+def _reachable(mapping: Mapped, kernel: Kernel) -> bool:
+    """Whether each operand's steps can be had: never backwards in memory; an operand that is brought to another memory
+    lies there without gaps, at byte strides per buffer element: the step must divide an element's size."""
     near = {o for o, c in mapping.instruction.operands.items() if c.homes}
-    return all(step == 1 or (step > 1 and o.operand not in near) for o in mapping.operands for step in o.steps)
+    for o in mapping.operands:
+        size = size_of(kernel.buffer(o.buffer).dtype) if o.buffer else 1
+        if any(step != 1 and (step < 1 or (o.operand in near and size % step)) for step in o.steps):
+            return False
+    return True
 
 
 def gather(
@@ -195,7 +199,7 @@ def gather(
                 continue
             if not any(mask & ~o == 0 for o in own) or not order.is_convex(mask):
                 continue
-            if not _reachable(mapping):
+            if not _reachable(mapping, kernel):
                 continue
             c = pricing.candidate(mapping)
             key = (instruction.name, mapping.orbit or str(mapping), mask)

@@ -22,8 +22,15 @@ class Greedy(Approach):
     device = source = place = route = variant = measure = _cheapest
 
     def fuse(self, choice: Choice) -> Any:
-        """Fusing keeps temporaries near; legality is the core's business."""
-        return True
+        """Fuses where a whole tile flows from one nest to the next: every dimension of some buffer that joins them is
+        indexed by shared axes alone."""
+        nest, group = choice.context["_nest"], choice.context["_group"]
+        shared = {a for n in group for a in n.extents}
+        written = {u.buffer for n in group for u in n.uses if u.writes}
+        return any(
+            u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
+            for u in nest.uses
+        )
 
     def victim(self, choice: Choice) -> Any:
         """The copy whose next use lies farthest (Belady); of those never used again a clean one before a dirty one."""
