@@ -51,7 +51,12 @@ class Affine:
         return Affine(tuple((n, -c) for n, c in self.terms), -self.const)
 
     def __sub__(self, other: Affine | int | str) -> Affine:
-        return self + (-Affine.lift(other))
+        if isinstance(other, int):
+            return Affine(self.terms, self.const - other) if other else self
+        other = Affine.lift(other)
+        if not other.terms or other.terms == self.terms:
+            return Affine(() if other.terms else self.terms, self.const - other.const)
+        return self + (-other)
 
     def __rsub__(self, other: Affine | int | str) -> Affine:
         return Affine.lift(other) - self

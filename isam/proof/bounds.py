@@ -11,7 +11,20 @@ from isam.schedule.tree import Issue, Operand
 
 
 def check_bounds(issue: Issue, lg: Legality, ctx: Context, isl: Isl, phase: str, out: Findings) -> None:
-    """Tiles inside buffers, places inside memories and slots, aligned, nothing protected written."""
+    """Tiles inside buffers, places inside memories and slots, aligned, nothing protected written.
+
+    A step is judged once per context and phase; asking again repeats nothing.
+    """
+    key = (id(issue), ctx, phase)
+    if key not in lg.bounded:
+        found = Findings()
+        _judge(issue, lg, ctx, isl, phase, found)
+        lg.bounded[key] = found.found
+    if lg.bounded[key]:
+        out.extend(lg.bounded[key])
+
+
+def _judge(issue: Issue, lg: Legality, ctx: Context, isl: Isl, phase: str, out: Findings) -> None:
     names = {n for _, p in issue.point for n in p.names}
     names |= {n for o in issue.operands for e in (*o.tile.start, o.place.offset) for n in e.names}
     unknown = sorted(n for n in names if ctx.var(n) is None)
@@ -39,7 +52,11 @@ def proved(e: Affine, ctx: Context, isl: Isl) -> bool:
 
 def _tile(o: Operand, shape: tuple[Affine, ...], ctx: Context, isl: Isl, issue: Issue, out: Findings) -> None:
     for d, (s, n, k, full) in enumerate(zip(o.tile.start, o.tile.shape, o.tile.steps, shape, strict=True)):
-        if not proved(s, ctx, isl) or not proved(full - 1 - (n - 1) * k - s, ctx, isl):
+        key = (s, (n - 1) * k, full)
+        inside = ctx.inside.get(key)
+        if inside is None:
+            inside = ctx.inside[key] = proved(s, ctx, isl) and proved(full - 1 - (n - 1) * k - s, ctx, isl)
+        if not inside:
             text = f"operand {o.name}: dimension {d} of {o.tile} leaves '{o.tile.buffer}' (0 to {full})"
             out.add(7, "bounds", text, issue)
             return

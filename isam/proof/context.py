@@ -31,7 +31,8 @@ class Context:
     """A chain of variables. Immutable in use: :meth:`with_var` makes a new one."""
 
     vars: tuple[Var, ...] = ()
-    _lower: dict[Affine, int | None] = field(default_factory=dict)
+    inside: dict[tuple[Affine, int, Affine], bool] = field(default_factory=dict)  # (start, span, extent): see ``bounds``
+    _lower: dict[tuple[tuple[str, int], ...], int | None] = field(default_factory=dict)
     _at: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -48,13 +49,13 @@ class Context:
         """A number that ``e`` is never below, or ``None`` when none was found."""
         if not e.terms:
             return e.const
-        key = Affine(e.terms)
-        if key not in self._lower:
-            self._lower[key] = self._search(key, 3)
-        got = self._lower[key]
+        terms = e.terms
+        if terms not in self._lower:
+            self._lower[terms] = self._search(Affine(terms))
+        got = self._lower[terms]
         return None if got is None else got + e.const
 
-    def _search(self, e: Affine, depth: int) -> int | None:
+    def _search(self, e: Affine) -> int | None:
         if not e.terms:
             return e.const
         at = -1
@@ -69,9 +70,9 @@ class Context:
         best: int | None = None
         for b in v.lo if c > 0 else v.hi:
             if b.div == 1 or c % b.div == 0:
-                got = self._search(rest + b.expr * (c // b.div), depth)
+                got = self._search(rest + b.expr * (c // b.div))
             else:
-                scaled = self._search(rest * b.div + b.expr * c, depth)
+                scaled = self._search(rest * b.div + b.expr * c)
                 got = None if scaled is None else -(-scaled // b.div)
             if got is not None and (best is None or got > best):
                 best = got

@@ -66,11 +66,12 @@ class Target(NamedTuple):
 class State:
     """A set of facts with two indexes. Copied before it is changed."""
 
-    __slots__ = ("at", "of")
+    __slots__ = ("at", "of", "sole")
 
     def __init__(self, at: dict[object, tuple[Fact, ...]] | None = None, of: dict[str, dict[Fact, None]] | None = None):
         self.at = at or {}
         self.of = of or {}
+        self.sole: dict[str, set[Target]] = {}  # tiles written since any copy of the buffer was made
 
     def copy(self) -> State:
         return State(dict(self.at), {b: dict(f) for b, f in self.of.items()})
@@ -212,6 +213,11 @@ class Facts:
     # writing --------------------------------------------------------------------------------------------------------
     def write(self, state: State, t: Target, compute: bool, ctx: Context) -> None:
         """The operand now lies in its place, current. ``compute``: with new values."""
+        alone = state.sole.setdefault(t.buffer, set())
+        if not compute:
+            alone.clear()
+        elif t in alone and self.holds(state, t, ctx):
+            return
         same: list[Fact] = []
         for f in state.near(t.spot, t.cells):
             if t.cells is not None:
@@ -224,6 +230,7 @@ class Facts:
             for f in list(state.of.get(t.buffer, ())):
                 if f not in same:
                     self._stale(state, f, t.hull, ctx)
+            alone.add(t)
         self._add(state, same, t, ctx)
 
     def _sifted(self, f: Fact, t: Target, ctx: Context) -> bool:

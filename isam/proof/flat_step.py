@@ -208,7 +208,7 @@ def compile_step(issue: Issue, replay: Replay) -> Step | None:
     """The step as arrays; ``None`` (with the violations noted) when it is illegal whatever the state."""
     lg = replay.legality
     sig = lg.signature(issue)
-    if not lg.step(issue, sig, replay.out):
+    if not lg.step(issue, replay.out):
         return None
     forms: list[Affine] = []
     accesses = []

@@ -103,7 +103,7 @@ def _harmless(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
         return True
     if w.low is not None and w.high is not None and facts.apart(f, w.low, w.high, ctx):
         return True
-    return facts.no_clash(f, w.exact, ctx)
+    return w.exact is not None and facts.no_clash(f, w.exact, ctx)
 
 
 def _one_layout(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:

@@ -14,8 +14,9 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import ANY, DTYPES, size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Axis, Kernel, Recurrence
+from isam.proof.context import Context, Var
 from isam.proof.semantics import Pair, Semantics, compare, same_number
-from isam.proof.violation import Findings
+from isam.proof.violation import Findings, Violation
 from isam.schedule.tree import Issue, Operand, Place, Schedule
 from isam.system.graph import CACHED, System
 
@@ -81,7 +82,11 @@ class Legality:
     buffers: dict[str, BufferFacts] = field(default_factory=dict)
     slots: dict[str, int] = field(default_factory=dict)
     outer: list[tuple[Axis, ...]] = field(default_factory=list)
+    contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)  # equal contexts are one object
+    bounded: dict[tuple[int, Context, str], list[Violation]] = field(default_factory=dict)  # see ``bounds``
     _signatures: dict[tuple, Signature] = field(default_factory=dict)
+    _of: dict[int, tuple[Issue, Signature]] = field(default_factory=dict)
+    _steps: dict[int, tuple[Issue, list[Violation], bool]] = field(default_factory=dict)
     _semantics: dict[int, Semantics] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,8 +101,21 @@ class Legality:
                 self.buffers[slot.name] = BufferFacts(slot.name, (), slot.dtype, "literal", place)
         self.outer = recurrent_axes(k)
 
+    def context(self, vars_: tuple[Var, ...]) -> Context:
+        """The one context object with these variables."""
+        got = self.contexts.get(vars_)
+        if got is None:
+            got = self.contexts[vars_] = Context(vars_)
+        return got
+
     # signatures ---------------------------------------------------------------------------------------------------
     def signature(self, issue: Issue) -> Signature:
+        known = self._of.get(id(issue))
+        if known is None or known[0] is not issue:
+            known = self._of[id(issue)] = (issue, self._signature(issue))
+        return known[1]
+
+    def _signature(self, issue: Issue) -> Signature:
         key = (issue.unit, issue.instruction, issue.sizes, issue.nest, tuple(
             (o.name, o.tile.buffer, o.tile.shape, o.tile.steps, o.place.memory, o.place.base, o.place.strides,
              o.place.cell is None, o.dims) for o in issue.operands))  # fmt: skip
@@ -306,8 +324,17 @@ class Legality:
             bad.append((3, "write", f"'{o.name}' is written at {p.own}: not every element of the tile"))
 
     # per step -------------------------------------------------------------------------------------------------------
-    def step(self, issue: Issue, sig: Signature, out: Findings) -> bool:
+    def step(self, issue: Issue, out: Findings) -> bool:
         """Judges one step without its state: obligations 2, 3, 9 and 10. False when it cannot be followed further."""
+        known = self._steps.get(id(issue))
+        if known is None or known[0] is not issue:
+            found = Findings()
+            ok = self._step(issue, self.signature(issue), found)
+            known = self._steps[id(issue)] = (issue, found.found, ok)
+        out.extend(known[1])
+        return known[2]
+
+    def _step(self, issue: Issue, sig: Signature, out: Findings) -> bool:
         for obligation, kind, text in sig.faults:
             out.add(obligation, kind, text, issue)
         if sig.faults or sig.instruction is None:

@@ -54,8 +54,6 @@ class Order:
     single: set[int] = field(default_factory=set)  # nests whose steps must be judged one by one
     phase: str = "call"
     _done: dict[int, Items] = field(default_factory=dict)
-    _visited: set[tuple[int, Context]] = field(default_factory=set)
-    _contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)
     _fresh: int = 0
 
     def __post_init__(self) -> None:
@@ -184,7 +182,7 @@ class Order:
     # obligations 4, 5, 7 --------------------------------------------------------------------------------------------
     def check(self) -> None:
         s = self.schedule
-        ctx = of_sizes(s.cover.kernel.syms)
+        ctx = self.legality.context(of_sizes(s.cover.kernel.syms).vars)
         self.check_points([s.bind, s.call], ctx)
         before: Done = {}
         for phase, tree in (("bind", s.bind), ("call", s.call)):
@@ -253,14 +251,10 @@ class Order:
     def _with(self, ctx: Context, var: Var, value: Affine | None) -> Context:
         if value is not None:
             var = Var(var.name, (Bound(value), *var.lo), (Bound(value), *var.hi), var.step, value)
-        new = ctx.with_var(var)
-        return self._contexts.setdefault(new.vars, new)
+        return self.legality.context((*(v for v in ctx.vars if v.name != var.name), var))
 
     def _visit(self, issue: Issue, ctx: Context) -> None:
-        key = (id(issue), ctx)
-        if key not in self._visited:
-            self._visited.add(key)
-            check_bounds(issue, self.legality, ctx, self.isl, self.phase, self.out)
+        check_bounds(issue, self.legality, ctx, self.isl, self.phase, self.out)
 
     def _judge(self, issue: Issue, items: Items, ctx: Context, before: Done) -> None:
         """Everything that must precede these instances is done."""

@@ -18,7 +18,7 @@ def check_points(schedule: Schedule, isl: Isl | None = None, legality: Legality 
     for tree in (schedule.bind, schedule.call):
         for node in distinct(tree):
             if isinstance(node, Issue):
-                lg.step(node, lg.signature(node), out)
+                lg.step(node, out)
             elif isinstance(node, Loop):
                 check_loop(node, out)
     if not len(out):

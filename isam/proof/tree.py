@@ -35,7 +35,7 @@ def check_tree(schedule: Schedule, isl: Isl | None = None, legality: Legality | 
     for tree in (schedule.bind, schedule.call):
         for node in distinct(tree):
             if isinstance(node, Issue):
-                lg.step(node, lg.signature(node), out)
+                lg.step(node, out)
             elif isinstance(node, Loop):
                 check_loop(node, out)
     if not len(out):
@@ -57,8 +57,6 @@ class Tree:
     visits: int = 0
     phase: str = "bind"
     _touch: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict)
-    _contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)
-    _bounds: set[tuple[int, Context, str]] = field(default_factory=set)
     settled: set[Fact] = field(default_factory=set)  # what earlier iterations left, and no later one destroys
     _fresh: int = 0
 
@@ -68,8 +66,7 @@ class Tree:
 
     def check(self) -> None:
         s = self.schedule
-        ctx = of_sizes(s.cover.kernel.syms)
-        ctx = self._contexts.setdefault(ctx.vars, ctx)
+        ctx = self.legality.context(of_sizes(s.cover.kernel.syms).vars)
         buffers = self.legality.buffers.values()
         state = State()
         for b in buffers:
@@ -123,6 +120,8 @@ class Tree:
             state.drop(f)
         for f in got[0]:
             state.put(f)
+        for b in buffers:
+            state.sole.pop(b, None)
         out.extend(got[1])
 
     def touch(self, node: Node) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
@@ -141,17 +140,11 @@ class Tree:
     def _issue(self, n: Issue, state: State, ctx: Context, out: Findings) -> None:
         self.visits += 1
         sig = self.legality.signature(n)
-        if (id(n), ctx, self.phase) not in self._bounds:
-            self._bounds.add((id(n), ctx, self.phase))
-            check_bounds(n, self.legality, ctx, self.isl, self.phase, self.out)
+        check_bounds(n, self.legality, ctx, self.isl, self.phase, self.out)
         targets = [(o, self.facts.target(o)) for o in n.operands]
         for o, t in targets:
             if o.name in sig.reads and not self.facts.holds(state, t, ctx):
                 out.add(8, "stale", f"operand {o.name}: {o.tile} is not known to lie there at its current version", n)
-                state_ok = False
-            else:
-                state_ok = True
-            del state_ok
         self._alias(n, targets, sig, ctx, out)
         for o, t in targets:
             if o.name in sig.writes:
@@ -307,8 +300,7 @@ class Tree:
     def _with(self, ctx: Context, var: Var, value: Affine | None) -> Context:
         if value is not None:
             var = Var(var.name, (Bound(value), *var.lo), (Bound(value), *var.hi), var.step, value)
-        new = ctx.with_var(var)
-        return self._contexts.setdefault(new.vars, new)
+        return self.legality.context((*(v for v in ctx.vars if v.name != var.name), var))
 
     def fresh(self) -> str:
         self._fresh += 1

@@ -24,7 +24,7 @@ class Write(NamedTuple):
     high: Affine | None
     target: Target | None
     compute: bool
-    exact: Fact
+    exact: Fact | None
 
 
 @dataclass(slots=True)
@@ -52,6 +52,10 @@ class Writes:
         for o in n.operands:
             if o.name in sig.writes:
                 t = self.facts.target(o)
+                if t.cells is not None:  # cells are not followed across iterations: only what becomes stale counts
+                    if not n.is_move:
+                        out.append(Write(t.buffer, (t.spot[0], "cells"), t.hull, None, None, None, True, None))
+                    continue
                 exact = self.facts.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over)
                 out.append(Write(t.buffer, t.spot, t.hull, t.low, t.high, None if t.over else t, not n.is_move, exact))
         return out
@@ -80,7 +84,7 @@ class Writes:
                     offset = offset + lo * k
                 wide = tuple(a or (hi - lo) != Affine((), 1) for a, (lo, hi) in zip(t.wide, box, strict=True))
                 t = t._replace(offset=offset, box=box, hull=box, wide=wide)
-        exact = generalised(w.exact, over, self.facts, self.fresh)
+        exact = None if w.exact is None else generalised(w.exact, over, self.facts, self.fresh)
         return Write(w.buffer, w.spot, box, low, high, t, w.compute, exact)
 
     def fresh(self) -> str:
@@ -91,7 +95,7 @@ class Writes:
 def compact(log: list[Write], facts: Facts) -> list[Write]:
     """Writes by one layout rule that touch are one write (a box around them would do, but this is exact)."""
     out: list[Write] = []
-    for w in log:
+    for w in dict.fromkeys(log):
         for i in range(len(out) - 1, max(-1, len(out) - 33), -1):
             got = _join(out[i], w, facts)
             if got is not None:
@@ -105,10 +109,15 @@ def compact(log: list[Write], facts: Facts) -> list[Write]:
 def _join(a: Write, b: Write, facts: Facts) -> Write | None:
     if a == b:
         return a
-    if (a.buffer, a.spot, a.compute) != (b.buffer, b.spot, b.compute) or a.target is None or b.target is None:
+    if a.buffer != b.buffer or a.spot != b.spot or a.compute != b.compute:
+        return None
+    if a.exact is None and b.exact is None and a.box is not None and b.box is not None:
+        both = joined(a.box, b.box)
+        return None if both is None else a._replace(box=both)
+    if a.target is None or b.target is None:
         return None
     s, t = a.target, b.target
-    if s.cells is not None or a.box is None or b.box is None or s.strides != t.strides:
+    if a.box is None or b.box is None or s.strides != t.strides:
         return None
     box = joined(s.box, t.box)
     rule = t.offset - s.offset
