@@ -1,0 +1,218 @@
+"""``isam.compile`` and what it returns; the façade."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import isam
+from isam.approach.choice import Approach
+from isam.compiler import STAGES, Refused
+from isam.compiler.function import BoundFunction, run_time
+from isam.diagnostics import InternalError, IsamError
+from isam.ir import interp
+from isam.schedule.serial import from_json
+from tests.corpus import CASES
+
+MATMUL = CASES["matmul"].load()
+TOY = {"on": "toy", "check": False}
+
+
+def arrays(m, k, n, seed=0):
+    r = np.random.default_rng(seed)
+    return r.normal(size=(m, k)).astype(np.float32), r.normal(size=(k, n)).astype(np.float32)
+
+
+def close(got, a, b):
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    bound = (a.shape[1] + 2) * 2.0**-23 * (np.abs(a).astype(np.float64) @ np.abs(b)) + 1e-37
+    assert (np.abs(got - exact) <= bound).all()
+
+
+def test_the_facade_is_lazy_and_complete():
+    for name in isam.__all__:
+        assert getattr(isam, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'compyle'"):
+        _ = isam.compyle
+    code = ("import sys, time; t = time.perf_counter(); import isam; t = time.perf_counter() - t\n"
+            "heavy = ('numpy', 'islpy', 'llvmlite', 'scipy', 'pydantic', 'yaml', 'typer', 'networkx')\n"
+            "print([m for m in heavy if m in sys.modules], t < 0.1)")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] True\n"
+
+
+def test_every_stage_says_why_it_stands_where_it_stands():
+    assert [s.name for s in STAGES] == ["verify", "specialise", "normal form", "cover", "schedule", "prove", "emit"]
+    assert all(len(s.why) > 20 for s in STAGES)
+
+
+def test_sizes_given_compile_at_once():
+    fn = isam.compile(MATMUL, sizes={"M": 5, "N": 6, "K": 7}, **TOY)
+    a, b = arrays(5, 7, 6)
+    c = fn(a, b)
+    close(c, a, b)
+    out = np.zeros((5, 6), np.float32)
+    assert fn(B=b, A=a, C=out) is out
+    np.testing.assert_array_equal(out, c)
+    assert "mm4" in str(fn.mapping)
+    assert fn.schedule.kernel.by_name["A"].shape[0].const == 5
+    assert fn.trace.decisions
+    assert fn.certificate is None
+    assert from_json(fn.artifact.parts["schedule.json"]).call == fn.schedule.call
+    assert "matmul on toy with M = 5, N = 6, K = 7" in fn.report()
+    assert repr(fn) == "<matmul on toy>"
+    with pytest.raises(IsamError, match="call-shape"):
+        fn(a.T.copy(), b)
+
+
+def test_open_sizes_specialise_per_shape():
+    fn = isam.compile(MATMUL, sizes={"K": 3}, **TOY)
+    assert fn.open == ("M", "N")
+    with pytest.raises(IsamError, match="sizes M, N are open"):
+        _ = fn.schedule
+    for m, n in ((2, 3), (4, 1), (2, 3), (0, 2)):
+        a, b = arrays(m, 3, n)
+        close(fn(a, b), a, b)
+    assert len(fn._made) == 3
+    with pytest.raises(IsamError):
+        fn(*arrays(2, 4, 3))
+    with pytest.raises(IsamError):
+        fn(arrays(2, 3, 3)[0], arrays(2, 4, 3)[1])
+    with pytest.raises(IsamError, match="argument 'B' is missing"):
+        fn(arrays(2, 3, 3)[0])
+
+
+def test_threads_compile_each_shape_once():
+    fn = isam.compile(MATMUL, **TOY)
+    a, b = arrays(3, 4, 5)
+    got = []
+    threads = [threading.Thread(target=lambda: got.append(fn(a, b))) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(fn._made) == 1
+    for c in got:
+        np.testing.assert_array_equal(c, got[0])
+
+
+def test_run_time_trips_stay_open():
+    rnn = CASES["rnn"].load()
+    assert run_time(rnn) == {"T"}
+    fn = isam.compile(rnn, sizes={"B": 2, "X": 3, "H": 4}, **TOY)
+    r = np.random.default_rng(3)
+    w, u, h = (r.normal(size=s).astype(np.float32) for s in ((3, 4), (4, 4), (2, 4)))
+    for t in (0, 1, 4):
+        x = r.normal(size=(t, 2, 3)).astype(np.float32)
+        state = h.copy()
+        ys = fn(x, w, u, state)
+        want = interp.run(rnn, {"x": x, "w": w, "u": u, "h": h})
+        np.testing.assert_allclose(ys, want["ys"], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(state, want["h"], rtol=1e-5, atol=1e-5)
+    assert len(fn._made) == 1
+
+
+def test_bind_with_given_and_with_open_sizes():
+    text = ("kernel k(M, N)\n  in x: f32[M]\n  const w: f32[N]\n  out y: f32[M, N]\n"
+            "  forall i < M, j < N\n    y[i, j] = x[i] * w[j]\n")  # fmt: skip
+    x, w = np.float32([1, 2, 3]), np.float32([4, 5])
+    for sizes in ({"M": 3, "N": 2}, {}):
+        fn = isam.compile(text, sizes=sizes, **TOY)
+        kept = w.copy()
+        bound = fn.bind(w=kept)
+        kept[:] = 0
+        np.testing.assert_array_equal(bound(x), np.outer(x, w))
+        np.testing.assert_array_equal(bound(x=x[::-1]), np.outer(x[::-1], w))
+        assert isinstance(bound, BoundFunction) == (not sizes)
+        with pytest.raises(IsamError):
+            fn.bind(x=x)(x)
+
+
+def test_compile_time_constants_are_sizes_too():
+    conv = CASES["conv1d"].load()
+    fn = isam.compile(conv, sizes={"stride": 2, "N": 1, "C": 1, "W": 3, "K": 1, "S": 2}, **TOY)
+    assert fn.kernel.by_name["x"].shape[2].coefficient("W") == 2
+
+
+WRONG = {
+    "size-unknown": {"sizes": {"Q": 3}},
+    "size-range": {"sizes": {"M": -1}},
+    "registry-unknown": {"approach": "gredy", "sizes": {"M": 2, "N": 2, "K": 2}},
+    "approach-type": {"approach": 7},
+    "compile-threads": {"threads": 0},
+    "require-unknown": {"require": "mm5", "sizes": {"M": 2, "N": 2, "K": 2}},
+    "trace-read": {"replay": "{}", "sizes": {"M": 2, "N": 2, "K": 2}},
+}
+
+
+@pytest.mark.parametrize("code", WRONG)
+def test_wrong_calls_are_diagnostics(code):
+    with pytest.raises(IsamError) as e:
+        isam.compile(MATMUL, **{**TOY, **WRONG[code]})
+    assert [d.code for d in e.value.diagnostics] == [code]
+
+
+def test_what_is_not_a_kernel():
+    for wrong in (7, None, "instruction x(M)\n  inout a: f32[M]\n  forall i < M\n    a[i] += a[i]\n"):
+        with pytest.raises(IsamError):
+            isam.compile(wrong, **TOY)
+    outside = "kernel k(N)\n  in a: f32[N]\n  out b: f32[N]\n  forall i < N\n    b[i] = a[i + 1]\n"
+    with pytest.raises(IsamError, match="index"):
+        isam.compile(outside, sizes={"N": 3}, **TOY)
+
+
+def test_a_no_carries_its_reason():
+    with pytest.raises(Refused) as e:
+        isam.compile(MATMUL, on="tiny", sizes={"M": 4, "N": 4, "K": 4}, check=False)
+    assert not e.value.answer
+    assert e.value.answer.gaps
+    answer = isam.explain(MATMUL, on="tiny", sizes={"M": 4, "N": 4, "K": 4})
+    assert str(answer) == str(e.value.answer)
+    found = isam.explain(MATMUL, on="tiny", instruction="mm4")
+    assert found
+    depthwise = CASES["depthwise_conv2d"].load()
+    no = isam.explain(depthwise, on="tiny", instruction="mm4")
+    assert not no
+    assert "mm4" in str(no)
+    with pytest.raises(IsamError, match="did you mean 'mm4'"):
+        isam.explain(MATMUL, on="tiny", instruction="mm")
+
+
+def test_our_own_faults_print_the_kernel():
+    class Broken(Approach):
+        def cover(self, choice):
+            raise KeyError("inside")
+
+        mapping = tile = device = place = cover
+
+    with pytest.raises(InternalError) as e:
+        isam.compile(MATMUL, approach=Broken, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
+    assert "kernel matmul(M, N, K)" in str(e.value)
+    assert "M=2, N=2, K=2" in str(e.value)
+
+
+def test_an_illegal_answer_is_the_approachs_fault():
+    class Wild(Approach):
+        name = "wild"
+
+        def place(self, choice):
+            return "anywhere"
+
+    with pytest.raises(IsamError, match="'wild' answered 'anywhere'"):
+        isam.compile(MATMUL, approach=Wild(), sizes={"M": 2, "N": 2, "K": 2}, **TOY)
+
+
+def test_native_functions_run_save_and_load(tmp_path):
+    fn = isam.compile(MATMUL, on="host", sizes={"M": 33, "N": 47, "K": 20}, check=False)
+    a, b = arrays(33, 20, 47)
+    c = fn(a, b)
+    close(c, a, b)
+    fn.save(tmp_path / "m.isa")
+    np.testing.assert_array_equal(isam.load(tmp_path / "m.isa")(a, b), c)
+    np.testing.assert_array_equal(fn(np.asfortranarray(a), b[::-1][::-1]), c)
+    again = isam.compile(MATMUL, on="host", sizes={"M": 33, "N": 47, "K": 20}, check=False, replay=fn.trace)
+    assert again.artifact.to_bytes() == fn.artifact.to_bytes()
