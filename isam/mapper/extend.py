@@ -288,10 +288,12 @@ class Extension(Contradictions):
     def _patterns(self, pair: Pair) -> bool:
         """The rows restricted to the columns agreed so far must be the same rows, in any order (MAP-2 i, ii)."""
         owner = {k: c for c, k in enumerate(self.axes) if k >= 0}
+        names = {a: owner[k] for a, k in enumerate(pair.classes) if k in owner}
+        mine = {c: c for c in names.values()}
         for want, have in pair.forms:
             if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.plan.loose:
-                need = self._restricted(want, {c: c for c in owner.values()})
-                got = self._restricted(have, {a: owner[k] for a, k in enumerate(pair.classes) if k in owner})
+                need = self._restricted(want, mine)
+                got = self._restricted(have, names)
                 if need != got:
                     return False
         return True

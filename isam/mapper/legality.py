@@ -49,6 +49,7 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
         if problem is not None:
             return problem
     inside = {b for t, b in state.buffers.items() if t in state.plan.temps and isinstance(b, str)}
+    contracted = {b for t, b in state.buffers.items() if t in state.plan.loose and isinstance(b, str)}
     every = set(range(len(state.classes)))
     free = set(every)
     touches = [
@@ -60,7 +61,7 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     blame: dict[int, Pair] = {}
     for i, one in enumerate(touches):
         for two in touches[:i]:
-            if one.form.buffer != two.form.buffer or one.form.buffer in inside or not (one.writes or two.writes):
+            if one.form.buffer != two.form.buffer or one.form.buffer in contracted or not (one.writes or two.writes):
                 continue
             kept = _agreeing(one, two, every)
             problem = _aliasing(state, two, one, kept)

@@ -52,7 +52,8 @@ REFUSED = {
         "axpy", "aliasing"),
     "a statement in between": (
         "k(M, N)\n in x: f32[M, N]\n out e: f32[M, N]\n inout s: f32[M]\n forall i < M, j < N\n"
-        "  e[i, j] = exp(x[i, j])\n forall i < M, j < N\n  e[i, j] = e[i, j] * 2\n forall i < M, j < N\n  s[i] += e[i, j]", "exp_sum", "domain"),
+        "  e[i, j] = exp(x[i, j])\n forall i < M, j < N\n  e[i, j] = e[i, j] * 2\n"
+        " forall i < M, j < N\n  s[i] += e[i, j]", "exp_sum", "domain"),
     "another order": (
         "k(M, N)\n in x: f32[M, N]\n inout e: f32[M, N]\n inout s: f32[M]\n forall i < M, j < N\n  s[i] += e[i, j]\n"
         " forall i < M, j < N\n  e[i, j] = exp(x[i, j])", "exp_sum", "domain"),

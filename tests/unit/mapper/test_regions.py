@@ -1,0 +1,129 @@
+"""Regions of several statements: what may be cut, what one call takes whole, what is joined to what (MAP-3, IR-5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.ir.text import parse_instruction
+from isam.mapper import Matches, match
+from tests.blocks import initial, run_kernel, run_mapped, visible
+from tests.unit.mapper.catalogue import _shaped, instruction, kernel
+
+SIZES = {"M": 3, "N": 3, "K": 2, "R": 2, "C": 2, "H": 3, "Q": 2}
+
+
+def new(text: str):
+    return parse_instruction(f"instruction {_shaped(text)}")
+
+
+def sound(k, i, **options) -> Matches:
+    """The matches, each carried out block by block."""
+    k = k.with_sizes(SIZES)
+    found = match(k, i, normalise=False, **options)
+    assert isinstance(found, Matches), str(found)
+    want = run_kernel(k, initial(k, 3))
+    for n, m in enumerate(found):
+        assert visible(k, m, run_mapped(k, m, initial(k, 3), n)) == visible(k, m, want), str(m)
+    return found
+
+
+def refused(k, i) -> str:
+    found = match(k.with_sizes(SIZES), i, normalise=False)
+    assert not isinstance(found, Matches), str(list(found))
+    return found.kind
+
+
+DIFF = new("diff(N)\n in x: f32[N + 1]\n out d: f32[N]\n forall i < N\n  d[i] = x[i + 1] - x[i]")
+
+
+@pytest.mark.parametrize(("offset", "step"), [(0, 1), (4, 1), (1, 2)])
+def test_an_operand_begins_where_its_first_element_lies(offset: int, step: int):
+    text = "k(N)\n in x: f32[2 * N + 9]\n out d: f32[N]\n forall i < N\n  d[i] = x[{a}] - x[{b}]"
+    a, b = (f"{step} * i + {offset + n}" for n in (step, 0))
+    m = sound(kernel(text.format(a=a, b=b)), DIFF, strided=step > 1).first
+    assert [r.const for r in m.operand("x").index] == [offset]
+    assert m.operand("x").steps == (step,)
+
+
+@pytest.mark.parametrize("second", ["x[i + 2]", "x[i]", "x[i - 1]", "z[i + 1]", "x[2 * i + 1]"])
+def test_elements_of_one_operand_keep_their_distance(second: str):
+    k = kernel("k(N)\n in x: f32[3 * N + 9]\n in z: f32[3 * N + 9]\n out d: f32[N]\n forall i < N\n"
+               f"  d[i] = {second.replace('i', 'i + 2', 1)} - x[i + 2]")  # fmt: skip
+    if second == "x[i]":
+        k = kernel("k(N)\n in x: f32[N + 9]\n out d: f32[N]\n forall i < N\n  d[i] = x[i] - x[i + 1]")
+    refused(k, DIFF)
+
+
+TRANSPOSED = new("tsum(N)\n in x: f32[N, N]\n inout s: f32[N]\n forall i < N, j < N\n  t[i, j] = exp(x[i, j])\n"
+                 " forall i < N, j < N\n  s[i] += t[j, i]")  # fmt: skip
+STRAIGHT = new("sum(N)\n in x: f32[N, N]\n inout s: f32[N]\n forall i < N, j < N\n  t[i, j] = exp(x[i, j])\n"
+               "  s[i] += t[i, j]")  # fmt: skip
+SUMS = ("k(N)\n in x: f32[N, N]\n inout s: f32[N]\n forall i < N, j < N\n  t[i, j] = exp(x[i, j])\n"
+        " forall i < N, j < N\n  s[i] += t[{}]")  # fmt: skip
+
+
+def test_a_temporary_may_be_used_transposed_if_the_instruction_does():
+    sound(kernel(SUMS.format("i, j")), STRAIGHT)
+    found = sound(kernel(SUMS.format("j, i")), TRANSPOSED)
+    assert found.first.whole == ("i", "j")
+    refused(kernel(SUMS.format("i, j")), TRANSPOSED)
+
+
+def test_an_output_used_transposed_is_taken_whole():
+    i = new("both(N <= 4)\n in x: f32[N, N]\n out e: f32[N, N]\n inout s: f32[N]\n forall i < N, j < N\n"
+            "  e[i, j] = exp(x[i, j])\n forall i < N, j < N\n  s[i] += e[j, i]")  # fmt: skip
+    k = kernel("k(N)\n in x: f32[N, N]\n out e: f32[N, N]\n inout s: f32[N]\n forall i < N, j < N\n"
+               "  e[i, j] = exp(x[i, j])\n forall i < N, j < N\n  s[i] += e[j, i]")  # fmt: skip
+    assert sound(k, i).first.whole == ("i", "j")
+    assert match(k.with_sizes({"N": 5}), i).kind == "extent"
+
+
+def test_two_indices_in_one_row_are_told_apart_by_their_coefficients():
+    text = ("k(N)\n in x: f32[N, N]\n out e: f32[4 * N]\n inout s: f32[N]\n forall i < 3, j < 3\n"
+            "  e[3 * i + j] = exp(x[i, j])\n forall i < 3, j < 3\n  s[i] += e[{}]")  # fmt: skip
+    i = new("pair(N)\n in x: f32[N, N]\n inout s: f32[N]\n forall i < N, j < N\n  t[i, j] = exp(x[i, j])\n"
+            "  s[i] += t[i, j]")  # fmt: skip
+    inner = text.replace(" out e: f32[4 * N]\n", "").replace("e[", "t[")
+    assert sound(kernel(inner.format("3 * i + j")), i).first.axis_map == {"i": "i", "j": "j"}
+    assert sound(kernel(inner.format("i + 3 * j")), i).first.axis_map == {"i": "j", "j": "i"}
+
+
+def test_statements_that_nothing_joins_are_paired_by_extent_and_never_repeated():
+    i = new("two(N)\n in x: f32[N]\n in y: f32[N]\n out d: f32[N]\n inout s: f32[N]\n forall i < N\n"
+            "  d[i] = exp(x[i])\n forall i < N\n  s[i] += y[i]")  # fmt: skip
+    text = ("k(N, M)\n in x: f32[N]\n in y: f32[{n}]\n out d: f32[N]\n inout s: f32[N]\n forall p < N\n"
+            "  d[p] = exp(x[p])\n forall {f}\n  s[q] += y[{q}]")  # fmt: skip
+    assert len(sound(kernel(text.format(n="N", f="q < N", q="q")), i)) == 1
+    assert refused(kernel(text.format(n="N, M", f="q < N, m < M", q="q, m")), i) == "domain"
+
+
+def test_casts_of_narrow_operands_are_recomputed_freely():
+    k = kernel("k(C, H, K, R)\n in x: i8[C, H + R]\n in w: i8[K, C, R]\n inout y: i32[K, H]\n"
+               " forall k < K, h < H, c < C, r < R\n  y[k, h] += i32(x[c, h + r]) * i32(w[k, c, r])")  # fmt: skip
+    found = sound(k, instruction("gemm8"))
+    assert {m.whole for m in found} == {()}
+    assert {(m.axis_map["i"], m.axis_map["j"], m.axis_map["k"]) for m in found} == {
+        ("h", "k", "c"), ("k", "h", "c")}  # fmt: skip
+
+
+def test_any_is_one_type_for_a_whole_call():
+    i = new("pair(N)\n in a: any[N]\n in b: any[N]\n out c: any[N]\n out d: any[N]\n forall i < N\n  c[i] = a[i]\n"
+            "  d[i] = b[i]")  # fmt: skip
+    text = ("k(N)\n in a: f32[N]\n in b: {t}[N]\n out c: f32[N]\n out d: {t}[N]\n forall i < N\n  c[i] = a[i]\n"
+            "  d[i] = b[i]")  # fmt: skip
+    assert len(sound(kernel(text.format(t="f32")), i)) == 2
+    assert refused(kernel(text.format(t="i8")), i) == "dtype"
+
+
+def test_unrelated_statements_in_between_do_not_matter():
+    k = kernel("k(M, N)\n in x: f32[M, N]\n in z: f32[M, N]\n out e: f32[M, N]\n out u: f32[M, N]\n inout s: f32[M]\n"
+               " forall i < M, j < N\n  e[i, j] = exp(x[i, j])\n forall i < M, j < N\n  u[i, j] = exp(z[i, j])\n"
+               " forall i < M, j < N\n  s[i] += e[i, j]\n"
+               " forall i < M, j < N\n  u[i, j] = u[i, j] + e[i, j]")  # fmt: skip
+    assert [m.statements for m in sound(k, instruction("exp_sum"))] == [(0, 2)]
+
+
+def test_an_instruction_with_a_recurrent_loop_is_an_honest_no():
+    i = new("scan(T, N)\n in x: f32[T, N]\n inout h: f32[N]\n loop t < T\n  forall i < N\n    h[i] = h[i] + x[t, i]"
+            .replace("    h[i]", "   h[i]"))  # fmt: skip
+    assert not match(kernel("k(N)\n in x: f32[N]\n out y: f32[N]\n forall i < N\n  y[i] = x[i]"), i)
