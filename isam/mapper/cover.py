@@ -16,7 +16,8 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mapping import Mapping as Mapped
-from isam.mapper.candidates import Candidate, Pricing, gather
+from isam.mapper.candidates import gather
+from isam.mapper.pricing import Candidate, Pricing
 from isam.mapper.selection import Price, Region, Selected, select, total
 from isam.mapper.uncovered import Uncovered, reports
 
@@ -82,13 +83,14 @@ def offer(
 ) -> Offer | Uncovered:
     """The legal covers of a kernel, or why there are none; chooses nothing."""
     order = order_of(kernel.statements)
-    candidates, cut = gather(kernel, instructions, order, Pricing(kernel, penalties))
+    gathered = gather(kernel, instructions, order, Pricing(kernel, penalties))
+    candidates = gathered.candidates
     found = _select_levels(kernel, candidates, order, frozenset(require))
     if isinstance(found, int):
         usable = {c.mapping.instruction.name for c in candidates}
         unmet = sorted(set(require) if not found else set(require) - usable)
-        return reports(kernel, instructions, bits(found), unmet)
-    return Offer(kernel, order, tuple(candidates), tuple(found), cut)
+        return reports(kernel, instructions, bits(found), unmet, gathered.refused)
+    return Offer(kernel, order, candidates, tuple(found), gathered.cut)
 
 
 def settle(found: Offer, trace: Trace) -> Cover:

@@ -13,8 +13,8 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mismatch import Mismatch
-from isam.mapper.candidates import limits
 from isam.mapper.cover import Offer, offer, settle
+from isam.mapper.pricing import limits
 from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
 from isam.transforms import ALL
@@ -196,7 +196,7 @@ class _Search:
             if any(isinstance(s.found, Offer) for s in self.states):
                 return
             for t in self.transforms:
-                if t.grows or len(state.steps) >= self.budget.depth:
+                if t.grows or t.law in SEEN or len(state.steps) >= self.budget.depth:
                     continue
                 for site in t.sites(state.kernel):
                     if not granted(state.kernel, t.needs, dtypes_at(state.kernel, site)):
@@ -222,7 +222,10 @@ class _Option:
         return f"{self.step}{after} because {self.step.reason}"
 
 
-MATCHED = frozenset({"commute", "permute-dimensions", "remove-unit-axis"})
+SEEN = frozenset({"permute-dimensions"})
+"""Laws that only help where a mismatch says so: the matcher does not care about the order of dimensions."""
+
+MATCHED = frozenset({"commute", "remove-unit-axis"})
 """Laws that the matcher already sees through: applying them never turns a "no" into a "yes"."""
 
 DEFAULT = tuple(t for t in ALL if t.law not in MATCHED)

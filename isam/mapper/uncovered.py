@@ -141,26 +141,34 @@ def _names(s: Statement) -> set[str]:
 
 
 def reports(
-    kernel: Kernel, instructions: Sequence[Instruction], statements: Sequence[int], unmet: Sequence[str] = ()
+    kernel: Kernel,
+    instructions: Sequence[Instruction],
+    statements: Sequence[int],
+    unmet: Sequence[str] = (),
+    refused: Sequence[Mismatch] = (),
 ) -> Uncovered:
-    """Asks the matcher, for each statement, why each instruction that has its operation does not fit."""
+    """Asks the matcher, for each statement, why each instruction that has its operation does not fit.
+
+    ``refused``: reports of mappings that fit but whose operands could not be laid out.
+    """
     from isam.mapper import match
 
     by_name = {i.name: i for i in instructions}
-    gaps = tuple(_gap(kernel, instructions, s) for s in statements)
+    gaps = tuple(_gap(kernel, instructions, s, refused) for s in statements)
     demanded: list[tuple[str, Mismatch | None]] = []
     for name in unmet:
         found = match(kernel, by_name[name], strided=True, normalise=False) if name in by_name else None
-        demanded.append((name, found if isinstance(found, Mismatch) else None))
+        layout = next((m for m in refused if m.instruction == name), None)
+        demanded.append((name, found if isinstance(found, Mismatch) else layout))
     return Uncovered(kernel, gaps, tuple(demanded))
 
 
-def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int) -> Gap:
+def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int, refused: Sequence[Mismatch]) -> Gap:
     from isam.mapper import match
 
     s = kernel.statements[statement]
     relevant = [i for i in instructions if any(o == s.op for o, _, _ in i.signature)]
-    found: list[Mismatch] = []
+    found = [m for m in refused if m.about("statement") == statement]
     for i in relevant:
         answer = match(kernel, i, strided=True, region=window(kernel, statement, len(i.body.statements)))
         if isinstance(answer, Mismatch):

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from isam.ir.dataflow import bits
 from isam.ir.instruction import Instruction
 from isam.ir.mismatch import Mismatch
-from isam.mapper.candidates import number
 from isam.mapper.cover import Offer
+from isam.mapper.pricing import number
 from isam.mapper.uncovered import reports
 from isam.transforms.edit import readers, writers
 

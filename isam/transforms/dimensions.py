@@ -69,6 +69,7 @@ class PermuteDimensions(Transform):
 
     law = "permute-dimensions"
     equation = "b[i][j]  =>  b[j][i]"
+    kinds = frozenset({"coefficient"})
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(
@@ -87,6 +88,13 @@ class PermuteDimensions(Transform):
 
         meaning = f"{buffer} with dimensions {d} and {d + 1} exchanged"
         return reshaped(kernel, buffer, remap(b.shape), remap, box_copy(kernel, buffer, remap), meaning)
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """A dimension that should lie closer moves one place towards the end."""
+        if not self.answers(mismatch) or not mismatch.about("layout"):
+            return ()
+        place = (mismatch.about("buffer"), mismatch.about("row"))
+        return tuple(s for s in self.sites(kernel) if (s["buffer"], s["dim"]) == place)
 
 
 def split_row(row: Affine, factor: int) -> tuple[Affine, Affine]:

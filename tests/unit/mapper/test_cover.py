@@ -4,6 +4,7 @@ that the rules of selection are tested alone; tests/systems and tests/paper use 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -189,7 +190,8 @@ def test_unit_strides_win_and_constants_are_packed_for_free(stub, monkeypatch):
     # y[i, j] = x[i, j]: along j it is contiguous, along i it is not
     bufs = (buf("x", "in", 32, 32), buf("y", "out", 32, 32))
     kernel = Kernel("c", (), bufs, (stmt(dom(i=32, j=32), "y[i,j]", "neg", "x[i,j]"),))
-    vec = instr("negate", 16, stmt(d("i"), "D[i]", "neg", "S[i]"))
+    near = OperandContract(homes=("registers",))
+    vec = instr("negate", 16, stmt(d("i"), "D[i]", "neg", "S[i]"), D=near, S=near)
 
     def along(axis: str, dim: int) -> Mapping:
         ops = tuple(OperandMap(o, b, ROWS, (dim,), (1,)) for o, b in (("D", "y"), ("S", "x")))
@@ -199,6 +201,11 @@ def test_unit_strides_win_and_constants_are_packed_for_free(stub, monkeypatch):
     t = Trace(Approach())
     assert cover(kernel, [vec], t).mappings[0].axis_map == {"i": "j"}
     assert [x.count for x in t.decisions if x.point == "mapping"] == [2]
+    in_place = instr("negate", 16, stmt(d("i"), "D[i]", "neg", "S[i]"))
+    monkeypatch.setattr(isam.mapper, "match", lambda *a, **k: [replace(along("i", 0), instruction=in_place)])
+    no = cover(kernel, [in_place], Trace(Approach()), search=False)
+    assert not no
+    assert "a stride of 32 elements along dimension 0 of y" in str(no)
 
 
 def test_recurrent_bodies_stay_together_and_in_place(stub):

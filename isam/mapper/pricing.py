@@ -1,0 +1,164 @@
+"""What a mapping costs: the figures that the default rule compares (SEL-2).
+
+Dynamic calls come first, bytes second. Decided here: a call counts one plus the cycles it keeps its unit busy, where
+its description states them, so that a slow call does not pass for a fast one. An operand whose stride contract the
+kernel's C-contiguous buffers do not meet is repacked: that counts one call per element of each distinct tile, and half
+as many calls again when it is written, so that unit-stride mappings win; constants are packed ahead of the call and
+count bytes only. Bytes include another line of 64 for each separate run of memory that a tile consists of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from isam.ir.affine import Affine
+from isam.ir.dataflow import levels, mask_of
+from isam.ir.dtype import ANY, size_of
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Mapping as Mapped
+from isam.ir.mapping import OperandMap
+
+RUNTIME_TRIP = 1000  # a recurrent trip that is only known at run time counts as this
+SCATTERED = 1.5  # calls that write an operand against its stride contract count as this many
+GUARD_FACTOR = 1.2  # a condition on a mapped axis cuts blocks into pieces
+LINE = 64  # bytes that a separate run of memory costs on top
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A mapping with its place and price. ``mask``: the statements it carries out; ``calls``: dynamic calls
+    weighed by their issue cycles, repacking included; ``bytes``: what the calls touch."""
+
+    mapping: Mapped
+    mask: int
+    calls: float
+    bytes: float
+
+    @property
+    def price(self) -> tuple[float, float]:
+        return self.calls, self.bytes
+
+
+def number(e: Affine) -> int:
+    """An extent as a number: sizes still open count as ``RUNTIME_TRIP``."""
+    return max(0, e.const + sum(c * RUNTIME_TRIP for _, c in e.terms))
+
+
+def limits(instruction: Instruction) -> dict[str, int | None]:
+    """The most elements one call covers along each instruction axis; None: any number."""
+    highest = {s.name: s.hi for s in instruction.syms}
+    out: dict[str, int | None] = {}
+    for s in instruction.body.statements:
+        for a in s.domain.axes:
+            open_ended = any(c < 0 or highest.get(n) is None for n, c in a.extent.terms)
+            out[a.name] = None if open_ended else a.extent.const + sum(c * (highest[n] or 0) for n, c in a.extent.terms)
+    return out
+
+
+def fixed_axes(instruction: Instruction) -> frozenset[str]:
+    """Instruction axes of which a call takes exactly one number of elements, neither more nor less."""
+    loose = {s.name for s in instruction.syms if s.hi is None or s.lo < s.hi}
+    axes = (a for s in instruction.body.statements for a in s.domain.axes)
+    return frozenset(a.name for a in axes if not loose & set(a.extent.names))
+
+
+def _contiguous_strides(shape: Sequence[Affine]) -> list[int]:
+    out, run = [0] * len(shape), 1
+    for d in range(len(shape) - 1, -1, -1):
+        out[d], run = run, run * max(1, number(shape[d]))
+    return out
+
+
+class Pricing:
+    """Prices mappings of one kernel."""
+
+    def __init__(self, kernel: Kernel, penalties: Mapping[str, float] | None = None):
+        self.kernel = kernel
+        self.penalties = penalties or {}
+        self._known: dict[str, dict[str, int | None]] = {}
+        self.trips = [1] * len(kernel.statements)
+        for level in levels(kernel):
+            around = math.prod(number(r.axis.extent) for r in level.recurrences)
+            for i, _ in enumerate(kernel.statements):
+                if level.own >> i & 1:
+                    self.trips[i] = around
+
+    def _limits(self, instruction: Instruction) -> dict[str, int | None]:
+        if instruction.name not in self._known:
+            self._known[instruction.name] = limits(instruction)
+        return self._known[instruction.name]
+
+    def extents(self, mapping: Mapped) -> dict[str, int]:
+        """Extents of the axes of the mapping's statements."""
+        statements = (self.kernel.statements[i] for i in mapping.statements)
+        return {a.name: number(a.extent) for s in statements for a in s.domain.axes}
+
+    def tile(self, mapping: Mapped) -> dict[str, int]:
+        """What one full call takes along each mapped kernel axis."""
+        extents, size = self.extents(mapping), self._limits(mapping.instruction)
+        return {k: _tile(extents.get(k, 1), size.get(i)) for i, k in mapping.axes}
+
+    def candidate(self, mapping: Mapped) -> Candidate:
+        """The mapping with its price."""
+        statements = [self.kernel.statements[i] for i in mapping.statements]
+        extents, size = self.extents(mapping), self._limits(mapping.instruction)
+        tile = self.tile(mapping)
+        counts = {k: -(-extents.get(k, 1) // max(1, t)) for k, t in tile.items()}
+        counts.update((k, extents.get(k, 1)) for k in mapping.outer if k not in mapping.loops)
+        calls = float(math.prod(counts.values())) * GUARD_FACTOR ** min(2, len(mapping.guards))
+        fixed = fixed_axes(mapping.instruction) if any(size.values()) else frozenset[str]()
+        short = [k for i, k in mapping.axes if i in fixed and extents.get(k, 1) % max(1, size[i] or 1)]
+        touched, packing, scattered = 0.0, 0.0, 1.0
+        written = {s.dest.buffer for s in statements}
+        for operand in mapping.operands:
+            if not operand.buffer:
+                continue
+            elements, tiles, width = self._tiles(operand, tile, counts)
+            touched += calls * (elements * width + LINE * self._runs(operand, tile, elements))
+            padded = any(operand.index[d].coefficient(a) for d in operand.dims for a in short)
+            if padded or self.breach(mapping.instruction, operand, tile) is not None:
+                touched += elements * tiles * width
+                if self.kernel.buffer(operand.buffer).role != "const":
+                    packing += elements * tiles
+                if operand.buffer in written:
+                    scattered = SCATTERED
+        slots = 1.0 + (mapping.instruction.cost.issue or 0.0)
+        calls = calls * slots * scattered + packing
+        weight = self.penalties.get(mapping.instruction.name, 1.0) * self.trips[mapping.statements[0]]
+        return Candidate(mapping, mask_of(mapping.statements), calls * weight, touched * weight)
+
+    def _tiles(self, o: OperandMap, tile: Mapping[str, int], counts: Mapping[str, int]) -> tuple[int, int, int]:
+        """Elements of the operand in one call, how many distinct tiles of it there are, bytes of an element."""
+        used = {n for row in o.index for n in row.names}
+        dtype = self.kernel.buffer(o.buffer).dtype
+        elements = math.prod(t for a, t in tile.items() if a in used)
+        return elements, math.prod(c for a, c in counts.items() if a in used), 1 if dtype == ANY else size_of(dtype)
+
+    def _runs(self, o: OperandMap, tile: Mapping[str, int], elements: int) -> int:
+        """Separate runs of memory in one tile of a C-contiguous buffer."""
+        run = 1
+        for row, size in zip(reversed(o.index), reversed(self.kernel.buffer(o.buffer).shape), strict=True):
+            along = math.prod(t for a, t in tile.items() if row.coefficient(a))
+            run *= along
+            if along < number(size):
+                break
+        return -(-elements // max(1, run))
+
+    def breach(self, instruction: Instruction, o: OperandMap, tile: Mapping[str, int]) -> tuple[int, int, int] | None:
+        """Where the operand's stride contract does not hold in a C-contiguous buffer: the buffer's dimension, the
+        stride needed and the stride there is, in elements."""
+        strides = _contiguous_strides(self.kernel.buffer(o.buffer).shape)
+        for needed, dim, step in zip(instruction.contract(o.operand).strides, o.dims, o.steps, strict=False):
+            if needed is None or dim is None or dim < 0:
+                continue
+            along = math.prod(t for a, t in tile.items() if o.index[dim].coefficient(a))
+            if along > 1 and step * strides[dim] != needed:
+                return dim, needed, step * strides[dim]
+        return None
+
+
+def _tile(extent: int, limit: int | None) -> int:
+    return extent if limit is None else min(extent, limit)
