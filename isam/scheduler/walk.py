@@ -129,7 +129,12 @@ class Walk:
         outermost = not any(a == axis for a, _ in self.plan.order[:d])
         if part.count == 1:
             inner = {**env, axis: (lo, part.size, lo if outermost else outer)}
+            cut = part.size < env[axis][1]  # other blocks of this axis may want what this one computes
+            if cut:
+                self.open.append(axis)
             self._level(d + 1, inner, tuple(sorted((*first, *have, *last))))
+            if cut:
+                self.open.pop()
             return
         var = f"{axis}{sum(a == axis for a, _ in self.plan.order[:d])}"
         inner = {**env, axis: (Affine.of(var), part.size, Affine.of(var) if outermost else outer)}
