@@ -13,7 +13,23 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import Box, Family, Span, at_value, box_of, chosen, contains, covered, disjoint, empty, joined, lifted, mentions, minus, replaced
+from isam.proof.boxes import (
+    Box,
+    Family,
+    Span,
+    at_value,
+    box_of,
+    chosen,
+    contains,
+    covered,
+    disjoint,
+    empty,
+    joined,
+    lifted,
+    mentions,
+    minus,
+    replaced,
+)
 from isam.proof.context import Context, Var
 from isam.proof.legal import Legality, resolve
 from isam.proof.sets import Isl

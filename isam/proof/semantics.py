@@ -16,7 +16,6 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
 from isam.ir.mapping import Mapping, OperandMap
 
-
 OWN = -1  # the statement of a read that is the accumulated destination's
 
 

@@ -71,7 +71,7 @@ def tiny() -> System:
     """Scratchpad, two register files of 8 cells of 64 bytes, a 4x4 matrix unit."""
     regs = OperandContract(("ra", "rb"))
     ins = [
-        Instruction("mm4", mm_body("mm4", M=4, N=4, K=4), {n: regs for n in "ABC"}, (("A", "B"),)),
+        Instruction("mm4", mm_body("mm4", M=4, N=4, K=4), dict.fromkeys("ABC", regs), (("A", "B"),)),
         Instruction("zero4", fill("zero4", M=4, N=4), {"C": regs}),
         Instruction("relu4", kern("relu4", [buf("X", "in", "M", "N"), buf("Y", "out", "M", "N")],
                     [Statement(dom(i="M", j="N"), acc("Y", "i", "j"), "max", (acc("X", "i", "j"), Literal(0)))],

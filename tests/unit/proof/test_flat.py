@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
 
 from isam.proof import check_flat
+from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
 
 
 @pytest.mark.parametrize("make", [tiny_matmul, lambda: tiny_matmul(peeled=True), vec_matmul, lambda: vec_matmul(bound=True),
