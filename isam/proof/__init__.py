@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from isam.proof.tree import check_tree
     from isam.proof.violation import OBLIGATIONS, Violation
 
-__all__ = ["OBLIGATIONS", "Certificate", "ProofError", "Violation", "check_flat", "check_points", "check_tree", "prove", "verify"]
+__all__ = [
+    "OBLIGATIONS",
+    "Certificate",
+    "ProofError",
+    "Violation",
+    "check_flat",
+    "check_points",
+    "check_tree",
+    "prove",
+    "verify",
+]
 
 _WHERE = {"check_flat": "flat", "check_points": "points", "check_tree": "tree", "Violation": "violation", "OBLIGATIONS": "violation",
           "Certificate": "certificate", "ProofError": "certificate", "prove": "certificate", "verify": "certificate"}  # fmt: skip

@@ -62,7 +62,9 @@ def _tile(o: Operand, shape: tuple[Affine, ...], ctx: Context, isl: Isl, issue: 
             return
 
 
-def _address(o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out: Findings, align: int, filled: bool) -> None:
+def _address(
+    o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out: Findings, align: int, filled: bool
+) -> None:
     p = o.place
     memory = lg.schedule.system.memories[resolve(lg.schedule.system, p.memory)]
     if filled and not p.base and memory.cells is None:
@@ -75,7 +77,13 @@ def _address(o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out
         return  # an argument: its tile lies in it (obligation 7), at its own address (obligation 2)
     least = sum(min(0, k * m * (n - 1)) for k, m, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True))
     most = sum(max(0, k * m * (n - 1)) for k, m, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True)) + b.bytes
-    size = lg.slots.get(p.base, 0) if p.base else memory.cells * (memory.cell or 0) if memory.cells is not None else memory.capacity
+    size = (
+        lg.slots.get(p.base, 0)
+        if p.base
+        else memory.cells * (memory.cell or 0)
+        if memory.cells is not None
+        else memory.capacity
+    )
     if not proved(at + least, ctx, isl) or not proved(Affine((), size - most) - at, ctx, isl):
         what = f"'{p.base}'" if p.base else f"'{memory.name}'"
         out.add(7, "address", f"operand {o.name}: byte {at} to {at + most} leaves {what} ({size} bytes)", issue)

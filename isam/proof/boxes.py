@@ -236,7 +236,9 @@ def lifted(f: Family, over: Span, fresh: str) -> tuple[Family, int]:
             ends = (lo.substitute({var: first}), hi.substitute({var: last}))
             if c < 0:
                 ends = (lo.substitute({var: last}), hi.substitute({var: first}))
-            return Family((*f.box[:d], ends, *f.box[d + 1 :]), f.over), ONCE if abs(c) * over.step == gap.const else TWICE
+            return Family((*f.box[:d], ends, *f.box[d + 1 :]), f.over), ONCE if abs(
+                c
+            ) * over.step == gap.const else TWICE
     v = over.desc
     named = Var(fresh, v.lo, v.hi, v.step, v.origin)
     moved = at_value(f, var, Affine.of(fresh))

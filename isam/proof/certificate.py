@@ -68,8 +68,12 @@ class Certificate:
 
     def __str__(self) -> str:
         f, k = self.data["figures"], self.data["kernel"]
-        lines = [f"proved: {len(self.data['obligations'])} obligations of '{k['name']}' on {self.data['system']['name']}"]
-        lines += [f"  {f['steps']} distinct steps, {f['loops']} loops, {f['isl_queries']} questions to isl, {f['seconds']:.3f} s"]
+        lines = [
+            f"proved: {len(self.data['obligations'])} obligations of '{k['name']}' on {self.data['system']['name']}"
+        ]
+        lines += [
+            f"  {f['steps']} distinct steps, {f['loops']} loops, {f['isl_queries']} questions to isl, {f['seconds']:.3f} s"
+        ]
         lines += [f"  {o['number']:2} {o['statement']}: {o['method']}" for o in self.data["obligations"]]
         return "\n".join(lines)
 
@@ -146,7 +150,9 @@ def _differences(given: Any, expected: Any, path: str) -> list[Violation]:
                 out += _differences(given[k], expected[k], f"{path}/{k}")
         return out
     if isinstance(given, list) and isinstance(expected, list) and len(given) == len(expected):
-        return [v for i, (a, b) in enumerate(zip(given, expected, strict=True)) for v in _differences(a, b, f"{path}/{i}")]
+        return [
+            v for i, (a, b) in enumerate(zip(given, expected, strict=True)) for v in _differences(a, b, f"{path}/{i}")
+        ]
     if type(given) is type(expected) and given == expected:
         return []
     return [Violation(0, "certificate", f"{path} says {_short(given)}, the schedule gives {_short(expected)}")]

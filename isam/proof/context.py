@@ -31,7 +31,9 @@ class Context:
     """A chain of variables. Immutable in use: :meth:`with_var` makes a new one."""
 
     vars: tuple[Var, ...] = ()
-    inside: dict[tuple[Affine, int, Affine], bool] = field(default_factory=dict)  # (start, span, extent): see ``bounds``
+    inside: dict[tuple[Affine, int, Affine], bool] = field(
+        default_factory=dict
+    )  # (start, span, extent): see ``bounds``
     _lower: dict[tuple[tuple[str, int], ...], int | None] = field(default_factory=dict)
     _at: dict[str, int] = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ cannot be excluded are overlaps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from isam.ir.affine import Affine
@@ -28,7 +28,6 @@ from isam.proof.boxes import (
     lifted,
     mentions,
     minus,
-    replaced,
 )
 from isam.proof.context import Context, Var
 from isam.proof.legal import Legality, resolve
@@ -49,7 +48,7 @@ class Fact:
     strides: tuple[int, ...]
     box: Box
     over: tuple[Var, ...] = ()
-    holes: frozenset[Box] = frozenset()
+    holes: frozenset[Family] = frozenset()
 
     def address(self, at: Iterable[Affine]) -> Affine:
         """The byte at which an element lies by this layout."""
@@ -133,18 +132,20 @@ class Facts:
     targets: dict[tuple[int, int], tuple[Operand, Target]] = field(default_factory=dict)
 
     def make(self, buffer: str, spot: Spot, cells: tuple[int, int] | None, offset: Affine, strides: tuple[int, ...], box: Box,
-             over: tuple[Var, ...] = (), holes: frozenset[Box] = frozenset()) -> Fact:  # fmt: skip
+             over: tuple[Var, ...] = (), holes: frozenset[Family] = frozenset()) -> Fact:  # fmt: skip
         key = (buffer, spot, cells, offset, strides, box, over, holes)
         got = self.table.get(key)
         if got is None:
             got = self.table[key] = Fact(*key)
         return got
 
-    def changed(self, f: Fact, box: Box | None = None, holes: Iterable[Box] | None = None) -> Fact:
+    def changed(self, f: Fact, box: Box | None = None, holes: Iterable[Family] | None = None) -> Fact:
         """The same layout, about another box or with other holes."""
         new = f.box if box is None else box
         offset = f.offset if box is None else f.address(lo for lo, _ in new)
-        return self.make(f.buffer, f.spot, f.cells, offset, f.strides, new, f.over, f.holes if holes is None else frozenset(holes))
+        return self.make(
+            f.buffer, f.spot, f.cells, offset, f.strides, new, f.over, f.holes if holes is None else frozenset(holes)
+        )
 
     def home(self, buffer: str) -> Fact | None:
         """The whole buffer at its home."""
@@ -210,7 +211,7 @@ class Facts:
     def _alike(f: Fact, t: Target) -> bool:
         return f.strides == t.strides or all(a == b for a, b, w in zip(f.strides, t.strides, t.wide, strict=True) if w)
 
-    def _usable(self, f: Fact, t: Target, ctx: Context) -> Family | None:
+    def _usable(self, f: Fact, t: Target, ctx: Context, holes: bool = True) -> Family | None:
         """The part of a fact that lies just as the operand says, if it may help."""
         box, offset = f.box, f.offset
         for v in reversed(f.over):
@@ -222,7 +223,11 @@ class Facts:
             offset = offset.substitute(sub)
         for k, (x, _), (lo, _) in zip(f.strides, t.box, box, strict=True):
             offset = offset + (x - lo) * k
-        if not self._alike(f, t) or not ctx.equal(offset, t.offset) or not all(disjoint(h, t.box, ctx) for h in f.holes):
+        if (
+            not self._alike(f, t)
+            or not ctx.equal(offset, t.offset)
+            or (holes and not all(self.parted(h, Family(t.box, t.over), ctx) for h in f.holes))
+        ):
             return None
         return Family(box)
 
@@ -245,35 +250,52 @@ class Facts:
         if compute:
             for f in list(state.of.get(t.buffer, ())):
                 if f not in same:
-                    self._stale(state, f, t.hull, ctx)
+                    self._stale(state, f, t, ctx)
             alone.add(t)
         self._add(state, same, t, ctx)
 
     def _sifted(self, f: Fact, t: Target, ctx: Context) -> bool:
         """Whether a (quantified) fact is proved by isl to be untouched by a write."""
-        return bool(f.over) and self.no_clash(f, self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over), ctx)
+        return bool(f.over) and self.no_clash(
+            f, self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over), ctx
+        )
 
-    def _stale(self, state: State, f: Fact, box: Box, ctx: Context) -> None:
-        if box in f.holes:
-            return
-        inner = ctx
-        for v in f.over:
-            inner = inner.with_var(v)
-        if disjoint(f.box, box, inner):
+    def _stale(self, state: State, f: Fact, t: Target, ctx: Context) -> None:
+        hole = Family(t.box, t.over)
+        if hole in f.holes or self.parted(Family(f.box, f.over), hole, ctx):
             return
         state.drop(f)
-        if f.cells is None and not f.over and not contains(box, f.box, ctx):
-            state.put(self.changed(f, holes=(*f.holes, box)))
+        if f.cells is None and not f.over and (t.over or not contains(t.box, f.box, ctx)):
+            state.put(self.changed(f, holes=(*f.holes, hole)))
+
+    def parted(self, f: Family, g: Family, ctx: Context) -> bool:
+        """Whether two families have no element in common: proved by bounds, or by isl where one has steps."""
+        if not f.over and not g.over:
+            return disjoint(f.box, g.box, ctx)
+        inner = ctx
+        other = g
+        for v in f.over:
+            inner = inner.with_var(v)
+        for v in g.over:
+            other = at_value(other, v.name, Affine.of(v.name + "'"))
+            inner = inner.with_var(replace(v, name=v.name + "'"))
+        return disjoint(f.box, other.box, inner) or self.isl.parted(f, g, ctx)
 
     def _add(self, state: State, same: list[Fact], t: Target, ctx: Context) -> None:
         if t.over:
+            hole = Family(t.box, t.over)
+            for f in state.near(t.spot, t.cells):
+                if f.buffer == t.buffer and hole in f.holes and self._usable(f, t, ctx, holes=False) is not None:
+                    state.drop(f)
+                    state.put(self.changed(f, holes=self._filled(f.holes, hole, ctx)))
+                    return
             state.put(self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over))
             return
         for f in same:
             if contains(f.box, t.box, ctx):
                 if f.holes:
                     state.drop(f)
-                    state.put(self.changed(f, holes=self._filled(f.holes, t.box, ctx)))
+                    state.put(self.changed(f, holes=self._filled(f.holes, Family(t.box, t.over), ctx)))
                 return
         new = self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box)
         self.merge_into(state, new, same)
@@ -293,16 +315,16 @@ class Facts:
                 state.put(new)
                 return
 
-    @staticmethod
-    def _filled(holes: frozenset[Box], box: Box, ctx: Context) -> list[Box]:
-        if box in holes:
-            return [h for h in holes if h != box]
-        out: list[Box] = []
+    def _filled(self, holes: frozenset[Family], filled: Family, ctx: Context) -> list[Family]:
+        if filled in holes:
+            return [h for h in holes if h != filled]
+        out: list[Family] = []
         for h in holes:
-            if contains(box, h, ctx):
-                continue
-            parts = None if disjoint(box, h, ctx) else minus(h, box, ctx)
-            out += [h] if parts is None else parts
+            if h.over or filled.over:
+                out.append(h)
+            elif not contains(filled.box, h.box, ctx):
+                parts = None if disjoint(filled.box, h.box, ctx) else minus(h.box, filled.box, ctx)
+                out += [h] if parts is None else [Family(p) for p in parts]
         return out
 
     def same_layout(self, f: Fact, t: Target, ctx: Context) -> bool:
@@ -357,9 +379,8 @@ class Facts:
 
 def substituted(f: Fact, var: str, value: Affine, facts: Facts) -> Fact:
     g = at_value(Family(f.box, f.over), var, value)
-    holes = frozenset(replaced(h, var, value) for h in f.holes)
+    holes = frozenset(at_value(h, var, value) for h in f.holes)
     return facts.make(f.buffer, f.spot, f.cells, f.offset.substitute({var: value}), f.strides, g.box, g.over, holes)
-
 
 
 def generalised(f: Fact, over: Span, facts: Facts, fresh: Callable[[], str]) -> Fact:

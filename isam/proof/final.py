@@ -31,5 +31,5 @@ def _whole(f: Fact, ctx: Context) -> list[Family]:
     """A fact's box without its holes, as boxes."""
     boxes = [f.box]
     for h in f.holes:
-        boxes = [part for b in boxes for part in (minus(b, h, ctx) or [])]
+        boxes = [part for b in boxes for part in (minus(b, h.box, ctx) or [])] if not h.over else []
     return [Family(b, f.over) for b in boxes]

@@ -135,7 +135,9 @@ class Replay:
         return want
 
     def unflat(self, buffer: str, at: int) -> tuple[int, ...]:
-        return tuple(int(x) for x in np.unravel_index(at, self.space.shapes[buffer])) if self.space.shapes[buffer] else ()
+        return (
+            tuple(int(x) for x in np.unravel_index(at, self.space.shapes[buffer])) if self.space.shapes[buffer] else ()
+        )
 
     # the tree -----------------------------------------------------------------------------------------------------
     def node(self, n: Node, env: dict[str, int]) -> None:

@@ -48,7 +48,9 @@ class Effect:
     outer: tuple[int, ...]  # rows of the recurrent counters
     axes: tuple[tuple[int, int], ...]  # (row, extent) of the statement's axes, recurrent ones first
     extents: tuple[int, ...]
-    ordered: tuple[tuple[int, int, int], ...] | None  # (row, extent in the call, extent) of reduction axes when order matters
+    ordered: (
+        tuple[tuple[int, int, int], ...] | None
+    )  # (row, extent in the call, extent) of reduction axes when order matters
 
 
 @dataclass(slots=True)
@@ -75,10 +77,14 @@ class Step:
             g = at // sp.group
             origin, groups, _ = a.region
             if at % sp.group or g + a.span[0] < 0 or g + a.span[1] >= groups:
-                replay.out.add(7, "address", f"operand {a.operand.name}: byte {at} is outside its memory or slot", self.issue)
+                replay.out.add(
+                    7, "address", f"operand {a.operand.name}: byte {at} is outside its memory or slot", self.issue
+                )
                 return
             if a.align > 1 and at % a.align:
-                replay.out.add(9, "align", f"operand {a.operand.name}: byte {at} is no multiple of {a.align}", self.issue)
+                replay.out.add(
+                    9, "align", f"operand {a.operand.name}: byte {at} is no multiple of {a.align}", self.issue
+                )
             located.append((a, base, origin + g))
         for one in located:
             if one[0].reads and not self._read(replay, *one, values):
@@ -236,7 +242,11 @@ def compile_step(issue: Issue, replay: Replay) -> Step | None:
 def _protected(o: Operand, sig: Signature, replay: Replay) -> str:
     """Bound workspace is filled by ``bind`` and only read by ``call``."""
     slot = next((w for w in replay.schedule.workspace if w.name == o.place.base), None)
-    if slot is not None and o.name in sig.writes and (slot.literal is not None or (slot.bound and replay.phase == "call")):
+    if (
+        slot is not None
+        and o.name in sig.writes
+        and (slot.literal is not None or (slot.bound and replay.phase == "call"))
+    ):
         return f"operand {o.name} writes the slot '{slot.name}', which is kept from bind on"
     return ""
 
@@ -262,7 +272,9 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     align = sig.instruction.contract(o.name).align
     if not o.place.base and memory.cells is None and o.name in sig.writes and sig.instruction.is_move:
         align = max(align, memory.align)
-    readers = tuple(sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes and p.statement >= 0}))
+    readers = tuple(
+        sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes and p.statement >= 0})
+    )
     place = (region.origin, -(-region.bytes // sp.group), region.cell // sp.group)
     return Access(o, row, elem, addr, token, (int(addr.min()), int(addr.max())), place, limits, align,
                   o.name in sig.reads, readers, o.name in sig.writes, elem[:: b.bytes // sp.group])  # fmt: skip
@@ -299,7 +311,9 @@ def highest_addresses(schedule: Schedule, sizes: dict[str, int]) -> dict[tuple[s
             for o in node.operands:
                 if not o.place.base and o.place.cell is None and all(n in ranges for n in o.place.offset.names):
                     top = o.place.offset.bounds(ranges)[1] + 16
-                    top += sum(max(0, k * n * m) for k, n, m in zip(o.place.strides, o.tile.shape, o.tile.steps, strict=False))
+                    top += sum(
+                        max(0, k * n * m) for k, n, m in zip(o.place.strides, o.tile.shape, o.tile.steps, strict=False)
+                    )
                     key = (resolve(schedule.system, o.place.memory), "")
                     tops[key] = max(tops.get(key, 0), top)
         elif isinstance(node, Loop):

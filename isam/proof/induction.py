@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import Span, contains, disjoint, hull
+from isam.proof.boxes import Family, Span, contains, disjoint, hull
 from isam.proof.context import Context, Var
 from isam.proof.facts import Fact, Facts, State, Target, substituted
 from isam.proof.writes import Write
@@ -42,7 +42,7 @@ def _weaker(f: Fact, other: State, facts: Facts, ctx: Context) -> Fact | None:
     t = as_target(f, facts)
     for g in other.near(f.spot, f.cells):
         if not g.over and facts.same_layout(g, t, ctx) and contains(g.box, f.box, ctx):
-            return facts.changed(f, holes=f.holes | {h for h in g.holes if not disjoint(h, f.box, ctx)})
+            return facts.changed(f, holes=f.holes | {h for h in g.holes if not facts.parted(h, Family(f.box), ctx)})
     bare = facts.changed(f, holes=())
     return f if implied(other, bare, facts, ctx) else None
 
@@ -53,14 +53,23 @@ def forget(state: State, var: str, over: Span, facts: Facts) -> State:
     for f in state:
         if f.mentions(var):
             continue
-        holes = [h if not _moves(h, var) else hull(h, over) for h in f.holes]
+        holes = [h if not _moves(h, var) else _widened(h, over) for h in f.holes]
         if all(h is not None for h in holes):
             out.put(f if set(holes) == f.holes else facts.changed(f, holes=[h for h in holes if h is not None]))
     return out
 
 
-def _moves(box: tuple, var: str) -> bool:
-    return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in box)
+def _moves(hole: Family, var: str) -> bool:
+    return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in hole.box)
+
+
+def _widened(hole: Family, over: Span) -> Family | None:
+    """The hole over all values of the loop variable (and of its own)."""
+    box = hull(hole.box, over)
+    for v in hole.over:  # constant bounds: the steps of a tile
+        if box is not None:
+            box = hull(box, Span(v.name, v.step, v.lo[0].expr, v.hi[0].expr, v))
+    return None if box is None else Family(box)
 
 
 def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
@@ -92,9 +101,17 @@ def survives(f: Fact, var: str, over: Span, log: list[Write], facts: Facts, ctx:
         if w.spot == old.spot and not _harmless(old, w, facts, ctx):
             return False
         elsewhere = w.spot != old.spot or not _one_layout(old, w, facts, ctx)
-        if w.compute and w.buffer == old.buffer and elsewhere and (w.box is None or not disjoint(w.box, old.box, ctx)):
+        if w.compute and w.buffer == old.buffer and elsewhere and not _spared(old, w, facts, ctx):
             return False
     return True
+
+
+def _spared(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
+    """Whether a write elsewhere with new values concerns none of the fact's elements."""
+    if w.box is not None and disjoint(w.box, f.box, ctx):
+        return True
+    steps = w.whole is not None and bool(f.over or w.whole.over)
+    return steps and facts.isl.parted(Family(f.box, f.over), w.whole, ctx)  # type: ignore[arg-type]
 
 
 def _harmless(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
@@ -117,4 +134,3 @@ def relative(state: State, f: Fact, var: str, step: int, facts: Facts, ctx: Cont
     if not f.mentions(var):
         return True
     return implied(state, substituted(f, var, Affine.of(var, 1, step), facts), facts, ctx)
-

@@ -147,7 +147,9 @@ class Legality:
         names = [o.name for o in issue.operands]
         wanted = [b.name for b in ins.body.arguments]
         if sorted(names) != sorted(wanted):
-            bad.append((3, "operands", f"'{ins.name}' takes {', '.join(wanted)}; given {', '.join(names) or 'nothing'}"))
+            bad.append(
+                (3, "operands", f"'{ins.name}' takes {', '.join(wanted)}; given {', '.join(names) or 'nothing'}")
+            )
         if sizes is None or sorted(names) != sorted(wanted):
             return Signature(ins, {}, none, frozenset(), frozenset(), tuple(bad))
         for o in issue.operands:
@@ -194,12 +196,20 @@ class Legality:
         """The tile has the operand's shape, dimension by dimension, at strides the contract allows."""
         own = ins.operand(o.name)
         real = [d for d in o.dims if d is not None]
-        if len(o.dims) != len(own.shape) or len(set(real)) != len(real) or any(not 0 <= d < len(o.tile.shape) for d in real):
-            bad.append((2, "dims", f"operand {o.name}: dimensions {o.dims} do not name those of '{o.tile.buffer}' once each"))
+        if (
+            len(o.dims) != len(own.shape)
+            or len(set(real)) != len(real)
+            or any(not 0 <= d < len(o.tile.shape) for d in real)
+        ):
+            bad.append(
+                (2, "dims", f"operand {o.name}: dimensions {o.dims} do not name those of '{o.tile.buffer}' once each")
+            )
             return
         extents = [int(e.substitute(sizes)) for e in own.shape]
         if any(o.tile.shape[p] != 1 for p in range(len(o.tile.shape)) if p not in real):
-            bad.append((2, "shape", f"operand {o.name}: {o.tile} extends in a dimension that no operand dimension plays"))
+            bad.append(
+                (2, "shape", f"operand {o.name}: {o.tile} extends in a dimension that no operand dimension plays")
+            )
         size = self.buffers[o.tile.buffer].bytes
         for i, (e, d, want) in enumerate(zip(extents, o.dims, ins.contract(o.name).strides, strict=True)):
             if e != (1 if d is None else o.tile.shape[d]):
@@ -223,9 +233,13 @@ class Legality:
             allowed = (s.home,)
         at = resolve(s, p.memory)
         if allowed and at not in {resolve(s, m) for m in allowed}:
-            bad.append((9, "home", f"operand {o.name} of '{ins.name}' may live in {', '.join(allowed)}, not in '{p.memory}'"))
+            bad.append(
+                (9, "home", f"operand {o.name} of '{ins.name}' may live in {', '.join(allowed)}, not in '{p.memory}'")
+            )
         if (memory.cells is None) != (p.cell is None):
-            bad.append((9, "cell", f"operand {o.name}: '{p.memory}' {'has no' if memory.cells is None else 'has'} cells"))
+            bad.append(
+                (9, "cell", f"operand {o.name}: '{p.memory}' {'has no' if memory.cells is None else 'has'} cells")
+            )
         slot = next((w for w in self.schedule.workspace if w.name == p.base), None)
         if p.base and slot is None and p.base not in self.buffers:
             bad.append((9, "base", f"operand {o.name}: nothing is called '{p.base}'"))
@@ -233,7 +247,12 @@ class Legality:
             bad.append((9, "base", f"operand {o.name}: '{p.base}' lies in '{slot.memory}', not in '{p.memory}'"))
         elif slot is None and p.base:
             home = self.buffers[p.base].home
-            if b.role == "literal" or self.buffers[p.base].role == "temp" or home is None or at != resolve(s, home.memory):
+            if (
+                b.role == "literal"
+                or self.buffers[p.base].role == "temp"
+                or home is None
+                or at != resolve(s, home.memory)
+            ):
                 bad.append((9, "base", f"operand {o.name}: '{p.base}' is no place in '{p.memory}'"))
         elif not p.base and memory.home:
             bad.append((9, "base", f"operand {o.name}: a place in '{p.memory}' needs a base"))
@@ -261,7 +280,10 @@ class Legality:
         st = ins.body.statements[0]
         src, dst = self._ends(issue, ins)
         edge = (resolve(s, src.place.memory), resolve(s, dst.place.memory))
-        if not any((resolve(s, m.source), resolve(s, m.target), m.by, m.issuer) == (*edge, ins.name, issue.unit) for m in s.moves):
+        if not any(
+            (resolve(s, m.source), resolve(s, m.target), m.by, m.issuer) == (*edge, ins.name, issue.unit)
+            for m in s.moves
+        ):
             bad.append((10, "edge", f"'{issue.unit}' may not move from '{edge[0]}' to '{edge[1]}' by '{ins.name}'"))
         if src.tile.buffer != dst.tile.buffer:
             bad.append((2, "move", f"a move turns '{src.tile.buffer}' into '{dst.tile.buffer}'"))
@@ -285,11 +307,26 @@ class Legality:
             return Semantics()
         nest = sch.nests[issue.nest]
         mapping = sch.cover.mappings[nest.mapping]
-        if mapping.instruction.name != issue.instruction or mapping.instruction != sch.system.instructions[issue.instruction]:
-            bad.append((3, "instruction", f"nest {issue.nest} is mapped to '{mapping.instruction.name}', not '{issue.instruction}'"))
+        if (
+            mapping.instruction.name != issue.instruction
+            or mapping.instruction != sch.system.instructions[issue.instruction]
+        ):
+            bad.append(
+                (
+                    3,
+                    "instruction",
+                    f"nest {issue.nest} is mapped to '{mapping.instruction.name}', not '{issue.instruction}'",
+                )
+            )
             return Semantics()
         if {n for n, _ in issue.point} != {n for n, _ in nest.axes}:
-            bad.append((1, "point", f"the point names {[n for n, _ in issue.point]}, nest {issue.nest} has {[n for n, _ in nest.axes]}"))
+            bad.append(
+                (
+                    1,
+                    "point",
+                    f"the point names {[n for n, _ in issue.point]}, nest {issue.nest} has {[n for n, _ in nest.axes]}",
+                )
+            )
             return Semantics()
         sem = self.semantics(issue.nest)
         bad.extend(sem.faults)
@@ -404,7 +441,9 @@ def rows(o: Operand, index: tuple[Affine, ...], extents: dict[str, int]) -> list
     return [Affine(tuple((n, c) for n, c in r.terms if extents[n] > 1)) for r in linear(o, index)[0]]
 
 
-def covers_box(index: tuple[Affine, ...], shape: tuple[Affine, ...], extents: dict[str, int], issue: Issue | None) -> bool:
+def covers_box(
+    index: tuple[Affine, ...], shape: tuple[Affine, ...], extents: dict[str, int], issue: Issue | None
+) -> bool:
     """Whether a written index runs over the whole operand once: distinct axes of the full extent."""
     used: list[str] = []
     for row, n in zip(index, shape, strict=True):

@@ -62,7 +62,9 @@ class Order:
             outer = self.legality.outer[i]
             self.names[i] = (*(a.name for a in outer), *s.domain.names)
             self.domains[i] = tuple((Affine(), a.extent) for a in (*outer, *s.domain.axes))
-        self.contracted = frozenset(i for n in range(len(self.schedule.nests)) for i in self.legality.semantics(n).contracted)
+        self.contracted = frozenset(
+            i for n in range(len(self.schedule.nests)) for i in self.legality.semantics(n).contracted
+        )
         self._find_conflicts()
 
     def _find_conflicts(self) -> None:
@@ -131,7 +133,11 @@ class Order:
     def _loop_items(self, n: Loop) -> Items:
         if n.trip == 0:
             return {}
-        parts = [self.done(n.enter), self.done(n.exit), self._all(n, span(n), span(n, n.first is not None, n.last is not None))]
+        parts = [
+            self.done(n.enter),
+            self.done(n.exit),
+            self._all(n, span(n), span(n, n.first is not None, n.last is not None)),
+        ]
         first, last = n.lo[0].expr, last_value(n)
         for node, value in ((n.first, first), (n.last, last)):
             if node is not None:
@@ -258,7 +264,11 @@ class Order:
 
     def _judge(self, issue: Issue, items: Items, ctx: Context, before: Done) -> None:
         """Everything that must precede these instances is done."""
-        mine = self.schedule.cover.mappings[self.schedule.nests[issue.nest].mapping].statements if issue.nest is not None else ()
+        mine = (
+            self.schedule.cover.mappings[self.schedule.nests[issue.nest].mapping].statements
+            if issue.nest is not None
+            else ()
+        )
         inside: Done = {}
         for j in mine:
             for f, _ in items.get(j, ()):
@@ -274,7 +284,9 @@ class Order:
         have = before.get(c.before, [])
         if c.textual or c.before == c.after:
             have = have + inside.get(c.before, [])
-        shared = [a.name for a, b in zip(self.legality.outer[c.before], self.legality.outer[c.after], strict=False) if a == b]
+        shared = [
+            a.name for a, b in zip(self.legality.outer[c.before], self.legality.outer[c.after], strict=False) if a == b
+        ]
         own = dict(zip(self.names[c.after], box, strict=True))
         self_conflict = c.before == c.after and c.first.index != c.second.index
         for target in before_boxes(base, self.names[c.before], shared, own, c.textual or self_conflict):
@@ -304,8 +316,14 @@ class Order:
         m = self.schedule.cover.mappings[self.schedule.nests[issue.nest or 0].mapping]
         played = {k: i for i, k in m.axes}
         order = [a for st in m.instruction.body.statements[-1:] for a in st.domain.names]
-        full = all(own[a] == (Affine(), s.domain.extent(a)) for a in s.reduces[s.reduces.index(wide[0]) + 1 :]) if wide else True
-        if not full or [order.index(played[a]) for a in wide if a in played] != sorted(order.index(played[a]) for a in wide if a in played):
+        full = (
+            all(own[a] == (Affine(), s.domain.extent(a)) for a in s.reduces[s.reduces.index(wide[0]) + 1 :])
+            if wide
+            else True
+        )
+        if not full or [order.index(played[a]) for a in wide if a in played] != sorted(
+            order.index(played[a]) for a in wide if a in played
+        ):
             self.out.add(3, "reassociate", f"statement {j} adds terms out of order within a step", issue)
             return
         base = tuple(own[n] if n not in s.reduces else (Affine(), s.domain.extent(n)) for n in names)
@@ -326,7 +344,9 @@ def _merged(parts: list[Items]) -> Items:
             out.setdefault(i, []).extend(items)
     for i, items in out.items():
         if len(items) > 1:
-            out[i] = [(f, sure) for sure in (ONCE, UNKNOWN, TWICE) for f in merge(g for g, known in items if known == sure)]
+            out[i] = [
+                (f, sure) for sure in (ONCE, UNKNOWN, TWICE) for f in merge(g for g, known in items if known == sure)
+            ]
     return out
 
 

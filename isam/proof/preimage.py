@@ -32,7 +32,9 @@ def preimage(access: Access, elements: Box, names: Sequence[str], domain: Box, c
             for m, k in row.terms:
                 if m != n:
                     a, b = domain[names.index(m)]
-                    rest_lo, rest_hi = (rest_lo + a * k, rest_hi + (b - 1) * k) if k > 0 else (rest_lo + (b - 1) * k, rest_hi + a * k)
+                    rest_lo, rest_hi = (
+                        (rest_lo + a * k, rest_hi + (b - 1) * k) if k > 0 else (rest_lo + (b - 1) * k, rest_hi + a * k)
+                    )
             least, most = lo - rest_hi, hi - 1 - rest_lo  # c * n lies between
             if c < 0:
                 least, most, c = -most, -least, -c

@@ -155,7 +155,9 @@ def compare(mapping: Mapping, kernel: Kernel) -> Semantics:
     faults = [(6, "escapes", f"the temporary '{b}' lives inside '{ins.name}' but statement {i} uses it outside")
               for i, s in enumerate(kernel.statements) if i not in mine
               for b in sorted(inner & {s.dest.buffer, *(a.buffer for a in s.reads)})]  # fmt: skip
-    theirs = effects_of([(i, kernel.statements[i]) for i in sorted(mine)], {b.name: b.dtype for b in kernel.buffers}, inner)
+    theirs = effects_of(
+        [(i, kernel.statements[i]) for i in sorted(mine)], {b.name: b.dtype for b in kernel.buffers}, inner
+    )
     own = instruction_effects(ins)
     for side, what in ((own, f"the instruction '{ins.name}'"), (theirs, "the kernel")):
         if isinstance(side, str):

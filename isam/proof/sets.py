@@ -32,7 +32,9 @@ class Isl:
         ge, eq, names = _constraints(ctx.vars)
         return poly.make((), [*ge, -e - 1], eq, [*names, *(v.name for v in ctx.vars)]).is_empty()
 
-    def covers(self, target: Box, families: Iterable[Family], ctx: Context, where: tuple[Affine, ...], names: tuple[str, ...]) -> bool:
+    def covers(
+        self, target: Box, families: Iterable[Family], ctx: Context, where: tuple[Affine, ...], names: tuple[str, ...]
+    ) -> bool:
         """Whether every point of ``target`` that satisfies ``where`` (over ``names``) is in some family."""
         from isam.ir import poly
 
@@ -43,7 +45,9 @@ class Isl:
         want = poly.make(dims, [*ge, *_box(target, dims)]).given(given)
         return want.is_subset(self.union(families, dims))
 
-    def holds_written(self, writers: list[tuple[Statement, tuple[Axis, ...]]], families: list[Family], ctx: Context) -> bool:
+    def holds_written(
+        self, writers: list[tuple[Statement, tuple[Axis, ...]]], families: list[Family], ctx: Context
+    ) -> bool:
         """Whether everything that some statement writes is in some family."""
         from isam.ir import poly, poly_domain
 
@@ -63,11 +67,24 @@ class Isl:
         self.queries += 1
         given = poly.make((), *_constraints(ctx.vars))
         a, b = _addresses(one, "x", 0, given), _addresses(two, "y", 1, given)
-        near = poly.relation(("p",), ("q",), [Affine.of("p", 1, size[0] - 1) - "q", Affine.of("q", 1, size[1] - 1) - "p"])
+        near = poly.relation(
+            ("p",), ("q",), [Affine.of("p", 1, size[0] - 1) - "q", Affine.of("q", 1, size[1] - 1) - "p"]
+        )
         pairs = a.then(near).then(b.inverse())
         if not same:
             return pairs.is_empty()
-        return pairs.is_subset(poly.relation(a.ins, b.ins, eq=[Affine.of(x) - y for x, y in zip(a.ins, b.ins, strict=True)]))
+        return pairs.is_subset(
+            poly.relation(a.ins, b.ins, eq=[Affine.of(x) - y for x, y in zip(a.ins, b.ins, strict=True)])
+        )
+
+    def parted(self, one: Family, two: Family, ctx: Context) -> bool:
+        """Whether two families have no point in common."""
+        from isam.ir import poly
+
+        self.queries += 1
+        dims = tuple(f"d{i}" for i in range(len(one.box)))
+        given = poly.make((), *_constraints(ctx.vars))
+        return self.family(one, dims).given(given).is_disjoint(self.family(two, dims))
 
     def union(self, families: Iterable[Family], dims: tuple[str, ...]) -> poly.Set:
         from isam.ir import poly
@@ -135,7 +152,9 @@ def _addresses(layout: Layout, prefix: str, number: int, given: poly.Set) -> pol
         at = at + (Affine.of(d) - lo) * k
     ge, eq, extra = _constraints(over)
     names = [v.name for v in over]
-    return poly.relation(dims, ("p" if number == 0 else "q",), [*ge, *_box(box, dims)], [*eq, at], [*extra, *names]).given(given)
+    return poly.relation(
+        dims, ("p" if number == 0 else "q",), [*ge, *_box(box, dims)], [*eq, at], [*extra, *names]
+    ).given(given)
 
 
 def _box(box: Box, dims: tuple[str, ...]) -> list[Affine]:

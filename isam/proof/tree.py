@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from isam.ir.affine import Affine
 from isam.proof.bounds import check_bounds
-from isam.proof.boxes import Span, disjoint, earlier, span
+from isam.proof.boxes import Family, Span, disjoint, earlier, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
 from isam.proof.facts import Fact, Facts, State, generalised, substituted
 from isam.proof.induction import add, forget, implied, meet, relative, survives
@@ -164,7 +164,12 @@ class Tree:
                     continue
                 if ctx.le(t.high, u.low) or ctx.le(u.high, t.low):
                     continue
-                same = (t.offset, t.box, t.over, t.buffer) == (u.offset, u.box, u.over, u.buffer) and t.strides == u.strides
+                same = (t.offset, t.box, t.over, t.buffer) == (
+                    u.offset,
+                    u.box,
+                    u.over,
+                    u.buffer,
+                ) and t.strides == u.strides
                 if same and (o.name, p.name) in pointwise(sig):
                     continue
                 if not (t.buffer == u.buffer and self._one_place(t, u, ctx)):
@@ -206,7 +211,9 @@ class Tree:
                 self._put(end, f, ctx)
         return end
 
-    def _iterate(self, n: Loop, base: State, left: State | None, ctx: Context, out: Findings) -> tuple[State, list[Fact]]:
+    def _iterate(
+        self, n: Loop, base: State, left: State | None, ctx: Context, out: Findings
+    ) -> tuple[State, list[Fact]]:
         """The state after the middle iterations, without and with what mentions the variable."""
         middle = span(n, n.first is not None, n.last is not None)
         inner = self._with(ctx, middle.desc, None)
@@ -253,7 +260,9 @@ class Tree:
         found.add(11, "closed", f"the state of loop '{n.var}' does not close: its end never equals its begin")
         return guess, state, found
 
-    def _made(self, n: Loop, end: State, left: State | None, middle: Span, inner: Context, log: list) -> list[tuple[Fact, Span]]:
+    def _made(
+        self, n: Loop, end: State, left: State | None, middle: Span, inner: Context, log: list
+    ) -> list[tuple[Fact, Span]]:
         """Facts at the end of an iteration that are about it, and that no later iteration may destroy."""
         out = []
         logs = log if n.last is None else [*log, *self.writes.of(n.last)]
@@ -266,7 +275,9 @@ class Tree:
             out.append((f, span(n, False, n.last is not None) if whole else middle))
         return out
 
-    def _history(self, n: Loop, base: State, end: State, middle: Span, inner: Context, ctx: Context, made: list) -> list[Fact]:
+    def _history(
+        self, n: Loop, base: State, end: State, middle: Span, inner: Context, ctx: Context, made: list
+    ) -> list[Fact]:
         """What may be assumed at the begin of an iteration of what earlier ones left."""
         out: list[Fact] = []
         for f, over in made:
@@ -307,6 +318,5 @@ class Tree:
         return f"^{self._fresh}"
 
 
-def _in(box, var: str) -> bool:
-    return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in box)
-
+def _in(hole: Family, var: str) -> bool:
+    return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in hole.box)

@@ -28,7 +28,11 @@ def check_workspace(schedule: Schedule, legality: Legality, out: Findings) -> No
         _home(schedule, b.name, legality, used, out)
     for name, n in used.items():
         if n > s.memories[name].capacity:
-            out.add(9, "capacity", f"{n} bytes of arguments and workspace in '{name}', which has {s.memories[name].capacity}")
+            out.add(
+                9,
+                "capacity",
+                f"{n} bytes of arguments and workspace in '{name}', which has {s.memories[name].capacity}",
+            )
 
 
 def _home(schedule: Schedule, name: str, legality: Legality, used: dict[str, int], out: Findings) -> None:
@@ -41,7 +45,9 @@ def _home(schedule: Schedule, name: str, legality: Legality, used: dict[str, int
     if len(b.home.strides) != len(b.shape) or not b.home.offset.is_constant:
         out.add(9, "home", f"the home of '{name}' has not its rank")
         return
-    if own and (b.home.base != name or b.home.offset.const or resolve(schedule.system, b.home.memory) != schedule.system.home):
+    if own and (
+        b.home.base != name or b.home.offset.const or resolve(schedule.system, b.home.memory) != schedule.system.home
+    ):
         out.add(9, "home", f"the argument '{name}' does not lie where the caller puts it")
     elif not own and b.home.base not in legality.slots:
         out.add(9, "home", f"the home of '{name}' is no slot")

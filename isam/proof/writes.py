@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import Box, Span, hull, joined, span
+from isam.proof.boxes import Box, Family, Span, hull, joined, lifted, span
 from isam.proof.facts import Fact, Facts, Spot, Target, generalised
 from isam.proof.legal import Legality
 from isam.schedule.tree import Issue, Loop, Node, children
@@ -25,6 +25,7 @@ class Write(NamedTuple):
     target: Target | None
     compute: bool
     exact: Fact | None
+    whole: Family | None = None  # exactly the elements
 
 
 @dataclass(slots=True)
@@ -52,18 +53,22 @@ class Writes:
         for o in n.operands:
             if o.name in sig.writes:
                 t = self.facts.target(o)
+                whole = Family(t.box, t.over)
                 if t.cells is not None:  # cells are not followed across iterations: only what becomes stale counts
                     if not n.is_move:
-                        out.append(Write(t.buffer, (t.spot[0], "cells"), t.hull, None, None, None, True, None))
+                        out.append(Write(t.buffer, (t.spot[0], "cells"), t.hull, None, None, None, True, None, whole))
                     continue
                 exact = self.facts.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over)
-                out.append(Write(t.buffer, t.spot, t.hull, t.low, t.high, None if t.over else t, not n.is_move, exact))
+                out.append(Write(t.buffer, t.spot, t.hull, t.low, t.high, None if t.over else t, not n.is_move, exact, whole))
         return out
 
     def _loop(self, n: Loop) -> list[Write]:
         whole = span(n)
         inside = [w for p in (n.first, n.body, n.last) if p is not None for w in self.of(p)]
-        return compact([*self.of(n.enter), *(self.widened(w, whole) for w in compact(inside, self.facts)), *self.of(n.exit)], self.facts)
+        return compact(
+            [*self.of(n.enter), *(self.widened(w, whole) for w in compact(inside, self.facts)), *self.of(n.exit)],
+            self.facts,
+        )
 
     def widened(self, w: Write, over: Span) -> Write:
         """The write over all iterations."""
@@ -85,7 +90,8 @@ class Writes:
                 wide = tuple(a or (hi - lo) != Affine((), 1) for a, (lo, hi) in zip(t.wide, box, strict=True))
                 t = t._replace(offset=offset, box=box, hull=box, wide=wide)
         exact = None if w.exact is None else generalised(w.exact, over, self.facts, self.fresh)
-        return Write(w.buffer, w.spot, box, low, high, t, w.compute, exact)
+        whole = None if w.whole is None else lifted(w.whole, over, self.fresh())[0]
+        return Write(w.buffer, w.spot, box, low, high, t, w.compute, exact, whole)
 
     def fresh(self) -> str:
         self._fresh += 1
@@ -112,8 +118,10 @@ def _join(a: Write, b: Write, facts: Facts) -> Write | None:
     if a.buffer != b.buffer or a.spot != b.spot or a.compute != b.compute:
         return None
     if a.exact is None and b.exact is None and a.box is not None and b.box is not None:
+        if a.whole is None or b.whole is None or a.whole.over or b.whole.over:
+            return None
         both = joined(a.box, b.box)
-        return None if both is None else a._replace(box=both)
+        return None if both is None else a._replace(box=both, whole=Family(both))
     if a.target is None or b.target is None:
         return None
     s, t = a.target, b.target
@@ -133,4 +141,4 @@ def _join(a: Write, b: Write, facts: Facts) -> Write | None:
         return None
     target = first._replace(box=box, hull=box, wide=wide, low=low, high=high)
     exact = facts.make(a.buffer, a.spot, None, first.offset, first.strides, box)
-    return Write(a.buffer, a.spot, box, low, high, target, a.compute, exact)
+    return Write(a.buffer, a.spot, box, low, high, target, a.compute, exact, Family(box))

@@ -28,7 +28,9 @@ def buf(name: str, role: str, *shape: int | Affine | str, dtype: str = "f32") ->
     return Buffer(name, tuple(lit(s) for s in shape), dtype, role)
 
 
-def kern(name: str, buffers: list[Buffer], body: list, syms: tuple[Sym, ...] = (), permits: frozenset[str] = PERMITS_DEFAULT) -> Kernel:
+def kern(
+    name: str, buffers: list[Buffer], body: list, syms: tuple[Sym, ...] = (), permits: frozenset[str] = PERMITS_DEFAULT
+) -> Kernel:
     return Kernel(name, syms, tuple(buffers), tuple(body), permits)
 
 
@@ -193,7 +195,10 @@ def vec_steps(kernel: Kernel, s: System) -> tuple[tuple[Mapping, ...], tuple[Nes
     zero = mapping_of(s, "vzero", (0,), [("C", acc("C", "i", "j"))], {"i": "j"}, ("i",))
     fma = mapping_of(s, "fma", (1, 2), [("a", acc("A", "i", "k")), ("B", acc("B", "k", "j")), ("C", acc("C", "i", "j"))],
                      {"j": "j"}, ("i", "k"))  # fmt: skip
-    return (zero, fma), (Nest(0, (("i", lit(m)), ("j", lit(n)))), Nest(1, (("i", lit(m)), ("j", lit(n)), ("k", lit(k)))))
+    return (zero, fma), (
+        Nest(0, (("i", lit(m)), ("j", lit(n)))),
+        Nest(1, (("i", lit(m)), ("j", lit(n)), ("k", lit(k)))),
+    )
 
 
 def vec_block(kernel: Kernel, homes: dict[str, Place], panel: Place, rows: int, init: bool) -> Loop:
@@ -208,14 +213,20 @@ def vec_block(kernel: Kernel, homes: dict[str, Place], panel: Place, rows: int, 
     start, stop, body = [], [], []
     for q in range(2):
         tb = vector("B", V("p"), V("j") + 4 * q)
-        body.append(move("cpu", "vmove", tb, Place("ram", panel.base, panel.offset + 16 * q, panel.strides), reg(6 + q)))
+        body.append(
+            move("cpu", "vmove", tb, Place("ram", panel.base, panel.offset + 16 * q, panel.strides), reg(6 + q))
+        )
     for r in range(rows):
         for q in range(2):
             tc = vector("C", V("m") + r, V("j") + 4 * q)
             where = at_home(homes["C"], tc)
             c = Operand("C", tc, reg(2 * r + q), (1,))
             point = (("i", V("m") + r), ("j", V("j") + 4 * q))
-            start.append(Issue("cpu", "vzero", (("N", 4),), (c,), 0, point) if init else move("cpu", "vmove", tc, where, reg(2 * r + q)))
+            start.append(
+                Issue("cpu", "vzero", (("N", 4),), (c,), 0, point)
+                if init
+                else move("cpu", "vmove", tc, where, reg(2 * r + q))
+            )
             ta = tile("A", [V("m") + r, "p"], [1, 1])
             tb = vector("B", V("p"), V("j") + 4 * q)
             ops = (Operand("a", ta, at_home(homes["A"], ta), ()), Operand("B", tb, reg(6 + q), (1,)), c)
@@ -224,7 +235,9 @@ def vec_block(kernel: Kernel, homes: dict[str, Place], panel: Place, rows: int, 
     return loop("p", V("kb"), V("kb") + 5, 1, seq(*body), enter=seq(*start), exit=seq(*stop))
 
 
-def vec_matmul(m: int = 7, n: int = 16, k: int = 10, bound: bool = False, permits: frozenset[str] = PERMITS_DEFAULT) -> Schedule:
+def vec_matmul(
+    m: int = 7, n: int = 16, k: int = 10, bound: bool = False, permits: frozenset[str] = PERMITS_DEFAULT
+) -> Schedule:
     """K in blocks of 5: the first block zeroes C, the second loads it. B is packed in panels of 8 columns, in ``call`` per
     block of K, or in ``bind`` as a whole. M in blocks of 3 and a ragged rest."""
     s, kernel = vec(), matmul(m, n, k, bound, permits)
@@ -246,7 +259,9 @@ def vec_matmul(m: int = 7, n: int = 16, k: int = 10, bound: bool = False, permit
 
     call = loop("kb", 0, k, 5, block(False), first=block(True))
     slot = Slot("P", "ram", 4 * depth * n, bound=bound)
-    return Schedule(kernel, s, Cover(kernel, kernel, mappings), nests, packing if bound else Seq(), call, (slot,), homes)
+    return Schedule(
+        kernel, s, Cover(kernel, kernel, mappings), nests, packing if bound else Seq(), call, (slot,), homes
+    )
 
 
 # a recurrence with run-time trip -------------------------------------------------------------------------------------
@@ -265,7 +280,11 @@ def running_sum(n: int = 8) -> Schedule:
     enter, body, leave = [], [], []
     for q in range(0, n, 4):
         th, tx, ty = tile("h", [q], [4]), tile("x", ["u", q], [1, 4]), tile("y", ["u", q], [1, 4])
-        rh, rx, ry = Place("v", "", lit(0), (4,), q // 4), Place("v", "", lit(0), (16, 4), 4), Place("v", "", lit(0), (16, 4), 5)
+        rh, rx, ry = (
+            Place("v", "", lit(0), (4,), q // 4),
+            Place("v", "", lit(0), (16, 4), 4),
+            Place("v", "", lit(0), (16, 4), 5),
+        )
         hh = at_home(homes["h"], th)
         one = (("M", 1), ("N", 4))
         point = (("t", V("u")), ("j", lit(q)))
@@ -276,4 +295,6 @@ def running_sum(n: int = 8) -> Schedule:
                  Issue("cpu", "vmax", (("N", 4),), (op("X", th, rh), op("Y", ty, ry, (1,))), 1, point),
                  move("cpu", "vmove", ty, ry, at_home(homes["y"], ty))]  # fmt: skip
     call = loop("u", 0, V("T"), 1, seq(*body), enter=seq(*enter), exit=seq(*leave))
-    return Schedule(kernel, s, Cover(kernel, kernel, (add, top)), (Nest(0, axes), Nest(1, axes)), Seq(), call, (), homes)
+    return Schedule(
+        kernel, s, Cover(kernel, kernel, (add, top)), (Nest(0, axes), Nest(1, axes)), Seq(), call, (), homes
+    )

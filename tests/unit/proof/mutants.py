@@ -30,7 +30,11 @@ def put(root: Node, old: Node, new: Node) -> Node:
     if isinstance(root, Seq):
         return Seq(tuple(put(c, old, new) for c in root.children))
     if isinstance(root, Loop):
-        parts = {n: put(p, old, new) for n in ("enter", "first", "body", "last", "exit") if (p := getattr(root, n)) is not None}
+        parts = {
+            n: put(p, old, new)
+            for n in ("enter", "first", "body", "last", "exit")
+            if (p := getattr(root, n)) is not None
+        }
         return replace(root, **parts)
     return root
 
@@ -143,6 +147,7 @@ def operands(o: Operand, n: Issue, schedule: Schedule) -> Iterator[tuple[str, Op
 def around(s: Schedule) -> Iterator[tuple[str, Schedule]]:
     """What stands around the trees: slots, homes, nests, the machine's limits."""
     for i, w in enumerate(s.workspace):
+
         def slot(new, i=i):
             return replace(s, workspace=(*s.workspace[:i], new, *s.workspace[i + 1 :]))
 

@@ -50,11 +50,13 @@ def test_a_fresh_process_agrees(tmp_path, schedule, genuine):
 
 def forgeries():
     """(what is forged, how): every field and some that should not be there."""
+
     def at(*path, value):
         def change(d):
             for p in path[:-1]:
                 d = d[p]
             d[path[-1]] = value
+
         return change
 
     def gone(*path):
@@ -62,6 +64,7 @@ def forgeries():
             for p in path[:-1]:
                 d = d[p]
             del d[path[-1]]
+
         return change
 
     yield "schema", at("schema", value="isam.certificate/2")

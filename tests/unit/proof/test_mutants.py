@@ -43,7 +43,11 @@ def judged(name: str, per_kind: int | None) -> tuple[int, int, list[str], list[s
         chosen.setdefault(what, []).append(s)
     missed, stricter, refused, total = [], [], 0, 0
     for what, all_of_them in chosen.items():
-        some = all_of_them if per_kind is None else random.Random(what + name).sample(all_of_them, min(per_kind, len(all_of_them)))
+        some = (
+            all_of_them
+            if per_kind is None
+            else random.Random(what + name).sample(all_of_them, min(per_kind, len(all_of_them)))
+        )
         for s in some:
             total += 1
             flat = flat_faults(s)
@@ -67,5 +71,7 @@ def test_both_judges_agree(name):
 if __name__ == "__main__":
     for name in SMALL:
         total, refused, missed, stricter = judged(name, None)
-        print(f"{name}: {total} mutants, {refused} refused by the flat judge, {len(missed)} by it alone, {len(stricter)} not by it")
+        print(
+            f"{name}: {total} mutants, {refused} refused by the flat judge, {len(missed)} by it alone, {len(stricter)} not by it"
+        )
         print(*missed, *stricter, sep="\n")
