@@ -1,9 +1,9 @@
-"""Random kernels through the whole compiler: ``python -m tests.campaign --on toy --on host --count 10000``.
+"""Random kernels through every stage: ``python -m tests.campaign SYSTEM FIRST LAST [--native]``.
 
-Every kernel is compiled for every system, run on random data and judged by bounds derived per element
-(:mod:`isam.ir.bounds`; integers exactly). A wrong answer or a traceback is a failure, printed as text ready for
-``tests/text``; a refusal that says what is missing is counted apart. Seeds are numbers: ``--start 4711 --count 1``
-repeats one.
+Each kernel is compiled and proved for the system, its schedule simulated strictly in residues and compared with the
+oracle, exactly. ``--native``: the code is run as well, on integers and floats, and compared with the simulator
+computing in the machine's numbers. Prints every failure as a text file ready for ``tests/text`` and a summary; exits
+with 1 if there was any.
 """
 
 from __future__ import annotations
@@ -11,87 +11,80 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
-import isam
+import numpy as np
+
+from isam.codegen.simulator import Simulation
 from isam.compiler import Refused
-from isam.ir.bounds import enclose, outside
-from isam.ir.kernel import Kernel
-from tests.corpus import random_arrays
+from isam.ir.dtype import numpy_dtype
+from isam.runtime.entry import Entry
+from isam.system.load import load_system
+from tests.pipeline import compiled, judge
 from tests.random_kernels import random_kernel, show
 
 
-@dataclass
-class Tally:
-    """What became of the kernels so far."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-    refusals: Counter[str] = field(default_factory=Counter)
-
-    def __str__(self) -> str:
-        return ", ".join(f"{n} {what}" for what, n in sorted(self.counts.items()))
-
-
-def judge(k: Kernel, sizes: dict[str, int], on: str, seed: int, *, check: bool = True) -> str | None:
-    """``None`` when the compiled kernel answers within its bounds, else what is wrong. Raises ``Refused``."""
-    arrays = random_arrays(k, sizes, seed)
-    given = {n: a.copy() for n, a in arrays.items()}
-    made = isam.compile(k, on=on, sizes=sizes, check=check)(**given)
-    outs = [b.name for b in k.arguments if b.role == "out"]
-    results = made if isinstance(made, tuple) else (made,)
-    got = dict(zip(outs, results, strict=False)) | {b.name: given[b.name] for b in k.arguments if b.role == "inout"}
-    for b in k.arguments:
-        if b.role in ("in", "const") and given[b.name].tobytes() != arrays[b.name].tobytes():
-            return f"the input {b.name} was modified"
-    return outside(got, enclose(k, arrays, sizes))
+def one(seed: int, system: str, native: bool, check: bool) -> str:
+    """'' when everything agrees, 'no' when the machine cannot, else what is wrong."""
+    kernel, sizes = random_kernel(seed)
+    machine = load_system(system)
+    try:
+        job = compiled(kernel, sizes, machine if native else replace(machine, backend="simulator"), check=check)
+        judge(kernel, sizes, job, seed)
+        if native:
+            same_numbers(job, seed)
+    except Refused:
+        return "no"
+    except Exception as e:  # whatever it is, it is a finding
+        return f"# seed {seed} on {system}: {type(e).__name__}: {str(e).splitlines()[0]}\n{show(kernel, sizes)}"
+    return ""
 
 
-def campaign(systems: Sequence[str], seeds: range, tally: Tally | None = None, *, check: bool = True) -> Tally:
-    """Every seed on every system."""
-    tally = tally or Tally()
-    for seed in seeds:
-        k, sizes = random_kernel(seed)
-        for on in systems:
-            try:
-                fault = judge(k, sizes, on, seed, check=check)
-            except Refused as e:
-                tally.counts[f"refused by {on}"] += 1
-                tally.refusals[str(e).splitlines()[0]] += 1
-                continue
-            except Exception as e:
-                fault = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
-            tally.counts[f"{'failed' if fault else 'right'} on {on}"] += 1
-            if fault:
-                tally.failures.append(f"# seed {seed} on {on}: {fault}\n{show(k, sizes)}")
-    return tally
+def same_numbers(job, seed: int) -> None:
+    """The native code against the simulator in the machine's numbers: integers exactly, floats to a few ulp of the
+    largest value (multiplication and addition may be contracted)."""
+    rng = np.random.default_rng(seed)
+    kernel = job.schedule.kernel
+    arrays = {}
+    for b in kernel.arguments:
+        if b.role != "out":
+            d = numpy_dtype(b.dtype)
+            shape = [int(n) for n in b.shape]
+            arrays[b.name] = (rng.integers(0, 2, shape) if b.dtype == "bool" else rng.integers(-3, 4, shape)).astype(d)
+    sim = Simulation(job.schedule)
+    sim.bind({b.name: arrays[b.name] for b in kernel.arguments if b.role == "const"})
+    want = sim.call({b.name: arrays[b.name] for b in kernel.arguments if b.role in ("in", "inout")})
+    mine = {n: a.copy() for n, a in arrays.items()}
+    got = Entry(job.artifact)(**mine)
+    outs = [b.name for b in kernel.arguments if b.role == "out"]
+    named = {**mine, **dict(zip(outs, got if len(outs) > 1 else [got], strict=False))}
+    for name, w in want.items():
+        g = named[name]
+        if w.dtype.kind in "iub":
+            np.testing.assert_array_equal(g, w, err_msg=name)
+        else:
+            scale = np.nanmax(np.abs(w[np.isfinite(w)].astype(np.float64)), initial=1.0)
+            bits = {8: 52, 4: 23, 2: 7}[w.dtype.itemsize]
+            np.testing.assert_allclose(g.astype(np.float64), w.astype(np.float64), rtol=2.0 ** (6 - bits),
+                                       atol=scale * 2.0 ** (6 - bits), err_msg=name)  # fmt: skip
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--on", action="append", default=[])
-    p.add_argument("--count", type=int, default=10_000)
-    p.add_argument("--start", type=int, default=0)
-    p.add_argument("--seconds", type=float, default=float("inf"))
-    p.add_argument("--no-check", action="store_true", help="without the proof")
-    options = p.parse_args()
-    tally, begin, done = Tally(), time.perf_counter(), 0
-    for seed in range(options.start, options.start + options.count):
-        before = len(tally.failures)
-        campaign(options.on or ["toy", "host"], range(seed, seed + 1), tally, check=not options.no_check)
-        done += 1
-        for text in tally.failures[before:]:
-            print(text, flush=True)
-        if time.perf_counter() - begin > options.seconds:
-            break
-        if done % 100 == 0:
-            print(f"{done} kernels, {time.perf_counter() - begin:.0f} s: {tally}", file=sys.stderr)
-    print(f"{done} kernels in {time.perf_counter() - begin:.0f} s: {tally}")
-    for text, n in tally.refusals.most_common(10):
-        print(f"  {n} x {text}")
-    return 1 if tally.failures else 0
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("system")
+    p.add_argument("first", type=int)
+    p.add_argument("last", type=int)
+    p.add_argument("--native", action="store_true")
+    p.add_argument("--no-proof", action="store_true")
+    o = p.parse_args()
+    start, counts = time.perf_counter(), {"agree": 0, "no": 0, "wrong": 0}
+    for seed in range(o.first, o.last):
+        found = one(seed, o.system, o.native, not o.no_proof)
+        counts["no" if found == "no" else "wrong" if found else "agree"] += 1
+        if found not in ("", "no"):
+            print(found, flush=True)
+    print(f"{o.system} {o.first} to {o.last}: {counts}, {time.perf_counter() - start:.0f} s")
+    return 1 if counts["wrong"] else 0
 
 
 if __name__ == "__main__":

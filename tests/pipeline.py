@@ -30,7 +30,7 @@ def compiled(kernel: Kernel, sizes: Mapping[str, int], system: System, approach:
 
 def judge(kernel: Kernel, sizes: Mapping[str, int], job: Job, seed: int = 0,
           run_time: Mapping[str, int] | None = None) -> Figures:  # fmt: skip
-    """Raises ``AssertionError`` where the schedule and the oracle differ; ``run_time``: sizes the schedule left open."""
+    """Raises ``AssertionError`` where schedule and oracle differ; ``run_time``: sizes that the schedule left open."""
     assert job.schedule is not None
     numbers = {**sizes, **(run_time or {})}
     concrete = kernel.with_sizes(numbers)

@@ -49,7 +49,7 @@ def inputs(kernel: Kernel, sizes: Mapping[str, int], seed: int = 0) -> dict[str,
     for b in kernel.arguments:
         if b.role != "out":
             a = _random(f"in {b.name}", seed, sizes_of(b, sizes))
-            out[b.name] = a % 2 if b.dtype == "bool" else a
+            out[b.name] = np.asarray(a % 2) if b.dtype == "bool" else a
     return out
 
 
@@ -69,7 +69,7 @@ def run_modular(kernel: Kernel, inputs: Mapping[str, Array], sizes: Mapping[str,
             a = np.array(inputs[b.name], dtype=np.int64, order="C")
             if a.shape != shape:
                 faults.append(Diagnostic("I504", f"'{b.name}' has shape {a.shape}, but needs {shape}", b.loc))
-            memory.arrays[b.name] = a % PRIME
+            memory.arrays[b.name] = np.asarray(a % PRIME)  # a scalar would not be written in place
         elif b.role in ("out", "temp"):
             memory.arrays[b.name] = _random(f"unwritten {b.name}", seed, shape)
         else:

@@ -233,3 +233,10 @@ def test_every_mutant_is_noticed(name):
     assert oracle.equal(k, k, sizes, 5)
     for what, bad in mutants(k):
         assert f"{name}: {what}".startswith(BLIND) or noticed(k, bad, sizes), what
+
+
+def test_a_scalar_that_is_updated_in_place():
+    k = parse("kernel k(N)\n  in x: f32[N]\n  inout s: f32\n  inout b: bool\n  forall i < N\n    s[] += x[i]\n")
+    given = oracle.inputs(k, {"N": 5}, seed=2)
+    got = oracle.run_modular(k, given, {"N": 5}, seed=2)
+    assert int(got["s"]) == (int(given["s"]) + int(given["x"].sum())) % oracle.PRIME
