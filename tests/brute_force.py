@@ -8,38 +8,72 @@ given to it are written that way.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations, product
 
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import COMMUTATIVE, Access, Kernel, Literal, Statement
+from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
 
 
 def brute_count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, swap: bool = True) -> int:
     """How many distinct (role assignment, axis map) pairs there are."""
     body = instruction.body
-    mine, theirs = body.statements, kernel.statements
+    mine = body.statements
     temps = [b.name for b in body.buffers if b.role == "temp"]
     found = set()
     slots = [
-        [k for k in range(len(theirs)) if _kind(theirs[k]) == _kind(s)] for s in mine
+        [(k, r) for k, s in enumerate(kernel.statements) for r in _readings(s) if _kind(r) == _kind(m)] for m in mine
     ]
     for chosen in product(*slots):
-        if len(set(chosen)) < len(chosen):
+        numbers = [k for k, _ in chosen]
+        theirs = [r for _, r in chosen]
+        if len(set(numbers)) < len(numbers) or not _in_order(mine, numbers):
             continue
         for flips in product(*[(False, True) if swap and _flips(s) else (False,) for s in mine]):
-            roles = _roles(kernel, mine, [theirs[k] for k in chosen], flips)
-            if roles is None or not _temps_inside(kernel, roles, temps, set(chosen)):
+            roles = _roles(mine, theirs, flips)
+            if roles is None or not _temps_inside(kernel, roles, temps, set(numbers)):
                 continue
-            names = sorted({n for k in chosen for n in theirs[k].domain.names})
+            names = sorted({n for s in theirs for n in s.domain.names})
             needed = sorted({n for s in mine for n in s.domain.names})
             for image in permutations(names, len(needed)):
                 axes = dict(zip(needed, image, strict=True))
-                if all(_domains_fit(s, theirs[k], axes) for s, k in zip(mine, chosen, strict=True)) and all(
-                    _rows_exist(pairs, axes, strided) for pairs in roles.values()
+                if (
+                    all(_domains_fit(s, k, axes) for s, k in zip(mine, theirs, strict=True))
+                    and _rest_everywhere(mine, theirs, temps, axes)
+                    and all(_rows_exist(pairs, axes, strided) for pairs in roles.values())
                 ):
-                    who = tuple(sorted((o, str([p[1] for p in pairs])) for o, pairs in roles.items() if o not in temps))
-                    found.add((who, chosen, tuple(sorted(axes.items()))))
+                    who = tuple(sorted((o, " ".join(str(p[1]) for p in pairs)) for o, pairs in roles.items() if o not in temps))
+                    found.add((who, tuple(numbers), tuple(sorted(axes.items()))))
     return len(found)
+
+
+def _readings(s: Statement) -> list[Statement]:
+    """The statement, an accumulation as ``d = d op s``, ``d = d op s`` as an accumulation, ``a < b`` as ``b > a``."""
+    out = [s]
+    if s.op in ("lt", "gt", "le", "ge"):
+        turned = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}[s.op]
+        out.append(replace(s, op=turned, sources=s.sources[::-1]))
+    elif s.op in REDUCTIONS and s.accumulate:
+        out.append(replace(s, accumulate=False, sources=(s.dest, *s.sources)))
+    elif s.op in REDUCTIONS and s.dest in s.sources:
+        rest = list(s.sources)
+        rest.remove(s.dest)
+        out.append(replace(s, accumulate=True, sources=tuple(rest)))
+    return out
+
+
+def _in_order(mine: tuple[Statement, ...], numbers: list[int]) -> bool:
+    """Statements of the instruction that share a buffer stand in the same order in the kernel."""
+    touched = [{s.dest.buffer, *(a.buffer for a in s.reads)} for s in mine]
+    return all(
+        numbers[i] < numbers[j] for j in range(len(mine)) for i in range(j) if touched[i] & touched[j]
+    )
+
+
+def _rest_everywhere(mine, theirs, temps: list[str], axes: dict[str, str]) -> bool:
+    """An axis left over runs over every statement whose result is seen: else a call per value would repeat it."""
+    left = {n for s in theirs for n in s.domain.names} - set(axes.values())
+    return all(left <= set(k.domain.names) for m, k in zip(mine, theirs, strict=True) if m.dest.buffer not in temps)
 
 
 def _kind(s: Statement) -> tuple[str, bool, int]:
@@ -50,7 +84,7 @@ def _flips(s: Statement) -> bool:
     return s.op in COMMUTATIVE and not s.accumulate and len(s.sources) == 2
 
 
-def _roles(kernel: Kernel, mine: tuple[Statement, ...], theirs: list[Statement], flips: tuple[bool, ...]):
+def _roles(mine: tuple[Statement, ...], theirs: list[Statement], flips: tuple[bool, ...]):
     """Operand name -> [(instruction access, kernel access or literal, their statements' axes)], or None."""
     roles: dict[str, list] = {}
     for s, k, flip in zip(mine, theirs, flips, strict=True):

@@ -10,7 +10,7 @@ from isam.mapper import match
 from tests.blocks import initial, run_kernel, run_mapped, visible
 from tests.unit.mapper.catalogue import KERNELS, instruction, instruction_names, named
 
-SIZES = {"M": 4, "N": 3, "K": 2, "C": 3, "H": 3, "W": 2, "R": 2, "S": 3, "T": 3, "B": 2}
+SIZES = {"M": 4, "N": 2, "K": 2, "C": 2, "H": 3, "W": 2, "R": 2, "S": 2, "T": 3, "B": 2}
 
 
 @pytest.mark.parametrize("name", KERNELS)
