@@ -204,10 +204,10 @@ def within(stage: Tile, copy: Copy, tile: Tile, variables: Mapping[str, Var]) ->
     layout = copy.stage
     assert layout is not None
     offset = copy.place.offset
-    for s, t, n, c, block, inner in zip(
-        stage.start, tile.start, tile.shape, layout.coefficients, layout.blocks, layout.inner, strict=True
+    for s, t, count, step, c, block, inner in zip(
+        stage.start, tile.start, tile.shape, tile.steps, layout.coefficients, layout.blocks, layout.inner, strict=True
     ):
-        diff = t - s
+        diff, n = t - s, (count - 1) * step + 1
         if block <= 1:
             offset = offset + diff * c
             continue
