@@ -105,7 +105,8 @@ def _array(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
         return value.view(np.ndarray) if type(value) is not np.ndarray else value
     if not p.rows and not p.written and isinstance(value, bool | int | float | np.generic):
         return _number(p, value, faults)
-    what = f"'{p.name}' must be a NumPy array of {p.dtype}, not {type(value).__name__}"
+    kind = "a number" if isinstance(value, int | float | np.generic) else type(value).__name__
+    what = f"'{p.name}' must be a NumPy array of {p.dtype}, not {kind}"
     faults.append(_fault("type", what, f"pass np.asarray(x, np.{p.dtype})" if p.dtype.isbuiltin == 1 else ""))
     return None
 
@@ -113,7 +114,8 @@ def _array(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
 def _number(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
     try:
         array = np.asarray(value)
-        exact = array.ndim == 0 and array.dtype.kind in "iubf" and array.astype(p.dtype) == array
+        known = array.dtype.kind in "iubf" or array.dtype == p.dtype
+        exact = array.ndim == 0 and known and array.astype(p.dtype) == array
         if type(value) is float and p.dtype.kind not in "iub":
             exact = True  # a Python float is a number in the text of the call: it takes the argument's type
     except (OverflowError, ValueError, TypeError):

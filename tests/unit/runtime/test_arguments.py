@@ -154,6 +154,20 @@ def test_numbers_for_rank_zero(value, good):
             prepare(KERNEL, full(s=value), {})
 
 
+def test_numbers_of_narrow_floats():
+    import ml_dtypes
+
+    k = Signature("k", [Argument("s", "in", "bf16", ())])
+    for value, good in ((ml_dtypes.bfloat16(2.5), True), (3, True), (257, False), (np.float32(1.0078125), True)):
+        if good:
+            assert prepare(k, {"s": value}, {}).arrays["s"] == ml_dtypes.bfloat16(value)
+        else:
+            with pytest.raises(IsamError, match="call-dtype"):
+                prepare(k, {"s": value}, {})
+    with pytest.raises(IsamError, match="not a number"):
+        prepare(KERNEL, full(H=np.float32(1)), {})
+
+
 def test_subclasses_count_as_arrays(tmp_path):
     mapped = np.memmap(tmp_path / "a", np.float32, "w+", shape=(3, 4))
     p = prepare(KERNEL, full(A=mapped, C=mapped.copy().view(np.matrix)), {})
