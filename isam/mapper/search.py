@@ -23,10 +23,12 @@ from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, gran
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """``states``: kernels looked at; ``blind``: those reached by blind steps; ``depth``: transforms on one path;
-    ``further``: kernels still looked at after the first that can be carried out."""
+    """``states``: kernels looked at; ``work``: statements of all of them together; ``blind``: kernels reached by blind
+    steps; ``depth``: transforms on one path; ``further``: kernels still looked at after the first that can be carried
+    out. Counts, not seconds, so that a search ends the same way everywhere."""
 
     states: int = 64
+    work: int = 2000
     blind: int = 16
     depth: int = 8
     further: int = 6
@@ -110,6 +112,7 @@ class _Search:
     states: list[_State] = field(default_factory=list)
     frontier: list[tuple[_State, Step]] = field(default_factory=list)
     blind: int = 0
+    work: int = 0
     complete: bool = True
 
     def __post_init__(self) -> None:
@@ -121,6 +124,7 @@ class _Search:
         if key in self.seen:
             return
         self.seen.add(key)
+        self.work += len(kernel.statements)
         found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties)
         state = _State(kernel, steps, back, found)
         self.states.append(state)
@@ -144,12 +148,13 @@ class _Search:
     def directed(self, state: _State) -> Iterator[Step]:
         """What the mismatches of a state ask for, each step once."""
         if isinstance(state.found, Uncovered):
-            mismatches = state.found.mismatches
+            mismatches, transforms = state.found.mismatches, self.transforms
         else:
             mismatches = wasted(state.found, self.instructions)
+            transforms = [t for t in self.transforms if not t.grows]
         asked: set[tuple[str, Site]] = set()
         for m in map(self.with_limit, mismatches):
-            for t in self.transforms:
+            for t in transforms:
                 for site in t.sites_for(state.kernel, m):
                     if (t.law, site) not in asked and granted(state.kernel, t.needs, dtypes_at(state.kernel, site)):
                         asked.add((t.law, site))
@@ -174,16 +179,12 @@ class _Search:
                 if len(self.states) - solved_at >= self.budget.further:
                     self.complete = False
                     return
-            if len(self.states) >= self.budget.states:
+            if len(self.states) >= self.budget.states or self.work >= self.budget.work:
                 self.complete = False
                 return
             self.frontier.sort(key=lambda e: (e[0].open_statements, len(e[0].steps)))
             options = [_Option(s, step) for s, step in self.frontier]
-            context = {
-                "doing": "next step",
-                "because": [o.step.reason for o in options],
-                "options": [o.label for o in options],
-            }
+            context = {"doing": "next step", "options": [str(o.step) for o in options]}
             picked = self.trace.choose(Choice("search", options, context))
             self.frontier = [e for e in self.frontier if e[1] is not picked.step or e[0] is not picked.state]
             self.take(picked.state, picked.step)
@@ -201,7 +202,7 @@ class _Search:
                 for site in t.sites(state.kernel):
                     if not granted(state.kernel, t.needs, dtypes_at(state.kernel, site)):
                         continue
-                    if self.blind >= self.budget.blind:
+                    if self.blind >= self.budget.blind or self.work >= self.budget.work:
                         self.complete = False
                         return
                     self.blind += 1

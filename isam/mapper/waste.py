@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from isam.ir.dataflow import bits
 from isam.ir.instruction import Instruction
+from isam.ir.kernel import Access, Statement
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import Offer
 from isam.mapper.pricing import number
@@ -29,6 +30,12 @@ def wasted(found: Offer, instructions: Sequence[Instruction]) -> tuple[Mismatch,
         if b.role != "temp" or math.prod(number(d) for d in b.shape) <= largest:
             continue
         users = (*writers(kernel, b.name), *readers(kernel, b.name))
+        if any(not _is_product(kernel.statements[i]) for i in writers(kernel, b.name)):
+            continue
         if len({kept[i] for i in users if i in kept}) > 1:
             out.extend(m for m in reports(kernel, instructions, writers(kernel, b.name)).mismatches)
     return tuple(out)
+
+
+def _is_product(s: Statement) -> bool:
+    return s.op == "mul" and not s.accumulate and all(isinstance(x, Access) for x in s.sources)
