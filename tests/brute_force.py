@@ -42,7 +42,8 @@ def brute_count(kernel: Kernel, instruction: Instruction, *, strided: bool = Fal
                     and _rest_everywhere(mine, theirs, temps, axes)
                     and all(_rows_exist(pairs, axes, strided) for pairs in roles.values())
                 ):
-                    who = tuple(sorted((o, " ".join(str(p[1]) for p in pairs)) for o, pairs in roles.items() if o not in temps))
+                    played = {o: " ".join(str(p[1]) for p in pairs) for o, pairs in roles.items() if o not in temps}
+                    who = tuple(sorted(played.items()))
                     found.add((who, tuple(numbers), tuple(sorted(axes.items()))))
     return len(found)
 

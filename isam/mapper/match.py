@@ -89,7 +89,6 @@ class Enumeration:
 
     def mappings(self) -> Iterator[Mapping]:
         seen: set[object] = set()
-        symmetries = symmetries_of(self.plan) if self.orbits else ()
         try:
             for _ in self.state.run():
                 verdict = judge(self.state, sized=self.sized)
@@ -101,7 +100,7 @@ class Enumeration:
                 if key not in seen:
                     seen.add(key)
                     if self.orbits:
-                        object.__setattr__(mapping, "orbit", orbit_key(mapping, symmetries))
+                        object.__setattr__(mapping, "orbit", orbit_key(mapping, symmetries_of(self.plan)))
                     yield mapping
         except Exhausted:
             self.exhausted = True
