@@ -179,8 +179,8 @@ def _agreeing(one: _Touch, two: _Touch, every: set[int]) -> set[int]:
         return set(a.classes) & set(b.classes)  # two accumulations of one kind commute
     equal = [one.row(r)[0] for r in range(one.form.rank) if one.row(r) == two.row(r)]
     if len(equal) == one.form.rank:
-        for t, other in ((one, two), (two, one)):
-            if t.writes and not t.pair.node.statement.accumulate and set(other.pair.classes) <= set(t.pair.classes):
+        for t in (one, two):
+            if t.writes and not t.pair.node.statement.accumulate:
                 return set(t.pair.classes)  # a plain assignment is injective (IR-8)
     known: set[int] = set()
     grown = True
