@@ -281,5 +281,10 @@ def cover_with_search(
         path = trace.choose(Choice("search", result.paths, context, costs))
     made = settle(path.found, trace)
     back = (path.back,) if path.steps else ()
-    notes = {**made.notes, "numerics": sorted(path.needs), "blind expansions": result.blind_expansions}
+    notes = {
+        **made.notes,
+        "numerics": sorted(path.needs),
+        "because": tuple(s.reason for s in path.steps),
+        "blind expansions": result.blind_expansions,
+    }
     return replace(made, original=kernel, steps=tuple(map(str, path.steps)), back=back, notes=notes)

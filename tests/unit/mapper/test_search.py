@@ -198,3 +198,56 @@ def test_stride_two_rows_are_free_where_the_leading_dimension_is():
     assert m.operand("A").buffer == "x"
     assert m.operand("A").steps[0] in (1, 2)
     assert dict(m.axes)["j"] == "k"
+
+
+def test_padding_answers_a_condition_the_instruction_cannot_respect_when_values_are_finite():
+    """A dot product that starts from zero takes its whole sum at once: a ragged window must be padded first."""
+    whole = parse_instruction("""instruction whole(K)
+  in  a: f32[K]
+  in  b: f32[K]
+  out c: f32
+  c[] = 0
+  forall k < K
+    c[] += a[k] * b[k]
+""")
+    copy = parse_instruction("instruction move(N)\n  in S: f32[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = S[i]\n")
+    text = """kernel ragged()
+  in  x: f32[6]
+  in  w: f32[3]
+  out y: f32[6]
+{permits}  forall i < 6
+    y[i] = 0
+  forall i < 6, r < 3 where 0 <= i + r - 1, i + r - 1 < 6
+    y[i] += x[i + r - 1] * w[r]
+"""
+    kernel = parse(text.format(permits="  permits reassociate, contract, finite\n"))
+    c = cover(kernel, [whole, ZERO, copy], Trace(Approach()))
+    assert c, c
+    assert laws(c) == ["pad"]
+    assert c.notes["numerics"] == ["finite"]
+    assert "other conditions" in c.notes["because"][0]
+    assert oracle.equal(kernel, c.kernel, {}, 3)
+    no = cover(parse(text.format(permits="")), [whole, ZERO, copy], Trace(Approach()))
+    assert not no
+    assert no.notes["complete"]
+
+
+def test_an_output_that_lies_the_other_way_is_turned_explicitly():
+    """Used in place, a product needs contiguous rows of C: with C transposed a copy is a statement, not a surprise."""
+    text = """kernel turned()
+  in    a: f32[3, 4, 2]
+  in    b: f32[3, 2, 5]
+  out   c: f32[4, 5, 3]
+  forall z < 3, i < 4, j < 5
+    c[i, j, z] = 0
+  forall z < 3, i < 4, j < 5, k < 2
+    c[i, j, z] += a[z, i, k] * b[z, k, j]
+"""
+    kernel = parse(text)
+    one = parse_instruction("instruction one()\n  in S: f32\n  out D: f32\n  D = S\n")
+    c = cover(kernel, [GEMM, ZERO, one], Trace(Approach()), require=["gemm"])
+    assert c, c
+    assert set(laws(c)) == {"permute-dimensions"}
+    (m,) = [m for m in c.mappings if m.instruction.name == "gemm"]
+    assert (m.operand("A").buffer, m.operand("B").buffer, m.outer) == ("a", "b", ("z",))
+    assert oracle.equal(kernel, c.kernel, {}, 3)
