@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import (
@@ -38,6 +37,17 @@ Spot = tuple[str, str]  # memory, base
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Hole:
+    """Elements of a fact's box that are out of date there, as a family. Interned: see :meth:`Facts.hole`."""
+
+    box: Box
+    over: tuple[Var, ...] = ()
+
+    def moves(self, var: str) -> bool:
+        return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in self.box)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Fact:
     """Interned: equal facts are one object (see :meth:`Facts.make`). ``cells``: first and last cell, where there are."""
 
@@ -48,7 +58,8 @@ class Fact:
     strides: tuple[int, ...]
     box: Box
     over: tuple[Var, ...] = ()
-    holes: frozenset[Family] = frozenset()
+    holes: frozenset[Hole] = frozenset()
+    bare: Fact | None = None  # the same without holes
 
     def address(self, at: Iterable[Affine]) -> Affine:
         """The byte at which an element lies by this layout."""
@@ -62,8 +73,9 @@ class Fact:
         return inside or bool(self.offset.coefficient(name)) or mentions(self.box, name)
 
 
-class Target(NamedTuple):
-    """An operand as a (quantified) box at a layout."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """An operand as a (quantified) box at a layout. Interned."""
 
     buffer: str
     spot: Spot
@@ -76,6 +88,7 @@ class Target(NamedTuple):
     low: Affine  # first and one past the last byte
     high: Affine
     wide: tuple[bool, ...]  # dimensions in which the tile has more than one element
+    hole: Hole  # what it leaves in other copies
 
 
 class State:
@@ -129,23 +142,41 @@ class Facts:
     legality: Legality
     isl: Isl
     table: dict[tuple, Fact] = field(default_factory=dict)
-    targets: dict[tuple[int, int], tuple[Operand, Target]] = field(default_factory=dict)
+    holed: dict[tuple[Fact, frozenset[Hole]], Fact] = field(default_factory=dict)
+    holes: dict[tuple[Box, tuple[Var, ...]], Hole] = field(default_factory=dict)
+    targets: dict[int, tuple[Operand, Target]] = field(default_factory=dict)
+    same: dict[tuple, Target] = field(default_factory=dict)
+
+    def hole(self, box: Box, over: tuple[Var, ...] = ()) -> Hole:
+        got = self.holes.get((box, over))
+        if got is None:
+            got = self.holes[box, over] = Hole(box, over)
+        return got
 
     def make(self, buffer: str, spot: Spot, cells: tuple[int, int] | None, offset: Affine, strides: tuple[int, ...], box: Box,
-             over: tuple[Var, ...] = (), holes: frozenset[Family] = frozenset()) -> Fact:  # fmt: skip
-        key = (buffer, spot, cells, offset, strides, box, over, holes)
+             over: tuple[Var, ...] = ()) -> Fact:  # fmt: skip
+        key = (buffer, spot, cells, offset, strides, box, over)
         got = self.table.get(key)
         if got is None:
             got = self.table[key] = Fact(*key)
         return got
 
-    def changed(self, f: Fact, box: Box | None = None, holes: Iterable[Family] | None = None) -> Fact:
+    def changed(self, f: Fact, box: Box | None = None, holes: Iterable[Hole] | None = None) -> Fact:
         """The same layout, about another box or with other holes."""
-        new = f.box if box is None else box
-        offset = f.offset if box is None else f.address(lo for lo, _ in new)
-        return self.make(
-            f.buffer, f.spot, f.cells, offset, f.strides, new, f.over, f.holes if holes is None else frozenset(holes)
-        )
+        bare = f.bare or f
+        if box is not None:
+            bare = self.make(f.buffer, f.spot, f.cells, f.address(lo for lo, _ in box), f.strides, box, f.over)
+        return self.with_holes(bare, f.holes if holes is None else frozenset(holes))
+
+    def with_holes(self, bare: Fact, holes: frozenset[Hole]) -> Fact:
+        if not holes:
+            return bare
+        got = self.holed.get((bare, holes))
+        if got is None:
+            f = bare
+            got = Fact(f.buffer, f.spot, f.cells, f.offset, f.strides, f.box, f.over, holes, f)
+            self.holed[bare, holes] = got
+        return got
 
     def home(self, buffer: str) -> Fact | None:
         """The whole buffer at its home."""
@@ -156,9 +187,9 @@ class Facts:
         return self.make(buffer, spot, None, b.home.offset, b.home.strides, tuple((Affine(), n) for n in b.shape))
 
     def target(self, o: Operand) -> Target:
-        got = self.targets.get((id(o), 0))
+        got = self.targets.get(id(o))
         if got is None or got[0] is not o:
-            got = self.targets[id(o), 0] = (o, self._target(o))
+            got = self.targets[id(o)] = (o, self._target(o))
         return got[1]
 
     def _target(self, o: Operand) -> Target:
@@ -185,8 +216,13 @@ class Facts:
                 start[d], shape[d] = start[d] + v.name, 1
                 offset = offset + Affine.of(v.name, p.strides[d])
         at = p.offset + (offset.const - p.offset.const)
-        return Target(t.buffer, spot, cells, offset, p.strides, box_of(start, shape), tuple(over),
-                      box_of(t.start, t.shape, t.steps), at + low, at + high, tuple(n > 1 for n in t.shape))  # fmt: skip
+        box, around = box_of(start, shape), box_of(t.start, t.shape, t.steps)
+        key = (t.buffer, spot, cells, offset, p.strides, box, tuple(over))
+        got = self.same.get(key)
+        if got is None:
+            wide = tuple(n > 1 for n in t.shape)
+            got = self.same[key] = Target(*key, around, at + low, at + high, wide, self.hole(box, tuple(over)))
+        return got
 
     # reading --------------------------------------------------------------------------------------------------------
     def holds(self, state: State, t: Target, ctx: Context) -> bool:
@@ -226,7 +262,7 @@ class Facts:
         if (
             not self._alike(f, t)
             or not ctx.equal(offset, t.offset)
-            or (holes and not all(self.parted(h, Family(t.box, t.over), ctx) for h in f.holes))
+            or (holes and not all(self.parted(h, t.hole, ctx) for h in f.holes))
         ):
             return None
         return Family(box)
@@ -261,29 +297,29 @@ class Facts:
         )
 
     def _stale(self, state: State, f: Fact, t: Target, ctx: Context) -> None:
-        hole = Family(t.box, t.over)
-        if hole in f.holes or self.parted(Family(f.box, f.over), hole, ctx):
+        hole = t.hole
+        if hole in f.holes or self.parted(f, hole, ctx):
             return
         state.drop(f)
         if f.cells is None and not f.over and (t.over or not contains(t.box, f.box, ctx)):
             state.put(self.changed(f, holes=(*f.holes, hole)))
 
-    def parted(self, f: Family, g: Family, ctx: Context) -> bool:
+    def parted(self, f: Family | Hole | Fact, g: Family | Hole, ctx: Context) -> bool:
         """Whether two families have no element in common: proved by bounds, or by isl where one has steps."""
         if not f.over and not g.over:
             return disjoint(f.box, g.box, ctx)
         inner = ctx
-        other = g
+        one, other = Family(f.box, f.over), Family(g.box, g.over)
         for v in f.over:
             inner = inner.with_var(v)
         for v in g.over:
             other = at_value(other, v.name, Affine.of(v.name + "'"))
             inner = inner.with_var(replace(v, name=v.name + "'"))
-        return disjoint(f.box, other.box, inner) or self.isl.parted(f, g, ctx)
+        return disjoint(f.box, other.box, inner) or self.isl.parted(one, Family(g.box, g.over), ctx)
 
     def _add(self, state: State, same: list[Fact], t: Target, ctx: Context) -> None:
         if t.over:
-            hole = Family(t.box, t.over)
+            hole = t.hole
             for f in state.near(t.spot, t.cells):
                 if f.buffer == t.buffer and hole in f.holes and self._usable(f, t, ctx, holes=False) is not None:
                     state.drop(f)
@@ -295,7 +331,7 @@ class Facts:
             if contains(f.box, t.box, ctx):
                 if f.holes:
                     state.drop(f)
-                    state.put(self.changed(f, holes=self._filled(f.holes, Family(t.box, t.over), ctx)))
+                    state.put(self.changed(f, holes=self._filled(f.holes, t.hole, ctx)))
                 return
         new = self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box)
         self.merge_into(state, new, same)
@@ -315,16 +351,16 @@ class Facts:
                 state.put(new)
                 return
 
-    def _filled(self, holes: frozenset[Family], filled: Family, ctx: Context) -> list[Family]:
+    def _filled(self, holes: frozenset[Hole], filled: Hole, ctx: Context) -> Iterable[Hole]:
         if filled in holes:
-            return [h for h in holes if h != filled]
-        out: list[Family] = []
+            return holes - {filled}
+        out: list[Hole] = []
         for h in holes:
             if h.over or filled.over:
                 out.append(h)
             elif not contains(filled.box, h.box, ctx):
                 parts = None if disjoint(filled.box, h.box, ctx) else minus(h.box, filled.box, ctx)
-                out += [h] if parts is None else [Family(p) for p in parts]
+                out += [h] if parts is None else [self.hole(p) for p in parts]
         return out
 
     def same_layout(self, f: Fact, t: Target, ctx: Context) -> bool:
@@ -379,8 +415,9 @@ class Facts:
 
 def substituted(f: Fact, var: str, value: Affine, facts: Facts) -> Fact:
     g = at_value(Family(f.box, f.over), var, value)
-    holes = frozenset(at_value(h, var, value) for h in f.holes)
-    return facts.make(f.buffer, f.spot, f.cells, f.offset.substitute({var: value}), f.strides, g.box, g.over, holes)
+    moved = (at_value(Family(h.box, h.over), var, value) for h in f.holes)
+    bare = facts.make(f.buffer, f.spot, f.cells, f.offset.substitute({var: value}), f.strides, g.box, g.over)
+    return facts.with_holes(bare, frozenset(facts.hole(h.box, h.over) for h in moved))
 
 
 def generalised(f: Fact, over: Span, facts: Facts, fresh: Callable[[], str]) -> Fact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from isam.ir.affine import Affine
 from isam.proof.boxes import Family, Span, contains, disjoint, hull
 from isam.proof.context import Context, Var
-from isam.proof.facts import Fact, Facts, State, Target, substituted
+from isam.proof.facts import Fact, Facts, Hole, State, Target, substituted
 from isam.proof.writes import Write
 from isam.schedule.tree import Bound
 
@@ -14,7 +14,8 @@ def as_target(f: Fact, facts: Facts) -> Target:
     """A fact as something to be found in a state."""
     low, high = facts.bytes_of(f)
     wide = tuple((hi - lo) != Affine((), 1) for lo, hi in f.box)
-    return Target(f.buffer, f.spot, f.cells, f.offset, f.strides, f.box, f.over, f.box, low, high, wide)
+    hole = facts.hole(f.box, f.over)
+    return Target(f.buffer, f.spot, f.cells, f.offset, f.strides, f.box, f.over, f.box, low, high, wide, hole)
 
 
 def implied(state: State, f: Fact, facts: Facts, ctx: Context) -> bool:
@@ -42,7 +43,7 @@ def _weaker(f: Fact, other: State, facts: Facts, ctx: Context) -> Fact | None:
     t = as_target(f, facts)
     for g in other.near(f.spot, f.cells):
         if not g.over and facts.same_layout(g, t, ctx) and contains(g.box, f.box, ctx):
-            return facts.changed(f, holes=f.holes | {h for h in g.holes if not facts.parted(h, Family(f.box), ctx)})
+            return facts.changed(f, holes=f.holes | {h for h in g.holes if not facts.parted(f.bare or f, h, ctx)})
     bare = facts.changed(f, holes=())
     return f if implied(other, bare, facts, ctx) else None
 
@@ -53,23 +54,19 @@ def forget(state: State, var: str, over: Span, facts: Facts) -> State:
     for f in state:
         if f.mentions(var):
             continue
-        holes = [h if not _moves(h, var) else _widened(h, over) for h in f.holes]
+        holes = [h if not h.moves(var) else _widened(h, over, facts) for h in f.holes]
         if all(h is not None for h in holes):
             out.put(f if set(holes) == f.holes else facts.changed(f, holes=[h for h in holes if h is not None]))
     return out
 
 
-def _moves(hole: Family, var: str) -> bool:
-    return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in hole.box)
-
-
-def _widened(hole: Family, over: Span) -> Family | None:
+def _widened(hole: Hole, over: Span, facts: Facts) -> Hole | None:
     """The hole over all values of the loop variable (and of its own)."""
     box = hull(hole.box, over)
     for v in hole.over:  # constant bounds: the steps of a tile
         if box is not None:
             box = hull(box, Span(v.name, v.step, v.lo[0].expr, v.hi[0].expr, v))
-    return None if box is None else Family(box)
+    return None if box is None else facts.hole(box)
 
 
 def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from isam.ir.affine import Affine
 from isam.proof.bounds import check_bounds
-from isam.proof.boxes import Family, Span, disjoint, earlier, span
+from isam.proof.boxes import Span, disjoint, earlier, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
 from isam.proof.facts import Fact, Facts, State, generalised, substituted
 from isam.proof.induction import add, forget, implied, meet, relative, survives
@@ -22,7 +22,7 @@ from isam.proof.sets import Isl
 from isam.proof.violation import Findings, Violation
 from isam.proof.workspace import check_workspace
 from isam.proof.writes import Writes
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, children, distinct
 
 ROUNDS = 6
 
@@ -128,13 +128,10 @@ class Tree:
         """The buffers and places that the steps below a node name."""
         got = self._touch.get(id(node))
         if got is None:
-            buffers: set[str] = set()
-            spots: set[tuple[str, str]] = set()
-            for n in distinct(node):
-                for o in n.operands if isinstance(n, Issue) else ():
-                    buffers.add(o.tile.buffer)
-                    spots.add(self.facts.target(o).spot)
-            got = self._touch[id(node)] = (frozenset(buffers), frozenset(spots))
+            parts = [self.touch(c) for c in children(node)]
+            if isinstance(node, Issue):
+                parts = [(frozenset((o.tile.buffer,)), frozenset((self.facts.target(o).spot,))) for o in node.operands]
+            got = self._touch[id(node)] = (frozenset().union(*(b for b, _ in parts)), frozenset().union(*(p for _, p in parts)))
         return got
 
     def _issue(self, n: Issue, state: State, ctx: Context, out: Findings) -> None:
@@ -298,7 +295,7 @@ class Tree:
     def _at_value(self, state: State, var: str, value: Affine) -> State:
         out = State()
         for f in state:
-            out.put(self._sub(f, var, value) if f.mentions(var) or any(_in(h, var) for h in f.holes) else f)
+            out.put(self._sub(f, var, value) if f.mentions(var) or any(h.moves(var) for h in f.holes) else f)
         return out
 
     def _sub(self, f: Fact, var: str, value: Affine) -> Fact:
@@ -316,7 +313,3 @@ class Tree:
     def fresh(self) -> str:
         self._fresh += 1
         return f"^{self._fresh}"
-
-
-def _in(hole: Family, var: str) -> bool:
-    return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in hole.box)

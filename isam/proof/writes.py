@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from isam.ir.affine import Affine
@@ -88,7 +88,7 @@ class Writes:
                 for k, (lo, _) in zip(t.strides, box, strict=True):
                     offset = offset + lo * k
                 wide = tuple(a or (hi - lo) != Affine((), 1) for a, (lo, hi) in zip(t.wide, box, strict=True))
-                t = t._replace(offset=offset, box=box, hull=box, wide=wide)
+                t = replace(t, offset=offset, box=box, hull=box, wide=wide)
         exact = None if w.exact is None else generalised(w.exact, over, self.facts, self.fresh)
         whole = None if w.whole is None else lifted(w.whole, over, self.fresh())[0]
         return Write(w.buffer, w.spot, box, low, high, t, w.compute, exact, whole)
@@ -139,6 +139,6 @@ def _join(a: Write, b: Write, facts: Facts) -> Write | None:
     high = b.high if first is s else a.high
     if any(k < 0 for k in t.strides):
         return None
-    target = first._replace(box=box, hull=box, wide=wide, low=low, high=high)
+    target = replace(first, box=box, hull=box, wide=wide, low=low, high=high)
     exact = facts.make(a.buffer, a.spot, None, first.offset, first.strides, box)
     return Write(a.buffer, a.spot, box, low, high, target, a.compute, exact, Family(box))
