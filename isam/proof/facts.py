@@ -286,7 +286,7 @@ class Facts:
         if compute:
             for f in list(state.of.get(t.buffer, ())):
                 if f not in same:
-                    self._stale(state, f, t, ctx)
+                    self.stale(state, f, t, ctx)
             alone.add(t)
         self._add(state, same, t, ctx)
 
@@ -296,7 +296,7 @@ class Facts:
             f, self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over), ctx
         )
 
-    def _stale(self, state: State, f: Fact, t: Target, ctx: Context) -> None:
+    def stale(self, state: State, f: Fact, t: Target, ctx: Context) -> None:
         hole = t.hole
         if hole in f.holes or self.parted(f, hole, ctx):
             return

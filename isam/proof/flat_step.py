@@ -87,14 +87,13 @@ class Step:
                 )
             located.append((a, base, origin + g))
         for one in located:
-            if one[0].reads and not self._read(replay, *one, values):
+            if one[0].reads and not self._read(replay, one, values):
                 return
         self._overlap(replay, located)
-        versions = self._effects(replay, values, located)
+        self._effects(replay, values, located)
         for a, base, at in located:
             if a.writes:
                 self._write(replay, a, base, at)
-        del versions
 
     def _inside(self, a: Access, values: list[int], replay: Replay) -> bool:
         row = a.row + 2
@@ -105,7 +104,8 @@ class Step:
                 return False
         return True
 
-    def _read(self, replay: Replay, a: Access, base: int, at: int, values: list[int]) -> bool:
+    def _read(self, replay: Replay, located: tuple[Access, int, int], values: list[int]) -> bool:
+        a, base, at = located
         sp = replay.space
         where = a.addr + at
         elem = a.elem + base

@@ -14,7 +14,7 @@ from isam.ir.affine import Affine
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import Span, disjoint, earlier, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
-from isam.proof.facts import Fact, Facts, State, generalised, substituted
+from isam.proof.facts import Fact, Facts, State, Target, generalised, substituted
 from isam.proof.induction import add, forget, implied, meet, relative, survives
 from isam.proof.legal import Legality
 from isam.proof.points import check_loop
@@ -214,16 +214,19 @@ class Tree:
         """The state after the middle iterations, without and with what mentions the variable."""
         middle = span(n, n.first is not None, n.last is not None)
         inner = self._with(ctx, middle.desc, None)
-        guess, extra = base, []
-        for attempt in range(2):
-            guess, end, found = self._fixpoint(n, guess, extra, inner, ctx, middle)
-            log = self.writes.of(n.body)
-            made = self._made(n, end, left, middle, inner, log)
-            if not len(found) or attempt:
-                break
-            extra = self._history(n, base, end, middle, inner, ctx, made)
-            if not extra:
-                break
+        trial = self._likely(n, base, ctx)
+        guess, end, found = self._fixpoint(n, trial or base, [], inner, middle)
+        if trial is not None:
+            over = forget(end, n.var, middle, self.facts)
+            back = [f for f in base if f not in trial.of.get(f.buffer, ()) and implied(over, f, self.facts, ctx)]
+            if back or len(found):
+                guess, end, found = self._fixpoint(n, base, [], inner, middle)
+        made = self._made(n, end, left, middle, ctx)
+        if len(found):
+            extra = self._history(n, base, end, middle, ctx, made)
+            if extra:
+                guess, end, found = self._fixpoint(n, guess, extra, inner, middle)
+                made = self._made(n, end, left, middle, ctx)
         out.extend(found.found)
         final = forget(end, n.var, middle, self.facts)
         if middle.last is not None:
@@ -231,14 +234,35 @@ class Tree:
             for f in end:
                 if f.mentions(n.var):
                     final.put(self._sub(f, n.var, middle.last))
-        lifted = []
-        for f, over in made:
-            lifted.append(generalised(f, over, self.facts, self.fresh))
-        return final, lifted
+        return final, [generalised(f, over, self.facts, self.fresh) for f, over in made]
 
-    def _fixpoint(self, n: Loop, guess: State, extra: list[Fact], inner: Context, ctx: Context, middle: Span
-                  ) -> tuple[State, State, Findings]:  # fmt: skip
+    def _likely(self, n: Loop, base: State, ctx: Context) -> State | None:
+        """A first guess that is more often right: without what the body overwrites in cells, and with what it makes
+        stale elsewhere already stale. ``None``: the same as ``base``. Any guess is sound: it is checked."""
+        written = self.writes.cells(n.body)
+        out = base.copy()
+        for f in base:
+            if f.cells is not None:
+                for c in range(f.cells[0], f.cells[1] + 1):
+                    t = written.get((f.spot[0], c))
+                    if (f.spot[0], c) in written and (t is None or not self._same_tile(f, t)):
+                        out.drop(f)
+        for t in {id(t): t for t in written.values() if t is not None}.values():
+            if self.writes.computed(n.body, t):
+                for f in list(out.of.get(t.buffer, ())):
+                    if f.cells is None or f.spot != t.spot:
+                        self.facts.stale(out, f, t, ctx)
+        return None if set(out) == set(base) else out
+
+    @staticmethod
+    def _same_tile(f: Fact, t: Target) -> bool:
+        return f.buffer == t.buffer and f.box == t.box and f.offset == t.offset
+
+    def _fixpoint(
+        self, n: Loop, guess: State, extra: list[Fact], inner: Context, middle: Span
+    ) -> tuple[State, State, Findings]:
         """A state that holds at the begin of every middle iteration, that at the end of one, what was found in it."""
+        state, found = guess, Findings()
         for attempt in range(ROUNDS):
             state, found = guess.copy(), Findings()
             for f in extra:
@@ -258,23 +282,21 @@ class Tree:
         return guess, state, found
 
     def _made(
-        self, n: Loop, end: State, left: State | None, middle: Span, inner: Context, log: list
+        self, n: Loop, end: State, left: State | None, middle: Span, ctx: Context
     ) -> list[tuple[Fact, Span]]:
         """Facts at the end of an iteration that are about it, and that no later iteration may destroy."""
         out = []
-        logs = log if n.last is None else [*log, *self.writes.of(n.last)]
+        logs = self.writes.of(n.body) if n.last is None else [*self.writes.of(n.body), *self.writes.of(n.last)]
+        whole, any_time = span(n), self._with(ctx, loop_var(n), None)
         for f in end:
             if not f.mentions(n.var) or f.cells is not None:
                 continue
-            if not survives(f, n.var, middle, logs, self.facts, inner, self.fresh()):
-                continue
-            whole = left is not None and f in left.of.get(f.buffer, ())
-            out.append((f, span(n, False, n.last is not None) if whole else middle))
+            if survives(f, n.var, whole, logs, self.facts, any_time, self.fresh()):
+                first_too = left is not None and f in left.of.get(f.buffer, ())
+                out.append((f, span(n, False, n.last is not None) if first_too else middle))
         return out
 
-    def _history(
-        self, n: Loop, base: State, end: State, middle: Span, inner: Context, ctx: Context, made: list
-    ) -> list[Fact]:
+    def _history(self, n: Loop, base: State, end: State, middle: Span, ctx: Context, made: list) -> list[Fact]:
         """What may be assumed at the begin of an iteration of what earlier ones left."""
         out: list[Fact] = []
         for f, over in made:

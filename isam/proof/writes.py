@@ -9,7 +9,7 @@ from isam.ir.affine import Affine
 from isam.proof.boxes import Box, Family, Span, hull, joined, lifted, span
 from isam.proof.facts import Fact, Facts, Spot, Target, generalised
 from isam.proof.legal import Legality
-from isam.schedule.tree import Issue, Loop, Node, children
+from isam.schedule.tree import Issue, Loop, Node, children, distinct
 
 
 class Write(NamedTuple):
@@ -33,6 +33,8 @@ class Writes:
     legality: Legality
     facts: Facts
     _of: dict[int, list[Write]] = field(default_factory=dict)
+    _cells: dict[int, dict[tuple[str, int], Target | None]] = field(default_factory=dict)
+    _computed: dict[int, set[int]] = field(default_factory=dict)
     _fresh: int = 0
 
     def of(self, node: Node) -> list[Write]:
@@ -46,6 +48,35 @@ class Writes:
                 got = compact([w for c in children(node) for w in self.of(c)], self.facts)
             self._of[id(node)] = got
         return got
+
+    def cells(self, node: Node) -> dict[tuple[str, int], Target | None]:
+        """For every cell that a node may write, the tile that is written there, or ``None`` where there are several."""
+        got = self._cells.get(id(node))
+        if got is None:
+            got = {}
+            if isinstance(node, Issue):
+                sig = self.legality.signature(node)
+                for o in node.operands:
+                    t = self.facts.target(o)
+                    if o.name in sig.writes and t.cells is not None:
+                        got.update({(t.spot[0], c): t for c in range(t.cells[0], t.cells[1] + 1)})
+            for part in children(node):
+                for k, t in self.cells(part).items():
+                    got[k] = t if got.get(k, t) is t else None
+            self._cells[id(node)] = got
+        return got
+
+    def computed(self, node: Node, t: Target) -> bool:
+        """Whether a step below the node computes this tile (rather than moving it)."""
+        got = self._computed.get(id(node))
+        if got is None:
+            got = set()
+            for n in distinct(node):
+                if isinstance(n, Issue) and not n.is_move:
+                    sig = self.legality.signature(n)
+                    got |= {id(self.facts.target(o)) for o in n.operands if o.name in sig.writes}
+            self._computed[id(node)] = got
+        return id(t) in got
 
     def _issue(self, n: Issue) -> list[Write]:
         sig = self.legality.signature(n)
