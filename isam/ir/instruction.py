@@ -44,6 +44,9 @@ class Cost:
 class Instruction:
     """A kernel with limits, operand contracts, joint placement rules, cost and emission.
 
+    What its body ``permits`` is what it takes: an instruction that contracts (one rounding for a product and a sum) or
+    reassociates fits only kernels that grant it; one that says nothing does what its body says, rounding by rounding.
+
     ``apart``: groups of operands that must lie in pairwise different memories (SYS-3). ``needs``: CPU features.
     ``emission``: the backend's template, keyed by backend name (``llvm``, ``call``); a simulator needs none.
     ``ulp``: the declared error of an approximated function in units in the last place.
@@ -62,6 +65,11 @@ class Instruction:
     @property
     def syms(self) -> tuple[Sym, ...]:
         return self.body.syms
+
+    @cached_property
+    def takes(self) -> frozenset[str]:
+        """The numerics that a kernel must grant for this instruction to be used."""
+        return self.body.permits - {"exact"}
 
     @cached_property
     def signature(self) -> frozenset[tuple[str, bool, str]]:

@@ -57,7 +57,8 @@ class Lowering:
         self._collect(d.body)
         body = self._blocks(d.body, 0)
         made = temporaries(body, self.buffers, self.syms, self.pins, self.say)
-        permits = PERMITS_DEFAULT if d.permits is None else d.permits
+        default = PERMITS_DEFAULT if d.keyword == "kernel" else frozenset()  # an instruction takes only what it says
+        permits = default if d.permits is None else d.permits
         params = tuple((s.name, int(self.params[s.name] or 0)) for s in d.syms if s.default is not None)
         return Kernel(d.name, self.syms, (*self.buffers.values(), *made), body, permits, params, d.loc)
 

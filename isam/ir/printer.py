@@ -31,7 +31,7 @@ def print_kernel(kernel: Kernel, keyword: str = "kernel") -> str:
     """The kernel as text, ending with a newline; ``keyword`` is ``kernel`` or ``instruction``."""
     head = [print_sym(s) for s in kernel.syms] + [f"{n}={v}" for n, v in kernel.params]
     lines = [f"{keyword} {kernel.name}({', '.join(head)})"]
-    if kernel.permits != PERMITS_DEFAULT:
+    if kernel.permits != (PERMITS_DEFAULT if keyword == "kernel" else frozenset()):
         lines.append("  permits " + (", ".join(sorted(kernel.permits)) or "nothing"))
     lines.extend(_declarations(kernel))
     lines.extend(_body(kernel.body, "  ", kernel))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from isam.ir.dataflow import Order, levels, mask_of
-from isam.ir.dtype import ANY, size_of
+from isam.ir.dtype import ANY, DTYPES, size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
@@ -78,6 +78,23 @@ def _layout(mapping: Mapped, operand: str, dim: int, have: str, need: str, *, tu
     )
 
 
+def _ordered(mapping: Mapped, kernel: Kernel) -> bool:
+    """Where the kernel does not permit to reassociate: reduced axes that a call runs over are the last ones of the
+    statement, so that accumulations keep their lexicographic order."""
+    if "reassociate" in kernel.permits:
+        return True
+    inside = set(mapping.axis_map.values())
+    renames = {i: dict(names) for i, names in mapping.renames}
+    for i in mapping.statements:
+        s = kernel.statements[i]
+        if s.accumulate and DTYPES[kernel.buffer(s.dest.buffer).dtype].kind == "f":
+            names = renames.get(i, {})
+            mine = [names.get(a, a) in inside for a in s.reduces]
+            if mine != sorted(mine):
+                return False
+    return True
+
+
 def gather(kernel: Kernel, instructions: Iterable[Instruction], order: Order, pricing: Pricing) -> Gathered:
     """Every schedulable candidate, one per orbit (the cheapest)."""
     from isam.mapper import match
@@ -88,7 +105,7 @@ def gather(kernel: Kernel, instructions: Iterable[Instruction], order: Order, pr
     refused: dict[tuple[str, object], Mismatch] = {}
     cut = False
     for instruction in instructions:
-        if not present(instruction, operations):
+        if not present(instruction, operations) or not instruction.takes <= kernel.permits:
             continue
         found = match(kernel, instruction, strided=True, normalise=False)
         if isinstance(found, Mismatch):
@@ -101,6 +118,8 @@ def gather(kernel: Kernel, instructions: Iterable[Instruction], order: Order, pr
                 cut = True
                 continue
             if not any(mask & ~o == 0 for o in own) or not order.is_convex(mask):
+                continue
+            if not _ordered(mapping, kernel):
                 continue
             no = _unreachable(mapping, pricing)
             if no is not None:

@@ -37,6 +37,7 @@ class _Builder:
         self.kernel: Kernel = cover.kernel
         self.nests = nests_of(cover, system)
         self.run = DryRun(self.kernel, system, trace)
+        self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []
         self.bindable = frozenset(b.name for b in self.kernel.buffers if b.role == "const")
 
@@ -78,7 +79,7 @@ class _Builder:
         run.out.append(Loop(it.axis.name, (Bound(Affine()),), (Bound(hi),), 1, Seq(tuple(body)), axis=it.axis.name))
 
     def _statements(self, nests: list[Nest]) -> None:
-        nests = [p for n in sorted(nests, key=lambda n: n.number) for p in pieces(n)]
+        nests = [p for n in sorted(nests, key=lambda n: n.number) for p in ([n] if self.exact else pieces(n))]
         for group in self._groups(nests):
             options, costs = plans(group, self.system, self.bindable)
             context = {"group": [n.instruction.name for n in group.nests], "_group": group, "_system": self.system}
@@ -100,7 +101,7 @@ class _Builder:
         out = []
         for g in groups:
             mine = tuple(g)
-            out.append(Group(mine, private_axes(mine, self._temporaries(mine))))
+            out.append(Group(mine, self.exact, private_axes(mine, self._temporaries(mine))))
         return out
 
     def _temporaries(self, group: tuple[Nest, ...]) -> frozenset[str]:

@@ -161,6 +161,8 @@ def plain(group: Group) -> Plan:
 
 def ordered_axes(group: Group) -> list[str]:
     """Axes that more nests share come first; inside a nest the order of its domain."""
+    if group.exact:
+        return list(group.axes)
     shared = {a: sum(a in n.extents for n in group.nests) for a in group.axes}
     return sorted(group.axes, key=lambda a: (-shared[a], group.axes.index(a)))
 
@@ -206,7 +208,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     depth_total = prod(main.length(a) for a in reduced) if reduced else 1
     columns = prod(main.length(a) for a in vector) if vector else 1
     size = max((size_of(u.dtype) for u in main.uses if u.reads and not u.buffer.startswith("#")), default=4)
-    if cached and reduced and any(main.mapped):
+    if cached and reduced and main.mapped and not (group.exact and len(reduced) > 1):
         head = cache_blocks(main, reduced, vector, width, depth_total, columns, size, cached)
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]

@@ -35,6 +35,7 @@ class Group:
     ``private``: per temporary, the axes whose iterations do not share its elements."""
 
     nests: tuple[Nest, ...]
+    exact: bool = False  # accumulations keep their lexicographic order
     private: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @property

@@ -324,7 +324,7 @@ class Guarded:
     def __init__(self, walk: Walk, where: tuple[Affine, ...]):
         self.walk, self.where = walk, where
         tied = {n for w in where for n in w.names}
-        self.axes = [a for a in walk.group.axes if a in tied]
+        self.axes = [a for a in walk.group.axes if a in tied or walk.group.exact]
 
     def loops(self, env: Env, members: Members) -> None:
         if not self.axes:
