@@ -21,6 +21,7 @@ from isam.scheduler.state import (
     Key,
     MachineState,
     Ranges,
+    Since,
     Var,
     disjoint,
     mentions,
@@ -53,7 +54,7 @@ class DryRun:
         self._routes: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self.bound: dict[object, tuple[Key, Copy]] = {}  # constants laid out anew once, by buffer and layout
         self.folded: set[str] = set()  # temporaries whose home holds one block only
-        self.fetched: set[Key] = set()
+        self.since = Since()
         self.later: dict[Tile, list[int]] = {}  # uses still to come in the present block, the next one last
         self.carriers: dict[object, list[Hop] | None] = {}
         self.lanes = system.facts.get("lanes")
@@ -192,7 +193,7 @@ class DryRun:
         place = self.room(memory, tile, pinned, form)
         self.carry(tile, source, memory, source_of, lambda t: mv.sub_place(place, tile, t), source_form, form, pinned | {key})
         self.state.put(key, Copy(place, False, self.units(memory, tile)))
-        self.fetched.add(key)
+        self.since.fetch(key, self.ranges)
         return place, key
 
     def _settle(self, tile: Tile, key: Key | None) -> None:
@@ -287,6 +288,9 @@ class DryRun:
         unit = self._unit(nest)
         self.out.append(Issue(unit, nest.instruction.name, tuple(sizes.items()), ops, nest.number,
                               (*((t, Affine.of(t)) for t in nest.mapping.loops), *((nest.own.get(a, a), p) for a, p in point.items()))))  # fmt: skip
+        for u, t in zip(nest.uses, tiles, strict=True):
+            if u.writes:
+                self.since.write(t)
         for key, copy, tile in wrote:
             for other in self.state.of(tile.buffer):
                 if other != key and not disjoint(other[1], tile, self.ranges):

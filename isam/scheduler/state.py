@@ -83,6 +83,32 @@ def mentions(tile: Tile, var: str) -> bool:
     return any(name == var for row in tile.start for name, _ in row.terms)
 
 
+class Since:
+    """What happened since the begin of an iteration: tiles fetched whose value was there from the begin (so that a loop
+    may fetch them once, before it), and tiles written."""
+
+    __slots__ = ("fetched", "written")
+
+    def __init__(self) -> None:
+        self.fetched: dict[Key, None] = {}
+        self.written: dict[str, dict[Tile, None]] = {}
+
+    def fetch(self, key: Key, ranges: Mapping[str, tuple[int, int]]) -> None:
+        if all(disjoint(t, key[1], ranges) for t in self.written.get(key[1].buffer, ())):
+            self.fetched[key] = None
+
+    def write(self, tile: Tile) -> None:
+        self.written.setdefault(tile.buffer, {})[tile] = None
+
+    def then(self, other: Since, ranges: Mapping[str, tuple[int, int]]) -> None:
+        """Adds what happened after."""
+        for key in other.fetched:
+            self.fetch(key, ranges)
+        for tiles in other.written.values():
+            for t in tiles:
+                self.write(t)
+
+
 class MachineState:
     """The residency of every memory but home. Mutated by the dry run; ``copy`` is shallow and cheap."""
 

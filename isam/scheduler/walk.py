@@ -17,7 +17,7 @@ from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun, Transfer, units_of
 from isam.scheduler.nests import MappedAxis, Nest
 from isam.scheduler.plan import Plan, Stage
-from isam.scheduler.state import STAGED, Copy, Key, MachineState, StageLayout, disjoint, within
+from isam.scheduler.state import STAGED, Copy, Key, MachineState, Since, StageLayout, disjoint, within
 from isam.scheduler.trim import Env, Segment, segments
 
 Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand
@@ -30,7 +30,7 @@ class Walk:
     def __init__(self, run: DryRun, plan: Plan, bind: list[Node]):
         self.run, self.plan, self.bind = run, plan, bind
         self.group = plan.group
-        self.memo: dict[object, tuple[tuple[Node, ...], MachineState, frozenset[Key]]] = {}
+        self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
         self.env: Env = {}
         self.open: list[str] = []  # axes of the kept loops we are in
         self.ending = False  # an iteration is being closed: what only it could see is dead
@@ -76,17 +76,15 @@ class Walk:
         hit = self.memo.get(key)
         if hit is None:
             outer_env, self.env = self.env, env
-            before, run.fetched = run.fetched, set()
+            before, run.since = run.since, Since()
             with run.recording() as nodes:
                 self._level_body(d, env, members)
-            hit = (_shared(nodes), run.state, frozenset(run.fetched))
+            hit = (_shared(nodes), run.state, run.since)
             self.memo[key] = hit
-            run.state = run.state.copy()
-            run.fetched = before | run.fetched
+            run.since = before
             self.env = outer_env
-        else:
-            run.state = hit[1].copy()
-            run.fetched |= hit[2]
+        run.state = hit[1].copy()
+        run.since.then(hit[2], run.ranges)
         run.out.extend(hit[0])
 
     def _level_body(self, d: int, env: Env, members: Members) -> None:
@@ -457,10 +455,9 @@ class Recur:
         run = self.run
         run.state = state.copy()
         with self._iteration():
-            outer, run.fetched = run.fetched, set()
+            outer, run.since = run.since, Since()
             self.walk._level(self.d, self.env, members)
-            self.brought = run.fetched
-            run.fetched = outer
+            self.brought, run.since = run.since.fetched, outer
         return run.state
 
     @contextmanager
@@ -563,3 +560,4 @@ class Recur:
 
         run.carry(tile, source, memory, source_of, lambda t: sub_place(c.place, tile, t), source_form, form, set())
         run.state.put(key, replace(c, dirty=False))
+        run.since.fetch(key, run.ranges)
