@@ -10,8 +10,8 @@ from typing import Any
 from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.compiler.function import BoundFunction, Function
-from isam.compiler.stages import STAGES, Job, Refused, Stage, run_stages
-from isam.diagnostics import did_you_mean, fail
+from isam.compiler.stages import STAGES, Job, Refused, Stage, instructions_named, run_stages
+from isam.diagnostics import fail
 from isam.ir.kernel import Kernel
 from isam.system.graph import System
 from isam.system.load import load_system
@@ -55,8 +55,9 @@ def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction:
             sizes: Mapping[str, int] | None = None) -> Any:  # fmt: skip
     """Why a kernel, or one instruction, does or does not fit a machine; what is returned prints itself.
 
-    With ``instruction``: its mappings, or the ``Mismatch`` that comes nearest. Without: the cover, or the ``Uncovered``
-    that says for every statement left why not and which instruction would do.
+    With ``instruction`` (a name, or that of a family: ``mm4`` stands for ``mm4_f32`` and its kin): its mappings, or the
+    ``Mismatch`` that comes nearest. Without: the cover, or the ``Uncovered`` that says for every statement left why not
+    and which instruction would do.
     """
     from isam.ir.normal import normal_form
     from isam.ir.verify import require
@@ -67,11 +68,9 @@ def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction:
     normal = normal_form(require(_as_kernel(kernel)).with_sizes(sizes or {}))
     if instruction is None:
         return cover(normal, system.compute, Trace(registry.load("isam.approaches", system.approach)()))
-    found = system.instructions.get(instruction)
-    if found is None:
-        hint = did_you_mean(instruction, system.instructions)
-        raise fail("instruction-unknown", f"the system '{system.name}' has no instruction '{instruction}'", hint=hint)
-    return match(normal, found)
+    answers = [match(normal, i) for i in instructions_named(system, instruction)]
+    fits = next((a for a in answers if a), None)
+    return fits if fits is not None else max(answers, key=lambda a: getattr(a, "depth", 0))
 
 def _as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, str):

@@ -8,7 +8,6 @@ CODES: dict[str, str] = {
     "compile-threads": "The number of threads (argument or ISAM_THREADS) is a whole number of at least 1.",
     "instruction-unknown": "The system has no instruction of this name.",
     "not-compiled": "The kernel has open sizes and was not called yet: there is no mapping or schedule to show.",
-    "require-unknown": "An instruction in require= that the system does not have.",
     "size-range": "A size outside the range, or not the multiple, that the kernel's head admits.",
     "size-unknown": "A size that the kernel's head does not mention.",
     "too-deep": "The kernel nests too deeply for a stage of the compiler.",

@@ -12,6 +12,7 @@ from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.artifact import Artifact
 from isam.diagnostics import Diagnostic, InternalError, IsamError, did_you_mean, fail
+from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
@@ -75,14 +76,34 @@ def _cover(job: Job) -> None:
     from isam.mapper.cover import cover
 
     assert job.kernel is not None
-    unknown = [n for n in job.require if n not in job.system.instructions]
-    if unknown:
-        hint = did_you_mean(unknown[0], job.system.instructions)
-        raise fail("require-unknown", f"the system '{job.system.name}' has no instruction '{unknown[0]}'", hint=hint)
-    answer = cover(job.kernel, job.system.compute, job.trace, require=job.require)
+    answer = cover(job.kernel, job.system.compute, job.trace, require=_required(job))
     if not isinstance(answer, Cover):
         raise Refused("uncovered", job.original, answer)
     job.cover = answer
+
+
+def _required(job: Job) -> tuple[str, ...]:
+    """The instructions demanded; of a family, the member that fits."""
+    from isam.mapper import match
+
+    assert job.kernel is not None
+    out = []
+    for name in job.require:
+        family = instructions_named(job.system, name)
+        fits = [i for i in family if match(job.kernel, i)] if len(family) > 1 else family
+        out.append((fits or family)[0].name)
+    return tuple(out)
+
+
+def instructions_named(system: System, name: str) -> list[Instruction]:
+    """The instruction, or the members of the family, of this name. Raises ``IsamError`` when there is none."""
+    if name in system.instructions:
+        return [system.instructions[name]]
+    family = [i for n, i in system.instructions.items() if n.startswith(f"{name}_")]
+    if not family:
+        hint = did_you_mean(name, system.instructions)
+        raise fail("instruction-unknown", f"the system '{system.name}' has no instruction '{name}'", hint=hint)
+    return family
 
 
 def _schedule(job: Job) -> None:

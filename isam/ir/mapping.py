@@ -89,3 +89,9 @@ class Cover:
     back: tuple[Any, ...] = ()
     gap: float | None = None  # None: proved best for the rule in force
     notes: MappingABC[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"{self.original.name}: {len(self.mappings)} instructions"]
+        lines += [f"  rewritten by {step}" for step in self.steps]
+        lines += [f"  statements {', '.join(map(str, m.statements))}: {m}" for m in self.mappings]
+        return "\n".join(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
@@ -17,6 +18,7 @@ from isam.mapper.report import Reporter
 from isam.mapper.symmetry import orbit_key, preserves_contract
 
 BUDGET = 200_000
+SHOWN = 20  # mappings printed
 
 
 class Matches:
@@ -48,6 +50,11 @@ class Matches:
         while self._more():
             pass
         return len(self._found)
+
+    def __str__(self) -> str:
+        shown = list(islice(self, SHOWN + 1))
+        lines = [str(m) for m in shown[:SHOWN]]
+        return "\n".join(lines + ["..."] * (len(shown) > SHOWN)) if shown else "no mapping"
 
     @property
     def kernel(self) -> Kernel:

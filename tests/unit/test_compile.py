@@ -144,7 +144,7 @@ WRONG = {
     "registry-unknown": {"approach": "gredy", "sizes": {"M": 2, "N": 2, "K": 2}},
     "approach-type": {"approach": 7},
     "compile-threads": {"threads": 0},
-    "require-unknown": {"require": "mm5", "sizes": {"M": 2, "N": 2, "K": 2}},
+    "instruction-unknown": {"require": "mm5", "sizes": {"M": 2, "N": 2, "K": 2}},
     "trace-read": {"replay": "{}", "sizes": {"M": 2, "N": 2, "K": 2}},
 }
 
@@ -178,6 +178,10 @@ def test_a_no_carries_its_reason():
     no = isam.explain(depthwise, on="tiny", instruction="mm4")
     assert not no
     assert "mm4" in str(no)
+    assert isam.explain(MATMUL, on="toy", instruction="mm4")  # a family
+    assert "accumulate" not in str(isam.explain(MATMUL, on="toy", instruction="mm4"))
+    fn = isam.compile(MATMUL, sizes={"M": 4, "N": 4, "K": 4}, require="mm4", **TOY)
+    assert any(m.instruction.name == "mm4_f32" for m in fn.mapping.mappings)
     with pytest.raises(IsamError, match="did you mean 'mm4'"):
         isam.explain(MATMUL, on="tiny", instruction="mm")
 
