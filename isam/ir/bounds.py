@@ -53,6 +53,17 @@ def enclose(
             for b in kernel.buffers if b.role in ("out", "inout")}  # fmt: skip
 
 
+def products(value: Array, magnitude: Array, terms: int, dtype: str = "f32") -> tuple[Array, Array]:
+    """``(value, bound)`` of a sum of at most ``terms`` products, summed in any order: for sizes at which the walk of
+    :func:`enclose` takes too long. ``value``: the result in f64; ``magnitude``: the same of absolute operands.
+
+    >>> value, bound = products(np.array([2.0]), np.array([6.0]), terms=2)
+    >>> float(bound[0]) >= 2 * 2 * 2.0**-24 * 6
+    True
+    """
+    return value, 2 * (terms + 2) * _UNIT[dtype] * magnitude + (terms + 1) * _FLUSH[dtype]
+
+
 def outside(got: Mapping[str, Array], enclosed: Enclosed) -> str | None:
     """``None`` if every element lies within its bound, else a sentence on the worst one."""
     for name, (value, bound) in enclosed.items():

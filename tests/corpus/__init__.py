@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from isam.ir.bounds import products
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_file
@@ -66,7 +67,7 @@ def multilinear_bounds(case: Case, arrays: Mapping[str, Any], sizes: dict[str, i
     size = case.expected({n: abs(a) for n, a in wide.items()}, sizes)
     assert value is not None
     assert size is not None
-    return {n: (value[n], 2 * (terms + 2) * 2.0**-24 * size[n] + 1e-37) for n in value}
+    return {n: products(value[n], size[n], terms) for n in value}
 
 
 def points(kernel: Kernel, sizes: Mapping[str, int]) -> int:

@@ -1,0 +1,55 @@
+"""How long compiling takes from nothing: a new process per sample, everything imported and loaded on the way."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from .shapes import RESNET50, SQUARES, Convolution, Gemm
+
+SAMPLES: tuple[Gemm | Convolution, ...] = (
+    *(g for g in SQUARES if g.m in (512, 1024)), Gemm(1000, 999, 77), Gemm(700, 5124, 2048), RESNET50[0], RESNET50[2],
+    RESNET50[3], RESNET50[18],
+)  # fmt: skip
+
+CHILD = """
+import time
+start = time.perf_counter()
+import isam
+imported = time.perf_counter()
+import json, sys
+from {package}.kernels import sources
+kernel = sources()[sys.argv[1]]
+sizes = json.loads(sys.argv[2])
+parsed = time.perf_counter()
+isam.load_system(sys.argv[3])
+loaded = time.perf_counter()
+fn = isam.compile(kernel, on=sys.argv[3], sizes=sizes)
+done = time.perf_counter()
+again = isam.compile(kernel, on=sys.argv[3], sizes=sizes)
+second = time.perf_counter()
+print(json.dumps({{"import": imported - start, "parse": parsed - imported, "load the machine": loaded - parsed,
+                  "compile": done - loaded, **fn.job.seconds,
+                  "again": second - done, "mapping again": again.job.seconds["cover"]}}))
+"""
+
+
+def cold(shape: Gemm | Convolution, on: str, repeats: int) -> dict[str, Any]:
+    """Seconds per step in a fresh process: the best of ``repeats`` and the medians. ``again``: a second compilation in
+    the same process, nothing cached."""
+    from .kernels import kernel_of
+
+    kernel, sizes = kernel_of(shape)
+    code = CHILD.format(package=__package__)
+    root = str(Path(__file__).resolve().parents[len((__package__ or "").split("."))])
+    runs = []
+    for _ in range(repeats):
+        command = [sys.executable, "-c", code, kernel.name, json.dumps(sizes), on]
+        got = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+        runs.append(json.loads(got.stdout))
+    return {"name": shape.name, "best": {k: min(r[k] for r in runs) for k in runs[0]},
+            "median": {k: statistics.median(r[k] for r in runs) for k in runs[0]}}  # fmt: skip

@@ -1,0 +1,103 @@
+"""One shape: compiled, judged, timed beside its peers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import isam
+
+from . import peers
+from .data import Judge, operands
+from .kernels import kernel_of
+from .shapes import Convolution, Gemm
+from .timing import Times, alternate, ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``rounds`` turns of ``seconds`` each, per contender."""
+
+    rounds: int = 5
+    seconds: float = 0.08
+    on: str = "host"
+
+
+class Wrong(AssertionError):
+    """A contender's result lies outside the bounds: nothing is published."""
+
+
+def compiled(shape: Gemm | Convolution, on: str, bound: bool = False) -> tuple[Any, dict[str, float]]:
+    """The compiled function and seconds per stage of compiling, ``total`` among them."""
+    kernel, sizes = kernel_of(shape, bound)
+    start = time.perf_counter()
+    fn = isam.compile(kernel, on=on, sizes=sizes)
+    total = time.perf_counter() - start
+    return fn, {**fn.job.seconds, "total": total}
+
+
+def contenders(shape: Gemm | Convolution, on: str) -> tuple[dict[str, Callable[[], Any]], dict[str, float], Judge]:
+    """Everyone's call without arguments, each judged once; seconds per stage of compiling."""
+    a, b = operands(shape)
+    fn, stages = compiled(shape, on)
+    if isinstance(shape, Gemm):
+        out = np.empty((shape.m, shape.n), np.float32)
+        fast = compiled(shape, on, bound=True)[0].bind(B=b)
+        calls: dict[str, Callable[[], Any]] = {"isam": lambda: fn(a, b, C=out), "isam bound": lambda: fast(a, C=out)}
+    else:
+        fast = fn.bind(w=b)
+        calls = {"isam": lambda: fast(a)}
+    judge = Judge(shape, a, b)
+    calls.update(peers.of(shape, a, b))
+    for name, call in calls.items():
+        fault = judge.wrong(peers.plain(call()))
+        if fault:
+            raise Wrong(f"{name}, {shape.name}: {fault}")
+    return calls, stages, judge
+
+
+def measure(shape: Gemm | Convolution, settings: Settings) -> dict[str, Any]:
+    """The row of one shape, JSON-able; times in seconds, ratios above 1 where ISAM is faster. Raises :class:`Wrong`."""
+    calls, stages, judge = contenders(shape, settings.on)
+    used = judge.used(peers.plain(calls["isam"]()))
+    times = alternate(calls, settings.rounds, settings.seconds)
+    after = judge.wrong(peers.plain(calls["isam"]()))
+    if after:
+        raise Wrong(f"isam after {settings.rounds} rounds, {shape.name}: {after}")
+    row: dict[str, Any] = {"name": shape.name, "flops": shape.flops, "count": getattr(shape, "count", 1)}
+    row["times"] = {n: {"best": t.least, "median": t.typical} for n, t in times.items()}
+    row["against"] = against(times)
+    row["bound used"] = used
+    row["compile"] = stages
+    return row
+
+
+def against(times: dict[str, Times]) -> dict[str, dict[str, Any]]:
+    """Per peer library the ratios to the fastest form of it, and which form that was."""
+    out: dict[str, dict[str, Any]] = {}
+    for library in ("numpy", "onednn"):
+        forms = [n for n in times if n.split()[0] == library]
+        if forms:
+            best = min(forms, key=lambda n: times[n].least)
+            by_best, by_median = ratio(times["isam"], times[best])
+            out[library] = {"form": best, "best": by_best, "median": by_median}
+    return out
+
+
+def weighted(rows: Iterable[dict[str, Any]], library: str) -> dict[str, float]:
+    """Both readings of "weighted by FLOPs", layers counted as often as the network has them: the mean of the ratios
+    weighted by work, and all work over all time."""
+    have = [r for r in rows if library in r["against"]]
+    work = sum(r["count"] * r["flops"] for r in have)
+    if not work:
+        return {}
+    ours = sum(r["count"] * r["times"]["isam"]["best"] for r in have)
+    theirs = sum(r["count"] * r["times"][r["against"][library]["form"]]["best"] for r in have)
+    mean = {k: sum(r["count"] * r["flops"] * r["against"][library][k] for r in have) / work for k in ("best", "median")}
+    speeds = {"isam GFLOP/s": work / ours / 1e9, f"{library} GFLOP/s": work / theirs / 1e9}
+    return {"mean of ratios": mean["best"], "mean of ratios (medians)": mean["median"],
+            "total over total": theirs / ours, **speeds}  # fmt: skip

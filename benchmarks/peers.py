@@ -1,0 +1,123 @@
+"""What ISAM is compared with: NumPy (its BLAS) and, where torch is installed, oneDNN as torch reaches it.
+
+A peer offers callables without arguments that return its result; convolutions of oneDNN in every form we know of that
+could be its fastest: as torch runs it, frozen and optimised, with weights laid out beforehand, with the image laid out
+beforehand too. The best of them counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .data import windows
+from .shapes import Convolution, Gemm
+
+Array = np.ndarray[Any, Any]
+Call = Callable[[], Any]
+
+
+def numpy_product(a: Array, b: Array) -> Call:
+    """``np.matmul`` into an array that is there already."""
+    out = np.empty((a.shape[0], b.shape[1]), np.float32)
+    return lambda: np.matmul(a, b, out=out)
+
+
+def numpy_convolution(shape: Convolution, x: Array, w: Array) -> Call:
+    """Windows copied side by side (im2col), then one product; a 1x1 convolution at stride 1 copies nothing."""
+    flat = w.reshape(shape.terms, shape.filters)
+    rows = shape.out * shape.out
+    return lambda: (windows(shape, x).reshape(rows, shape.terms) @ flat).reshape(shape.out, shape.out, shape.filters)
+
+
+def torch_convolutions(shape: Convolution, x: Array, w: Array) -> dict[str, Call]:
+    """oneDNN through torch, one thread; nothing where torch is not installed. Results are tensors: see ``plain``."""
+    try:
+        import torch
+    except ImportError:
+        return {}
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    last = torch.channels_last
+    image = torch.from_numpy(x).permute(2, 0, 1)[None].contiguous(memory_format=last)
+    weight = torch.from_numpy(w).permute(3, 2, 0, 1).contiguous(memory_format=last)
+    layer = torch.nn.Conv2d(shape.channels, shape.filters, shape.taps, shape.stride, shape.pad, bias=False).eval()
+    layer.weight.data = weight
+    layer = layer.to(memory_format=last)
+    found: dict[str, Call] = {"plain": lambda: layer(image)}
+    try:
+        frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(layer, image)))
+        frozen(image)
+        found["frozen"] = lambda: frozen(image)
+    except RuntimeError:
+        pass
+    found.update(_prepared(torch, shape, image, weight))
+    return found
+
+
+def _prepared(torch: Any, shape: Convolution, image: Any, weight: Any) -> dict[str, Call]:
+    """Weights, and weights and image, in the layouts that oneDNN asks for; empty where this torch has no such call."""
+    pad, stride, one = [shape.pad] * 2, [shape.stride] * 2, [1, 1]
+    try:
+        packed = torch.ops.mkldnn._reorder_convolution_weight(weight, pad, stride, one, 1, list(image.shape))
+        blocked = image.contiguous().to_mkldnn()
+        calls: dict[str, Call] = {
+            "prepacked": lambda: torch.ops.mkldnn._convolution_pointwise(
+                image, packed, None, pad, stride, one, 1, "none", [], ""),
+            "blocked": lambda: torch.mkldnn_convolution(blocked, packed, None, pad, stride, one, 1),
+        }  # fmt: skip
+        for call in calls.values():
+            call()
+    except (AttributeError, RuntimeError):
+        return {}
+    return calls
+
+
+def plain(result: Any) -> Array:
+    """A result as (height, width, filters), or as it is when it is an array."""
+    if isinstance(result, np.ndarray):
+        return result
+    dense = result.to_dense() if result.layout != _strided() else result
+    return np.ascontiguousarray(dense[0].permute(1, 2, 0).numpy())
+
+
+def _strided() -> Any:
+    import torch
+
+    return torch.strided
+
+
+def versions() -> dict[str, str]:
+    """Of everything that runs, and how many threads each may use."""
+    import llvmlite.binding as llvm
+    import scipy
+    from threadpoolctl import threadpool_info
+
+    import isam
+
+    out = {"isam": isam.__version__, "numpy": np.__version__, "scipy": scipy.__version__,
+           "llvm": ".".join(map(str, llvm.llvm_version_info))}  # fmt: skip
+    for pool in threadpool_info():
+        if pool["user_api"] == "blas" and "numpy" in pool["filepath"]:
+            out["numpy's BLAS"] = f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} thread"
+    try:
+        import torch
+
+        out["torch"] = f"{torch.__version__}, {torch.get_num_threads()} thread"
+        found = re.search(r"oneDNN\) v([\d.]+)|MKL-DNN v([\d.]+)", torch.__config__.show())
+        if found:
+            out["oneDNN"] = found[1] or found[2]
+    except ImportError:
+        pass
+    return out
+
+
+def of(shape: Gemm | Convolution, a: Array, b: Array) -> dict[str, Call]:
+    """Every peer of a shape by name."""
+    if isinstance(shape, Gemm):
+        return {"numpy": numpy_product(a, b)}
+    return {"numpy": numpy_convolution(shape, a, b),
+            **{f"onednn {n}": f for n, f in torch_convolutions(shape, a, b).items()}}  # fmt: skip

@@ -1,0 +1,129 @@
+"""``python -m benchmarks.run``: measures, prints, and writes results as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import machine, peers
+from .compiling import SAMPLES, cold
+from .measure import Settings, measure, weighted
+from .shapes import DEEPBENCH, LARGE, RESNET50, SQUARES, Convolution, Gemm
+
+SCHEMA = "isam.bench/1"
+GROUPS: dict[str, tuple[Gemm | Convolution, ...]] = {"square": SQUARES, "deepbench": DEEPBENCH, "resnet50": RESNET50}
+QUICK = {"square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),
+         "resnet50": ("56x56x64 to 64, 3x3/1", "28x28x512 to 128, 1x1/1")}  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command. Returns the exit code: 0 measured and every target reached, 1 measured and some target missed."""
+    p = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+    p.add_argument("--only", action="append", choices=[*GROUPS, "compile"], help="only these groups; several times")
+    p.add_argument("--shape", action="append", help="only shapes whose name contains this; several times")
+    p.add_argument("--quick", action="store_true", help="two shapes per group, few rounds")
+    p.add_argument("--rounds", type=int, help="turns that each contender gets (5)")
+    p.add_argument("--seconds", type=float, help="seconds per turn (0.08)")
+    p.add_argument("--on", default="host", help="the machine to compile for")
+    p.add_argument("--out", type=Path, help="write the results here, as JSON")
+    p.add_argument("--json", action="store_true", help="print the results as JSON; progress goes to standard error")
+    p.add_argument("--docs", type=Path, help="write the page of tables here, from these results")
+    a = p.parse_args(arguments)
+    settings = Settings(a.rounds or (3 if a.quick else 5), a.seconds or (0.03 if a.quick else 0.08), a.on)
+    results = run(settings, tuple(a.only or [*GROUPS, "compile"]), tuple(a.shape or ()), a.quick, a.json)
+    if a.out:
+        a.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if a.docs:
+        from .table import page
+
+        a.docs.write_text(page(results), encoding="utf-8")
+    if a.json:
+        print(json.dumps(results))
+    return 0 if all(t["reached"] for t in results["targets"]) else 1
+
+
+def run(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ...] = (), quick: bool = False,
+        quiet: bool = False) -> dict[str, Any]:  # fmt: skip
+    """Measures the groups and returns everything as JSON-able values. Raises ``Wrong`` when a result is."""
+    from threadpoolctl import threadpool_limits
+
+    say = sys.stderr if quiet else sys.stdout
+    began = time.time()
+    results: dict[str, Any] = {"schema": SCHEMA, "settings": {"rounds": settings.rounds, "seconds": settings.seconds,
+                               "on": settings.on, "threads": 1}}  # fmt: skip
+    with threadpool_limits(1):
+        import isam
+
+        isam.load_system(settings.on)
+        results["machine"] = machine.facts()
+        for group in (g for g in GROUPS if g in groups):
+            results[group] = []
+            for shape in GROUPS[group]:
+                if _wanted(shape.name, shapes, QUICK[group] if quick else ()):
+                    results[group].append(measure(shape, settings))
+                    print(line(results[group][-1]), file=say, flush=True)
+        results["versions"] = peers.versions()
+    if "compile" in groups:
+        results["compile"] = []
+        for shape in SAMPLES[:1] if quick else SAMPLES:
+            if _wanted(shape.name, shapes, ()):
+                results["compile"].append(cold(shape, settings.on, 2 if quick else 5))
+                print(compile_line(results["compile"][-1]), file=say, flush=True)
+    results["weighted"] = {f"{g} against {lib}": w for g in GROUPS if g in results for lib in ("numpy", "onednn")
+                           if (w := weighted(results[g], lib))}  # fmt: skip
+    results["machine"]["load at the end"] = machine.load()
+    results["seconds"] = round(time.time() - began, 1)
+    results["targets"] = targets(results)
+    for name, w in results["weighted"].items():
+        print(f"{name}: " + ", ".join(f"{k} {v:.2f}" for k, v in w.items()), file=say)
+    for t in results["targets"]:
+        print(f"{'reached' if t['reached'] else 'MISSED '}  {t['what']}: {t['got']:.3g} ({t['want']})", file=say)
+    return results
+
+
+def _wanted(name: str, shapes: tuple[str, ...], quick: tuple[str, ...]) -> bool:
+    return any(s in name for s in shapes) if shapes else name in quick if quick else True
+
+
+def line(row: dict[str, Any]) -> str:
+    """One shape in one line."""
+    speed = {n: row["flops"] / t["best"] / 1e9 for n, t in row["times"].items()}
+    parts = [f"{n} {v:.0f}" for n, v in speed.items()]
+    ratios = ", ".join(f"{r['best']:.2f} (median {r['median']:.2f}) x {lib}" for lib, r in row["against"].items())
+    return f"{row['name']:32} GFLOP/s: {', '.join(parts)}; {ratios}; compiled in {row['compile']['total'] * 1e3:.0f} ms"
+
+
+def compile_line(row: dict[str, Any]) -> str:
+    """One cold compilation in one line, milliseconds, best of the samples."""
+    return f"{row['name']:32} cold, ms: " + ", ".join(f"{k} {v * 1e3:.0f}" for k, v in row["best"].items())
+
+
+def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
+    """The speed that was asked for and what was measured; what was not measured is left out."""
+    found: list[tuple[str, float, float, bool]] = []
+    squares = [r for r in results.get("square", []) if r["name"].startswith(("512x", "1024x"))]
+    for row in [*squares, *(r for r in results.get("deepbench", []) if r["flops"] >= LARGE)]:
+        found.append((f"product {row['name']} against NumPy", row["against"]["numpy"]["best"], 0.85, True))
+    for reading in ("mean of ratios", "total over total"):
+        w = results["weighted"].get("resnet50 against onednn")
+        if w:
+            found.append((f"ResNet-50 convolutions against oneDNN, {reading}", w[reading], 0.6, True))
+    timed = [r["compile"] for g in GROUPS for r in results.get(g, [])]
+    if timed:
+        found.append(("slowest compilation of a shape, seconds", max(t["total"] for t in timed), 0.5, False))
+    if results.get("compile"):
+        rows = [r["best"] for r in results["compile"]]
+        found.append(("slowest compilation in a fresh process, seconds", max(r["compile"] for r in rows), 0.5, False))
+        found.append(("slowest mapping, seconds", max(r["mapping again"] for r in rows), 0.02, False))
+        found.append(("import, seconds", max(r["import"] for r in rows), 0.35, False))
+    return [{"what": n, "got": got, "want": f"{'at least' if up else 'under'} {want:g}",
+             "reached": got >= want if up else got < want} for n, got, want, up in found]  # fmt: skip
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,86 @@
+"""What is measured, as data.
+
+A matrix product is ``C[m, n] = A[m, k] B[k, n]``, row major. DeepBench's problems are column major: its (M, N, K) is
+(m = N, n = M, k = K) here. Convolutions are those of ResNet-50 at batch 1 (version 1.5: the stride is on the 3x3),
+channels last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm:
+    """A matrix product in f32."""
+
+    m: int
+    n: int
+    k: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def terms(self) -> int:
+        return self.k
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """A square convolution of an image of ``size`` x ``size`` with ``channels``, to ``filters`` channels, in f32;
+    ``count``: how often the network has it. The padding keeps the size at stride 1."""
+
+    channels: int
+    size: int
+    filters: int
+    taps: int
+    stride: int
+    count: int = 1
+
+    @property
+    def pad(self) -> int:
+        return self.taps // 2
+
+    @property
+    def out(self) -> int:
+        return (self.size + 2 * self.pad - self.taps) // self.stride + 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.size}x{self.size}x{self.channels} to {self.filters}, {self.taps}x{self.taps}/{self.stride}"
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.out * self.out * self.filters * self.terms
+
+    @property
+    def terms(self) -> int:
+        return self.taps * self.taps * self.channels
+
+
+SQUARES = tuple(Gemm(n, n, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048))
+
+DEEPBENCH = tuple(Gemm(n, m, k) for m, n, k in (
+    (5124, 700, 2048), (35, 700, 2048), (5124, 1500, 2048), (7680, 1, 2560), (7680, 2, 2560), (7680, 4, 2560),
+    (3072, 1, 1024), (3072, 1500, 1024), (1024, 700, 512), (512, 2, 512), (64, 1, 1216), (128, 1500, 1280),
+    (176, 1500, 1408), (1760, 32, 1760), (2560, 64, 2560),
+))  # fmt: skip
+
+RESNET50 = tuple(Convolution(*row) for row in (
+    (3, 224, 64, 7, 2, 1),
+    (64, 56, 64, 1, 1, 1), (64, 56, 64, 3, 1, 3), (64, 56, 256, 1, 1, 4), (256, 56, 64, 1, 1, 2),
+    (256, 56, 128, 1, 1, 1), (128, 56, 128, 3, 2, 1), (128, 28, 512, 1, 1, 4), (256, 56, 512, 1, 2, 1),
+    (512, 28, 128, 1, 1, 3), (128, 28, 128, 3, 1, 3),
+    (512, 28, 256, 1, 1, 1), (256, 28, 256, 3, 2, 1), (256, 14, 1024, 1, 1, 6), (512, 28, 1024, 1, 2, 1),
+    (1024, 14, 256, 1, 1, 5), (256, 14, 256, 3, 1, 5),
+    (1024, 14, 512, 1, 1, 1), (512, 14, 512, 3, 2, 1), (512, 7, 2048, 1, 1, 3), (1024, 14, 2048, 1, 2, 1),
+    (2048, 7, 512, 1, 1, 2), (512, 7, 512, 3, 1, 2),
+))  # fmt: skip
+
+LARGE = 100_000_000  # flops from which on a product counts as large: shorter ones are bound by memory and by calling

@@ -1,0 +1,65 @@
+"""Times of alternatives, taken in turns: a machine that slows down slows all of them down."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+SAMPLE = 2e-4  # seconds: shorter calls are timed several at a time
+LEAST = 3  # samples per round
+
+
+@dataclass(slots=True)
+class Times:
+    """Seconds per call: the best and the median of each round."""
+
+    best: list[float] = field(default_factory=list)
+    median: list[float] = field(default_factory=list)
+
+    @property
+    def least(self) -> float:
+        return min(self.best)
+
+    @property
+    def typical(self) -> float:
+        return statistics.median(self.median)
+
+
+def alternate(calls: dict[str, Callable[[], Any]], rounds: int, seconds: float) -> dict[str, Times]:
+    """Every call in each of ``rounds`` turns, ``seconds`` per turn, warm caches; the order turns round each time."""
+    out = {name: Times() for name in calls}
+    batch = {name: _batch(f) for name, f in calls.items()}
+    for r in range(rounds):
+        for name, f in list(calls.items())[:: -1 if r % 2 else 1]:
+            samples = _samples(f, batch[name], seconds)
+            out[name].best.append(min(samples))
+            out[name].median.append(statistics.median(samples))
+    return out
+
+
+def _batch(f: Callable[[], Any]) -> int:
+    f()
+    start = time.perf_counter()
+    f()
+    return max(1, int(SAMPLE / max(1e-8, time.perf_counter() - start)))
+
+
+def _samples(f: Callable[[], Any], batch: int, seconds: float) -> list[float]:
+    f()
+    out: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(out) < LEAST or time.perf_counter() < end:
+        start = time.perf_counter()
+        for _ in range(batch):
+            f()
+        out.append((time.perf_counter() - start) / batch)
+    return out
+
+
+def ratio(ours: Times, theirs: Times) -> tuple[float, float]:
+    """How many times faster we are: by the best times, and the median of the rounds' ratios of medians."""
+    each = [t / o for o, t in zip(ours.median, theirs.median, strict=True)]
+    return theirs.least / ours.least, statistics.median(each)
