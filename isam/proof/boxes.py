@@ -138,33 +138,38 @@ def covered(target: Box, families: Iterable[Family], ctx: Context) -> bool:
 
 def instance(f: Family, target: Box, ctx: Context) -> Box | None:
     """The member of the family that holds the target's first point."""
-    box = f.box
-    for v in reversed(f.over):
-        value = chosen(v, box, target, ctx)
-        if value is None:
-            return None
-        box = replaced(box, v.name, value)
-    return box
-
-
-def chosen(v: Var, box: Box, target: Box, ctx: Context) -> Affine | None:
-    """The value of a quantified variable for which ``box`` begins where ``target`` does, or shortly before."""
-    value = solve(v.name, ((lo, t[0]) for (lo, _), t in zip(box, target, strict=True)))
-    if value is None:
+    values = chosen(f.over, f.box, target, ctx)
+    if values is None:
         return None
-    if v.step != 1:
-        rest = None if v.origin is None else ctx.remainder(v.step, value - v.origin)
-        if rest is None:
-            return None
-        value = value - rest
-    return value if admitted(value, v, ctx) else None
+    return tuple((lo.substitute(values), hi.substitute(values)) for lo, hi in f.box)
 
 
-def solve(name: str, equations: Iterable[tuple[Affine, Affine]]) -> Affine | None:
+def chosen(over: tuple[Var, ...], box: Box, target: Box, ctx: Context) -> dict[str, Affine] | None:
+    """Values of quantified variables for which ``box`` begins where ``target`` does, or shortly before."""
+    values: dict[str, Affine] = {}
+    open_ = [v.name for v in over]
+    for v in over * 2:
+        if v.name in values:
+            continue
+        value = solve(v.name, open_, ((lo.substitute(values), t[0]) for (lo, _), t in zip(box, target, strict=True)))
+        if value is not None:
+            values[v.name] = value
+            open_.remove(v.name)
+            if v.step != 1:
+                rest = None if v.origin is None else ctx.remainder(v.step, value - v.origin.substitute(values))
+                if rest is None:
+                    return None
+                values[v.name] = value - rest
+    if open_ or not all(admitted(values[v.name], v, values, ctx) for v in over):
+        return None
+    return values
+
+
+def solve(name: str, unknown: list[str], equations: Iterable[tuple[Affine, Affine]]) -> Affine | None:
     """The value of ``name`` that makes the first side of some equation the second, if it is an affine integer."""
     for left, right in equations:
         c = left.coefficient(name)
-        if not c:
+        if not c or any(left.coefficient(u) for u in unknown if u != name):
             continue
         rest = right - (left - Affine.of(name, c))
         if rest.const % c or any(k % c for _, k in rest.terms):
@@ -173,10 +178,11 @@ def solve(name: str, equations: Iterable[tuple[Affine, Affine]]) -> Affine | Non
     return None
 
 
-def admitted(value: Affine, var: Var, ctx: Context) -> bool:
+def admitted(value: Affine, var: Var, values: dict[str, Affine], ctx: Context) -> bool:
     """Whether ``value``, congruent to the variable's origin, is proved to be within its bounds."""
-    return all(ctx.nonneg(value * b.div - b.expr) for b in var.lo) and all(
-        ctx.nonneg(b.expr - value * b.div) for b in var.hi)  # fmt: skip
+    return all(ctx.nonneg(value * b.div - b.expr.substitute(values)) for b in var.lo) and all(
+        ctx.nonneg(b.expr.substitute(values) - value * b.div) for b in var.hi
+    )
 
 
 class Span(NamedTuple):

@@ -250,13 +250,12 @@ class Facts:
     def _usable(self, f: Fact, t: Target, ctx: Context, holes: bool = True) -> Family | None:
         """The part of a fact that lies just as the operand says, if it may help."""
         box, offset = f.box, f.offset
-        for v in reversed(f.over):
-            value = chosen(v, box, t.box, ctx)
-            if value is None:
+        if f.over:
+            values = chosen(f.over, box, t.box, ctx)
+            if values is None:
                 return None
-            sub = {v.name: value}
-            box = tuple((lo.substitute(sub), hi.substitute(sub)) for lo, hi in box)
-            offset = offset.substitute(sub)
+            box = tuple((lo.substitute(values), hi.substitute(values)) for lo, hi in box)
+            offset = offset.substitute(values)
         for k, (x, _), (lo, _) in zip(f.strides, t.box, box, strict=True):
             offset = offset + (x - lo) * k
         if (
@@ -365,8 +364,10 @@ class Facts:
 
     def same_layout(self, f: Fact, t: Target, ctx: Context) -> bool:
         """Whether fact and operand place elements of one buffer by one injective rule."""
-        if f.buffer != t.buffer or f.over or t.over or not self._alike(f, t):
+        if f.buffer != t.buffer or f.over or not self._alike(f, t):
             return False
+        for v in t.over:
+            ctx = ctx.with_var(v)
         if not ctx.equal(f.address(lo for lo, _ in t.box), t.offset):
             return False
         home = self.legality.buffers[f.buffer].home
