@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from tests.campaign import campaign, judge
-from tests.corpus import CASES
+from isam.ir.text import parse_kernel
+from tests import campaign
+from tests.pipeline import compiled, judge
+
+TEXT = """kernel sides(N)
+  in  a: f32[N]
+  in  b: f32[N]
+  out y: f32[N]
+  forall i < N
+    y[i] = a[i] - b[i]
+"""
 
 
-@pytest.mark.parametrize(("system", "seeds"), [("toy", range(8)), ("toy", range(5000, 5006))])
-def test_random_kernels_compile_and_answer_within_their_bounds(system, seeds):
-    tally = campaign([system], seeds, check=False)
-    assert not tally.failures, "\n\n".join(tally.failures)
-    assert tally.counts[f"right on {system}"] == len(seeds), tally.refusals
+@pytest.mark.parametrize(("system", "seeds"), [("toy", range(60)), ("host", range(60)), ("blas", range(20))])
+def test_random_kernels_agree(system, seeds):
+    found = {seed: campaign.one(seed, system, system != "toy", True) for seed in seeds}
+    wrong = {seed: text for seed, text in found.items() if text not in ("", "no")}
+    assert not wrong, "\n\n".join(wrong.values())
+    assert sum(text == "" for text in found.values()) >= 0.9 * len(found)
 
 
-def test_a_wrong_answer_would_be_told(monkeypatch):
-    """The judge is no rubber stamp: one sign changed in a compiled result."""
-    import isam
-
-    case = CASES["ger"]
-    compiled = isam.compile
-
-    def spoiled(*args, **named):
-        fn = compiled(*args, **named)
-
-        def call(**arrays):
-            fn(**arrays)
-            arrays["A"][0, 1] *= -1
-
-        return call
-
-    monkeypatch.setattr(isam, "compile", spoiled)
-    fault = judge(case.load(), case.sizes[0], "toy", 3, check=False)
-    assert fault is not None
-    assert "A[0, 1]" in fault
+def test_a_wrong_answer_would_be_told():
+    """The judge is no rubber stamp: the schedule of b - a does not pass for that of a - b."""
+    job = compiled(parse_kernel(TEXT.replace("a[i] - b[i]", "b[i] - a[i]")), {"N": 7}, "toy")
+    with pytest.raises(AssertionError):
+        judge(parse_kernel(TEXT), {"N": 7}, job)
