@@ -39,6 +39,7 @@ class BoundOperand:
         steps = o.tile.steps
         self.strides = tuple(0 if d is None else o.place.strides[d] * steps[d] for d in o.dims)
         self.moves = tuple(0 if d is None else self.truth.strides[d] * steps[d] for d in o.dims)
+        self.register = memory.cell if memory.kind == COUNTED and cell is not None else None
         self.align = self._alignment(instruction, memory.align if memory.kind != COUNTED and not o.place.base else 1)
         self.check_contract(instruction)
         self._place: tuple[Array, Array] | None = None
@@ -76,6 +77,18 @@ class BoundOperand:
         stamps = np.ndarray((*self.shape, self.size), np.int64, self.bank.stamps, at * 8, strides)
         self._place = (data, stamps)
         return self._place
+
+    def take_register(self, scope: Scope) -> None:
+        """Registers are written whole: nothing else that lay in them is left. Raises when a write begins within one."""
+        if self.register is None:
+            return
+        within = _value(self.operand.place.offset, scope)
+        if within:
+            raise SimulationFault("placement", f"operand {self.name} is written {within} B into a register: those are "
+                                  "written from their first byte")  # fmt: skip
+        held = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) + self.size
+        end = self.origin + -(-held // self.register) * self.register
+        self.bank.stamps[self.origin : end] = 0
 
     def version(self, scope: Scope) -> Array:
         """The current stamps of the tile's elements."""
@@ -196,6 +209,8 @@ class Call:
             self._move_stamps(scope, versions)
         self.body.run(arrays, self.storage)
         for b, data, stamps, version, writes in views:
+            if b.register is not None:
+                b.take_register(scope)
             if writes is True:
                 fresh = versions[0] if versions else self.machine.stamp(version.size).reshape(b.shape)
                 data[...], stamps[...] = arrays[b.name], fresh[..., None]

@@ -195,3 +195,25 @@ def test_run_time_trips_must_have_values():
     s = matmul_on_tiny(4, 4, 4)
     with pytest.raises(SimulationFault, match="needs values for T"):
         simulate(replace(s, kernel=replace(s.kernel, syms=(Sym("T"),))), arrays())
+
+
+def test_registers_are_written_whole():
+    """A register file that a code generator allocates: a write loses whatever else lay in the register."""
+    s = matmul_on_tiny(8, 8, 8)
+    memories = {**s.system.memories, "ra": replace(s.system.memories["ra"], kind="counted")}
+    machine = replace(s.system, memories=memories)
+    upper, lower = box("A", (0, 0), (2, 4)), box("A", (2, 0), (2, 4))
+    strides = {"A": (32, 4)}
+    low = replace(place("ra"), offset=A_(32))
+
+    def fetched(tile, to, via):
+        return [move(tile, at_home(strides, tile), place("sp", via)), move(tile, place("sp", via), to)]
+
+    for calls, kind, step in (
+        ([*fetched(upper, place("ra"), 0), *fetched(lower, low, 64)], "placement", 4),
+        ([*fetched(upper, place("ra"), 0), *fetched(box("A", (4, 0), (1, 1)), place("ra"), 64),
+          move(box("A", (1, 0), (1, 4)), replace(place("ra"), offset=A_(16)), place("sp", 128))], "unwritten", 5),
+    ):  # fmt: skip
+        with pytest.raises(SimulationFault) as caught:
+            simulate(replace(s, system=machine, call=Seq(tuple(calls))), arrays())
+        assert (caught.value.kind, caught.value.step) == (kind, step)
