@@ -13,6 +13,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping
 from isam.ir.mismatch import Mismatch
 from isam.mapper.match import Matches, match, near_misses, normal
+from isam.mapper.remedy import Remedy, remedies
 from isam.mapper.report import show
 
 SCHEMA = "isam.explanation/1"
@@ -24,17 +25,24 @@ class Explanation:
     """Truthy when the instruction fits. ``sources``: the texts of the kernel and of the instruction, for the carets
     (empty: files on disk are read, else statements are printed anew).
 
-    ``near``: every contradiction met, deepest first; the first is the reason given.
+    ``near``: every contradiction met, deepest first; the first is the reason given. ``remedies``: changes after which
+    the instruction fits, each checked.
     """
 
     kernel: Kernel
     instruction: Instruction
     mappings: tuple[Mapping, ...]
     near: tuple[Mismatch, ...]
+    remedies: tuple[Remedy, ...] = ()
     sources: tuple[str, str] = field(default=("", ""), compare=False)
 
     def __bool__(self) -> bool:
         return bool(self.mappings)
+
+    @property
+    def depth(self) -> int:
+        """How far the search came: of several explanations the deepest says most."""
+        return self.near[0].depth if self.near else 0
 
     @property
     def reason(self) -> Mismatch | None:
@@ -51,6 +59,7 @@ class Explanation:
         lines = [f"{name} does not fit {self.kernel.name}:"]
         for n, m in enumerate(self.near[:1]):
             lines += self._full(m, n)
+        lines += [f"  it would fit with: {r}" for r in self.remedies]
         others = self._groups()
         if others:
             lines.append("  other near misses:")
@@ -91,6 +100,7 @@ class Explanation:
                 "schema": SCHEMA, "kernel": self.kernel.name, "instruction": self.instruction.name,
                 "fits": bool(self.mappings), "mappings": [str(m) for m in self.mappings],
                 "near": [_plain(m) for m in self.near],
+                "remedies": [{"change": r.change, "steps": list(r.steps)} for r in self.remedies],
             },
             indent=1,
         )  # fmt: skip
@@ -102,9 +112,10 @@ def explain(
     """Lays ``instruction`` beside ``kernel`` and keeps everything that was met on the way (MAP-8)."""
     found = match(kernel, instruction, strided=strided)
     if isinstance(found, Matches):
-        return Explanation(found.kernel, instruction, tuple(found), (), sources)
+        return Explanation(found.kernel, instruction, tuple(found), (), (), sources)
     near = [m for m in near_misses(kernel, instruction, strided=strided) if m != found]
-    return Explanation(normal(kernel), instruction, (), (found, *near), sources)
+    same = normal(kernel)
+    return Explanation(same, instruction, (), (found, *near), remedies(same, instruction), sources)
 
 
 def _line(loc: Loc, text: str) -> str | None:

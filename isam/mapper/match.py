@@ -146,15 +146,28 @@ def match(
 
 
 def near_misses(
-    kernel: Kernel, instruction: Instruction, *, strided: bool = False, budget: int = BUDGET
+    kernel: Kernel,
+    instruction: Instruction,
+    *,
+    strided: bool = False,
+    budget: int = BUDGET,
+    normalise: bool = True,
 ) -> list[Mismatch]:
     """Every contradiction the search met, each once, deepest first."""
     reporter = Reporter(collect=True)
-    found = Matches(Enumeration(flow_of(normal(kernel)), plan_of(instruction, normal(instruction.body)), reporter,
+    kernel = normal(kernel) if normalise else kernel
+    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, normal(instruction.body)), reporter,
                                 strided=strided, swap=True, typed=True, sized=True, region=None,
                                 budget=budget))  # fmt: skip
     len(found)
     return sorted(reporter.all, key=lambda m: -m.depth)
+
+
+def match_untyped(kernel: Kernel, instruction: Instruction) -> Mapping | None:
+    """The first mapping if dtypes and extents are not looked at: for reports, never to be carried out."""
+    search = Enumeration(flow_of(kernel), plan_of(instruction, normal(instruction.body)), Reporter(), strided=False,
+                         swap=True, typed=False, sized=False, region=None, budget=BUDGET, orbits=False)  # fmt: skip
+    return next(search.mappings(), None)
 
 
 def count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, swap: bool = True) -> int:

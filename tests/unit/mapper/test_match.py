@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from isam.ir.text import parse, parse_instruction
-from isam.mapper import Matches, count, explain, match, near_misses
+from isam.ir.text import parse_instruction
+from isam.mapper import Matches, count, match, near_misses
 from isam.mapper.match import BUDGET
 from tests.unit.mapper.catalogue import instruction, kernel, named
 
@@ -257,28 +257,3 @@ def test_dtype_reports_name_both():
     assert (report.kind, report.about("need"), report.about("have")) == ("dtype", "bf16", "f16")
     assert (report.about("operand"), report.about("buffer")) == ("b", "b")
     assert count(k, i) == 1
-
-
-def test_an_explanation_points_into_both_texts():
-    one = ("kernel depthwise(N, C, H, R)\n  in x: f32[N, C, H + R]\n  in w: f32[C, R]\n  inout y: f32[N, C, H]\n"
-           "  forall n < N, c < C, h < H, r < R\n    y[n, c, h] += x[n, c, h + r] * w[c, r]\n")  # fmt: skip
-    two = ("instruction gemm(M, N, K)\n  in A: f32[M, K]\n  in B: f32[K, N]\n  inout C: f32[M, N]\n"
-           "  forall i < M, j < N, k < K\n    C[i, j] += A[i, k] * B[k, j]\n")  # fmt: skip
-    why = explain(parse(one), parse_instruction(two), sources=(one, two))
-    assert not why
-    lines = str(why).split("\n")
-    for text, pointed in ((one, "x[n"), (two, "A[i")):
-        at = next(n for n, line in enumerate(lines) if line.strip() == text.split("\n")[5].strip())
-        assert lines[at][lines[at + 1].index("^") :].startswith(pointed)
-    assert '"schema": "isam.explanation/1"' in why.to_json()
-    assert why.reason.kind == "extra-dependence"
-
-
-def test_an_explanation_without_texts_prints_statements_anew():
-    text = str(explain(named("softmax"), instruction("gemm0")))
-    assert "C[i, j] = 0" in text
-    assert "other near misses" in text
-    fits = explain(named("conv"), GEMM)
-    assert fits
-    assert "in 14 way(s)" in str(fits)
-    assert "and 6 more" in str(fits)
