@@ -65,7 +65,7 @@ def fail(code: str, message: str, loc: Loc = NOWHERE, hint: str = "", source_lin
 
 CODE_TABLES = (  # modules whose CODES explain their diagnostics
     "isam.ir.codes", "isam.frontend.codes", "isam.system.codes", "isam.runtime.codes", "isam.approach.codes",
-    "isam.codegen.codes", "isam.compiler.codes",
+    "isam.codegen.codes", "isam.compiler.codes", "isam.cli.codes",
 )
 
 

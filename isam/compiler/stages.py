@@ -149,8 +149,9 @@ STAGES = (
 )
 
 
-def run_stages(job: Job) -> Job:
-    """Carries the job through every stage. Raises ``IsamError`` (the input), ``InternalError`` (us)."""
+def run_stages(job: Job, until: str = "") -> Job:
+    """Carries the job through every stage, or as far as the one named ``until``. Raises ``IsamError`` (the input),
+    ``InternalError`` (us)."""
     for stage in STAGES:
         start = time.perf_counter()
         try:
@@ -162,6 +163,8 @@ def run_stages(job: Job) -> Job:
         except Exception as e:
             raise _ours(job, stage, e) from e
         job.seconds[stage.name] = time.perf_counter() - start
+        if stage.name == until:
+            break
     return job
 
 

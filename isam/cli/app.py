@@ -1,0 +1,70 @@
+"""The table of verbs, and how one is run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from isam.cli import check, code, compile, demo, doctor, explain, map, print, run_, schedule, system, verify
+from isam.cli.answer import TRACEBACK
+
+app = typer.Typer(
+    name="isam", add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)  # fmt: skip
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from isam import __version__
+
+        typer.echo(f"isam {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="The version, and nothing else.")
+    ] = False,
+    traceback: Annotated[bool, typer.Option("--traceback", hidden=True)] = False,
+) -> None:
+    """Maps tensor kernels onto the instructions of a machine, schedules them, proves the result and runs it.
+
+    Results go to standard output, diagnostics to standard error. Exit codes: 0 yes, 1 an honest no, 2 the input is
+    wrong, 3 isam is wrong.
+    """
+    TRACEBACK.set(traceback)
+
+
+for name, verb in {
+    "check": check.check,
+    "print": print.print_,
+    "map": map.map_,
+    "explain": explain.explain,
+    "schedule": schedule.schedule,
+    "compile": compile.compile_,
+    "run": run_.run,
+    "verify": verify.verify,
+    "demo": demo.demo,
+    "doctor": doctor.doctor,
+    "code": code.code,
+}.items():
+    app.command(name)(verb)
+app.add_typer(system.app, name="system")
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """One command; the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        app(args=arguments, prog_name="isam")
+    except SystemExit as e:
+        if e.code is None or isinstance(e.code, int):
+            return e.code or 0
+        sys.stderr.write(f"{e.code}\n")
+        return 2
+    return 0

@@ -1,0 +1,13 @@
+"""What the diagnostics of the command line mean."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "cli-array": "An array given with --input, or asked for with --output, does not exist or cannot be used.",
+    "cli-code": "No diagnostic has this code.",
+    "cli-file": "A file named on the command line cannot be read or written, or is no text.",
+    "cli-kernel": "The file has no kernel of this name, or has several and none was named (FILE:NAME).",
+    "cli-memory": "There is not enough memory for the arrays or for the judge of results.",
+    "cli-number": "A number on the command line is outside what the option takes.",
+    "cli-size": "A size on the command line (-D NAME=NUMBER) is malformed, given twice, or missing.",
+}

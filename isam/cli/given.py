@@ -1,0 +1,155 @@
+"""What the user gives on the command line: sources, kernels by name, sizes."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isam.cli.answer import SUBJECT
+from isam.diagnostics import Diagnostic, IsamError, Loc, did_you_mean, fail
+
+if TYPE_CHECKING:
+    from isam.artifact import Artifact
+    from isam.ir.kernel import Kernel
+    from isam.ir.text import Module
+
+LARGEST = 16 << 20  # bytes of a source
+_SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([+-]?\d[\d_]*)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text, the name it has in diagnostics, and the name of the kernel asked for (empty: the only one)."""
+
+    text: str
+    file: str
+    name: str = ""
+
+    def module(self) -> Module:
+        """Every kernel and instruction in it. Raises ``IsamError`` with all faults."""
+        from isam.ir.text import parse_file
+
+        SUBJECT.set(self.text)
+        return parse_file(self.text, self.file)
+
+
+def source(spec: str) -> Source:
+    """``FILE``, ``FILE:NAME``, ``-`` or ``-:NAME``. Raises ``IsamError`` when it cannot be read."""
+    file, name = spec, ""
+    if not os.path.exists(spec) and ":" in spec:
+        file, _, name = spec.rpartition(":")
+    if file == "-":
+        content = sys.stdin.buffer.read(LARGEST + 1)
+        return Source(_decoded(content, "<stdin>"), "<stdin>", name)
+    try:
+        with open(file, "rb") as f:
+            content = f.read(LARGEST + 1)
+    except (OSError, ValueError) as e:
+        hint = _near(file)
+        raise fail("cli-file", f"cannot read {file}: {getattr(e, 'strerror', None) or e}", hint=hint) from None
+    return Source(_decoded(content, file), file, name)
+
+
+def kernel(spec: str) -> tuple[Kernel, Source]:
+    """The kernel that ``spec`` names. Raises ``IsamError``: no such file, faults in it, several kernels and no name."""
+    from isam.ir.verify import require
+
+    given = source(spec)
+    kernels = {k.name: k for k in given.module().kernels}
+    names = ", ".join(kernels)
+    if given.name:
+        if given.name not in kernels:
+            hint = did_you_mean(given.name, kernels) or f"kernels: {names or 'none'}"
+            raise fail("cli-kernel", f"{given.file} has no kernel '{given.name}'", Loc(given.file), hint)
+    elif len(kernels) != 1:
+        hint = f"name one: {spec}:{next(iter(kernels))}" if kernels else "a kernel begins with 'kernel NAME(...)'"
+        raise fail("cli-kernel", f"{given.file} has {len(kernels)} kernels" + (f": {names}" if names else ""),
+                   Loc(given.file), hint)  # fmt: skip
+    chosen = kernels[given.name] if given.name else next(iter(kernels.values()))
+    SUBJECT.set(str(chosen))
+    return require(chosen), given
+
+
+def sizes(texts: Iterable[str] | None) -> dict[str, int]:
+    """``["M=4", "N=5,K=6"]`` as numbers. Raises ``IsamError`` with every fault."""
+    out: dict[str, int] = {}
+    faults: list[Diagnostic] = []
+    for text in (part for t in texts or () for part in t.split(",")):
+        found = _SIZE.fullmatch(text)
+        if not found or len(found[2]) > 20:
+            faults.append(Diagnostic("cli-size", f"-D {text}: not of the form NAME=NUMBER", hint="such as -D M=512"))
+        elif found[1] in out:
+            faults.append(Diagnostic("cli-size", f"-D {text}: '{found[1]}' is given twice"))
+        else:
+            out[found[1]] = int(found[2])
+    if faults:
+        raise IsamError(faults)
+    return out
+
+
+def sized(kernel: Kernel, numbers: dict[str, int], *, whole: bool = False) -> Kernel:
+    """The kernel with these sizes and constants put in. ``whole``: no size may stay open. Raises ``IsamError``."""
+    from isam.compiler.function import check_sizes
+
+    constants = {n: v for n, v in numbers.items() if n in dict(kernel.params)}
+    kernel = kernel.with_params(**constants)
+    rest = {n: v for n, v in numbers.items() if n not in constants}
+    check_sizes(kernel, rest)
+    if whole:
+        need_sizes(kernel, rest)
+    kernel = kernel.with_sizes(rest)
+    SUBJECT.set(str(kernel))
+    return kernel
+
+
+def need_sizes(kernel: Kernel, numbers: Iterable[str], free: Iterable[str] = ()) -> None:
+    """Raises ``IsamError`` when a size is given by nobody; ``free``: sizes that may stay open."""
+    missing = [s.name for s in kernel.syms if s.name not in {*numbers, *free}]
+    if missing:
+        hint = " ".join(f"-D {n}=..." for n in missing)
+        raise fail("cli-size", f"'{kernel.name}' needs the sizes {', '.join(missing)}", kernel.loc, hint)
+
+
+def fixed_by(kernel: Kernel, artifact: Artifact) -> dict[str, int]:
+    """The sizes of a kernel that the argument shapes of its artifact fix."""
+    from isam.ir.signature import arguments_of, sizes_of
+    from isam.runtime.signature import Signature
+
+    shapes = {p.name: p.shape for p in Signature.of(artifact).parameters if p.shape is not None}
+    free = {s.name for s in artifact.sizes}
+    open_ = [s for s in sizes_of(kernel) if s.name not in free]
+    return Signature(kernel.name, arguments_of(kernel), open_).infer(shapes)
+
+
+def is_artifact(spec: str) -> bool:
+    """Whether the file is a compiled kernel (a zip archive) and no text."""
+    try:
+        with open(spec, "rb") as f:
+            return f.read(2) == b"PK"
+    except (OSError, ValueError):
+        return False
+
+
+def _decoded(content: bytes, file: str) -> str:
+    if len(content) > LARGEST:
+        raise fail("cli-file", f"{file} is larger than {LARGEST >> 20} MiB: not a source text")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as e:
+        line = content.count(b"\n", 0, e.start) + 1
+        column = e.start - (content.rfind(b"\n", 0, e.start) + 1) + 1
+        raise fail("cli-file", "this is not UTF-8 text", Loc(file, line, column)) from None
+
+
+def _near(file: str) -> str:
+    try:
+        folder = Path(file).parent
+        known: Sequence[str] = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+    except (OSError, ValueError):
+        return ""
+    return did_you_mean(Path(file).name, known)

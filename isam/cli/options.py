@@ -1,0 +1,25 @@
+"""Options that several verbs share, each with its one meaning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="The answer as one JSON document with a versioned schema.")]
+Kernel = Annotated[str, typer.Argument(metavar="KERNEL", help="FILE.isam, FILE.isam:NAME, or - for standard input.")]
+On = Annotated[str, typer.Option("--on", metavar="SYSTEM", help="A shipped system or the path of a YAML description.")]
+Sizes = Annotated[
+    Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time)
+    typer.Option("-D", metavar="NAME=NUMBER", help="A size or a compile-time constant; may be repeated."),
+]
+Approach = Annotated[str, typer.Option("--approach", metavar="NAME", help="Who decides; default: the system's.")]
+Replay = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--replay", metavar="TRACE", help="Make the decisions of a recorded trace again."),
+]
+Require = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--require", metavar="INSTRUCTION", help="An instruction that must be used; may be repeated."),
+]

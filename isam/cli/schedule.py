@@ -1,0 +1,78 @@
+"""``isam schedule``: what runs once, what runs per call, what lies where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from isam.cli import given
+from isam.cli.answer import Answer, answering
+from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes
+from isam.diagnostics import fail
+
+TRACE = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--trace", metavar="OUT.json", help="Write the recorded decisions, for --replay."),
+]
+FULL = Annotated[bool, typer.Option("--full", help="Every call on its own line, with addresses.")]
+DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions and their reasons.")]
+
+
+@answering(
+    "schedule", kernel="its name", system="its name", figures="distinct loops, calls and bodies of bind and call",
+    schedule="the exact schedule (isam.schedule/1)", trace="the decisions (isam.trace/1)",
+    seconds="per stage", proved="obligations proved",
+)  # fmt: skip
+def schedule(
+    kernel: Kernel, on: On = "host", define: Sizes = None, trace: TRACE = None, full: FULL = False,
+    decisions: DECISIONS = False, approach: Approach = "", replay: Replay = None, require: Require = None,
+    as_json: AsJson = False,
+) -> Answer:  # fmt: skip
+    """Schedules a kernel on a machine, proves the schedule and draws it.
+
+    Exit code 1, with the report, when the machine cannot do it.
+    """
+    from isam.schedule.serial import to_json
+    from isam.schedule.text import figures, print_schedule
+
+    job = made(kernel, on, define, approach, replay, require, until="prove")
+    assert job.schedule is not None
+    if trace is not None:
+        write(trace, job.trace.to_json())
+    data = {
+        "kernel": job.original.name, "system": job.system.name,
+        "figures": {"bind": figures(job.schedule.bind), "call": figures(job.schedule.call)},
+        "schedule": json.loads(to_json(job.schedule)) if as_json else None,
+        "trace": json.loads(job.trace.to_json()) if as_json else None,
+        "seconds": job.seconds, "proved": [o["number"] for o in job.certificate.data["obligations"]],
+    }  # fmt: skip
+    text = print_schedule(job.schedule, full)
+    if decisions:
+        text += f"\ndecisions\n{job.trace}\n"
+    return Answer(text, data)
+
+
+def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: Path | None,
+         require: list[str] | None, until: str = "") -> Any:  # fmt: skip
+    """The job after the stage ``until`` (default: all). Sizes must be given, run-time trips excepted."""
+    from isam.compiler import as_approach
+    from isam.compiler.function import run_time
+    from isam.compiler.stages import new_job, run_stages
+    from isam.system.load import load_system
+
+    k, _ = given.kernel(kernel)
+    k = given.sized(k, given.sizes(define))
+    given.need_sizes(k, (), free=run_time(k))
+    job = new_job(k, load_system(on), {}, as_approach(approach or None), replay=replay, require=tuple(require or ()))
+    return run_stages(job, until)
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a result. Raises ``IsamError`` when that fails."""
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as e:
+        raise fail("cli-file", f"cannot write {path}: {e.strerror or e}") from None

@@ -1,0 +1,38 @@
+"""``isam system new``: a small machine to start from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from isam.cli.answer import Answer, answering
+from isam.cli.options import AsJson
+from isam.diagnostics import fail
+
+NAME = Annotated[str, typer.Argument(metavar="NAME", help="What the machine is called.")]
+OUT = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("-o", "--output", metavar="FILE.yaml", help="Write it there; an existing file is left alone."),
+]
+
+
+@answering("system new", name="the system's name", file="where it was written, or null", text="the description")
+def new(name: NAME, output: OUT = None, as_json: AsJson = False) -> Answer:
+    """Prints, or writes, the commented description of a small machine that works; edit it into yours."""
+    from importlib.resources import files
+
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", name):
+        raise fail("cli-size", f"'{name[:60]}' is no name of a system", hint="letters, digits, _ and -")
+    text = files("isam.cli").joinpath("templates/system.yaml").read_text(encoding="utf-8").replace("NAME", name, 1)
+    if output is None:
+        return Answer(text, {"name": name, "file": None, "text": text})
+    try:
+        with open(output, "x", encoding="utf-8") as f:
+            f.write(text)
+    except OSError as e:
+        raise fail("cli-file", f"cannot write {output}: {e.strerror or e}") from None
+    lines = f"wrote {output}\n  isam system check {output}\n  isam run matmul.isam --on {output} -D M=8,N=8,K=8 --check"
+    return Answer(lines, {"name": name, "file": str(output), "text": text})

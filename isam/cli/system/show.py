@@ -1,0 +1,38 @@
+"""``isam system show``: a machine as tables or as a drawing."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from isam.cli.answer import Answer, answering
+from isam.cli.options import AsJson
+
+SYSTEM = Annotated[str, typer.Argument(metavar="SYSTEM", help="A shipped system or the path of a YAML description.")]
+MERMAID = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart.")]
+
+
+@answering(
+    "system show", name="the system's name", backend="its emitter", approach="its default Approach",
+    memories="kind, capacity, cells", units="clock and what it runs", moves="edges",
+    instructions="per name the body's text", assumed="costs that the description leaves open",
+)  # fmt: skip
+def show(system: SYSTEM, mermaid: MERMAID = False, as_json: AsJson = False) -> Answer:
+    """Prints memories, units, moves and instructions of a machine."""
+    from isam.ir.text import print_kernel
+    from isam.system.load import load_system
+    from isam.system.show import mermaid as drawing
+    from isam.system.show import text
+
+    s = load_system(system)
+    data = {
+        "name": s.name, "backend": s.backend, "approach": s.approach,
+        "memories": {m.name: {"kind": m.kind, "capacity": m.capacity, "cells": m.cells, "cell": m.cell,
+                              "align": m.align, "home": m.home} for m in s.memories.values()},
+        "units": {u.name: {"clock": u.clock, "runs": list(u.runs)} for u in s.units.values()},
+        "moves": [{"from": m.source, "to": m.target, "by": m.by, "issuer": m.issuer} for m in s.moves],
+        "instructions": {n: print_kernel(i.body, "instruction") for n, i in s.instructions.items()} if as_json else {},
+        "assumed": list(s.assumed),
+    }  # fmt: skip
+    return Answer(drawing(s) if mermaid else text(s), data)

@@ -1,0 +1,63 @@
+"""Times of callables side by side: they take turns, so that a noisy machine is noisy for all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+SAMPLE = 2e-3  # seconds: shorter calls are repeated within a sample
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds per call, one value per sample."""
+
+    samples: tuple[float, ...]
+
+    @property
+    def best(self) -> float:
+        return min(self.samples)
+
+    @property
+    def median(self) -> float:
+        return median(self.samples)
+
+
+def alternate(calls: Mapping[str, Callable[[], object]], seconds: float = 1.0, least: int = 5) -> dict[str, Times]:
+    """Samples of every callable in turns, until ``seconds`` have passed and each has ``least`` samples."""
+    inner = {n: _inner(f) for n, f in calls.items()}
+    samples: dict[str, list[float]] = {n: [] for n in calls}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or min(map(len, samples.values())) < least:
+        for n, f in calls.items():
+            samples[n].append(_sample(f, inner[n]))
+    return {n: Times(tuple(s)) for n, s in samples.items()}
+
+
+def repeated(call: Callable[[], object], count: int) -> Times:
+    """``count`` calls, each timed on its own, after one that is not."""
+    call()
+    return Times(tuple(_sample(call, 1) for _ in range(count)))
+
+
+def _inner(call: Callable[[], object]) -> int:
+    call()
+    once = _sample(call, 1)
+    return max(1, min(100_000, int(SAMPLE / max(once, 1e-9))))
+
+
+def _sample(call: Callable[[], object], times: int) -> float:
+    start = time.perf_counter()
+    for _ in range(times):
+        call()
+    return (time.perf_counter() - start) / times
+
+
+def shown(seconds: float) -> str:
+    """``1.34 ms`` and the like."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1 or unit == "us":
+            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 1000 else f"{seconds * factor:.0f} {unit}"
+    return f"{seconds} s"
