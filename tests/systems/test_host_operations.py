@@ -16,7 +16,8 @@ from isam.system.load import load_system
 
 BINARY = {"add": "{a} + {b}", "sub": "{a} - {b}", "mul": "{a} * {b}", "div": "{a} / {b}", "max": "max({a}, {b})",
           "min": "min({a}, {b})", "pow": "pow({a}, {b})", "and": "{a} and {b}", "or": "{a} or {b}", "lt": "{a} < {b}",
-          "le": "{a} <= {b}", "gt": "{a} > {b}", "ge": "{a} >= {b}", "eq": "{a} == {b}", "ne": "{a} != {b}"}  # fmt: skip
+          "le": "{a} <= {b}", "gt": "{a} > {b}", "ge": "{a} >= {b}",
+          "eq": "{a} == {b}", "ne": "{a} != {b}"}  # fmt: skip
 FUNCTIONS = ("exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt", "abs", "floor", "ceil", "round")
 UNARY = {f: f"{f}({{a}})" for f in FUNCTIONS} | {"neg": "-{a}", "not": "not {a}", "copy": "{a}"}
 FORMS = {"vv": ("[5]", "[5]", "[5]", "[i]", "[i]", "[i]"), "vs": ("[5]", "", "[5]", "[i]", "[]", "[i]"),
