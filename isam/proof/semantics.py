@@ -18,6 +18,8 @@ from isam.ir.mapping import Mapping, OperandMap
 
 OWN = -1  # the statement of a read that is the accumulated destination's
 
+MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -240,7 +242,11 @@ def _unify(a: Expr, b: Expr, m: Mapping) -> Iterator[tuple[Pair, ...]]:
             if p is not None:
                 yield (p,) if p.operand else ()
         return
-    if isinstance(b, Leaf) or (a.op, len(a.args)) != (b.op, len(b.args)) or not _same_type(a.dtype, b.dtype):
+    if isinstance(b, Leaf) or len(a.args) != len(b.args) or not _same_type(a.dtype, b.dtype):
+        return
+    if a.op != b.op:
+        if MIRRORED.get(a.op) == b.op:  # a < b is b > a
+            yield from _all(a.args, b.args[::-1], m)
         return
     orders = [b.args]
     if a.op in COMMUTATIVE and len(b.args) == 2:
