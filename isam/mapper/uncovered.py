@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from isam.diagnostics import Loc
 from isam.ir.dataflow import bits, levels, mask_of
+from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
@@ -167,15 +168,16 @@ def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int, re
     from isam.mapper import match
 
     s = kernel.statements[statement]
-    relevant = [i for i in instructions if any(o == s.op for o, _, _ in i.signature)]
+    dtype = kernel.buffer(s.dest.buffer).dtype
+    alike = [i for i in instructions if any(o == s.op for o, _, _ in i.signature)]
+    relevant = [i for i in alike if any(o == s.op and d in (dtype, ANY) for o, _, d in i.signature)]
+    missing = not relevant
     found = [m for m in refused if m.about("statement") == statement]
-    for i in relevant:
+    for i in relevant or alike:
         answer = match(kernel, i, strided=True, region=window(kernel, statement, len(i.body.statements)))
         if isinstance(answer, Mismatch):
             found.append(answer)
     found.sort(key=lambda m: -m.depth)
-    dtype = kernel.buffer(s.dest.buffer).dtype
-    missing = not any(o == s.op and d in (dtype, "any") for i in relevant for o, _, d in i.signature)
     if missing:
         found.insert(0, _missing(kernel, statement))
     return Gap(statement, missing, _distinct(found), would_do(kernel, statement))
