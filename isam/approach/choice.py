@@ -16,14 +16,30 @@ from isam.diagnostics import fail
 
 T = TypeVar("T")
 
-POINTS = ("search", "mapping", "cover", "layout", "pack", "tile", "tail", "order", "fuse", "device", "source", "place",
-          "route", "victim", "variant", "measure")  # fmt: skip
+POINTS = (
+    "search",
+    "mapping",
+    "cover",
+    "layout",
+    "pack",
+    "tile",
+    "tail",
+    "order",
+    "fuse",
+    "device",
+    "source",
+    "place",
+    "route",
+    "victim",
+    "variant",
+    "measure",
+)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Legal ``options`` at a ``point``; ``context`` says what is being decided (JSON-able values plus live objects under
-    keys starting with '_', which are not recorded). ``costs``: predicted cost per option where the core has one."""
+    """Legal ``options`` at a ``point``; ``context`` says what is being decided (JSON-able values; live objects under
+    keys that start with '_', which are not recorded). ``costs``: predicted cost per option where the core has one."""
 
     point: str
     options: Sequence[Any]
@@ -76,8 +92,11 @@ class Trace:
         at = len(self.decisions)
         if self._replay is not None:
             if at >= len(self._replay) or (self._replay[at].point, self._replay[at].count) != (choice.point, n):
-                raise fail("trace-differs", f"the recorded trace does not fit at decision {at} ({choice.point})",
-                           hint="the kernel, the machine or the version differs from the recording")  # fmt: skip
+                raise fail(
+                    "trace-differs",
+                    f"the recorded trace does not fit at decision {at} ({choice.point})",
+                    hint="the kernel, the machine or the version differs from the recording",
+                )
             index, why = self._replay[at].chosen, self._replay[at].why
             if not 0 <= index < n:
                 raise fail("trace-differs", f"the recorded trace chooses option {index} of {n} at decision {at}")
@@ -88,8 +107,11 @@ class Trace:
             if index < 0:
                 index = next((i for i, o in enumerate(choice.options) if o == answer), -1)
             if index < 0:
-                raise fail("approach-illegal", f"the Approach '{self.approach.name}' answered {answer!r} at choice point "
-                           f"'{choice.point}', which is not one of the {n} legal options")  # fmt: skip
+                raise fail(
+                    "approach-illegal",
+                    f"the Approach '{self.approach.name}' answered {answer!r} at choice point "
+                    f"'{choice.point}', which is not one of the {n} legal options",
+                )
         context = {k: v for k, v in choice.context.items() if not k.startswith("_")}
         label = label_of(choice.options[index])
         self.decisions.append(Decision(choice.point, context, n, index, label, why))
@@ -97,8 +119,7 @@ class Trace:
 
     def to_json(self) -> str:
         rows = [
-            dict(point=d.point, context=d.context, count=d.count, chosen=d.chosen, label=d.label, why=d.why)
-            for d in self.decisions
+            {n: getattr(d, n) for n in ("point", "context", "count", "chosen", "label", "why")} for d in self.decisions
         ]
         return json.dumps({"schema": "isam.trace/1", "approach": self.approach.name, "decisions": rows}, indent=1)
 
@@ -111,7 +132,9 @@ class Trace:
         return Trace(a, [Decision(**row) for row in data["decisions"]])
 
     def __str__(self) -> str:
-        return "\n".join(f"{i:4} {d.point:8} {d.label}  ({d.count} options; {d.why})" for i, d in enumerate(self.decisions))
+        return "\n".join(
+            f"{i:4} {d.point:8} {d.label}  ({d.count} options; {d.why})" for i, d in enumerate(self.decisions)
+        )
 
 
 def label_of(option: Any) -> str:

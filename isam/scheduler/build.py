@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Loop, Nest as NestFact, Node, Schedule, Seq
+from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
+from isam.schedule.tree import Nest as NestFact
 from isam.scheduler.dry import DryRun
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, nests_of
@@ -46,12 +45,23 @@ class _Builder:
             self._items(self.kernel.body, [0])
         facts = tuple(NestFact(n.number, (*self._around(n), *n.extents.items())) for n in self.nests)
         homes = {b: p for b, p in self.run.homes.items() if b not in self.run.folded}
-        return Schedule(self.kernel, self.system, self.cover, facts, Seq(tuple(self.bind)), Seq(tuple(call)),
-                        tuple(self.run.slots.values()), homes, trace=self.trace)  # fmt: skip
+        return Schedule(
+            self.kernel,
+            self.system,
+            self.cover,
+            facts,
+            Seq(tuple(self.bind)),
+            Seq(tuple(call)),
+            tuple(self.run.slots.values()),
+            homes,
+            trace=self.trace,
+        )
 
     def _around(self, nest: Nest) -> tuple[tuple[str, Affine], ...]:
         """The recurrent loops around a nest."""
-        return tuple((r.axis.name, r.axis.extent) for r in recurrences(self.kernel.body) if r.axis.name in nest.mapping.loops)
+        return tuple(
+            (r.axis.name, r.axis.extent) for r in recurrences(self.kernel.body) if r.axis.name in nest.mapping.loops
+        )
 
     def _items(self, body: tuple[Item, ...], counter: list[int]) -> None:
         """Statements in order; runs of them between recurrent loops are scheduled together."""
@@ -92,8 +102,13 @@ class _Builder:
         for n in nests:
             joined = join(tuple(groups[-1]), n) if groups and _plain(groups[-1][-1]) and _plain(n) else None
             if joined is not None:
-                context = {"nest": n.instruction.name, "into": [m.instruction.name for m in groups[-1]],
-                           "_group": groups[-1], "_nest": joined, "_system": self.system}  # fmt: skip
+                context = {
+                    "nest": n.instruction.name,
+                    "into": [m.instruction.name for m in groups[-1]],
+                    "_group": groups[-1],
+                    "_nest": joined,
+                    "_system": self.system,
+                }
                 if self.trace.choose(Choice("fuse", (False, True), context)):
                     groups[-1].append(joined)
                     continue
@@ -127,5 +142,3 @@ def _plain(nest: Nest) -> bool:
 
 def _count(body: tuple[Item, ...]) -> int:
     return sum(_count(i.body) if isinstance(i, Recurrence) else 1 for i in body)
-
-

@@ -9,13 +9,13 @@ from itertools import product
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
-from isam.schedule.tree import Issue, Loop, Node, Operand, Place, Seq, Slot, Tile
+from isam.schedule.tree import Issue, Node, Operand, Place, Slot, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.nests import Nest, Use
+from isam.scheduler.nests import Nest, Use, parse_literal
 from isam.scheduler.state import (
-    FAR,
     Copy,
     Form,
     Key,
@@ -29,14 +29,12 @@ from isam.scheduler.state import (
     units_needed,
     within,
 )
-from isam.system.graph import COUNTED, System
-
-PlaceOf = Callable[[Tile], Place | None]
-Hop = tuple[mv.Carrier, tuple[int | None, ...]]  # what carries a tile over an edge, and a dimension per axis of it
+from isam.scheduler.transfer import Hop, PlaceOf, Transfer
+from isam.system.graph import System
 
 
 class DryRun:
-    """Executes calls symbolically and records the steps. ``out`` is where steps go; ``state`` what the machine holds."""
+    """Executes calls symbolically, records the steps. ``out`` is where steps go; ``state`` what the machine holds."""
 
     def __init__(self, kernel: Kernel, system: System, trace: Trace):
         self.kernel, self.system, self.trace = kernel, system, trace
@@ -106,7 +104,7 @@ class DryRun:
         if name.startswith("#"):
             value = parse_literal(name)
             self.homes[name] = mv.home_place(name, home, (), dtype)
-            self.slots[name] = Slot(name, home, max(1, units_of(dtype)), dtype=dtype, literal=value)
+            self.slots[name] = Slot(name, home, max(1, size_of(dtype)), dtype=dtype, literal=value)
             return
         shape = [max(0, int(d)) for d in self.kernel.buffer(name).shape]
         for d, _, size in self.fold(tile):
@@ -114,7 +112,7 @@ class DryRun:
                 self.folded.add(name)
                 shape[d] = size
         self.homes[name] = mv.home_place(name, home, tuple(shape), dtype)
-        total = units_of(dtype)
+        total = size_of(dtype)
         for n in shape:
             total *= n
         self.slots[name] = Slot(name, home, max(1, total), dtype=dtype)
@@ -137,9 +135,12 @@ class DryRun:
         m = self.system.memories[memory]
         what = "cells" if m.cells is not None else "bytes"
         resident = tuple(f"{k[1]}: {n} {what}, pinned by the current call" for _, n, k in self.state.used(memory))
-        return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}",
-                          f"its {m.cells if m.cells is not None else m.capacity} {what} hold operands of the same call",
-                          resident)  # fmt: skip
+        return Infeasible(
+            f"memory '{memory}'",
+            f"{units} {what} for {tile}",
+            f"its {m.cells if m.cells is not None else m.capacity} {what} hold operands of the same call",
+            resident,
+        )
 
     def units(self, memory: str, tile: Tile) -> int:
         return units_needed(self.system.memories[memory], tile, self.dtype(tile.buffer), self.lanes)
@@ -155,16 +156,37 @@ class DryRun:
         memory, tile, form = key
         copy = self.state.copies[key]
         if not self.dead(tile):
-            self.carry(tile, memory, self.system.home, lambda t: mv.sub_place(copy.place, tile, t), self.home, form, None, {key})
+            self.carry(
+                tile,
+                memory,
+                self.system.home,
+                lambda t: mv.sub_place(copy.place, tile, t),
+                self.home,
+                form,
+                None,
+                {key},
+            )
         self.state.mark(key, False)
 
-    def carry(self, tile: Tile, source: str, target: str, source_of: PlaceOf, target_of: PlaceOf,
-              source_form: Form, target_form: Form, pinned: set[Key]) -> None:  # fmt: skip
+    def carry(
+        self,
+        tile: Tile,
+        source: str,
+        target: str,
+        source_of: PlaceOf,
+        target_of: PlaceOf,
+        source_form: Form,
+        target_form: Form,
+        pinned: set[Key],
+    ) -> None:
         """Moves a tile along the shortest route; what lands on the way is dropped again."""
         path = self.route(source, target)
         if path is None:
-            raise NoSchedule(Infeasible(f"a route from '{source}' to '{target}'", f"a move for {tile}",
-                                        "the machine has no such path"))  # fmt: skip
+            raise NoSchedule(
+                Infeasible(
+                    f"a route from '{source}' to '{target}'", f"a move for {tile}", "the machine has no such path"
+                )
+            )
         Transfer(self, tile, path, source_of, target_of, source_form, target_form, pinned).run()
 
     def carriers_of(self, source: str, target: str) -> tuple[mv.Carrier, ...]:
@@ -191,7 +213,9 @@ class DryRun:
         self._settle(tile, key)
         source, source_of, source_form = self._source(tile, memory, form)
         place = self.room(memory, tile, pinned, form)
-        self.carry(tile, source, memory, source_of, lambda t: mv.sub_place(place, tile, t), source_form, form, pinned | {key})
+        self.carry(
+            tile, source, memory, source_of, lambda t: mv.sub_place(place, tile, t), source_form, form, pinned | {key}
+        )
         self.state.put(key, Copy(place, False, self.units(memory, tile)))
         self.since.fetch(key, self.ranges)
         return place, key
@@ -206,7 +230,12 @@ class DryRun:
         """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
         options: list[tuple[str, PlaceOf, Form]] = []
         for key in self.state.of(tile.buffer):
-            if key[1] == tile and key[0] != memory and self.state.copies[key].stage is None and self.route(key[0], memory):
+            if (
+                key[1] == tile
+                and key[0] != memory
+                and self.state.copies[key].stage is None
+                and self.route(key[0], memory)
+            ):
                 place = self.state.copies[key].place
                 options.append((key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
         for key in self.state.stages_around(tile, self.ranges):
@@ -229,13 +258,17 @@ class DryRun:
                 if place is not None and self.meets(use, tile, place):
                     return place
         place = self.home(tile)
-        if not self.meets(use, tile, place):
-            raise NoSchedule(Infeasible(f"operand {use.name}", f"strides {use.strides} (elements) for {tile}",
-                                        f"it lies with byte strides {place.strides}"))  # fmt: skip
+        self.demand(use, tile, place)
         return place
 
+    def demand(self, use: Use, tile: Tile, place: Place) -> None:
+        """Raises ``NoSchedule`` when the operand's contract does not admit how the tile lies."""
+        if not self.meets(use, tile, place):
+            need, have = f"strides {use.strides} (elements) for {tile}", f"it lies with byte strides {place.strides}"
+            raise NoSchedule(Infeasible(f"operand {use.name}", need, have))
+
     def meets(self, use: Use, tile: Tile, place: Place) -> bool:
-        size = units_of(use.dtype)
+        size = size_of(use.dtype)
         for d, need in zip(use.dims, use.strides, strict=True):
             if need is not None and tile.shape[d] > 1 and place.strides[d] * tile.steps[d] != need * size:
                 return False
@@ -245,25 +278,25 @@ class DryRun:
         """The place an output goes to; other copies of its elements become stale (SCH-5)."""
         form = mv.form_of(self.system, memory, tile, use.dims)
         key = None if memory == self.system.home else (memory, tile, form)
-        known = key is not None and key in self.state.copies
-        if not (known and self.state.copies[key].dirty):  # a dirty copy is already the only one
+        mine = self.state.copies.get(key) if key is not None else None
+        if mine is None or not mine.dirty:  # a dirty copy is already the only one
             for other in self.state.of(tile.buffer):
                 if other == key or disjoint(other[1], tile, self.ranges):
                     continue
                 if self.state.copies[other].stage is not None:
-                    raise NoSchedule(Infeasible(f"staged '{tile.buffer}'", f"a write to {tile}", "it is staged for reading"))
+                    raise NoSchedule(
+                        Infeasible(f"staged '{tile.buffer}'", f"a write to {tile}", "it is staged for reading")
+                    )
                 if self.state.copies[other].dirty and not (other[1] == tile and not use.reads):
                     self.flush(other)
                 if other not in pinned:
                     self.state.drop(other)
         if key is None:
             place = self.home(tile)
-            if not self.meets(use, tile, place):
-                raise NoSchedule(Infeasible(f"operand {use.name}", f"strides {use.strides} (elements) for {tile}",
-                                            f"it lies with byte strides {place.strides}"))  # fmt: skip
+            self.demand(use, tile, place)
             return place, None, None
-        if known and (use.reads or key not in pinned):
-            place = self.state.copies[key].place
+        if mine is not None and (use.reads or key not in pinned):
+            place = mine.place
         else:
             place = self.room(memory, tile, pinned, form)
         return place, key, Copy(place, True, self.units(memory, tile))
@@ -272,7 +305,9 @@ class DryRun:
     def call(self, nest: Nest, point: dict[str, Affine], sizes: dict[str, int], tiles: tuple[Tile, ...]) -> None:
         """One instruction call with all its operands in place."""
         where = self._memories(nest, tiles)
-        pinned: set[Key] = {k for k in (self._key(u, t, m) for u, t, m in zip(nest.uses, tiles, where, strict=True)) if k}
+        pinned: set[Key] = {
+            k for k in (self._key(u, t, m) for u, t, m in zip(nest.uses, tiles, where, strict=True)) if k
+        }
         places: dict[str, Place] = {}
         for u, t, m in zip(nest.uses, tiles, where, strict=True):
             if u.reads:
@@ -280,14 +315,29 @@ class DryRun:
         wrote: list[tuple[Key, Copy, Tile]] = []
         for u, t, m in zip(nest.uses, tiles, where, strict=True):
             if u.writes:
-                others = {k for v, tt, mm in zip(nest.uses, tiles, where, strict=True) if v.reads and (k := self._key(v, tt, mm))}
+                others = {
+                    k
+                    for v, tt, mm in zip(nest.uses, tiles, where, strict=True)
+                    if v.reads and (k := self._key(v, tt, mm))
+                }
                 places[u.name], key, copy = self.write(u, t, m, others | {w[0] for w in wrote})
                 if key is not None and copy is not None:
                     wrote.append((key, copy, t))
         ops = tuple(Operand(u.name, t, places[u.name], u.dims) for u, t in zip(nest.uses, tiles, strict=True))
         unit = self._unit(nest)
-        self.out.append(Issue(unit, nest.instruction.name, tuple(sizes.items()), ops, nest.number,
-                              (*((t, Affine.of(t)) for t in nest.mapping.loops), *((nest.own.get(a, a), p) for a, p in point.items()))))  # fmt: skip
+        self.out.append(
+            Issue(
+                unit,
+                nest.instruction.name,
+                tuple(sizes.items()),
+                ops,
+                nest.number,
+                (
+                    *((t, Affine.of(t)) for t in nest.mapping.loops),
+                    *((nest.own.get(a, a), p) for a, p in point.items()),
+                ),
+            )
+        )
         for u, t in zip(nest.uses, tiles, strict=True):
             if u.writes:
                 self.since.write(t)
@@ -314,8 +364,13 @@ class DryRun:
             options = joint_placements(nest)
             self._placements[nest.instruction.name] = options
         if not options:
-            raise NoSchedule(Infeasible(f"instruction {nest.instruction.name}", "a joint placement of its operands",
-                                        "its homes and 'apart' groups contradict each other"))  # fmt: skip
+            raise NoSchedule(
+                Infeasible(
+                    f"instruction {nest.instruction.name}",
+                    "a joint placement of its operands",
+                    "its homes and 'apart' groups contradict each other",
+                )
+            )
         if len(options) == 1:
             return options[0]
         costs = []
@@ -342,7 +397,9 @@ class DryRun:
                 continue
             c = self.state.copies[key]
             inner = self.scope[-1] if self.scope else None
-            if c.stage is None and ((not c.dirty and (crowded or inner is None or mentions(tile, inner))) or (c.dirty and self.spent(tile))):
+            if c.stage is None and (
+                (not c.dirty and (crowded or inner is None or mentions(tile, inner))) or (c.dirty and self.spent(tile))
+            ):
                 self.state.drop(key)
 
 
@@ -351,7 +408,10 @@ def joint_placements(nest: Nest) -> list[tuple[str, ...]]:
     out = []
     for option in product(*(u.homes for u in nest.uses)):
         at = dict(zip(names, option, strict=True))
-        if all(len({at[o] for o in group if o in at}) == len([o for o in group if o in at]) for group in nest.instruction.apart):
+        if all(
+            len({at[o] for o in group if o in at}) == len([o for o in group if o in at])
+            for group in nest.instruction.apart
+        ):
             out.append(option)
     return out
 
@@ -363,225 +423,3 @@ class Labelled:
 
     def __init__(self, value: object, label: str):
         self.value, self.label = value, label
-
-
-def parse_literal(name: str) -> float | int | bool:
-    dtype, text = name[1:].split(":", 1)
-    if text in ("True", "False"):
-        return text == "True"
-    return float(text) if dtype.startswith(("f", "bf")) or not text.lstrip("-").isdigit() else int(text)
-
-
-def units_of(dtype: str) -> int:
-    from isam.ir.dtype import size_of
-
-    return size_of(dtype)
-
-
-class Transfer:
-    """Moves one tile along a path, in parts that every hop can carry, as loops where there are many parts."""
-
-    UNROLL = 4
-
-    def __init__(self, run: DryRun, tile: Tile, path: tuple[str, ...], source_of: PlaceOf, target_of: PlaceOf,
-                 source_form: Form, target_form: Form, pinned: set[Key], grain: dict[int, int] | None = None):  # fmt: skip
-        self.grain = grain or {}
-        self.run_, self.tile, self.path, self.pinned = run, tile, path, pinned
-        self.source_of, self.target_of = source_of, target_of
-        self.forms = [source_form] + [None] * (len(path) - 2) + [target_form]
-        self.dtype = run.dtype(tile.buffer)
-
-    def run(self) -> None:
-        if any(n == 0 for n in self.tile.shape):
-            return
-        hops = None if self.grain else self._direct()
-        if hops is not None:
-            self._issue(self.tile, hops)
-            return
-        self.part = self._part()
-        self._cut(0, self.tile)
-
-    def _direct(self) -> list[Hop] | None:
-        """The common case: the whole tile in one call per hop. Which carriers fit depends only on shapes and strides."""
-        source, target = self.source_of(self.tile), self.target_of(self.tile)
-        if source is None or target is None:
-            return None
-        key = (self.path, self.tile.shape, self.tile.steps, source.strides, target.strides, *self.forms, self.dtype)
-        known = self.run_.carriers
-        if key not in known:
-            hops = [self._hop(i, self.tile, None) for i in range(len(self.path) - 1)]
-            whole = all(h is not None and mv.chunk(h[0], h[1], self.tile) == self.tile.shape for h in hops)
-            known[key] = [h for h in hops if h is not None] if whole else None
-        return known[key]
-
-    def _part(self) -> tuple[int, ...]:
-        """The part of the tile one issue per hop carries: the largest that some choice of carriers admits."""
-        best: tuple[float, tuple[int, ...]] | None = None
-        whole = _crop(self.tile, self.grain)
-        long = [d for d, n in enumerate(whole.shape) if n > 1]
-        shapes = {whole.shape}
-        for keep in range(min(2, len(long)), -1, -1):
-            for dims in _subsets(long, keep):
-                shapes.add(tuple(n if d in dims else 1 for d, n in enumerate(whole.shape)))
-        for shape in sorted(shapes, key=lambda s: -_volume(s)):
-            part = self._limit(shape)
-            if part is not None and (best is None or self._worth(part) > best[0]):
-                best = (self._worth(part), part)
-        if best is None:
-            raise NoSchedule(Infeasible(f"a move {' -> '.join(self.path)}", f"to carry {whole}",
-                                        "no move instruction on that path can, with these strides"))  # fmt: skip
-        return best[1]
-
-    def _worth(self, part: tuple[int, ...]) -> float:
-        """Elements moved per predicted cycle."""
-        tile = Tile(self.tile.buffer, self.tile.start, part, self.tile.steps)
-        hops = (self._hop(i, tile, None) for i in range(len(self.path) - 1))
-        return _volume(part) / sum((h[0].instruction.cost.issue or 1.0) if h is not None else FAR for h in hops)
-
-    def _limit(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Shrinks a shape until every hop carries it in one call, or None."""
-        for _ in range(3):
-            tile = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
-            smaller = shape
-            for i in range(len(self.path) - 1):
-                got = self._hop(i, tile, None)
-                if got is None:
-                    return None
-                part = mv.chunk(got[0], got[1], tile)
-                if part is None:
-                    return None
-                smaller = tuple(min(a, b) for a, b in zip(smaller, part, strict=True))
-            if smaller == shape:
-                return shape
-            shape = smaller
-        return shape
-
-    def _hop(self, i: int, tile: Tile, places: list[Place] | None) -> Hop | None:
-        """A carrier for hop ``i`` of this part; places of intermediate stops are packed by default."""
-        run = self.run_
-        ends: list[Place | None] = []
-        for j in (i, i + 1):
-            if places is not None:
-                ends.append(places[j])
-            elif j == 0:
-                ends.append(self.source_of(tile))
-            elif j == len(self.path) - 1:
-                ends.append(self.target_of(tile))
-            else:
-                ends.append(packed(run.system.memories[self.path[j]], tile, self.dtype, 0, self._passing(j, tile)))
-        if ends[0] is None or ends[1] is None:
-            return None
-        source, target = ends
-        best: tuple[int, mv.Carrier, tuple[int | None, ...]] | None = None
-        for c in run.carriers_of(self.path[i], self.path[i + 1]):
-            if not mv.admits(c, self.dtype):
-                continue
-            for dims in self._dims(c, i, tile):
-                part = mv.chunk(c, dims, tile)
-                if part is None or not self._register_form(c, dims, i, tile):
-                    continue
-                if not mv.contract_met(c, dims, tile, source, target, units_of(self.dtype)):
-                    continue
-                if best is None or _volume(part) > best[0]:
-                    best = (_volume(part), c, dims)
-        return None if best is None else best[1:]
-
-    def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
-        counted = [j for j in (i, i + 1) if self.run_.system.memories[self.path[j]].kind == COUNTED]
-        form = self.forms[counted[0]] if counted else None
-        return mv.assignments(c, tile, form, bool(counted))
-
-    def _passing(self, j: int, tile: Tile) -> Form:
-        """The form of a part that only passes through: along its one long dimension."""
-        if self.run_.system.memories[self.path[j]].kind != COUNTED:
-            return None
-        long = [d for d, n in enumerate(tile.shape) if n > 1]
-        return (long[0] if long else len(tile.shape) - 1,) if tile.shape else ()
-
-    def _register_form(self, c: mv.Carrier, dims: tuple[int | None, ...], i: int, tile: Tile) -> bool:
-        """A register on the way takes a one-dimensional part whole."""
-        counted = [j for j in (i, i + 1) if self.run_.system.memories[self.path[j]].kind == COUNTED]
-        if not counted or self.forms[counted[0]] is not None:
-            return True
-        return len([n for n in tile.shape if n > 1]) <= len(c.axes) <= 1 and len(c.axes) == 1
-
-    def _cut(self, d: int, tile: Tile) -> None:
-        if d == len(tile.shape):
-            self._issue(tile)
-            return
-        n, size, then, name = tile.shape[d], self.part[d], d + 1, f"{tile.buffer}.{d}"
-        if n > self.grain.get(d, n):
-            size, then, name = self.grain[d], d, name + "b"
-        full, rest = divmod(n, size)
-        wide = then == d or any(m > p for m, p in zip(tile.shape[d + 1 :], self.part[d + 1 :], strict=True))
-        inside = d in self.grain and then != d  # within a block of a layout: places are known for constants only
-        if not inside and (full > self.UNROLL or (full > 1 and wide)):
-            self._loop(d, tile, full, size, then, name, wide)
-        else:
-            for i in range(full):
-                self._cut(then, _slice(tile, d, tile.start[d] + i * size * tile.steps[d], size))
-        if rest:
-            self._cut(then, _slice(tile, d, tile.start[d] + full * size * tile.steps[d], rest))
-
-    def _loop(self, d: int, tile: Tile, full: int, size: int, then: int, var: str, wide: bool) -> None:
-        run = self.run_
-        step = size * tile.steps[d]
-        lo = tile.start[d]
-        unroll = 1 if wide else next(u for u in (self.UNROLL, 3, 2, 1) if full % u == 0)
-        lo_range = lo.bounds(run.ranges) if all(n in run.ranges for n in lo.names) else (0, 1 << 40)
-        with run.recording() as body, run.variable(var, lo, step * unroll, (lo_range[0], lo_range[1] + (full - 1) * step)):
-            for u in range(unroll):
-                self._cut(then, _slice(tile, d, Affine.of(var) + u * step, size))
-        run.out.append(loop(var, lo, lo + full * step, step * unroll, body, tile.buffer))
-
-    def _issue(self, tile: Tile, hops: list[Hop] | None = None) -> None:
-        """One part, hop by hop."""
-        run = self.run_
-        source, target = self.source_of(tile), self.target_of(tile)
-        assert source is not None and target is not None
-        places = [source]
-        for j in range(1, len(self.path) - 1):
-            places.append(run.room(self.path[j], tile, self.pinned))
-            key: Key = (self.path[j], tile, self._passing(j, tile))
-            run.state.put(key, Copy(places[-1], False, run.units(self.path[j], tile)))
-            self.pinned = self.pinned | {key}
-        places.append(target)
-        for i in range(len(self.path) - 1):
-            got = hops[i] if hops is not None else self._hop(i, tile, places)
-            if got is None:
-                raise NoSchedule(Infeasible(f"the move {self.path[i]} -> {self.path[i + 1]}", f"to carry {tile}",
-                                            "no move instruction there can, with these strides"))  # fmt: skip
-            c, dims = got
-            run.out.append(mv.make_issue(c, dims, tile, places[i], places[i + 1]))
-        for j in range(1, len(self.path) - 1):
-            key = (self.path[j], tile, self._passing(j, tile))
-            self.pinned = self.pinned - {key}
-            run.state.drop(key)
-
-
-def _crop(tile: Tile, grain: dict[int, int]) -> Tile:
-    shape = tuple(min(n, grain.get(d, n)) for d, n in enumerate(tile.shape))
-    return Tile(tile.buffer, tile.start, shape, tile.steps)
-
-
-def loop(var: str, lo: Affine, hi: Affine, step: int, body: list[Node], axis: str) -> Loop:
-    from isam.schedule.tree import Bound
-
-    return Loop(var, (Bound(lo),), (Bound(hi),), step, Seq(tuple(body)), axis=axis)
-
-
-def _slice(tile: Tile, d: int, start: Affine, n: int) -> Tile:
-    return Tile(tile.buffer, (*tile.start[:d], start, *tile.start[d + 1 :]), (*tile.shape[:d], n, *tile.shape[d + 1 :]), tile.steps)
-
-
-def _subsets(items: list[int], k: int) -> list[tuple[int, ...]]:
-    from itertools import combinations
-
-    return list(combinations(items, k))
-
-
-def _volume(shape: tuple[int, ...]) -> int:
-    n = 1
-    for s in shape:
-        n *= s
-    return n

@@ -9,6 +9,7 @@ from itertools import permutations
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
+from isam.ir.kernel import Access
 from isam.schedule.tree import Issue, Operand, Place, Tile
 from isam.scheduler.state import Form
 from isam.system.graph import COUNTED, Move, System
@@ -41,15 +42,31 @@ def carriers(system: System, source: str, target: str) -> tuple[Carrier, ...]:
         syms, limits, fixed = [], [], []
         for a in st.domain.axes:
             if a.extent.is_constant:
-                syms.append(None), limits.append(a.extent.const), fixed.append(True)
+                syms.append(None)
+                limits.append(a.extent.const)
+                fixed.append(True)
             else:
                 s = ins.limit(a.extent.names[0])
-                syms.append(s.name), limits.append(s.hi), fixed.append(s.hi is not None and s.lo == s.hi)
+                syms.append(s.name)
+                limits.append(s.hi)
+                fixed.append(s.hi is not None and s.lo == s.hi)
         src = st.sources[0]
-        assert not isinstance(src, (int, float)) and hasattr(src, "index")
+        assert isinstance(src, Access)
         at = {a: i for i, a in enumerate(axes)}
-        out.append(Carrier(m, ins, src.buffer, st.dest.buffer, axes, tuple(syms), tuple(limits), tuple(fixed),
-                           tuple(at[r.names[0]] for r in src.index), tuple(at[r.names[0]] for r in st.dest.index)))  # fmt: skip
+        out.append(
+            Carrier(
+                m,
+                ins,
+                src.buffer,
+                st.dest.buffer,
+                axes,
+                tuple(syms),
+                tuple(limits),
+                tuple(fixed),
+                tuple(at[r.names[0]] for r in src.index),
+                tuple(at[r.names[0]] for r in st.dest.index),
+            )
+        )
     return tuple(out)
 
 

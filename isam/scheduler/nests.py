@@ -9,6 +9,7 @@ from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Axis, Domain, Kernel
 from isam.ir.mapping import Cover, Mapping, OperandMap
+from isam.schedule.tree import Tile
 from isam.system.graph import System
 
 
@@ -52,7 +53,9 @@ class Nest:
     mapped: dict[str, MappedAxis]
     uses: tuple[Use, ...]
     where: tuple[Affine, ...] = ()
-    origin: dict[str, int] = field(default_factory=dict)  # first value of an axis when the nest is a piece of its domain
+    origin: dict[str, int] = field(
+        default_factory=dict
+    )  # first value of an axis when the nest is a piece of its domain
     own: dict[str, str] = field(default_factory=dict)  # axis name in a group -> the kernel's, where they differ
 
     @property
@@ -80,6 +83,13 @@ class Nest:
 
 def literal_name(dtype: str, value: float | int | bool) -> str:
     return f"#{dtype}:{value}"
+
+
+def parse_literal(name: str) -> float | int | bool:
+    dtype, text = name[1:].split(":", 1)
+    if text in ("True", "False"):
+        return text == "True"
+    return float(text) if dtype.startswith(("f", "bf")) or not text.lstrip("-").isdigit() else int(text)
 
 
 def nests_of(cover: Cover, system: System) -> tuple[Nest, ...]:
@@ -135,6 +145,31 @@ def _use(ins: Instruction, o: OperandMap, mapping: Mapping, kernel: Kernel, syst
             dtype = kernel.buffer(dest.buffer).dtype
         assert o.literal is not None
         buffer = literal_name(dtype, o.literal)
-    return Use(o.operand, buffer, o.index if o.buffer else (), o.dims, o.steps, operand.shape,
-               operand.role in ("in", "const", "inout"), operand.role in ("out", "inout"),
-               system.homes(ins, o.operand), contract.strides, contract.align, dtype)  # fmt: skip
+    return Use(
+        o.operand,
+        buffer,
+        o.index if o.buffer else (),
+        o.dims,
+        o.steps,
+        operand.shape,
+        operand.role in ("in", "const", "inout"),
+        operand.role in ("out", "inout"),
+        system.homes(ins, o.operand),
+        contract.strides,
+        contract.align,
+        dtype,
+    )
+
+
+def sizes_of(nest: Nest, length: dict[str, int]) -> dict[str, int]:
+    """The values of the instruction's size symbols for a call of these lengths."""
+    return {m.sym: length[a] for a, m in nest.mapped.items() if m.sym is not None}
+
+
+def tile_of(use: Use, point: dict[str, Affine], sizes: dict[str, int]) -> Tile:
+    """The box of the buffer that an operand covers at a point."""
+    shape, steps = [1] * len(use.index), [1] * len(use.index)
+    for d, step, extent in zip(use.dims, use.steps, use.extents, strict=True):
+        shape[d] = extent.evaluate(sizes) if extent.terms else extent.const
+        steps[d] = step
+    return Tile(use.buffer, tuple(r.substitute(point) for r in use.index), tuple(shape), tuple(steps))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import ceil, prod
 
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group, Plan, Stage
@@ -112,8 +112,9 @@ def _candidates(nest: Nest, parallel: list[str], counts: dict[str, int], limit: 
             yield dict(zip(wide, combo, strict=True))
 
 
-def block_cost(nest: Nest, parallel: list[str], counts: dict[str, int], tiles: dict[str, int], room: int,
-               reducing: bool) -> float | None:  # fmt: skip
+def block_cost(
+    nest: Nest, parallel: list[str], counts: dict[str, int], tiles: dict[str, int], room: int, reducing: bool
+) -> float | None:
     """Relative cycles per useful call, or None when the block does not fit the registers."""
     per = {a: tiles.get(a, 1) for a in parallel}
     calls = prod(per.values())
@@ -226,8 +227,16 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     return Plan(plan.group, plan.order, plan.unroll, packs(plan, main, width, len(head), system, bindable), plan.note)
 
 
-def cache_blocks(main: Nest, reduced: list[str], vector: list[str], width: dict[str, int], depth: int, columns: int,
-                 size: int, cached: list[int]) -> list[tuple[str, int]]:  # fmt: skip
+def cache_blocks(
+    main: Nest,
+    reduced: list[str],
+    vector: list[str],
+    width: dict[str, int],
+    depth: int,
+    columns: int,
+    size: int,
+    cached: list[int],
+) -> list[tuple[str, int]]:
     """Outer blocks so that the box shared by all rows stays in the second cache and one panel of it in the first."""
     out: list[tuple[str, int]] = []
     l1, l2 = cached[0], cached[min(1, len(cached) - 1)]
@@ -248,14 +257,16 @@ def cache_blocks(main: Nest, reduced: list[str], vector: list[str], width: dict[
         axis = vector[-1]
         want = max(width[axis], (l2 * 3 // 4) // (depth * size) // width[axis] * width[axis])
         n = main.length(axis)
-        parts = max(1, -(-n // want))
-        step = -(-(-(-n // parts)) // width[axis]) * width[axis]
+        part = ceil(n / max(1, ceil(n / want)))
+        step = ceil(part / width[axis]) * width[axis]
         if step < n:
             out.insert(0, (axis, step))
     return out
 
 
-def packs(plan: Plan, main: Nest, width: dict[str, int], head: int, system: System, bindable: frozenset[str]) -> tuple[Stage, ...]:
+def packs(
+    plan: Plan, main: Nest, width: dict[str, int], head: int, system: System, bindable: frozenset[str]
+) -> tuple[Stage, ...]:
     """Boxes to lay out anew: panels of what is read along the vector axis, rows whose stride aliases in the cache."""
     out = []
     if not caches(system):
@@ -281,8 +292,17 @@ def packs(plan: Plan, main: Nest, width: dict[str, int], head: int, system: Syst
     return tuple(out)
 
 
-def panel(plan: Plan, main: Nest, use: Use, axis: str, width: dict[str, int], head: int, bindable: frozenset[str], reuse: int,
-          system: System) -> Stage | None:  # fmt: skip
+def panel(
+    plan: Plan,
+    main: Nest,
+    use: Use,
+    axis: str,
+    width: dict[str, int],
+    head: int,
+    bindable: frozenset[str],
+    reuse: int,
+    system: System,
+) -> Stage | None:
     """The operand in panels as wide as the register block, contiguous in the order in which they are read."""
     dim = next(d for d, r in enumerate(use.index) if r.names == (axis,))
     native = dim == len(use.index) - 1 and use.steps[use.dims.index(dim)] == 1
@@ -298,14 +318,16 @@ def panel(plan: Plan, main: Nest, use: Use, axis: str, width: dict[str, int], he
     return Stage(use.buffer, 0 if bound else head, system.home, order, cut, bound=bound)
 
 
-def row_copy(plan: Plan, main: Nest, use: Use, width: dict[str, int], depth_of: dict[str, int], system: System) -> Stage | None:
+def row_copy(
+    plan: Plan, main: Nest, use: Use, width: dict[str, int], depth_of: dict[str, int], system: System
+) -> Stage | None:
     """Rows read side by side whose distance is a multiple of 2 KiB fall on the same cache sets: copy them apart."""
     from isam.ir.dtype import size_of
 
     rows = [(d, r) for d, r in enumerate(use.index) if any(width.get(n, 1) > 1 for n in r.names)]
     if not rows or any(len(r.names) > 1 for r in use.index) or not caches(system):
         return None
-    d, r = rows[0]
+    d, _r = rows[0]
     last = use.index[-1]
     if d == len(use.index) - 1 or not last.names or last.names[0] not in main.reduced:
         return None

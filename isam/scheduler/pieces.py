@@ -30,7 +30,12 @@ def pieces(nest: Nest) -> list[Nest]:
     if found is None:
         return [nest]
     return [
-        replace(nest, extents={a: Affine((), n) for a, (_, n) in b.items()}, origin={a: o for a, (o, _) in b.items()}, where=())
+        replace(
+            nest,
+            extents={a: Affine((), n) for a, (_, n) in b.items()},
+            origin={a: o for a, (o, _) in b.items()},
+            where=(),
+        )
         for b in found
     ]
 

@@ -14,8 +14,8 @@ from isam.scheduler.nests import Nest
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a buffer dimension laid
-    out in blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
+    """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a dimension laid out in
+    blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
     (of a cut dimension the block index leads, its inside comes last); ``pad``: bytes added to the stride of the second
     innermost dimension (de-aliasing)."""
 
@@ -138,8 +138,14 @@ def join(group: tuple[Nest, ...], q: Nest) -> Nest | None:
     names: dict[str, str] = {}
     taken: set[str] = set()
     for b in q.axes:
-        match = next((a for a in _contiguous(group) if a in allowed.get(b, ()) and a not in taken
-                      and _extent(group, a) == q.extents[b]), None)  # fmt: skip
+        match = next(
+            (
+                a
+                for a in _contiguous(group)
+                if a in allowed.get(b, ()) and a not in taken and _extent(group, a) == q.extents[b]
+            ),
+            None,
+        )
         if match is not None:
             names[b] = match
             taken.add(match)
@@ -172,8 +178,8 @@ def _extent(group: tuple[Nest, ...], axis: str) -> Affine:
 
 
 def private_axes(group: tuple[Nest, ...], buffers: frozenset[str]) -> dict[str, frozenset[str]]:
-    """For each temporary in ``buffers`` (used by this group alone): axes that index one of its dimensions identically in
-    every access, so that no iteration sees another's elements."""
+    """For each temporary in ``buffers`` (used by this group alone): axes that index a dimension equally in every
+    access, so that no iteration sees another's elements."""
     out: dict[str, frozenset[str]] = {}
     for b in buffers:
         accesses = [u.index for n in group for u in n.uses if u.buffer == b]

@@ -1,0 +1,245 @@
+"""Moving one tile along a path of memories, in parts that every hop can carry (SCH-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from math import prod
+from typing import TYPE_CHECKING
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
+from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
+from isam.scheduler import move as mv
+from isam.scheduler.infeasible import Infeasible, NoSchedule
+from isam.scheduler.state import FAR, Copy, Form, Key, packed
+from isam.system.graph import COUNTED
+
+if TYPE_CHECKING:
+    from isam.scheduler.dry import DryRun
+
+PlaceOf = Callable[[Tile], Place | None]
+Hop = tuple[mv.Carrier, tuple[int | None, ...]]  # what carries a tile over an edge, and a dimension per axis of it
+
+
+class Transfer:
+    """Moves one tile along a path, in parts that every hop can carry, as loops where there are many parts."""
+
+    UNROLL = 4
+
+    def __init__(
+        self,
+        run: DryRun,
+        tile: Tile,
+        path: tuple[str, ...],
+        source_of: PlaceOf,
+        target_of: PlaceOf,
+        source_form: Form,
+        target_form: Form,
+        pinned: set[Key],
+        grain: dict[int, int] | None = None,
+    ):
+        self.grain = grain or {}
+        self.run_, self.tile, self.path, self.pinned = run, tile, path, pinned
+        self.source_of, self.target_of = source_of, target_of
+        self.forms = [source_form] + [None] * (len(path) - 2) + [target_form]
+        self.dtype = run.dtype(tile.buffer)
+
+    def run(self) -> None:
+        if any(n == 0 for n in self.tile.shape):
+            return
+        hops = None if self.grain else self._direct()
+        if hops is not None:
+            self._issue(self.tile, hops)
+            return
+        self.part = self._part()
+        self._cut(0, self.tile)
+
+    def _direct(self) -> list[Hop] | None:
+        """The common case: the whole tile in one call per hop. What carries it depends only on shapes and strides."""
+        source, target = self.source_of(self.tile), self.target_of(self.tile)
+        if source is None or target is None:
+            return None
+        key = (self.path, self.tile.shape, self.tile.steps, source.strides, target.strides, *self.forms, self.dtype)
+        known = self.run_.carriers
+        if key not in known:
+            hops = [self._hop(i, self.tile, None) for i in range(len(self.path) - 1)]
+            whole = all(h is not None and mv.chunk(h[0], h[1], self.tile) == self.tile.shape for h in hops)
+            known[key] = [h for h in hops if h is not None] if whole else None
+        return known[key]
+
+    def _part(self) -> tuple[int, ...]:
+        """The part of the tile one issue per hop carries: the largest that some choice of carriers admits."""
+        best: tuple[float, tuple[int, ...]] | None = None
+        whole = _crop(self.tile, self.grain)
+        long = [d for d, n in enumerate(whole.shape) if n > 1]
+        shapes = {whole.shape}
+        for keep in range(min(2, len(long)), -1, -1):
+            for dims in combinations(long, keep):
+                shapes.add(tuple(n if d in dims else 1 for d, n in enumerate(whole.shape)))
+        for shape in sorted(shapes, key=lambda s: -prod(s)):
+            part = self._limit(shape)
+            if part is not None and (best is None or self._worth(part) > best[0]):
+                best = (self._worth(part), part)
+        if best is None:
+            raise NoSchedule(
+                Infeasible(
+                    f"a move {' -> '.join(self.path)}",
+                    f"to carry {whole}",
+                    "no move instruction on that path can, with these strides",
+                )
+            )
+        return best[1]
+
+    def _worth(self, part: tuple[int, ...]) -> float:
+        """Elements moved per predicted cycle."""
+        tile = Tile(self.tile.buffer, self.tile.start, part, self.tile.steps)
+        hops = (self._hop(i, tile, None) for i in range(len(self.path) - 1))
+        return prod(part) / sum((h[0].instruction.cost.issue or 1.0) if h is not None else FAR for h in hops)
+
+    def _limit(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Shrinks a shape until every hop carries it in one call, or None."""
+        for _ in range(3):
+            tile = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
+            smaller = shape
+            for i in range(len(self.path) - 1):
+                got = self._hop(i, tile, None)
+                if got is None:
+                    return None
+                part = mv.chunk(got[0], got[1], tile)
+                if part is None:
+                    return None
+                smaller = tuple(min(a, b) for a, b in zip(smaller, part, strict=True))
+            if smaller == shape:
+                return shape
+            shape = smaller
+        return shape
+
+    def _hop(self, i: int, tile: Tile, places: list[Place] | None) -> Hop | None:
+        """A carrier for hop ``i`` of this part; places of intermediate stops are packed by default."""
+        run = self.run_
+        ends: list[Place | None] = []
+        for j in (i, i + 1):
+            if places is not None:
+                ends.append(places[j])
+            elif j == 0:
+                ends.append(self.source_of(tile))
+            elif j == len(self.path) - 1:
+                ends.append(self.target_of(tile))
+            else:
+                ends.append(packed(run.system.memories[self.path[j]], tile, self.dtype, 0, self._passing(j, tile)))
+        source, target = ends
+        if source is None or target is None:
+            return None
+        best: tuple[int, mv.Carrier, tuple[int | None, ...]] | None = None
+        for c in run.carriers_of(self.path[i], self.path[i + 1]):
+            if not mv.admits(c, self.dtype):
+                continue
+            for dims in self._dims(c, i, tile):
+                part = mv.chunk(c, dims, tile)
+                if part is None or not self._register_form(c, dims, i, tile):
+                    continue
+                if not mv.contract_met(c, dims, tile, source, target, size_of(self.dtype)):
+                    continue
+                if best is None or prod(part) > best[0]:
+                    best = (prod(part), c, dims)
+        return None if best is None else best[1:]
+
+    def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
+        counted = [j for j in (i, i + 1) if self.run_.system.memories[self.path[j]].kind == COUNTED]
+        form = self.forms[counted[0]] if counted else None
+        return mv.assignments(c, tile, form, bool(counted))
+
+    def _passing(self, j: int, tile: Tile) -> Form:
+        """The form of a part that only passes through: along its one long dimension."""
+        if self.run_.system.memories[self.path[j]].kind != COUNTED:
+            return None
+        long = [d for d, n in enumerate(tile.shape) if n > 1]
+        return (long[0] if long else len(tile.shape) - 1,) if tile.shape else ()
+
+    def _register_form(self, c: mv.Carrier, dims: tuple[int | None, ...], i: int, tile: Tile) -> bool:
+        """A register on the way takes a one-dimensional part whole."""
+        counted = [j for j in (i, i + 1) if self.run_.system.memories[self.path[j]].kind == COUNTED]
+        if not counted or self.forms[counted[0]] is not None:
+            return True
+        return len([n for n in tile.shape if n > 1]) <= len(c.axes) <= 1 and len(c.axes) == 1
+
+    def _cut(self, d: int, tile: Tile) -> None:
+        if d == len(tile.shape):
+            self._issue(tile)
+            return
+        n, size, then, name = tile.shape[d], self.part[d], d + 1, f"{tile.buffer}.{d}"
+        if n > self.grain.get(d, n):
+            size, then, name = self.grain[d], d, name + "b"
+        full, rest = divmod(n, size)
+        wide = then == d or any(m > p for m, p in zip(tile.shape[d + 1 :], self.part[d + 1 :], strict=True))
+        inside = d in self.grain and then != d  # within a block of a layout: places are known for constants only
+        if not inside and (full > self.UNROLL or (full > 1 and wide)):
+            self._loop(d, tile, full, size, then, name, wide)
+        else:
+            for i in range(full):
+                self._cut(then, _slice(tile, d, tile.start[d] + i * size * tile.steps[d], size))
+        if rest:
+            self._cut(then, _slice(tile, d, tile.start[d] + full * size * tile.steps[d], rest))
+
+    def _loop(self, d: int, tile: Tile, full: int, size: int, then: int, var: str, wide: bool) -> None:
+        run = self.run_
+        step = size * tile.steps[d]
+        lo = tile.start[d]
+        unroll = 1 if wide else next(u for u in (self.UNROLL, 3, 2, 1) if full % u == 0)
+        lo_range = lo.bounds(run.ranges) if all(n in run.ranges for n in lo.names) else (0, 1 << 40)
+        with (
+            run.recording() as body,
+            run.variable(var, lo, step * unroll, (lo_range[0], lo_range[1] + (full - 1) * step)),
+        ):
+            for u in range(unroll):
+                self._cut(then, _slice(tile, d, Affine.of(var) + u * step, size))
+        run.out.append(loop(var, lo, lo + full * step, step * unroll, body, tile.buffer))
+
+    def _issue(self, tile: Tile, hops: list[Hop] | None = None) -> None:
+        """One part, hop by hop."""
+        run = self.run_
+        source, target = self.source_of(tile), self.target_of(tile)
+        assert source is not None
+        assert target is not None
+        places = [source]
+        for j in range(1, len(self.path) - 1):
+            places.append(run.room(self.path[j], tile, self.pinned))
+            key: Key = (self.path[j], tile, self._passing(j, tile))
+            run.state.put(key, Copy(places[-1], False, run.units(self.path[j], tile)))
+            self.pinned = self.pinned | {key}
+        places.append(target)
+        for i in range(len(self.path) - 1):
+            got = hops[i] if hops is not None else self._hop(i, tile, places)
+            if got is None:
+                raise NoSchedule(
+                    Infeasible(
+                        f"the move {self.path[i]} -> {self.path[i + 1]}",
+                        f"to carry {tile}",
+                        "no move instruction there can, with these strides",
+                    )
+                )
+            c, dims = got
+            run.out.append(mv.make_issue(c, dims, tile, places[i], places[i + 1]))
+        for j in range(1, len(self.path) - 1):
+            key = (self.path[j], tile, self._passing(j, tile))
+            self.pinned = self.pinned - {key}
+            run.state.drop(key)
+
+
+def _crop(tile: Tile, grain: dict[int, int]) -> Tile:
+    shape = tuple(min(n, grain.get(d, n)) for d, n in enumerate(tile.shape))
+    return Tile(tile.buffer, tile.start, shape, tile.steps)
+
+
+def loop(var: str, lo: Affine, hi: Affine, step: int, body: list[Node], axis: str) -> Loop:
+    return Loop(var, (Bound(lo),), (Bound(hi),), step, Seq(tuple(body)), axis=axis)
+
+
+def _slice(tile: Tile, d: int, start: Affine, n: int) -> Tile:
+    return Tile(
+        tile.buffer,
+        (*tile.start[:d], start, *tile.start[d + 1 :]),
+        (*tile.shape[:d], n, *tile.shape[d + 1 :]),
+        tile.steps,
+    )
