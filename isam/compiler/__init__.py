@@ -55,22 +55,21 @@ def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction:
             sizes: Mapping[str, int] | None = None) -> Any:  # fmt: skip
     """Why a kernel, or one instruction, does or does not fit a machine; what is returned prints itself.
 
-    With ``instruction`` (a name, or that of a family: ``mm4`` stands for ``mm4_f32`` and its kin): its mappings, or the
-    ``Mismatch`` that comes nearest. Without: the cover, or the ``Uncovered`` that says for every statement left why not
-    and which instruction would do.
+    With ``instruction`` (a name, or that of a family: ``mm4`` stands for ``mm4_f32`` and its kin): an ``Explanation``
+    with its mappings, or with what came nearest and the smallest change that would do. Without: the cover, or the
+    ``Uncovered`` that says for every statement left why not and which instruction would do.
     """
     from isam.ir.normal import normal_form
     from isam.ir.verify import require
-    from isam.mapper import match
+    from isam.mapper import explain as compare
     from isam.mapper.cover import cover
 
     system = load_system(on)
     normal = normal_form(require(_as_kernel(kernel)).with_sizes(sizes or {}))
     if instruction is None:
         return cover(normal, system.compute, Trace(registry.load("isam.approaches", system.approach)()))
-    answers = [match(normal, i) for i in instructions_named(system, instruction)]
-    fits = next((a for a in answers if a), None)
-    return fits if fits is not None else max(answers, key=lambda a: getattr(a, "depth", 0))
+    answers = [compare(normal, i) for i in instructions_named(system, instruction)]
+    return next((a for a in answers if a), None) or max(answers, key=lambda a: a.depth)
 
 def _as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, str):

@@ -193,11 +193,12 @@ def symmetries_of(plan: Plan) -> tuple[Mapping, ...]:
 
 def normal(kernel: Kernel) -> Kernel:
     """The normal form where it has other statements; else the kernel as it stands: views take care of the rest."""
-    other = normal_form(kernel)
-    if len(other.statements) != len(kernel.statements):
-        return other
-    same = all(a.dest.buffer == b.dest.buffer for a, b in zip(kernel.statements, other.statements, strict=True))
-    return kernel if same else other
+    found = kernel.__dict__.get("_mapper_normal")
+    if found is None:
+        other = normal_form(kernel)
+        same = [(s.dest, s.op) for s in kernel.statements] == [(s.dest, s.op) for s in other.statements]
+        found = kernel.__dict__["_mapper_normal"] = kernel if same else other
+    return found
 
 
 def _none(instruction: Instruction, kernel: Kernel, reporter: Reporter, found: Matches, budget: int) -> Mismatch:
