@@ -203,7 +203,11 @@ class Contradictions:
                 found = self._row_conflict(pair, want, have, c, a)
                 if found is not None:
                     return found
-        raise AssertionError("the rows agree")
+        return self._mismatch(
+            "extra-dependence", f"{show(pair.node.statement)}, whose rows combine their axes differently",
+            show(pair.plays.statement), pair.node, pair.plays, instruction_axis=self.plan.axis_names[c],
+            axis=pair.node.names[a],
+        )  # fmt: skip
 
     def no_rows(self, pair: Pair, want: Form, have: Form) -> Mismatch:
         """No choice of rows of one operand, or not the one agreed before."""
@@ -243,14 +247,12 @@ class Contradictions:
                 wanted = f"{want.access}, in which {need} shares its row"
             return self._mismatch(
                 kind, f"row {have.access.index[r]} (dimension {r}) of {have.access}, which depends on "
-                f"{' and '.join(axes)}{' together' if len(mine) > 1 else ' alone'}", wanted,
-                pair.node, pair.plays, at=have.access,
-                by=want.access, **facts,
+                f"{' and '.join(axes)}{' together' if len(mine) > 1 else ' alone'}", wanted, pair.node, pair.plays,
+                at=have.access, by=want.access, **facts,
             )  # fmt: skip
         if have.rank < want.rank:
             return self._mismatch(
-                "extra-dependence", f"{have.access} with {have.rank} dimension(s)",
-                f"{want.access} with {want.rank}",
+                "extra-dependence", f"{have.access} with {have.rank} dimension(s)", f"{want.access} with {want.rank}",
                 pair.node, pair.plays, at=have.access, by=want.access, operand=want.buffer, buffer=have.buffer,
             )  # fmt: skip
         return None

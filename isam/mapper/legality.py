@@ -48,45 +48,48 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
         problem = check(state, pairs)
         if problem is not None:
             return problem
+    stuck = _stuck(state, pairs)
+    if isinstance(stuck, Mismatch):
+        return stuck
+    owner = {k: c for c, k in enumerate(state.axes) if k >= 0}
+    for k in sorted(stuck):
+        if k not in owner:
+            return _outer(state, k, stuck[k])
+    asked = _instruction_conditions(state, pairs, owner)
+    if isinstance(asked, Mismatch):
+        return asked
+    whole = asked | {owner[k] for k in stuck}
+    for c in sorted(whole) if sized else ():
+        too_large = _too_large(state, c, pairs)
+        if too_large is not None:
+            return too_large
+    return Verdict(whole, _guards(pairs, owner))
+
+
+def _stuck(state: Extension, pairs: list[Pair]) -> dict[int, Pair] | Mismatch:
+    """The region's axes along which it cannot be cut, each with a statement that would go wrong."""
     inside = {b for t, b in state.buffers.items() if t in state.plan.temps and isinstance(b, str)}
     contracted = {b for t, b in state.buffers.items() if t in state.plan.loose and isinstance(b, str)}
     every = set(range(len(state.classes)))
-    free = set(every)
+    out = _missing(pairs, inside, every)
     touches = [
         _Touch(p, w.buffer, h, n == 0)
         for p in pairs
         for n, (w, h) in enumerate(p.forms)
-        if isinstance(w, Form) and isinstance(h, Form)
+        if isinstance(w, Form) and isinstance(h, Form) and h.buffer not in contracted
     ]
-    blame: dict[int, Pair] = {}
     for i, one in enumerate(touches):
         for two in touches[:i]:
-            if one.form.buffer != two.form.buffer or one.form.buffer in contracted or not (one.writes or two.writes):
-                continue
-            kept = _agreeing(one, two, every)
-            problem = _aliasing(state, two, one, kept)
-            if problem is not None:
-                return problem
-            for k in free - kept:
-                blame.setdefault(k, one.pair)
-            free &= kept
-    free -= _recomputed(pairs, inside, every)
-    repeated = _missing(pairs, inside, every)
-    owner = {k: c for c, k in enumerate(state.axes) if k >= 0}
-    for k in sorted(every - (free - repeated.keys())):
-        if k not in owner:
-            return _outer(state, k, repeated.get(k) or blame.get(k) or pairs[0])
-    whole = frozenset(owner[k] for k in every - (free - repeated.keys()))
-    problem = _instruction_conditions(state, pairs, owner)
-    if isinstance(problem, Mismatch):
-        return problem
-    whole |= problem
-    if sized:
-        for c in sorted(whole):
-            too_large = _too_large(state, c, pairs)
-            if too_large is not None:
-                return too_large
-    return Verdict(whole, _guards(pairs, owner))
+            if one.form.buffer == two.form.buffer and (one.writes or two.writes):
+                kept = _agreeing(one, two, every)
+                problem = _aliasing(state, two, one, kept)
+                if problem is not None:
+                    return problem
+                for k in every - kept:
+                    out.setdefault(k, one.pair)
+    for k, p in _summed(pairs, inside).items():
+        out.setdefault(k, p)
+    return out
 
 
 def _escaping(state: Extension, pairs: list[Pair]) -> Mismatch | None:
@@ -194,15 +197,15 @@ def _agreeing(one: _Touch, two: _Touch, every: set[int]) -> set[int]:
     return known
 
 
-def _recomputed(pairs: list[Pair], inside: set[str], every: set[int]) -> set[int]:
+def _summed(pairs: list[Pair], inside: set[str]) -> dict[int, Pair]:
     """Axes along which a temporary of the region is summed up: cutting them would use it half done."""
-    out: set[int] = set()
-    for name in inside:
-        writers = [p for p in pairs if p.node.dest.buffer == name]
-        for p in writers:
+    out: dict[int, Pair] = {}
+    for p in pairs:
+        if p.node.dest.buffer in inside:
             indexed = {p.classes[a] for row in p.node.dest.rows for a, _ in row}
-            out |= set(p.classes) - indexed
-    return out & every
+            for k in set(p.classes) - indexed:
+                out.setdefault(k, p)
+    return out
 
 
 def _missing(pairs: list[Pair], inside: set[str], every: set[int]) -> dict[int, Pair]:
