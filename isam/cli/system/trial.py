@@ -11,7 +11,7 @@ import typer
 from isam.cli.answer import Answer, answering
 from isam.cli.data import random_arrays
 from isam.cli.options import AsJson
-from isam.diagnostics import IsamError, did_you_mean, fail
+from isam.diagnostics import InternalError, IsamError, did_you_mean, fail
 
 if TYPE_CHECKING:
     from isam.ir.instruction import Instruction
@@ -52,6 +52,8 @@ def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, as_j
         except IsamError as e:
             refused[i.name] = str(e).splitlines()[0]
             continue
+        except InternalError as e:  # here it is the description that is wrong: text that its emitter cannot take
+            fault = str(e).splitlines()[0]
         if fault:
             wrong[i.name] = fault
         else:

@@ -1,0 +1,142 @@
+"""Whatever is given: a diagnostic and an exit code, never a traceback; nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+HOSTILE_YAML = "isam: 1\nsystem: x\nmemories: " + "[" * 100_000
+ONE = "M=1,N=1,K=1"
+
+
+@pytest.mark.parametrize("args", [
+    ("frobnicate",), ("check",), ("map",), ("run", "F", "--repeat"), ("run", "F", "--repeat", "x"), ("--nope",),
+    ("compile", "F"), ("system",), ("system", "frob"), ("code", "a", "b"),
+])  # fmt: skip
+def test_wrong_usage_is_2(cli, args):
+    ran = cli(*args)
+    assert ran.code == 2
+    assert ran.err + ran.out
+
+
+@pytest.mark.parametrize(("args", "code"), [
+    (("check", "missing.isam"), "cli-file"),
+    (("map", "."), "cli-file"),
+    (("map", "\0"), "cli-file"),
+    (("map", "F:nothing"), "cli-kernel"),
+    (("map", "T"), "cli-kernel"),
+    (("print", "T:nothing"), "cli-kernel"),
+    (("map", "F", "--on", "tyo"), "system-unknown"),
+    (("map", "F", "--on", "toy", "-D", "M"), "cli-size"),
+    (("map", "F", "--on", "toy", "-D", "M=1.5"), "cli-size"),
+    (("map", "F", "--on", "toy", "-D", "M=1", "-D", "M=2"), "cli-size"),
+    (("map", "F", "--on", "toy", "-D", "Q=1"), "size-unknown"),
+    (("map", "F", "--on", "toy", "-D", "M=-1"), "size-range"),
+    (("map", "F", "--on", "toy", "-D", "M=" + "9" * 5000), "cli-size"),
+    (("map", "F", "--on", "toy", "-i", "mm5"), "instruction-unknown"),
+    (("map", "F", "--on", "toy", "--require", "mm5"), "instruction-unknown"),
+    (("map", "F", "--on", "toy", "--approach", "gredy"), "registry-unknown"),
+    (("schedule", "F", "--on", "toy"), "cli-size"),
+    (("schedule", "F", "--on", "toy", "-D", ONE, "--replay", "missing"), "trace-read"),
+    (("schedule", "F", "--on", "toy", "-D", ONE, "--replay", "F"), "trace-read"),
+    (("schedule", "F", "--on", "toy", "-D", ONE, "--trace", "no/such/folder"), "cli-file"),
+    (("compile", "F", "--on", "toy", "-D", ONE, "-o", "no/such/folder"), "artifact-write"),
+    (("run", "F", "-D", ONE, "--repeat", "0"), "cli-number"),
+    (("run", "F", "-D", ONE, "--input", "A"), "cli-array"),
+    (("run", "F", "-D", ONE, "--input", "Q=x.npy"), "cli-array"),
+    (("run", "F", "-D", ONE, "--input", "A=F"), "cli-array"),
+    (("run", "F", "-D", ONE, "--output", "A=x.npy"), "cli-array"),
+    (("verify", "F"), "artifact-damaged"),
+    (("verify", "missing"), "artifact-read"),
+    (("system", "check", "missing.yaml"), None),
+    (("system", "new", "no name"), "cli-size"),
+    (("system", "test", "toy", "-i", "mm5"), "instruction-unknown"),
+    (("code", "V9999"), "cli-code"),
+    (("demo", "--size", "0"), "cli-number"),
+])  # fmt: skip
+def test_wrong_input_is_2_and_says_why(cli, matmul, two, args, code):
+    files = {"F": str(matmul), "T": str(two), "F:nothing": f"{matmul}:nothing", "T:nothing": f"{two}:nothing",
+             "A=F": f"A={matmul}"}  # fmt: skip
+    args = [files.get(a, a) for a in args]
+    ran = cli(*args)
+    assert ran.code == 2, (ran.out, ran.err)
+    assert ran.out == ""
+    assert "error[" in ran.err
+    document = json.loads(cli(*args, "--json").out)
+    assert document["verdict"] == "input"
+    assert code is None or code in [d["code"] for d in document["diagnostics"]]
+
+
+@pytest.mark.parametrize("text", [
+    "", "\n\n", "kernel", "kernel k(", "kernel k()\n  forall", "\x00", "é" * 10, "kernel k()\n" + "  " * 5000 + "x",
+    "(" * 100_000, "kernel k(N)\n  in x: q9[N]\n",
+])  # fmt: skip
+def test_broken_text_from_standard_input(cli, text):
+    for verb in ("map", "explain", "schedule", "run"):
+        ran = cli(verb, "-", "--on", "tiny", stdin=text)
+        assert ran.code == 2
+        assert "error[" in ran.err
+
+
+def test_bytes_that_are_no_text(cli, tmp_path):
+    ran = cli("check", "-", stdin=b"kernel k()\n  # \xff\xfe")
+    assert ran.code == 2
+    assert "<stdin>:2:5" in ran.err
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    assert cli("run", tmp_path / "a.npy").code == 2
+
+
+def test_hostile_descriptions(cli, matmul, tmp_path):
+    bad = tmp_path / "bad.yaml"
+    for text in (HOSTILE_YAML, "", "isam: 1", "- a\n- b", "isam: 1\nsystem: x\nmemories: {a: {kind: magic}}\n"):
+        bad.write_text(text)
+        for args in (["system", "check", bad], ["map", matmul, "--on", bad], ["system", "show", bad]):
+            ran = cli(*args)
+            assert ran.code == 2
+            assert f"{bad}" in ran.err
+
+
+def test_damaged_artifacts(cli, matmul, tmp_path):
+    out = tmp_path / "a"
+    assert cli("compile", matmul, "--on", "toy", "-D", "M=4,N=4,K=4", "-o", out).code == 0
+    whole = out.read_bytes()
+    rng = np.random.default_rng(0)
+    for n in range(24):
+        at = int(rng.integers(4, len(whole) - 4))
+        out.write_bytes(whole[:at] if n % 3 == 0 else whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :])
+        assert cli("verify", out).code in (1, 2)
+        assert cli("run", out).code == 2
+
+
+def test_our_own_faults_are_3_and_print_the_kernel(cli, matmul, monkeypatch):
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("isam.mapper.cover.cover", broken)
+    ran = cli("map", matmul, "--on", "toy")
+    assert ran.code == 3
+    assert "planted" in ran.err
+    assert "kernel matmul" in ran.err
+    assert json.loads(cli("map", matmul, "--on", "toy", "--json").out)["verdict"] == "internal"
+
+
+def test_a_wrong_result_is_3(cli, matmul, monkeypatch):
+    monkeypatch.setattr("isam.ir.bounds.outside", lambda got, enclosed: "planted fault")
+    ran = cli("run", matmul, "--on", "toy", "-D", "M=2,N=2,K=2", "--check")
+    assert ran.code == 3
+    assert "planted fault" in ran.err
+
+
+def test_the_console_script_and_a_closed_pipe():
+    """In processes of their own: the exit code reaches the shell, and `| head` is no error."""
+    code = "import sys; from isam.cli import main; sys.exit(main())"
+    p = subprocess.run([sys.executable, "-c", code, "check", "nothing"], capture_output=True, text=True, check=False)
+    assert p.returncode == 2
+    assert "Traceback" not in p.stderr
+    quoted = f"'{sys.executable}' -c '{code}' system show toy --json | head -c 10"
+    p = subprocess.run(["bash", "-c", f"set -o pipefail; {quoted}"], capture_output=True, text=True, check=False)
+    assert p.stderr == ""

@@ -1,0 +1,233 @@
+"""Every verb: what it prints, its exit code, its JSON document."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+import isam
+
+SMALL = ("-D", "M=5", "-D", "N=18,K=3")
+
+
+def test_version_and_help(cli):
+    ran = cli("--version")
+    assert (ran.code, ran.out) == (0, f"isam {isam.__version__}\n")
+    ran = cli("--help")
+    assert ran.code == 0
+    for verb in ("check", "print", "map", "explain", "schedule", "compile", "run", "verify", "demo", "system", "doctor"):
+        assert f"\n  {verb} " in ran.out
+        assert cli(verb, "--help").code == 0
+
+
+def test_check_says_what_is_in_a_file(cli, matmul, two):
+    ran = cli("check", matmul, two)
+    assert ran.code == 0
+    assert f"{two}: kernel scale(N): 2 statements\n" in ran.out
+    d = cli("check", matmul, "--json").json("check")
+    assert d["files"][0]["items"] == [
+        {"keyword": "kernel", "name": "matmul", "sizes": ["M", "N", "K"], "statements": 3}
+    ]
+
+
+def test_check_reports_all_faults_of_all_files(cli, tmp_path):
+    for n, text in enumerate(["kernel a(N)\n  in x: f32[N]\n  forall i < N\n    y[i] = x[i + 1]\n", "kernel ("]):
+        (tmp_path / f"{n}.isam").write_text(text)
+    ran = cli("check", tmp_path / "0.isam", tmp_path / "1.isam")
+    assert ran.code == 2
+    assert ran.out == ""
+    assert f"{tmp_path}/0.isam:4:" in ran.err
+    assert f"{tmp_path}/1.isam:1:" in ran.err
+    assert "^" in ran.err
+
+
+def test_print_reads_back_in(cli, two):
+    first = cli("print", two)
+    again = cli("print", "-", stdin=first.out)
+    assert first.code == again.code == 0
+    assert first.out == again.out
+    one = cli("print", f"{two}:scale", "-D", "by=3", "--hash")
+    assert one.out.startswith("# ")
+    assert "3 * y[i]" in one.out
+    assert "kernel add" not in one.out
+    d = cli("print", f"{two}:add", "--normal", "--json").json("print")
+    assert [i["name"] for i in d["items"]] == ["add"]
+
+
+def test_map_names_instructions(cli, matmul):
+    d = cli("map", matmul, "--on", "toy", "--json").json("map")
+    assert [m["instruction"] for m in d["mappings"]] == ["m_fill_f32", "mm4_f32"]
+    assert d["mappings"][1]["operands"] == {"A": "A", "B": "B", "C": "C"}
+    ran = cli("map", matmul, "--on", "toy", "-i", "mm4_f32")
+    assert ran.code == 0
+    assert "2 mappings onto mm4_f32" in ran.out
+    required = cli("map", matmul, "--on", "toy", "--require", "v_exp_f32")
+    assert required.code == 1
+
+
+def test_map_and_explain_say_no(cli, matmul):
+    for verb in ("map", "explain"):
+        ran = cli(verb, matmul, "--on", "tiny")
+        assert ran.code == 1
+        assert "no instruction offered can write a constant to f32" in ran.out
+        assert cli(verb, matmul, "--on", "tiny", "--json").json(verb)["verdict"] == "no"
+    ran = cli("explain", matmul, "--on", "toy", "-i", "v_exp_f32")
+    assert ran.code == 1
+    assert f"{matmul}:" in ran.out
+    assert "^" in ran.out
+
+
+def test_explain_says_yes(cli, matmul):
+    d = cli("explain", matmul, "--on", "toy", "-i", "mm4_f32", "--json").json("explain")
+    assert d["fits"]
+    assert len(d["mappings"]) == 2
+    assert cli("explain", matmul, "--on", "toy").code == 0
+
+
+def test_schedule_trace_replay(cli, matmul, tmp_path):
+    trace = tmp_path / "t.json"
+    first = cli("schedule", matmul, "--on", "toy", *SMALL, "--trace", trace, "--decisions")
+    assert first.code == 0
+    assert first.out.startswith("schedule of matmul on toy")
+    assert json.loads(trace.read_text())["schema"] == "isam.trace/1"
+    a = cli("schedule", matmul, "--on", "toy", *SMALL, "--json").json("schedule")
+    b = cli("schedule", matmul, "--on", "toy", *SMALL, "--replay", trace, "--json").json("schedule")
+    assert a["schedule"] == b["schedule"]
+    assert a["proved"] == list(range(1, 12))
+    other = cli("schedule", matmul, "--on", "toy", "-D", "M=500,N=18,K=30", "--replay", trace)
+    assert other.code in (0, 2)
+    full = cli("schedule", matmul, "--on", "toy", *SMALL, "--full", "--approach", "first-fit")
+    assert full.code == 0
+
+
+def test_compile_verify_run(cli, matmul, tmp_path):
+    out = tmp_path / "matmul.isamc"
+    made = cli("compile", matmul, *SMALL, "-o", out, "--json").json("compile")
+    assert made["bytes"] == out.stat().st_size
+    assert {"object.o", "certificate.json", "schedule.json", "trace.json", "kernel.isam"} <= set(made["parts"])
+    d = cli("verify", out, "--json").json("verify")
+    assert d["holds"]
+    assert d["code"] == "same"
+    assert len(d["obligations"]) == 11
+    ran = cli("run", out, "--check", "--repeat", 3)
+    assert ran.code == 0
+    assert "right: every element within its bound" in ran.out
+
+
+def test_verify_accepts_what_python_saved(cli, matmul, tmp_path):
+    isam.compile(matmul.read_text(), on="toy", sizes={"M": 5, "N": 6, "K": 7}).save(tmp_path / "a")
+    assert cli("verify", tmp_path / "a").code == 0
+    assert cli("run", tmp_path / "a", "--check").code == 0
+
+
+def test_verify_refuses_forgeries(cli, matmul, tmp_path):
+    from dataclasses import replace
+
+    from isam.artifact import load_artifact
+
+    out, other = tmp_path / "a", tmp_path / "other"
+    assert cli("compile", matmul, *SMALL, "-o", out).code == 0
+    assert cli("compile", matmul, "-D", "M=5,N=18,K=4", "-o", other).code == 0
+    a, b = load_artifact(out), load_artifact(other)
+    forged = {
+        "code": {"object.o": b.parts["object.o"]},
+        "certificate": {"certificate.json": a.parts["certificate.json"].replace(b'"proved"', b'"Proved"', 1)},
+        "schedule": {"schedule.json": b.parts["schedule.json"]},
+        "kernel": {"kernel.isam": a.parts["kernel.isam"].replace(b"= 0", b"= 1")},
+    }
+    for name, parts in forged.items():
+        replace(a, parts={**a.parts, **parts}).save(out)
+        ran = cli("verify", out, "--json")
+        assert ran.code == 1, name
+        assert not ran.json("verify")["holds"], name
+        assert cli("verify", out).out.startswith(f"{out}: refused"), name
+
+
+def test_run_takes_and_writes_arrays(cli, two, tmp_path):
+    x, y = np.arange(7, dtype=np.int32), np.array([5, -3, 8, 1, 2, 9, -7], np.int32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    ran = cli("run", f"{two}:add", "--on", "toy", "-D", "N=7", "--input", f"x={tmp_path}/x.npy", "--input",
+              f"y={tmp_path}/y.npy", "--output", f"z={tmp_path}/z.npy", "--json")  # fmt: skip
+    d = ran.json("run")
+    assert d["outputs"] == {"z": {"dtype": "int32", "shape": [7]}}
+    assert d["operations"] == 7
+    assert d["check"] is None
+    np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), x + y)
+    ran = cli("run", f"{two}:scale", "-D", "N=33", "-D", "by=5", "--check", "--repeat", 2)
+    assert ran.code == 0, ran.err
+
+
+def test_system_verbs(cli, tmp_path):
+    d = cli("system", "list", "--json").json("system list")
+    assert {"tiny", "toy", "host", "blas"} <= {s["name"] for s in d["systems"]}
+    assert "m_fill" in cli("system", "show", "toy").out
+    assert cli("system", "show", "toy", "--mermaid").out.startswith("flowchart")
+    assert cli("system", "show", "tiny", "--json").json("system show")["memories"]["sp"]["capacity"] == 16384
+    schema = cli("system", "schema")
+    assert json.loads(schema.out)["$schema"]
+    mine = tmp_path / "mine.yaml"
+    assert cli("system", "new", "mine", "-o", mine).code == 0
+    assert cli("system", "new", "mine", "-o", mine).code == 2  # never overwrites
+    assert cli("system", "check", mine, "tiny").code == 0
+    tested = cli("system", "test", mine, "--json").json("system test")
+    assert tested["right"] == ["mm4", "fill4", "relu4"]
+    assert (tested["wrong"], tested["refused"], tested["left"]) == ({}, {}, [])
+
+
+def test_system_test_finds_a_template_that_lies(cli, tmp_path):
+    """An instruction whose emission computes something else is named, with the fault."""
+    mine = tmp_path / "liar.yaml"
+    mine.write_text(LIAR)
+    ran = cli("system", "test", mine, "-i", "lie", "--json")
+    assert ran.code == 1, ran.out
+    d = ran.json("system test")
+    assert list(d["wrong"]) == ["lie"]
+    mine.write_text(LIAR.replace("fsub", "flub"))
+    assert "LLVM refuses" in cli("system", "test", mine, "-i", "lie", "--json").json("system test")["wrong"]["lie"]
+
+
+LIAR = """isam: 1
+system: liar
+extends: host-generic
+instructions:
+  lie:
+    body: |
+      instruction lie()
+        in  A: f64[]
+        in  B: f64[]
+        out D: f64[]
+        permits exact
+        D[] = A[] + B[]
+    homes: v
+    cost: {issue: 0.1 cycles, latency: 1 cycle}
+    emission:
+      llvm: |
+        %D = fsub $f64 %A, %B
+"""
+
+
+def test_a_new_system_runs_a_product(cli, matmul, tmp_path):
+    mine = tmp_path / "mine.yaml"
+    cli("system", "new", "mine", "-o", mine)
+    assert cli("run", matmul, "--on", mine, *SMALL, "--check").code == 0
+
+
+def test_code_and_doctor(cli):
+    assert cli("code", "V401").out.startswith("V401: ")
+    assert cli("code", "error[V401]").code == 0
+    assert len(cli("code", "--json").json("code")["codes"]) > 100
+    ran = cli("doctor", "--json")
+    assert ran.code == 0, ran.out
+    assert all(c["well"] for c in ran.json("doctor")["checks"])
+
+
+def test_demo(cli):
+    d = cli("demo", "--size", 14, "--seconds", 0.01, "--json").json("demo")
+    assert d["obligations"] == 11
+    assert 0 < d["check"]["share"] <= 1
+    assert d["operations"] == 14 * 14 * 64 * (2 * 9 * 64 + 1)
+    text = cli("demo", "--size", 5, "--seconds", 0.01)
+    assert text.code == 0
+    assert "times as fast as NumPy" in text.out
