@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from isam.cli import check, code, compile, demo, doctor, explain, map, print, run_, schedule, system, verify
+from isam.cli import bench, check, code, compile, demo, doctor, explain, map, print, run_, schedule, system, verify
 from isam.cli.answer import TRACEBACK
 
 app = typer.Typer(
@@ -49,6 +49,7 @@ for name, verb in {
     "compile": compile.compile_,
     "run": run_.run,
     "verify": verify.verify,
+    "bench": bench.bench,
     "demo": demo.demo,
     "doctor": doctor.doctor,
     "code": code.code,

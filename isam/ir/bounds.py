@@ -109,7 +109,7 @@ class Rounding:
 
     def apply(self, op: str, args: tuple[Array, ...], source: str, target: str) -> Array:
         v, e = tuple(a.real for a in args), tuple(a.imag for a in args)
-        if op in ("copy", "neg", "abs"):
+        if op == "copy" or (op in ("neg", "abs") and DTYPES[source].kind == "f"):
             return _pair({"copy": v[0], "neg": -v[0], "abs": abs(v[0])}[op], e[0])
         if op in ("lt", "le", "gt", "ge", "eq", "ne"):
             made = self.exact.apply(op, v, "f64", "bool").astype(np.float64)

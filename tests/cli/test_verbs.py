@@ -16,7 +16,7 @@ def test_version_and_help(cli):
     assert (ran.code, ran.out) == (0, f"isam {isam.__version__}\n")
     ran = cli("--help")
     assert ran.code == 0
-    for verb in ("check", "print", "map", "explain", "schedule", "compile", "run", "verify", "demo", "system", "doctor"):
+    for verb in "check print map explain schedule compile run verify bench demo system doctor code".split():
         assert f"\n  {verb} " in ran.out
         assert cli(verb, "--help").code == 0
 
@@ -231,3 +231,15 @@ def test_demo(cli):
     text = cli("demo", "--size", 5, "--seconds", 0.01)
     assert text.code == 0
     assert "times as fast as NumPy" in text.out
+
+
+def test_bench_writes_its_figures(cli, tmp_path):
+    out = tmp_path / "figures.json"
+    ran = cli("bench", "--only", "square", "--shape", "16x16x16", "--rounds", 1, "--seconds", 0.005, "--save", out,
+              "--json")  # fmt: skip
+    assert ran.code in (0, 1), ran.err
+    d = ran.json("bench")
+    assert json.loads(out.read_text())["schema"] == "isam.bench/1"
+    assert [r["name"] for r in d["square"]] == ["16x16x16"]
+    assert "numpy" in d["square"][0]["against"]
+    assert d["resnet50"] is None

@@ -119,3 +119,15 @@ def test_bounds_from_references_agree_with_the_walk(name, over):
             assert np.allclose(value, slow[n][0], rtol=1e-12, atol=1e-12)
             assert (bound >= slow[n][1] / 4).all()
             assert (bound < 1e-4 * max(1, abs(value).max())).all()
+
+
+def test_integers_wrap_as_the_machine_does():
+    """Negation and abs leave the range of narrow integers: -2 in u8 is 254, abs(-128) in i8 is -128."""
+    k = parse("kernel k(N)\n  in x: u8[N]\n  in s: i8[N]\n  out y: u8[N]\n  out z: i8[N]\n  forall i < N\n"
+              "    y[i] = -x[i]\n    z[i] = abs(s[i])\n")  # fmt: skip
+    assert isinstance(k, Kernel)
+    arrays = {"x": np.array([0, 2, 255], np.uint8), "s": np.array([-128, 5, -5], np.int8)}
+    box = enclose(k, arrays, {"N": 3})
+    assert outside(run(k, arrays, {"N": 3}), box) is None
+    assert box["y"][0].tolist() == [0, 254, 1]
+    assert box["z"][0].tolist() == [-128, 5, 5]

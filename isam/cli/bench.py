@@ -1,0 +1,84 @@
+"""``isam bench``: how fast compiled kernels are beside NumPy and oneDNN, and how long compiling takes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from isam.cli.answer import Answer, answering
+from isam.cli.options import AsJson, On
+from isam.diagnostics import InternalError, fail
+
+GROUPS = ("square", "deepbench", "resnet50", "compile")
+ONLY = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--only", metavar="GROUP", help=f"Only this group ({', '.join(GROUPS)}); may be repeated."),
+]
+SHAPE = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--shape", metavar="TEXT", help="Only shapes whose name contains this; may be repeated."),
+]
+QUICK = Annotated[bool, typer.Option("--quick", help="Two shapes per group, few rounds.")]
+ROUNDS = Annotated[int, typer.Option("--rounds", help="Turns that each contender gets (default 5, quick 3).")]
+SECONDS = Annotated[float, typer.Option("--seconds", help="Per turn (default 0.08, quick 0.03).")]
+SAVE = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--save", metavar="OUT.json", help="Write all figures, with the facts of the machine."),
+]
+
+
+@answering(
+    "bench", settings="rounds, seconds per turn, system, threads", machine="facts and load of the machine",
+    versions="of the contenders", square="figures per square product", deepbench="figures per DeepBench product",
+    resnet50="figures per convolution of ResNet-50", compile="seconds of cold compilations, per stage",
+    weighted="ratios weighted by occurrence, in two readings", targets="what was asked for and what was measured",
+    seconds="that all of it took",
+)  # fmt: skip
+def bench(
+    on: On = "host", only: ONLY = None, shape: SHAPE = None, quick: QUICK = False, rounds: ROUNDS = 0,
+    seconds: SECONDS = 0.0, save: SAVE = None, as_json: AsJson = False,
+) -> Answer:  # fmt: skip
+    """Measures products and convolutions beside NumPy, and beside oneDNN where torch is installed.
+
+    One thread, random data, contenders taking turns, every result checked against float64 within a bound per element.
+    A line per shape as it is done. Exit code 1 when a target is missed.
+    """
+    groups = tuple(only or GROUPS)
+    unknown = [g for g in groups if g not in GROUPS]
+    if unknown or rounds < 0 or not 0 <= seconds <= 60:
+        raise fail("cli-number", f"no group '{unknown[0]}'" if unknown else "--rounds and --seconds are not negative",
+                   hint=f"groups: {', '.join(GROUPS)}")  # fmt: skip
+    found = _program()
+    settings = found.Settings(rounds or (3 if quick else 5), seconds or (0.03 if quick else 0.08), on)
+    try:
+        results: dict[str, Any] = found.run(settings, groups, tuple(shape or ()), quick, as_json)
+    except AssertionError as e:
+        raise InternalError(f"a compiled kernel computes something else: {e}") from e
+    if save is not None:
+        try:
+            save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        except OSError as e:
+            raise fail("cli-file", f"cannot write {save}: {e.strerror or e}") from None
+    data = {g: results.get(g) for g in GROUPS} | {n: v for n, v in results.items() if n != "schema"}
+    return Answer("", data, yes=all(t["reached"] for t in results["targets"]))
+
+
+def _program() -> Any:
+    """The benchmarks: beside the package in a checkout, inside it where it was installed."""
+    import isam
+
+    root = Path(isam.__file__).resolve().parent.parent
+    if (root / "benchmarks" / "run.py").is_file() and str(root) not in sys.path:
+        sys.path.append(str(root))
+    for name in ("isam.benchmarks.run", "benchmarks.run"):
+        try:
+            return import_module(name)
+        except ModuleNotFoundError as e:
+            if e.name is None or not name.startswith(e.name):
+                raise
+    raise fail("cli-file", "the benchmarks are not installed", hint="run isam bench in a checkout of the sources")
