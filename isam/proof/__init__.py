@@ -28,8 +28,17 @@ __all__ = [
     "verify",
 ]
 
-_WHERE = {"check_flat": "flat", "check_points": "points", "check_tree": "tree", "Violation": "violation", "OBLIGATIONS": "violation",
-          "Certificate": "certificate", "ProofError": "certificate", "prove": "certificate", "verify": "certificate"}  # fmt: skip
+_WHERE = {
+    "Certificate": "certificate",
+    "OBLIGATIONS": "violation",
+    "ProofError": "certificate",
+    "Violation": "violation",
+    "check_flat": "flat",
+    "check_points": "points",
+    "check_tree": "tree",
+    "prove": "certificate",
+    "verify": "certificate",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from isam.proof.legal import Signature
+from isam.proof.signature import Signature
 
 
 def pointwise(sig: Signature) -> frozenset[tuple[str, str]]:
     """Pairs (written, read) of operands that the instruction accesses at the same index, once per element."""
     writes = [p for p in sig.semantics.pairs if p.writes]
     reads = [p for p in sig.semantics.pairs if not p.writes]
-    free = {p.operand for p in writes if all(n == 1 for a, n in sig.extents.items()
-            if not any(a in r.names for r in p.own.index))}  # fmt: skip
-    return frozenset((w.operand, r.operand) for w in writes for r in reads
-                     if w.operand in free and w.own.index == r.own.index)  # fmt: skip
+    free = {
+        p.operand
+        for p in writes
+        if all(n == 1 for a, n in sig.extents.items() if not any(a in r.names for r in p.own.index))
+    }
+    return frozenset(
+        (w.operand, r.operand) for w in writes for r in reads if w.operand in free and w.own.index == r.own.index
+    )

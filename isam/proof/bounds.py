@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from isam.ir.affine import Affine
 from isam.proof.context import Context
-from isam.proof.legal import Legality, resolve
+from isam.proof.geometry import resolve
+from isam.proof.legal import Legality
 from isam.proof.sets import Isl
 from isam.proof.violation import Findings
 from isam.schedule.tree import Issue, Operand
@@ -39,8 +40,16 @@ def _judge(issue: Issue, lg: Legality, ctx: Context, isl: Isl, phase: str, out: 
         if phase == "bind" and b.role in ("in", "out", "inout"):
             out.add(8, "bind", f"'{b.name}' is not there when constants are bound", issue)
         _tile(o, b.shape, ctx, isl, issue, out)
-        _address(o, lg, ctx, isl, issue, out, sig.instruction.contract(o.name).align,
-                 o.name in sig.writes and sig.instruction.is_move)  # fmt: skip
+        _address(
+            o,
+            lg,
+            ctx,
+            isl,
+            issue,
+            out,
+            sig.instruction.contract(o.name).align,
+            o.name in sig.writes and sig.instruction.is_move,
+        )
         slot = next((w for w in lg.schedule.workspace if w.name == o.place.base), None)
         if slot and o.name in sig.writes and (slot.literal is not None or (slot.bound and phase == "call")):
             out.add(8, "bind", f"operand {o.name} writes the slot '{slot.name}', which is kept from bind on", issue)

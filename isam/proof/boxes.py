@@ -45,7 +45,8 @@ def replaced(box: Box, name: str, by: Affine) -> Box:
 def contains(outer: Box, inner: Box, ctx: Context) -> bool:
     return outer == inner or all(
         (a is c or a == c or ctx.le(a, c)) and (d is b or d == b or ctx.le(d, b))
-        for (a, b), (c, d) in zip(outer, inner, strict=True))  # fmt: skip
+        for (a, b), (c, d) in zip(outer, inner, strict=True)
+    )
 
 
 def disjoint(one: Box, two: Box, ctx: Context) -> bool:

@@ -27,7 +27,7 @@ SCHEMA = "isam.certificate/1"
 METHODS: dict[int, str] = {
     1: "images of the steps as families of boxes over the loop variables; isl where boxes do not meet",
     2: "affine identity of every operand's tile with the kernel's access at the step's point",
-    3: "unification of the instruction's dataflow with the statements'; lexicographic order unless reassociation is granted",
+    3: "unification of the instruction's dataflow with the statements'; terms in order unless reassociation is granted",
     4: "conflicting earlier instances are contained in what has been done, on the tree",
     5: "conflicting earlier instances are contained in what has been done, on the tree",
     6: "no statement outside an instruction's region touches a temporary inlined in it",
@@ -45,8 +45,10 @@ class ProofError(InternalError):
     def __init__(self, schedule: Schedule, violations: list[Violation]):
         self.violations = tuple(violations)
         found = "\n".join(map(str, violations))
-        super().__init__(f"the schedule of '{schedule.kernel.name}' violates {len(violations)} obligations\n{found}\n"
-                         f"the kernel:\n{schedule.cover.original}")  # fmt: skip
+        super().__init__(
+            f"the schedule of '{schedule.kernel.name}' violates {len(violations)} obligations\n{found}\n"
+            f"the kernel:\n{schedule.cover.original}"
+        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Certificate:
             f"proved: {len(self.data['obligations'])} obligations of '{k['name']}' on {self.data['system']['name']}"
         ]
         lines += [
-            f"  {f['steps']} distinct steps, {f['loops']} loops, {f['isl_queries']} questions to isl, {f['seconds']:.3f} s"
+            f"  {f['steps']} distinct steps, {f['loops']} loops, {f['isl_queries']} isl questions, {f['seconds']:.3f} s"
         ]
         lines += [f"  {o['number']:2} {o['statement']}: {o['method']}" for o in self.data["obligations"]]
         return "\n".join(lines)
@@ -99,15 +101,28 @@ def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
     data: dict[str, Any] = {
         "schema": SCHEMA,
         "isam": _version(),
-        "kernel": {"name": original.name, "text": str(original), "hash": digest(str(original)), "rewritten": str(kernel),
-                   "rewritten_hash": digest(str(kernel)), "steps": list(schedule.cover.steps)},
+        "kernel": {
+            "name": original.name,
+            "text": str(original),
+            "hash": digest(str(original)),
+            "rewritten": str(kernel),
+            "rewritten_hash": digest(str(kernel)),
+            "steps": list(schedule.cover.steps),
+        },
         "system": {"name": schedule.system.name, "hash": system_hash(used(schedule))},
         "schedule": {"hash": schedule_hash(schedule)},
-        "obligations": [{"number": n, "statement": OBLIGATIONS[n], "method": m, "verdict": "proved"} for n, m in METHODS.items()],
-        "figures": {"steps": sum(isinstance(n, Issue) for n in nodes), "loops": sum(isinstance(n, Loop) for n in nodes),
-                    "bodies": len(bodies), "slots": len(schedule.workspace), "isl_queries": isl.queries,
-                    "seconds": round(time.perf_counter() - start, 6)},
-    }  # fmt: skip
+        "obligations": [
+            {"number": n, "statement": OBLIGATIONS[n], "method": m, "verdict": "proved"} for n, m in METHODS.items()
+        ],
+        "figures": {
+            "steps": sum(isinstance(n, Issue) for n in nodes),
+            "loops": sum(isinstance(n, Loop) for n in nodes),
+            "bodies": len(bodies),
+            "slots": len(schedule.workspace),
+            "isl_queries": isl.queries,
+            "seconds": round(time.perf_counter() - start, 6),
+        },
+    }
     data["seal"] = seal(data)
     return Certificate(data), violations
 
@@ -180,8 +195,13 @@ def used(schedule: Schedule) -> System:
         names |= {n.instruction for n in distinct(tree) if isinstance(n, Issue)}
     s = schedule.system
     units = {n: replace(u, runs=tuple(r for r in u.runs if r in names)) for n, u in s.units.items()}
-    return replace(s, units=units, moves=tuple(m for m in s.moves if m.by in names), source="",
-                   instructions={n: i for n, i in s.instructions.items() if n in names})  # fmt: skip
+    return replace(
+        s,
+        units=units,
+        moves=tuple(m for m in s.moves if m.by in names),
+        source="",
+        instructions={n: i for n, i in s.instructions.items() if n in names},
+    )
 
 
 def schedule_hash(schedule: Schedule) -> str:

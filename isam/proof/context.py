@@ -17,7 +17,7 @@ from isam.schedule.tree import Bound, Loop
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """``name`` is at least every ``lo`` and at most every ``hi`` (inclusive), and ``origin + step * t`` if that is known."""
+    """``name`` is at least every ``lo`` and at most every ``hi`` (inclusive), and ``origin + step * t`` if known."""
 
     name: str
     lo: tuple[Bound, ...]

@@ -1,9 +1,7 @@
-"""What is known to lie where: facts, and how reads and writes change them (obligation 8).
+"""How reads and writes meet and change what is known to lie where (obligation 8).
 
-A fact says: every element of ``box`` (without ``holes``) of a buffer lies at
-``offset + strides . (element - box start)`` of a memory, at its current version. A state is a set of facts; what no
-fact says is not known. A computing write makes every other copy of what it writes stale; a move does not. Overlaps that
-cannot be excluded are overlaps.
+A computing write makes every other copy of what it writes stale; a move does not. Overlaps that cannot be excluded are
+overlaps.
 """
 
 from __future__ import annotations
@@ -25,114 +23,14 @@ from isam.proof.boxes import (
     empty,
     joined,
     lifted,
-    mentions,
     minus,
 )
 from isam.proof.context import Context, Var
-from isam.proof.legal import Legality, resolve
+from isam.proof.geometry import resolve
+from isam.proof.legal import Legality
 from isam.proof.sets import Isl
+from isam.proof.state import Fact, Hole, Spot, State, Target
 from isam.schedule.tree import Bound, Operand
-
-Spot = tuple[str, str]  # memory, base
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Hole:
-    """Elements of a fact's box that are out of date there, as a family. Interned: see :meth:`Facts.hole`."""
-
-    box: Box
-    over: tuple[Var, ...] = ()
-
-    def moves(self, var: str) -> bool:
-        return any(lo.coefficient(var) or hi.coefficient(var) for lo, hi in self.box)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fact:
-    """Interned: equal facts are one object (see :meth:`Facts.make`). ``cells``: first and last cell, where there are."""
-
-    buffer: str
-    spot: Spot
-    cells: tuple[int, int] | None
-    offset: Affine
-    strides: tuple[int, ...]
-    box: Box
-    over: tuple[Var, ...] = ()
-    holes: frozenset[Hole] = frozenset()
-    bare: Fact | None = None  # the same without holes
-
-    def address(self, at: Iterable[Affine]) -> Affine:
-        """The byte at which an element lies by this layout."""
-        out = self.offset
-        for k, x, (lo, _) in zip(self.strides, at, self.box, strict=True):
-            out = out + (x - lo) * k
-        return out
-
-    def mentions(self, name: str) -> bool:
-        inside = any(b.expr.coefficient(name) for v in self.over for b in v.lo + v.hi)
-        return inside or bool(self.offset.coefficient(name)) or mentions(self.box, name)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Target:
-    """An operand as a (quantified) box at a layout. Interned."""
-
-    buffer: str
-    spot: Spot
-    cells: tuple[int, int] | None
-    offset: Affine
-    strides: tuple[int, ...]
-    box: Box
-    over: tuple[Var, ...]
-    hull: Box
-    low: Affine  # first and one past the last byte
-    high: Affine
-    wide: tuple[bool, ...]  # dimensions in which the tile has more than one element
-    hole: Hole  # what it leaves in other copies
-
-
-class State:
-    """A set of facts with two indexes. Copied before it is changed."""
-
-    __slots__ = ("at", "of", "sole")
-
-    def __init__(self, at: dict[object, tuple[Fact, ...]] | None = None, of: dict[str, dict[Fact, None]] | None = None):
-        self.at = at or {}
-        self.of = of or {}
-        self.sole: dict[str, set[Target]] = {}  # tiles written since any copy of the buffer was made
-
-    def copy(self) -> State:
-        return State(dict(self.at), {b: dict(f) for b, f in self.of.items()})
-
-    def __iter__(self):
-        for facts in self.of.values():
-            yield from facts
-
-    @staticmethod
-    def _keys(f: Fact) -> list[object]:
-        return [f.spot] if f.cells is None else [(f.spot[0], c) for c in range(f.cells[0], f.cells[1] + 1)]
-
-    def put(self, f: Fact) -> None:
-        mine = self.of.setdefault(f.buffer, {})
-        if f not in mine:
-            mine[f] = None
-            for k in self._keys(f):
-                self.at[k] = (*self.at.get(k, ()), f)
-
-    def drop(self, f: Fact) -> None:
-        if self.of.get(f.buffer, {}).pop(f, 0) is None:
-            for k in self._keys(f):
-                self.at[k] = tuple(g for g in self.at[k] if g is not f)
-
-    def near(self, spot: Spot, cells: tuple[int, int] | None) -> list[Fact]:
-        """Facts about the same cells, or about the same base."""
-        if cells is None:
-            return list(self.at.get(spot, ()))
-        out: dict[Fact, None] = {}
-        for c in range(cells[0], cells[1] + 1):
-            for f in self.at.get((spot[0], c), ()):
-                out[f] = None
-        return list(out)
 
 
 @dataclass(slots=True)
@@ -153,8 +51,16 @@ class Facts:
             got = self.holes[box, over] = Hole(box, over)
         return got
 
-    def make(self, buffer: str, spot: Spot, cells: tuple[int, int] | None, offset: Affine, strides: tuple[int, ...], box: Box,
-             over: tuple[Var, ...] = ()) -> Fact:  # fmt: skip
+    def make(
+        self,
+        buffer: str,
+        spot: Spot,
+        cells: tuple[int, int] | None,
+        offset: Affine,
+        strides: tuple[int, ...],
+        box: Box,
+        over: tuple[Var, ...] = (),
+    ) -> Fact:
         key = (buffer, spot, cells, offset, strides, box, over)
         got = self.table.get(key)
         if got is None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from isam.proof.boxes import Family, minus
 from isam.proof.context import Context
-from isam.proof.facts import Fact, Facts, State
+from isam.proof.facts import Facts
+from isam.proof.geometry import recurrent_axes
 from isam.proof.induction import implied
-from isam.proof.legal import recurrent_axes
 from isam.proof.sets import Isl
+from isam.proof.state import Fact, State
 from isam.schedule.tree import Schedule
 
 

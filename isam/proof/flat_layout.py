@@ -11,7 +11,8 @@ from math import gcd, prod
 
 import numpy as np
 
-from isam.proof.legal import Legality, resolve
+from isam.proof.geometry import resolve
+from isam.proof.legal import Legality
 from isam.proof.violation import Findings
 from isam.schedule.tree import Issue, Place, Schedule, distinct
 
@@ -111,8 +112,9 @@ class Space:
             return None
         return r.origin + a, self.origin[buffer] * self.parts + t, self.origin[buffer] + e
 
-    def pattern(self, shape: tuple[int, ...], elem: tuple[int, ...], byte: tuple[int, ...],
-                size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    def pattern(
+        self, shape: tuple[int, ...], elem: tuple[int, ...], byte: tuple[int, ...], size: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Relative elements, addresses and tokens of a box with strides ``elem`` (elements) and ``byte`` (bytes)."""
         e = np.zeros((1,) * len(shape), np.int64)
         a = np.zeros((1,) * len(shape), np.int64)

@@ -11,7 +11,8 @@ import numpy as np
 from isam.ir.affine import Affine
 from isam.proof.aliasing import pointwise
 from isam.proof.flat_layout import natural
-from isam.proof.legal import Signature, is_float, resolve
+from isam.proof.geometry import is_float, resolve
+from isam.proof.signature import Signature
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Access:
-    """An operand as arrays relative to the tile's first element. ``row``: where its numbers are in the step's vector."""
+    """An operand as arrays relative to the tile's first element. ``row``: where its numbers are in the vector."""
 
     operand: Operand
     row: int
@@ -99,8 +100,13 @@ class Step:
         row = a.row + 2
         for d, last in enumerate(a.limits):
             if not 0 <= values[row + d] <= last:
-                replay.out.add(7, "bounds", f"operand {a.operand.name}: dimension {d} starts at {values[row + d]} and leaves"
-                               f" '{a.operand.tile.buffer}'", self.issue)  # fmt: skip
+                replay.out.add(
+                    7,
+                    "bounds",
+                    f"operand {a.operand.name}: dimension {d} starts at {values[row + d]} and leaves"
+                    f" '{a.operand.tile.buffer}'",
+                    self.issue,
+                )
                 return False
         return True
 
@@ -122,7 +128,8 @@ class Step:
             text = f"operand {a.operand.name}: element {replay.unflat(name, el)} of '{name}' is out of date there"
             replay.out.add(8, "stale", text, self.issue)
             return False
-        return all([self._in_order(replay, a, base, s, values) for s in a.readers])
+        in_order = [self._in_order(replay, a, base, s, values) for s in a.readers]
+        return all(in_order)
 
     def _in_order(self, replay: Replay, a: Access, base: int, statement: int, values: list[int]) -> bool:
         name = a.operand.tile.buffer
@@ -263,8 +270,12 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     for s, k in zip(o.tile.start, nat, strict=True):
         flat = flat + s * k
     steps = o.tile.steps
-    elem, addr, token = sp.pattern(o.tile.shape, tuple(k * n for k, n in zip(nat, steps, strict=True)),
-                                   tuple(k * n for k, n in zip(o.place.strides, steps, strict=True)), b.bytes)  # fmt: skip
+    elem, addr, token = sp.pattern(
+        o.tile.shape,
+        tuple(k * n for k, n in zip(nat, steps, strict=True)),
+        tuple(k * n for k, n in zip(o.place.strides, steps, strict=True)),
+        b.bytes,
+    )
     row = len(forms)
     forms += [flat, o.place.offset + (o.place.cell or 0) * region.cell, *o.tile.start]
     limits = [n - 1 - (m - 1) * k for n, m, k in zip(shape, o.tile.shape, steps, strict=True)]
@@ -276,8 +287,21 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
         sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes and p.statement >= 0})
     )
     place = (region.origin, -(-region.bytes // sp.group), region.cell // sp.group)
-    return Access(o, row, elem, addr, token, (int(addr.min()), int(addr.max())), place, limits, align,
-                  o.name in sig.reads, readers, o.name in sig.writes, elem[:: b.bytes // sp.group])  # fmt: skip
+    return Access(
+        o,
+        row,
+        elem,
+        addr,
+        token,
+        (int(addr.min()), int(addr.max())),
+        place,
+        limits,
+        align,
+        o.name in sig.reads,
+        readers,
+        o.name in sig.writes,
+        elem[:: b.bytes // sp.group],
+    )
 
 
 def _effects(issue: Issue, sig: Signature, replay: Replay, rows: dict[str, int]) -> list[Effect]:

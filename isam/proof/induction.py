@@ -5,7 +5,8 @@ from __future__ import annotations
 from isam.ir.affine import Affine
 from isam.proof.boxes import Family, Span, contains, disjoint, hull
 from isam.proof.context import Context, Var
-from isam.proof.facts import Fact, Facts, Hole, State, Target, substituted
+from isam.proof.facts import Facts, substituted
+from isam.proof.state import Fact, Hole, State, Target
 from isam.proof.writes import Write
 from isam.schedule.tree import Bound
 

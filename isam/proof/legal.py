@@ -8,70 +8,15 @@ must agree identically with the kernel's accesses.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from isam.ir.affine import Affine
-from isam.ir.dtype import ANY, DTYPES, size_of
-from isam.ir.instruction import Instruction
-from isam.ir.kernel import Axis, Kernel, Recurrence
+from isam.ir.kernel import Axis
 from isam.proof.context import Context, Var
-from isam.proof.semantics import Pair, Semantics, compare, same_number
+from isam.proof.geometry import BufferFacts, linear, recurrent_axes
+from isam.proof.semantics import Semantics, compare
+from isam.proof.signature import Judge, Signature, ends
 from isam.proof.violation import Findings, Violation
 from isam.schedule.tree import Issue, Operand, Place, Schedule
-from isam.system.graph import CACHED, System
-
-
-class BufferFacts(NamedTuple):
-    """A kernel buffer, or a literal in its slot (role ``literal``). ``strides``: bytes per dimension at its home."""
-
-    name: str
-    shape: tuple[Affine, ...]
-    dtype: str
-    role: str
-    home: Place | None
-
-    @property
-    def bytes(self) -> int:
-        return size_of(self.dtype)
-
-
-class Signature(NamedTuple):
-    """What a step's signature means. ``reads``/``writes``: operand names; ``extents``: per instruction axis."""
-
-    instruction: Instruction | None
-    extents: dict[str, int]
-    semantics: Semantics
-    reads: frozenset[str]
-    writes: frozenset[str]
-    faults: tuple[tuple[int, str, str], ...]
-
-    @property
-    def sound(self) -> bool:
-        return not self.faults
-
-
-def resolve(system: System, memory: str) -> str:
-    """A cached memory is the memory it stands in front of."""
-    seen = set()
-    while memory in system.memories and system.memories[memory].kind == CACHED and memory not in seen:
-        seen.add(memory)
-        memory = system.memories[memory].of
-    return memory
-
-
-def recurrent_axes(kernel: Kernel) -> list[tuple[Axis, ...]]:
-    """For every statement in text order, the axes of the recurrent loops around it."""
-    out: list[tuple[Axis, ...]] = []
-
-    def walk(body: tuple, outer: tuple[Axis, ...]) -> None:
-        for it in body:
-            if isinstance(it, Recurrence):
-                walk(it.body, (*outer, it.axis))
-            else:
-                out.append(outer)
-
-    walk(kernel.body, ())
-    return out
 
 
 @dataclass(slots=True)
@@ -85,6 +30,7 @@ class Legality:
     contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)  # equal contexts are one object
     bounded: dict[tuple[int, Context, str], list[Violation]] = field(default_factory=dict)  # see ``bounds``
     _signatures: dict[tuple, Signature] = field(default_factory=dict)
+    judge: Judge = field(init=False)
     _of: dict[int, tuple[Issue, Signature]] = field(default_factory=dict)
     _steps: dict[int, tuple[Issue, list[Violation], bool]] = field(default_factory=dict)
     _semantics: dict[int, Semantics] = field(default_factory=dict)
@@ -92,6 +38,7 @@ class Legality:
     def __post_init__(self) -> None:
         s = self.schedule
         k = s.cover.kernel
+        self.judge = Judge(s, self.buffers, self.semantics)
         for b in k.buffers:
             self.buffers[b.name] = BufferFacts(b.name, b.shape, b.dtype, b.role, s.homes.get(b.name))
         for slot in s.workspace:
@@ -116,12 +63,29 @@ class Legality:
         return known[1]
 
     def _signature(self, issue: Issue) -> Signature:
-        key = (issue.unit, issue.instruction, issue.sizes, issue.nest, tuple(
-            (o.name, o.tile.buffer, o.tile.shape, o.tile.steps, o.place.memory, o.place.base, o.place.strides,
-             o.place.cell is None, o.dims) for o in issue.operands))  # fmt: skip
+        key = (
+            issue.unit,
+            issue.instruction,
+            issue.sizes,
+            issue.nest,
+            tuple(
+                (
+                    o.name,
+                    o.tile.buffer,
+                    o.tile.shape,
+                    o.tile.steps,
+                    o.place.memory,
+                    o.place.base,
+                    o.place.strides,
+                    o.place.cell is None,
+                    o.dims,
+                )
+                for o in issue.operands
+            ),
+        )
         got = self._signatures.get(key)
         if got is None:
-            got = self._signatures[key] = self._judge(issue)
+            got = self._signatures[key] = self.judge.judge(issue)
         return got
 
     def semantics(self, nest: int) -> Semantics:
@@ -131,234 +95,6 @@ class Legality:
             cover = self.schedule.cover
             self._semantics[m] = compare(cover.mappings[m], cover.kernel)
         return self._semantics[m]
-
-    def _judge(self, issue: Issue) -> Signature:
-        s = self.schedule.system
-        ins = s.instructions.get(issue.instruction)
-        bad: list[tuple[int, str, str]] = []
-        none = Semantics()
-        if ins is None:
-            return Signature(None, {}, none, frozenset(), frozenset(),
-                             ((10, "instruction", f"the machine has no instruction '{issue.instruction}'"),))  # fmt: skip
-        unit = s.units.get(issue.unit)
-        if unit is None or issue.instruction not in unit.runs:
-            bad.append((10, "unit", f"the unit '{issue.unit}' does not run '{issue.instruction}'"))
-        sizes = self._sizes(ins, issue, bad)
-        names = [o.name for o in issue.operands]
-        wanted = [b.name for b in ins.body.arguments]
-        if sorted(names) != sorted(wanted):
-            bad.append(
-                (3, "operands", f"'{ins.name}' takes {', '.join(wanted)}; given {', '.join(names) or 'nothing'}")
-            )
-        if sizes is None or sorted(names) != sorted(wanted):
-            return Signature(ins, {}, none, frozenset(), frozenset(), tuple(bad))
-        for o in issue.operands:
-            self._operand(ins, o, sizes, bad)
-        self._apart(ins, issue, bad)
-        reads = frozenset(b.name for b in ins.body.arguments if b.role in ("in", "const", "inout"))
-        writes = frozenset(b.name for b in ins.body.arguments if b.role in ("out", "inout"))
-        extents = axis_extents(ins, sizes, bad)
-        sem = none
-        if not bad:
-            sem = self._move(issue, ins, extents, bad) if issue.is_move else self._compute(issue, extents, bad)
-        return Signature(ins, extents, sem, reads, writes, tuple(bad))
-
-    def _sizes(self, ins: Instruction, issue: Issue, bad: list) -> dict[str, int] | None:
-        sizes = dict(issue.sizes)
-        if set(sizes) != {y.name for y in ins.syms}:
-            bad.append((9, "sizes", f"'{ins.name}' has sizes {[y.name for y in ins.syms]}; given {sorted(sizes)}"))
-            return None
-        for y in ins.syms:
-            v = sizes[y.name]
-            if v < max(y.lo, 1) or (y.hi is not None and v > y.hi) or v % y.multiple_of:
-                limit = f"{y.lo} <= {y.name} <= {y.hi}" if y.hi is not None else f"{y.name} >= {y.lo}"
-                bad.append((9, "sizes", f"'{ins.name}' with {y.name} = {v}, but {limit}, multiple of {y.multiple_of}"))
-        return sizes
-
-    def _operand(self, ins: Instruction, o: Operand, sizes: dict[str, int], bad: list) -> None:
-        b = self.buffers.get(o.tile.buffer)
-        own = ins.operand(o.name)
-        if b is None:
-            bad.append((7, "buffer", f"no buffer '{o.tile.buffer}'"))
-            return
-        rank = len(b.shape)
-        if not len(o.tile.start) == len(o.tile.shape) == len(o.tile.steps) == len(o.place.strides) == rank:
-            bad.append((7, "rank", f"the tile of '{b.name}' or its strides have not {rank} dimensions"))
-            return
-        if own.dtype not in (ANY, b.dtype):
-            bad.append((3, "dtype", f"'{ins.name}' takes {own.dtype} as {o.name}, '{b.name}' is {b.dtype}"))
-        self._shape(ins, o, sizes, bad)
-        self._place(ins, o, b, bad)
-        if o.name in {a.name for a in ins.body.arguments if a.role in ("out", "inout")}:
-            self._writable(o, b, bad)
-
-    def _shape(self, ins: Instruction, o: Operand, sizes: dict[str, int], bad: list) -> None:
-        """The tile has the operand's shape, dimension by dimension, at strides the contract allows."""
-        own = ins.operand(o.name)
-        real = [d for d in o.dims if d is not None]
-        if (
-            len(o.dims) != len(own.shape)
-            or len(set(real)) != len(real)
-            or any(not 0 <= d < len(o.tile.shape) for d in real)
-        ):
-            bad.append(
-                (2, "dims", f"operand {o.name}: dimensions {o.dims} do not name those of '{o.tile.buffer}' once each")
-            )
-            return
-        extents = [int(e.substitute(sizes)) for e in own.shape]
-        if any(o.tile.shape[p] != 1 for p in range(len(o.tile.shape)) if p not in real):
-            bad.append(
-                (2, "shape", f"operand {o.name}: {o.tile} extends in a dimension that no operand dimension plays")
-            )
-        size = self.buffers[o.tile.buffer].bytes
-        for i, (e, d, want) in enumerate(zip(extents, o.dims, ins.contract(o.name).strides, strict=True)):
-            if e != (1 if d is None else o.tile.shape[d]):
-                bad.append((2, "shape", f"operand {o.name} has {e} elements in dimension {i}, its tile is {o.tile}"))
-            elif d is not None and e > 1 and want is not None and o.place.strides[d] * o.tile.steps[d] != want * size:
-                got = o.place.strides[d] * o.tile.steps[d]
-                bad.append((9, "stride", f"operand {o.name} needs {want * size} bytes between elements of dimension {i},"
-                            f" there are {got}"))  # fmt: skip
-        if any(n < 1 for n in o.tile.shape) or any(k < 1 for k in o.tile.steps):
-            bad.append((2, "shape", f"operand {o.name}: the tile {o.tile} has no elements or no step"))
-
-    def _place(self, ins: Instruction, o: Operand, b: BufferFacts, bad: list) -> None:
-        s = self.schedule.system
-        p = o.place
-        memory = s.memories.get(p.memory)
-        if memory is None:
-            bad.append((9, "memory", f"no memory '{p.memory}'"))
-            return
-        allowed = ins.contract(o.name).homes
-        if not allowed and not ins.is_move:
-            allowed = (s.home,)
-        at = resolve(s, p.memory)
-        if allowed and at not in {resolve(s, m) for m in allowed}:
-            bad.append(
-                (9, "home", f"operand {o.name} of '{ins.name}' may live in {', '.join(allowed)}, not in '{p.memory}'")
-            )
-        if (memory.cells is None) != (p.cell is None):
-            bad.append(
-                (9, "cell", f"operand {o.name}: '{p.memory}' {'has no' if memory.cells is None else 'has'} cells")
-            )
-        slot = next((w for w in self.schedule.workspace if w.name == p.base), None)
-        if p.base and slot is None and p.base not in self.buffers:
-            bad.append((9, "base", f"operand {o.name}: nothing is called '{p.base}'"))
-        elif slot is not None and resolve(s, slot.memory) != at:
-            bad.append((9, "base", f"operand {o.name}: '{p.base}' lies in '{slot.memory}', not in '{p.memory}'"))
-        elif slot is None and p.base:
-            home = self.buffers[p.base].home
-            if (
-                b.role == "literal"
-                or self.buffers[p.base].role == "temp"
-                or home is None
-                or at != resolve(s, home.memory)
-            ):
-                bad.append((9, "base", f"operand {o.name}: '{p.base}' is no place in '{p.memory}'"))
-        elif not p.base and memory.home:
-            bad.append((9, "base", f"operand {o.name}: a place in '{p.memory}' needs a base"))
-
-    def _writable(self, o: Operand, b: BufferFacts, bad: list) -> None:
-        base = self.buffers.get(o.place.base) if o.place.base else None
-        if base is not None and base.role in ("in", "const", "literal"):
-            bad.append((8, "read-only", f"'{base.name}' is {base.role}: nothing may be written there"))
-        elif base is not None and base.name != b.name:
-            bad.append((8, "foreign", f"'{b.name}' is written into the memory of '{base.name}'"))
-
-    def _apart(self, ins: Instruction, issue: Issue, bad: list) -> None:
-        memory = {o.name: resolve(self.schedule.system, o.place.memory) for o in issue.operands}
-        for group in ins.apart:
-            used = [memory[n] for n in group if n in memory]
-            if len(set(used)) < len(used):
-                bad.append((9, "apart", f"operands {', '.join(group)} of '{ins.name}' must lie in different memories"))
-
-    # moves and computing steps --------------------------------------------------------------------------------------
-    def _move(self, issue: Issue, ins: Instruction, extents: dict[str, int], bad: list) -> Semantics:
-        s = self.schedule.system
-        if not ins.is_move:
-            bad.append((10, "move", f"'{ins.name}' computes: it is no move, and the step belongs to no nest"))
-            return Semantics()
-        st = ins.body.statements[0]
-        src, dst = self._ends(issue, ins)
-        edge = (resolve(s, src.place.memory), resolve(s, dst.place.memory))
-        if not any(
-            (resolve(s, m.source), resolve(s, m.target), m.by, m.issuer) == (*edge, ins.name, issue.unit)
-            for m in s.moves
-        ):
-            bad.append((10, "edge", f"'{issue.unit}' may not move from '{edge[0]}' to '{edge[1]}' by '{ins.name}'"))
-        if src.tile.buffer != dst.tile.buffer:
-            bad.append((2, "move", f"a move turns '{src.tile.buffer}' into '{dst.tile.buffer}'"))
-            return Semantics()
-        one, two = rows(src, st.sources[0].index, extents), rows(dst, st.dest.index, extents)  # type: ignore[union-attr]
-        if one != two or st.domain.where or not covers_box(st.dest.index, ins.operand(dst.name).shape, extents, issue):
-            bad.append((2, "move", "a move must put every element of its tile in the place of the same element"))
-        return Semantics()
-
-    @staticmethod
-    def _ends(issue: Issue, ins: Instruction) -> tuple[Operand, Operand]:
-        st = ins.body.statements[0]
-        by = {o.name: o for o in issue.operands}
-        return by[st.sources[0].buffer], by[st.dest.buffer]  # type: ignore[union-attr]
-
-    def _compute(self, issue: Issue, extents: dict[str, int], bad: list) -> Semantics:
-        sch = self.schedule
-        assert issue.nest is not None
-        if not 0 <= issue.nest < len(sch.nests):
-            bad.append((1, "nest", f"there is no nest {issue.nest}"))
-            return Semantics()
-        nest = sch.nests[issue.nest]
-        mapping = sch.cover.mappings[nest.mapping]
-        if (
-            mapping.instruction.name != issue.instruction
-            or mapping.instruction != sch.system.instructions[issue.instruction]
-        ):
-            bad.append(
-                (
-                    3,
-                    "instruction",
-                    f"nest {issue.nest} is mapped to '{mapping.instruction.name}', not '{issue.instruction}'",
-                )
-            )
-            return Semantics()
-        if {n for n, _ in issue.point} != {n for n, _ in nest.axes}:
-            bad.append(
-                (
-                    1,
-                    "point",
-                    f"the point names {[n for n, _ in issue.point]}, nest {issue.nest} has {[n for n, _ in nest.axes]}",
-                )
-            )
-            return Semantics()
-        sem = self.semantics(issue.nest)
-        bad.extend(sem.faults)
-        by = {o.name: o for o in issue.operands}
-        axes = mapping.axis_map
-        if len(set(axes.values())) != len(axes) or any(i not in axes for i in extents):
-            bad.append((2, "axes", f"the axis map {axes} is not one axis for each of {sorted(extents)}"))
-            return sem
-        for p in sem.pairs:
-            self._pair(p, by[p.operand], axes, extents, bad)
-        for e in issue.operands:
-            if not any(p.operand == e.name for p in sem.pairs):
-                bad.append((2, "operand", f"operand {e.name} plays no access of the kernel"))
-        return sem
-
-    def _pair(self, p: Pair, o: Operand, axes: dict[str, str], extents: dict[str, int], bad: list) -> None:
-        """Linear part of obligation 2: along every instruction axis both accesses move alike."""
-        if p.kernel is None:
-            b = self.buffers[o.tile.buffer]
-            slot = next((w for w in self.schedule.workspace if w.name == b.name), None)
-            if b.role != "literal" or slot is None or not same_number(slot.literal, p.literal):
-                bad.append((2, "literal", f"operand {o.name} should be {p.literal}, it is '{b.name}'"))
-            return
-        if p.kernel.buffer != o.tile.buffer:
-            bad.append((2, "buffer", f"operand {o.name} should be '{p.kernel.buffer}', it is '{o.tile.buffer}'"))
-            return
-        own, _ = linear(o, p.own.index)
-        for i, n in extents.items():
-            if n > 1 and [r.coefficient(i) for r in own] != [r.coefficient(axes[i]) for r in p.kernel.index]:
-                bad.append((2, "access", f"operand {o.name} does not follow {p.kernel} along the axis {i} = {axes[i]}"))
-        if p.writes and not covers_box(p.own.index, tuple(Affine((), 1) for _ in p.own.index), extents, None):
-            bad.append((3, "write", f"'{o.name}' is written at {p.own}: not every element of the tile"))
 
     # per step -------------------------------------------------------------------------------------------------------
     def step(self, issue: Issue, out: Findings) -> bool:
@@ -378,7 +114,7 @@ class Legality:
             return False
         by = {o.name: o for o in issue.operands}
         if issue.is_move:
-            src, dst = self._ends(issue, sig.instruction)
+            src, dst = ends(issue, sig.instruction)
             st = sig.instruction.body.statements[0]
             a, b = linear(src, st.sources[0].index)[1], linear(dst, st.dest.index)[1]  # type: ignore[union-attr]
             if a != b:
@@ -390,10 +126,12 @@ class Legality:
                 o = by[p.operand]
                 want = tuple(r.substitute(point) for r in p.kernel.index)
                 if linear(o, p.own.index)[1] != want:
-                    text = f"operand {o.name} is {o.tile}; at this point the kernel accesses {p.kernel.buffer}[{', '.join(map(str, want))}]"
+                    at = f"{p.kernel.buffer}[{', '.join(map(str, want))}]"
+                    text = f"operand {o.name} is {o.tile}; at this point the kernel accesses {at}"
                     out.add(2, "address", text, issue)
                     return False
-        return all([self._home_layout(o, issue, out) for o in issue.operands])
+        at_home = [self._home_layout(o, issue, out) for o in issue.operands]
+        return all(at_home)
 
     def _home_layout(self, o: Operand, issue: Issue, out: Findings) -> bool:
         """In an argument's own memory an element has one address only."""
@@ -401,7 +139,8 @@ class Legality:
         if base is None or base.home is None or base.home.base != base.name:
             return True
         ok = base.name == o.tile.buffer and all(
-            n == 1 or a == b for n, a, b in zip(o.tile.shape, o.place.strides, base.home.strides, strict=True))  # fmt: skip
+            n == 1 or a == b for n, a, b in zip(o.tile.shape, o.place.strides, base.home.strides, strict=True)
+        )
         if ok:
             at = Affine()
             for s, k in zip(o.tile.start, base.home.strides, strict=True):
@@ -410,52 +149,3 @@ class Legality:
         if not ok:
             out.add(2, "address", f"{o.tile} does not lie at {o.place.base}+({o.place.offset})", issue)
         return ok
-
-
-def axis_extents(ins: Instruction, sizes: dict[str, int], bad: list) -> dict[str, int]:
-    """Extent of every instruction axis under the sizes of a call."""
-    out: dict[str, int] = {}
-    for s in ins.body.statements:
-        for a in s.domain.axes:
-            n = int(a.extent.substitute(sizes))
-            if out.setdefault(a.name, n) != n:
-                bad.append((3, "axes", f"'{ins.name}' uses the axis {a.name} with two extents"))
-        if s.domain.where:
-            bad.append((3, "domain", f"'{ins.name}' has a condition on its domain"))
-    return out
-
-
-def linear(o: Operand, index: tuple[Affine, ...]) -> tuple[list[Affine], tuple[Affine, ...]]:
-    """The buffer element that ``o[index]`` is: per buffer dimension, (affine in instruction axes, its constant part)."""
-    lin: list[Affine] = [Affine()] * len(o.tile.start)
-    const = list(o.tile.start)
-    for d, row in zip(o.dims, index, strict=True):
-        if d is not None:
-            lin[d] = Affine(row.terms) * o.tile.steps[d]
-            const[d] = const[d] + row.const * o.tile.steps[d]
-    return lin, tuple(const)
-
-
-def rows(o: Operand, index: tuple[Affine, ...], extents: dict[str, int]) -> list[Affine]:
-    """The linear part of :func:`linear`, without axes that have one element."""
-    return [Affine(tuple((n, c) for n, c in r.terms if extents[n] > 1)) for r in linear(o, index)[0]]
-
-
-def covers_box(
-    index: tuple[Affine, ...], shape: tuple[Affine, ...], extents: dict[str, int], issue: Issue | None
-) -> bool:
-    """Whether a written index runs over the whole operand once: distinct axes of the full extent."""
-    used: list[str] = []
-    for row, n in zip(index, shape, strict=True):
-        live = [(a, c) for a, c in row.terms if extents[a] > 1]
-        full = int(n.substitute(dict(issue.sizes))) if issue is not None else None
-        if len(live) > 1 or any(c != 1 for _, c in live) or row.const:
-            return False
-        if full is not None and (extents[live[0][0]] if live else 1) != full:
-            return False
-        used += [a for a, _ in live]
-    return len(set(used)) == len(used)
-
-
-def is_float(dtype: str) -> bool:
-    return DTYPES[dtype].kind == "f"

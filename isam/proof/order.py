@@ -16,7 +16,8 @@ from isam.ir.kernel import Access, Statement
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import ONCE, TWICE, UNKNOWN, Box, Family, at_value, box_of, covered, earlier, lifted, merge, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
-from isam.proof.legal import Legality, is_float
+from isam.proof.geometry import is_float
+from isam.proof.legal import Legality
 from isam.proof.preimage import before_boxes, preimage, touched
 from isam.proof.sets import Isl
 from isam.proof.violation import Findings
@@ -71,8 +72,11 @@ class Order:
         k = self.schedule.cover.kernel
         hidden = {k.statements[i].dest.buffer for i in self.contracted}
         exact = "reassociate" not in k.permits
-        self.ordered = frozenset(i for i, s in enumerate(k.statements)
-                                 if exact and s.accumulate and s.reduces and is_float(k.buffer(s.dest.buffer).dtype))  # fmt: skip
+        self.ordered = frozenset(
+            i
+            for i, s in enumerate(k.statements)
+            if exact and s.accumulate and s.reduces and is_float(k.buffer(s.dest.buffer).dtype)
+        )
         touches = [(i, a, w) for i, s in enumerate(k.statements) for a, w in _accesses(s) if a.buffer not in hidden]
         for j, b, writes in touches:
             for i, a, wrote in touches:
@@ -88,7 +92,7 @@ class Order:
         """Whether conflicting instances of ``i`` come before those of ``j`` at all."""
         if i < j:
             return True
-        if set(x.name for x in self.legality.outer[i]) & set(x.name for x in self.legality.outer[j]):
+        if {x.name for x in self.legality.outer[i]} & {x.name for x in self.legality.outer[j]}:
             return True
         return i == j and a.index != b.index
 
@@ -145,7 +149,7 @@ class Order:
         return _merged(parts)
 
     def _all(self, n: Loop, whole, middle) -> Items:
-        """Items of the iterations: those that every body has over the ``whole`` span, the body's own over ``middle``."""
+        """Items of the iterations: what every body has over the ``whole`` span, the body's own over ``middle``."""
         body = self.done(n.body)
         out: Items = {}
         for i, items in body.items():
@@ -180,8 +184,9 @@ class Order:
             families = [f for f, _ in items]
             if not s.domain.where and len(items) == 1 and items[0] == (Family(self.domains[i]), ONCE):
                 continue
-            ok, why = self.isl.exactly_once(families, [sure for _, sure in items], self.domains[i], s.domain.where,
-                                            self.names[i], ctx)  # fmt: skip
+            ok, why = self.isl.exactly_once(
+                families, [sure for _, sure in items], self.domains[i], s.domain.where, self.names[i], ctx
+            )
             if not ok:
                 self.out.add(1, "coverage", f"statement {i} ({s.dest} {s.op}): {why}")
 
@@ -291,14 +296,22 @@ class Order:
         self_conflict = c.before == c.after and c.first.index != c.second.index
         for target in before_boxes(base, self.names[c.before], shared, own, c.textual or self_conflict):
             if self_conflict:
-                have = have + [Family(box)]
+                have = [*have, Family(box)]
             if not self._holds(c.before, target, have, ctx):
                 s = self.schedule.cover.kernel.statements
                 obligation = 4 if s[c.before].accumulate or s[c.after].accumulate else 5
-                text = {"flow": "reads what it has not yet written", "anti": "overwrites what it has yet to read",
-                        "output": "writes what it has yet to write"}[c.kind]  # fmt: skip
-                self.out.add(obligation, "order", f"statement {c.after} on '{c.first.buffer}' runs before statement {c.before}"
-                             f" is done there ({c.kind}: {text})", issue)  # fmt: skip
+                text = {
+                    "flow": "reads what it has not yet written",
+                    "anti": "overwrites what it has yet to read",
+                    "output": "writes what it has yet to write",
+                }[c.kind]
+                self.out.add(
+                    obligation,
+                    "order",
+                    f"statement {c.after} on '{c.first.buffer}' runs before statement {c.before}"
+                    f" is done there ({c.kind}: {text})",
+                    issue,
+                )
                 return
 
     def _holds(self, statement: int, target: Box, have: list[Family], ctx: Context) -> bool:

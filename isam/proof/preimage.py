@@ -58,8 +58,9 @@ def _down(e: Affine, c: int) -> Affine | None:
     return Affine(tuple((n, k // c) for n, k in e.terms), e.const // c)
 
 
-def before_boxes(base: Box, names: Sequence[str], counters: Sequence[str], own: Mapping[str, tuple[Affine, Affine]],
-                 same: bool) -> list[Box]:  # fmt: skip
+def before_boxes(
+    base: Box, names: Sequence[str], counters: Sequence[str], own: Mapping[str, tuple[Affine, Affine]], same: bool
+) -> list[Box]:
     """``base`` cut to what comes lexicographically before ``own`` in the ``counters``; ``same``: equality included.
 
     Where ``own`` spans several values of a counter, what precedes its first one.

@@ -16,9 +16,8 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
 from isam.ir.mapping import Mapping, OperandMap
 
+MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # a < b is b > a
 OWN = -1  # the statement of a read that is the accumulated destination's
-
-MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +153,12 @@ def compare(mapping: Mapping, kernel: Kernel) -> Semantics:
     mine = set(mapping.statements)
     temps = {kernel.statements[i].dest.buffer for i in mine}
     inner = {b for b in temps if b not in played and b in kernel.by_name and kernel.buffer(b).role == "temp"}
-    faults = [(6, "escapes", f"the temporary '{b}' lives inside '{ins.name}' but statement {i} uses it outside")
-              for i, s in enumerate(kernel.statements) if i not in mine
-              for b in sorted(inner & {s.dest.buffer, *(a.buffer for a in s.reads)})]  # fmt: skip
+    faults = [
+        (6, "escapes", f"the temporary '{b}' lives inside '{ins.name}' but statement {i} uses it outside")
+        for i, s in enumerate(kernel.statements)
+        if i not in mine
+        for b in sorted(inner & {s.dest.buffer, *(a.buffer for a in s.reads)})
+    ]
     theirs = effects_of(
         [(i, kernel.statements[i]) for i in sorted(mine)], {b.name: b.dtype for b in kernel.buffers}, inner
     )
@@ -164,7 +166,8 @@ def compare(mapping: Mapping, kernel: Kernel) -> Semantics:
     for side, what in ((own, f"the instruction '{ins.name}'"), (theirs, "the kernel")):
         if isinstance(side, str):
             return Semantics(faults=(*faults, (3, "operation", f"{what}: {side}")))
-    assert not isinstance(own, str) and not isinstance(theirs, str)
+    assert not isinstance(own, str)
+    assert not isinstance(theirs, str)
     found = next(_assign(own, theirs, mapping, ()), None)
     if found is None:
         text = f"'{ins.name}' does not do what statements {sorted(mine)} of the kernel say"
@@ -214,7 +217,8 @@ def _effect(e: Effect, k: Effect, m: Mapping) -> Iterator[tuple[Pair, ...]]:
     if head is None or any(axes.get(a) not in k.axes for a in e.axes):
         return
     one, two = _strip(e.expr), _strip(k.expr)
-    assert isinstance(one, Op) and isinstance(two, Op)
+    assert isinstance(one, Op)
+    assert isinstance(two, Op)
     for pairs in _unify(one, two, m):
         yield (head, *pairs)
 
@@ -244,12 +248,8 @@ def _unify(a: Expr, b: Expr, m: Mapping) -> Iterator[tuple[Pair, ...]]:
         return
     if isinstance(b, Leaf) or len(a.args) != len(b.args) or not _same_type(a.dtype, b.dtype):
         return
-    if a.op != b.op:
-        if MIRRORED.get(a.op) == b.op:  # a < b is b > a
-            yield from _all(a.args, b.args[::-1], m)
-        return
-    orders = [b.args]
-    if a.op in COMMUTATIVE and len(b.args) == 2:
+    orders = [b.args] if a.op == b.op else []
+    if len(b.args) == 2 and (b.op == MIRRORED.get(a.op) or (a.op == b.op and a.op in COMMUTATIVE)):
         orders.append((b.args[1], b.args[0]))
     for args in orders:
         yield from _all(a.args, args, m)

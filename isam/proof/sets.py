@@ -61,7 +61,7 @@ class Isl:
         return True
 
     def no_clash(self, one: Layout, two: Layout, size: tuple[int, int], same: bool, ctx: Context) -> bool:
-        """Whether no byte belongs to an element of each layout, except (``same`` buffer) to one and the same element."""
+        """Whether no byte belongs to an element of each layout, but (``same`` buffer) to one and the same element."""
         from isam.ir import poly
 
         self.queries += 1
@@ -100,8 +100,15 @@ class Isl:
         ge, eq, extra = _constraints(f.over)
         return poly.make(dims, [*ge, *_box(f.box, dims)], eq, [*extra, *(v.name for v in f.over)])
 
-    def exactly_once(self, families: list[Family], sure: list[int], domain: Box, where: tuple[Affine, ...], names: tuple[str, ...],
-                     ctx: Context) -> tuple[bool, str]:  # fmt: skip
+    def exactly_once(
+        self,
+        families: list[Family],
+        sure: list[int],
+        domain: Box,
+        where: tuple[Affine, ...],
+        names: tuple[str, ...],
+        ctx: Context,
+    ) -> tuple[bool, str]:
         """Whether the families hold every point of the domain once. ``sure``: ONCE, UNKNOWN or TWICE
         (see ``boxes.lifted``), per family."""
         from isam.ir import poly
@@ -143,9 +150,16 @@ def _addresses(layout: Layout, prefix: str, number: int, given: poly.Set) -> pol
     box, offset, strides, over = layout
     dims = tuple(f"{prefix}{i}" for i in range(len(box)))
     fresh = {v.name: Affine.of(f"{v.name}{number}") for v in over}
-    over = tuple(Var(f"{v.name}{number}", tuple(Bound(b.expr.substitute(fresh), b.div) for b in v.lo),
-                     tuple(Bound(b.expr.substitute(fresh), b.div) for b in v.hi), v.step,
-                     None if v.origin is None else v.origin.substitute(fresh)) for v in over)  # fmt: skip
+    over = tuple(
+        Var(
+            f"{v.name}{number}",
+            tuple(Bound(b.expr.substitute(fresh), b.div) for b in v.lo),
+            tuple(Bound(b.expr.substitute(fresh), b.div) for b in v.hi),
+            v.step,
+            None if v.origin is None else v.origin.substitute(fresh),
+        )
+        for v in over
+    )
     box = tuple((lo.substitute(fresh), hi.substitute(fresh)) for lo, hi in box)
     at = offset.substitute(fresh) - ("p" if number == 0 else "q")
     for k, d, (lo, _) in zip(strides, dims, box, strict=True):

@@ -14,11 +14,12 @@ from isam.ir.affine import Affine
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import Span, disjoint, earlier, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
-from isam.proof.facts import Fact, Facts, State, Target, generalised, substituted
+from isam.proof.facts import Facts, generalised, substituted
 from isam.proof.induction import add, forget, implied, meet, relative, survives
 from isam.proof.legal import Legality
 from isam.proof.points import check_loop
 from isam.proof.sets import Isl
+from isam.proof.state import Fact, State, Target
 from isam.proof.violation import Findings, Violation
 from isam.proof.workspace import check_workspace
 from isam.proof.writes import Writes
@@ -131,7 +132,10 @@ class Tree:
             parts = [self.touch(c) for c in children(node)]
             if isinstance(node, Issue):
                 parts = [(frozenset((o.tile.buffer,)), frozenset((self.facts.target(o).spot,))) for o in node.operands]
-            got = self._touch[id(node)] = (frozenset().union(*(b for b, _ in parts)), frozenset().union(*(p for _, p in parts)))
+            got = self._touch[id(node)] = (
+                frozenset().union(*(b for b, _ in parts)),
+                frozenset().union(*(p for _, p in parts)),
+            )
         return got
 
     def _issue(self, n: Issue, state: State, ctx: Context, out: Findings) -> None:
@@ -248,7 +252,7 @@ class Tree:
                     if (f.spot[0], c) in written and (t is None or not self._same_tile(f, t)):
                         out.drop(f)
         for t in {id(t): t for t in written.values() if t is not None}.values():
-            if self.writes.computed(n.body, t):
+            if self.writes.computed(n.body, t) and all(ctx.var(m) for lo, hi in t.box for m in (*lo.names, *hi.names)):
                 for f in list(out.of.get(t.buffer, ())):
                     if f.cells is None or f.spot != t.spot:
                         self.facts.stale(out, f, t, ctx)
@@ -281,9 +285,7 @@ class Tree:
         found.add(11, "closed", f"the state of loop '{n.var}' does not close: its end never equals its begin")
         return guess, state, found
 
-    def _made(
-        self, n: Loop, end: State, left: State | None, middle: Span, ctx: Context
-    ) -> list[tuple[Fact, Span]]:
+    def _made(self, n: Loop, end: State, left: State | None, middle: Span, ctx: Context) -> list[tuple[Fact, Span]]:
         """Facts at the end of an iteration that are about it, and that no later iteration may destroy."""
         out = []
         logs = self.writes.of(n.body) if n.last is None else [*self.writes.of(n.body), *self.writes.of(n.last)]

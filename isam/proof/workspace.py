@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from isam.proof.legal import Legality, resolve
+from isam.proof.geometry import resolve
+from isam.proof.legal import Legality
 from isam.proof.violation import Findings
 from isam.schedule.tree import Schedule
 
@@ -52,8 +53,10 @@ def _home(schedule: Schedule, name: str, legality: Legality, used: dict[str, int
     elif not own and b.home.base not in legality.slots:
         out.add(9, "home", f"the home of '{name}' is no slot")
     want = 1
-    for n, k in sorted(((n, k) for n, k in zip(b.shape, b.home.strides, strict=True) if n.terms or n.const > 1),
-                       key=lambda p: (p[1], bool(p[0].terms))):  # fmt: skip
+    for n, k in sorted(
+        ((n, k) for n, k in zip(b.shape, b.home.strides, strict=True) if n.terms or n.const > 1),
+        key=lambda p: (p[1], bool(p[0].terms)),
+    ):
         if k != want * b.bytes:
             out.add(9, "home", f"the elements of '{name}' do not lie side by side at home")
             return

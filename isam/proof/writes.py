@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import Box, Family, Span, hull, joined, lifted, span
-from isam.proof.facts import Fact, Facts, Spot, Target, generalised
+from isam.proof.facts import Facts, generalised
 from isam.proof.legal import Legality
+from isam.proof.state import Fact, Spot, Target
 from isam.schedule.tree import Issue, Loop, Node, children, distinct
 
 
@@ -90,7 +91,9 @@ class Writes:
                         out.append(Write(t.buffer, (t.spot[0], "cells"), t.hull, None, None, None, True, None, whole))
                     continue
                 exact = self.facts.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over)
-                out.append(Write(t.buffer, t.spot, t.hull, t.low, t.high, None if t.over else t, not n.is_move, exact, whole))
+                out.append(
+                    Write(t.buffer, t.spot, t.hull, t.low, t.high, None if t.over else t, not n.is_move, exact, whole)
+                )
         return out
 
     def _loop(self, n: Loop) -> list[Write]:

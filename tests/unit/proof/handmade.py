@@ -41,32 +41,60 @@ def sizes(**hi: int | None) -> tuple[Sym, ...]:
 # kernels -------------------------------------------------------------------------------------------------------------
 def matmul(m: int, n: int, k: int, const: bool = False, permits: frozenset[str] = PERMITS_DEFAULT) -> Kernel:
     ij, ijk = dom(i=m, j=n), dom(i=m, j=n, k=k)
-    return kern("matmul", [buf("A", "in", m, k), buf("B", "const" if const else "in", k, n), buf("C", "out", m, n),
-                           buf("T", "temp", m, n, k)],
-                [Statement(ij, acc("C", "i", "j"), "copy", (Literal(0),)),
-                 Statement(ijk, acc("T", "i", "j", "k"), "mul", (acc("A", "i", "k"), acc("B", "k", "j"))),
-                 Statement(ijk, acc("C", "i", "j"), "add", (acc("T", "i", "j", "k"),), True)], permits=permits)  # fmt: skip
+    return kern(
+        "matmul",
+        [
+            buf("A", "in", m, k),
+            buf("B", "const" if const else "in", k, n),
+            buf("C", "out", m, n),
+            buf("T", "temp", m, n, k),
+        ],
+        [
+            Statement(ij, acc("C", "i", "j"), "copy", (Literal(0),)),
+            Statement(ijk, acc("T", "i", "j", "k"), "mul", (acc("A", "i", "k"), acc("B", "k", "j"))),
+            Statement(ijk, acc("C", "i", "j"), "add", (acc("T", "i", "j", "k"),), True),
+        ],
+        permits=permits,
+    )
 
 
 # machines ------------------------------------------------------------------------------------------------------------
 def mm_body(name: str, **hi: int | None) -> Kernel:
     d = dom(i="M", j="N", k="K")
-    return kern(name, [buf("A", "in", "M", "K"), buf("B", "in", "K", "N"), buf("C", "inout", "M", "N"),
-                       buf("T", "temp", "M", "N", "K")],
-                [Statement(d, acc("T", "i", "j", "k"), "mul", (acc("A", "i", "k"), acc("B", "k", "j"))),
-                 Statement(d, acc("C", "i", "j"), "add", (acc("T", "i", "j", "k"),), True)], sizes(**hi))  # fmt: skip
+    return kern(
+        name,
+        [
+            buf("A", "in", "M", "K"),
+            buf("B", "in", "K", "N"),
+            buf("C", "inout", "M", "N"),
+            buf("T", "temp", "M", "N", "K"),
+        ],
+        [
+            Statement(d, acc("T", "i", "j", "k"), "mul", (acc("A", "i", "k"), acc("B", "k", "j"))),
+            Statement(d, acc("C", "i", "j"), "add", (acc("T", "i", "j", "k"),), True),
+        ],
+        sizes(**hi),
+    )
 
 
 def copy2(name: str, dtype: str = "any") -> Kernel:
-    return kern(name, [buf("S", "in", "M", "N", dtype=dtype), buf("D", "out", "M", "N", dtype=dtype)],
-                [Statement(dom(i="M", j="N"), acc("D", "i", "j"), "copy", (acc("S", "i", "j"),))], sizes(M=None, N=None))  # fmt: skip
+    return kern(
+        name,
+        [buf("S", "in", "M", "N", dtype=dtype), buf("D", "out", "M", "N", dtype=dtype)],
+        [Statement(dom(i="M", j="N"), acc("D", "i", "j"), "copy", (acc("S", "i", "j"),))],
+        sizes(M=None, N=None),
+    )
 
 
 def fill(name: str, **hi: int | None) -> Kernel:
     names = list(hi)
     index = ["i", "j"][: len(names)]
-    return kern(name, [buf("C", "out", *names)],
-                [Statement(dom(**dict(zip(index, names, strict=True))), acc("C", *index), "copy", (Literal(0),))], sizes(**hi))  # fmt: skip
+    return kern(
+        name,
+        [buf("C", "out", *names)],
+        [Statement(dom(**dict(zip(index, names, strict=True))), acc("C", *index), "copy", (Literal(0),))],
+        sizes(**hi),
+    )
 
 
 def tiny() -> System:
@@ -75,13 +103,24 @@ def tiny() -> System:
     ins = [
         Instruction("mm4", mm_body("mm4", M=4, N=4, K=4), dict.fromkeys("ABC", regs), (("A", "B"),)),
         Instruction("zero4", fill("zero4", M=4, N=4), {"C": regs}),
-        Instruction("relu4", kern("relu4", [buf("X", "in", "M", "N"), buf("Y", "out", "M", "N")],
-                    [Statement(dom(i="M", j="N"), acc("Y", "i", "j"), "max", (acc("X", "i", "j"), Literal(0)))],
-                    sizes(M=4, N=4)), {"X": regs, "Y": regs}),
+        Instruction(
+            "relu4",
+            kern(
+                "relu4",
+                [buf("X", "in", "M", "N"), buf("Y", "out", "M", "N")],
+                [Statement(dom(i="M", j="N"), acc("Y", "i", "j"), "max", (acc("X", "i", "j"), Literal(0)))],
+                sizes(M=4, N=4),
+            ),
+            {"X": regs, "Y": regs},
+        ),
         Instruction("copy", copy2("copy")),
-    ]  # fmt: skip
-    mems = [Memory("dram", "managed", 1 << 20, home=True), Memory("sp", "managed", 16384, align=16),
-            Memory("ra", "managed", 512, cells=8, cell=64), Memory("rb", "managed", 512, cells=8, cell=64)]  # fmt: skip
+    ]
+    mems = [
+        Memory("dram", "managed", 1 << 20, home=True),
+        Memory("sp", "managed", 16384, align=16),
+        Memory("ra", "managed", 512, cells=8, cell=64),
+        Memory("rb", "managed", 512, cells=8, cell=64),
+    ]
     both = [("dram", "sp"), ("sp", "ra"), ("sp", "rb")]
     moves = tuple(Move(a, b, "copy", "dma") for x, y in both for a, b in ((x, y), (y, x)))
     units = [Unit("mm", ("mm4", "zero4", "relu4"), 1e9), Unit("dma", ("copy",), 1e9)]
@@ -91,20 +130,42 @@ def tiny() -> System:
 def vec(cells: int = 8) -> System:
     """Vectors of four floats in registers that the code generator allocates; packing is a move from ram to ram."""
     d = dom(j="N")
-    fma = kern("fma", [buf("a", "in"), buf("B", "in", "N"), buf("C", "inout", "N"), buf("t", "temp", "N")],
-               [Statement(d, acc("t", "j"), "mul", (acc("a"), acc("B", "j"))),
-                Statement(d, acc("C", "j"), "add", (acc("t", "j"),), True)], sizes(N=4))  # fmt: skip
+    fma = kern(
+        "fma",
+        [buf("a", "in"), buf("B", "in", "N"), buf("C", "inout", "N"), buf("t", "temp", "N")],
+        [
+            Statement(d, acc("t", "j"), "mul", (acc("a"), acc("B", "j"))),
+            Statement(d, acc("C", "j"), "add", (acc("t", "j"),), True),
+        ],
+        sizes(N=4),
+    )
     one = OperandContract(("v",))
     ins = [
         Instruction("fma", fma, {"a": OperandContract(("ram",)), "B": one, "C": one}),
         Instruction("vzero", fill("vzero", N=4), {"C": one}),
         Instruction("vmove", copy2("vmove", "f32")),
         Instruction("pack", copy2("pack", "f32")),
-        Instruction("vmax", kern("vmax", [buf("X", "in", "N"), buf("Y", "out", "N")],
-                    [Statement(d, acc("Y", "j"), "max", (acc("X", "j"), Literal(0)))], sizes(N=4)), {"X": one, "Y": one}),
-        Instruction("vadd", kern("vadd", [buf("X", "in", "N"), buf("Y", "inout", "N")],
-                    [Statement(d, acc("Y", "j"), "add", (acc("X", "j"),), True)], sizes(N=4)), {"X": one, "Y": one}),
-    ]  # fmt: skip
+        Instruction(
+            "vmax",
+            kern(
+                "vmax",
+                [buf("X", "in", "N"), buf("Y", "out", "N")],
+                [Statement(d, acc("Y", "j"), "max", (acc("X", "j"), Literal(0)))],
+                sizes(N=4),
+            ),
+            {"X": one, "Y": one},
+        ),
+        Instruction(
+            "vadd",
+            kern(
+                "vadd",
+                [buf("X", "in", "N"), buf("Y", "inout", "N")],
+                [Statement(d, acc("Y", "j"), "add", (acc("X", "j"),), True)],
+                sizes(N=4),
+            ),
+            {"X": one, "Y": one},
+        ),
+    ]
     mems = [Memory("ram", "managed", 1 << 24, home=True), Memory("v", "counted", 16 * cells, cells=cells, cell=16)]
     moves = (Move("ram", "v", "vmove", "cpu"), Move("v", "ram", "vmove", "cpu"), Move("ram", "ram", "pack", "cpu"))
     unit = Unit("cpu", tuple(i.name for i in ins), 3e9)
@@ -158,8 +219,14 @@ def seq(*nodes: Node) -> Seq:
 
 
 # tiny: C through registers -------------------------------------------------------------------------------------------
-def mapping_of(system: System, name: str, statements: tuple[int, ...], operands: list[tuple[str, Access]], axes: dict[str, str],
-               outer: tuple[str, ...]) -> Mapping:  # fmt: skip
+def mapping_of(
+    system: System,
+    name: str,
+    statements: tuple[int, ...],
+    operands: list[tuple[str, Access]],
+    axes: dict[str, str],
+    outer: tuple[str, ...],
+) -> Mapping:
     oms = tuple(OperandMap(o, a.buffer, a.index, tuple(range(len(a.index))), (1,) * len(a.index)) for o, a in operands)
     return Mapping(system.instructions[name], statements, oms, tuple(axes.items()), outer)
 
@@ -169,21 +236,41 @@ def tiny_matmul(m: int = 8, n: int = 8, k: int = 12, peeled: bool = False) -> Sc
     s, kernel = tiny(), matmul(m, n, k)
     homes = {b: home(kernel, "dram", b) for b in "ABC"}
     zero = mapping_of(s, "zero4", (0,), [("C", acc("C", "i", "j"))], {"i": "i", "j": "j"}, ())
-    mm = mapping_of(s, "mm4", (1, 2), [("A", acc("A", "i", "k")), ("B", acc("B", "k", "j")), ("C", acc("C", "i", "j"))],
-                    {"i": "i", "j": "j", "k": "k"}, ())  # fmt: skip
+    mm = mapping_of(
+        s,
+        "mm4",
+        (1, 2),
+        [("A", acc("A", "i", "k")), ("B", acc("B", "k", "j")), ("C", acc("C", "i", "j"))],
+        {"i": "i", "j": "j", "k": "k"},
+        (),
+    )
     nests = (Nest(0, (("i", lit(m)), ("j", lit(n)))), Nest(1, (("i", lit(m)), ("j", lit(n)), ("k", lit(k)))))
     ta, tb, tc = tile("A", ["m", "p"], [4, 4]), tile("B", ["p", "n"], [4, 4]), tile("C", ["m", "n"], [4, 4])
     sa, sb, sc = (Place("sp", "", lit(o), (16, 4)) for o in (0, 64, 128))
     ra, rb, rc = cell("ra", 1, [4, 4]), cell("rb", 0, [4, 4]), cell("ra", 0, [4, 4])
     size = (("M", 4), ("N", 4))
     init = Issue("mm", "zero4", size, (op("C", tc, rc),), 0, (("i", V("m")), ("j", V("n"))))
-    step = Issue("mm", "mm4", (*size, ("K", 4)), (op("A", ta, ra), op("B", tb, rb), op("C", tc, rc)), 1,
-                 (("i", V("m")), ("j", V("n")), ("k", V("p"))))  # fmt: skip
-    body = seq(move("dma", "copy", ta, at_home(homes["A"], ta), sa), move("dma", "copy", ta, sa, ra),
-               move("dma", "copy", tb, at_home(homes["B"], tb), sb), move("dma", "copy", tb, sb, rb), step)  # fmt: skip
+    step = Issue(
+        "mm",
+        "mm4",
+        (*size, ("K", 4)),
+        (op("A", ta, ra), op("B", tb, rb), op("C", tc, rc)),
+        1,
+        (("i", V("m")), ("j", V("n")), ("k", V("p"))),
+    )
+    body = seq(
+        move("dma", "copy", ta, at_home(homes["A"], ta), sa),
+        move("dma", "copy", ta, sa, ra),
+        move("dma", "copy", tb, at_home(homes["B"], tb), sb),
+        move("dma", "copy", tb, sb, rb),
+        step,
+    )
     out = seq(move("dma", "copy", tc, rc, sc), move("dma", "copy", tc, sc, at_home(homes["C"], tc)))
-    inner = loop("p", 0, k, 4, body, first=seq(init, *body.children), exit=out) if peeled else loop(
-        "p", 0, k, 4, body, enter=init, exit=out)  # fmt: skip
+    inner = (
+        loop("p", 0, k, 4, body, first=seq(init, *body.children), exit=out)
+        if peeled
+        else loop("p", 0, k, 4, body, enter=init, exit=out)
+    )
     call = loop("m", 0, m, 4, loop("n", 0, n, 4, inner))
     cover = Cover(kernel, kernel, (zero, mm))
     return Schedule(kernel, s, cover, nests, Seq(), call, (), homes)
@@ -193,8 +280,14 @@ def tiny_matmul(m: int = 8, n: int = 8, k: int = 12, peeled: bool = False) -> Sc
 def vec_steps(kernel: Kernel, s: System) -> tuple[tuple[Mapping, ...], tuple[Nest, ...]]:
     m, n, k = (int(kernel.buffer("C").shape[0]), int(kernel.buffer("C").shape[1]), int(kernel.buffer("A").shape[1]))
     zero = mapping_of(s, "vzero", (0,), [("C", acc("C", "i", "j"))], {"i": "j"}, ("i",))
-    fma = mapping_of(s, "fma", (1, 2), [("a", acc("A", "i", "k")), ("B", acc("B", "k", "j")), ("C", acc("C", "i", "j"))],
-                     {"j": "j"}, ("i", "k"))  # fmt: skip
+    fma = mapping_of(
+        s,
+        "fma",
+        (1, 2),
+        [("a", acc("A", "i", "k")), ("B", acc("B", "k", "j")), ("C", acc("C", "i", "j"))],
+        {"j": "j"},
+        ("i", "k"),
+    )
     return (zero, fma), (
         Nest(0, (("i", lit(m)), ("j", lit(n)))),
         Nest(1, (("i", lit(m)), ("j", lit(n)), ("k", lit(k)))),
@@ -238,8 +331,8 @@ def vec_block(kernel: Kernel, homes: dict[str, Place], panel: Place, rows: int, 
 def vec_matmul(
     m: int = 7, n: int = 16, k: int = 10, bound: bool = False, permits: frozenset[str] = PERMITS_DEFAULT
 ) -> Schedule:
-    """K in blocks of 5: the first block zeroes C, the second loads it. B is packed in panels of 8 columns, in ``call`` per
-    block of K, or in ``bind`` as a whole. M in blocks of 3 and a ragged rest."""
+    """K in blocks of 5: the first block zeroes C, the second loads it. B is packed in panels of 8 columns, in ``call``
+    per block of K, or in ``bind`` as a whole. M in blocks of 3 and a ragged rest."""
     s, kernel = vec(), matmul(m, n, k, bound, permits)
     homes = {b: home(kernel, "ram", b) for b in "ABC"}
     mappings, nests = vec_steps(kernel, s)
@@ -270,9 +363,20 @@ def running_sum(n: int = 8) -> Schedule:
     s = vec()
     sym = Sym("T")
     d = dom(j=n)
-    kernel = kern("running", [buf("x", "in", "T", n), buf("h", "inout", n), buf("y", "out", "T", n)],
-                  [Recurrence(Axis("t", V("T")), (Statement(d, acc("h", "j"), "add", (acc("x", "t", "j"),), True),
-                                                  Statement(d, acc("y", "t", "j"), "max", (acc("h", "j"), Literal(0)))))], (sym,))  # fmt: skip
+    kernel = kern(
+        "running",
+        [buf("x", "in", "T", n), buf("h", "inout", n), buf("y", "out", "T", n)],
+        [
+            Recurrence(
+                Axis("t", V("T")),
+                (
+                    Statement(d, acc("h", "j"), "add", (acc("x", "t", "j"),), True),
+                    Statement(d, acc("y", "t", "j"), "max", (acc("h", "j"), Literal(0))),
+                ),
+            )
+        ],
+        (sym,),
+    )
     homes = {b: home(kernel, "ram", b) for b in ("x", "h", "y")}
     add = mapping_of(s, "vadd", (0,), [("X", acc("x", "t", "j")), ("Y", acc("h", "j"))], {"j": "j"}, ("t",))
     top = mapping_of(s, "vmax", (1,), [("X", acc("h", "j")), ("Y", acc("y", "t", "j"))], {"j": "j"}, ("t",))
@@ -290,10 +394,12 @@ def running_sum(n: int = 8) -> Schedule:
         point = (("t", V("u")), ("j", lit(q)))
         enter.append(Issue("cpu", "vmove", one, (op("S", th, hh, (None, 0)), op("D", th, rh, (None, 0)))))
         leave.append(Issue("cpu", "vmove", one, (op("S", th, rh, (None, 0)), op("D", th, hh, (None, 0)))))
-        body += [move("cpu", "vmove", tx, at_home(homes["x"], tx), rx),
-                 Issue("cpu", "vadd", (("N", 4),), (op("X", tx, rx, (1,)), op("Y", th, rh)), 0, point),
-                 Issue("cpu", "vmax", (("N", 4),), (op("X", th, rh), op("Y", ty, ry, (1,))), 1, point),
-                 move("cpu", "vmove", ty, ry, at_home(homes["y"], ty))]  # fmt: skip
+        body += [
+            move("cpu", "vmove", tx, at_home(homes["x"], tx), rx),
+            Issue("cpu", "vadd", (("N", 4),), (op("X", tx, rx, (1,)), op("Y", th, rh)), 0, point),
+            Issue("cpu", "vmax", (("N", 4),), (op("X", th, rh), op("Y", ty, ry, (1,))), 1, point),
+            move("cpu", "vmove", ty, ry, at_home(homes["y"], ty)),
+        ]
     call = loop("u", 0, V("T"), 1, seq(*body), enter=seq(*enter), exit=seq(*leave))
     return Schedule(
         kernel, s, Cover(kernel, kernel, (add, top)), (Nest(0, axes), Nest(1, axes)), Seq(), call, (), homes

@@ -41,10 +41,17 @@ def test_genuine_certificates_hold(name):
 def test_a_fresh_process_agrees(tmp_path, schedule, genuine):
     (tmp_path / "s.json").write_text(to_json(schedule))
     (tmp_path / "c.json").write_text(genuine.to_json())
-    code = ("import sys; from isam.proof import verify; from isam.schedule.serial import from_json;"
-            "print(verify(open(sys.argv[2]).read(), from_json(open(sys.argv[1]).read())))")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "s.json"), str(tmp_path / "c.json")],
-                          capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+    code = (
+        "import sys; from isam.proof import verify; from isam.schedule.serial import from_json;"
+        "print(verify(open(sys.argv[2]).read(), from_json(open(sys.argv[1]).read())))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "s.json"), str(tmp_path / "c.json")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.stdout.strip() == "[]", done.stderr
 
 
@@ -130,11 +137,21 @@ def test_no_certificate_at_all(text, schedule):
 
 
 def test_a_certificate_fits_one_schedule_only(schedule, genuine):
-    others = [tiny_matmul(peeled=True), tiny_matmul(8, 8, 16), vec_matmul(), running_sum(),
-              replace(schedule, call=Seq((schedule.call,))),
-              replace(schedule, system=replace(schedule.system, name="tinier")),
-              replace(schedule, system=replace(schedule.system, memories={
-                  n: replace(m, capacity=m.capacity * 2) for n, m in schedule.system.memories.items()}))]  # fmt: skip
+    others = [
+        tiny_matmul(peeled=True),
+        tiny_matmul(8, 8, 16),
+        vec_matmul(),
+        running_sum(),
+        replace(schedule, call=Seq((schedule.call,))),
+        replace(schedule, system=replace(schedule.system, name="tinier")),
+        replace(
+            schedule,
+            system=replace(
+                schedule.system,
+                memories={n: replace(m, capacity=m.capacity * 2) for n, m in schedule.system.memories.items()},
+            ),
+        ),
+    ]
     for s in others:
         assert verify(genuine, s)
 

@@ -72,6 +72,6 @@ if __name__ == "__main__":
     for name in SMALL:
         total, refused, missed, stricter = judged(name, None)
         print(
-            f"{name}: {total} mutants, {refused} refused by the flat judge, {len(missed)} by it alone, {len(stricter)} not by it"
+            f"{name}: {total} mutants, {refused} refused by check_flat, {len(missed)} only by it, {len(stricter)} not"
         )
         print(*missed, *stricter, sep="\n")
