@@ -14,8 +14,8 @@ from isam.scheduler.nests import Nest
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a dimension laid out in
-    blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
+    """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a dimension laid out
+    in blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
     (of a cut dimension the block index leads, its inside comes last); ``pad``: bytes added to the stride of the second
     innermost dimension (de-aliasing)."""
 

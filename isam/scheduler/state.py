@@ -31,7 +31,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class StageLayout:
-    """How a staged box lies: ``coefficients`` bytes per element of each buffer dimension; a dimension cut into blocks of
+    """How a staged box lies: ``coefficients`` bytes per element of each dimension; a dimension cut into blocks of
     ``blocks[d] > 1`` elements has ``coefficients[d] * blocks[d]`` bytes between blocks and ``inner[d]`` within one."""
 
     coefficients: tuple[int, ...]
