@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq
 from isam.scheduler.move import sub_place
-from isam.scheduler.state import Copy, Key, MachineState, Since
+from isam.scheduler.state import Copy, Key, MachineState, Since, mentions
 from isam.scheduler.trim import Env
 
 if TYPE_CHECKING:
@@ -43,36 +43,52 @@ class Recur:
 
     def make(self) -> None:
         run = self.run
-        count = self.span // self.step
-        mids = count - bool(self.first) - bool(self.last)
+        mids = self.span // self.step - bool(self.first) - bool(self.last)
         entry = run.state.copy()
-        carried: dict[Key, Copy] = dict(entry.copies)
-        body_members = self.have
+        opening = tuple(sorted((*self.first, *self.have)))
+        made: dict[Key, Copy] = {}  # what the first body leaves that the others find
         with run.recording():
-            end = self._body(body_members if mids else tuple(sorted((*self.first, *self.have))), entry)
-        wanted = self._carry(entry, end)
+            end, since = self._body(self.have if mids else opening, entry)
+            wanted = self._carry(entry, end, since)
+            if self.first and mids:
+                made, wanted = self._opened(opening, entry, since, wanted)
         for _ in range(self.ROUNDS):
-            made = self._attempt(entry, wanted, mids)
-            if not isinstance(made, set):
-                run.out.extend(made[0])
-                run.state = made[1]
+            got = self._attempt(entry, {**wanted, **made}, made, mids)
+            if not isinstance(got, set):
+                run.out.append(got[0])
+                run.state = got[1]
                 return
-            wanted = {k: c for k, c in wanted.items() if k not in made}
-        made = self._attempt(entry, {}, mids)
-        assert not isinstance(made, set), "an empty state is always a fixed point"
-        run.out.extend(made[0])
-        run.state = made[1]
-        del carried
+            wanted = {k: c for k, c in wanted.items() if k not in got}
+            made = {k: c for k, c in made.items() if k not in got}
+        got = self._attempt(entry, {}, {}, mids)
+        assert not isinstance(got, set), "an empty state is always a fixed point"
+        run.out.append(got[0])
+        run.state = got[1]
 
-    def _body(self, members: Members, state: MachineState) -> MachineState:
-        """The state after one iteration (nodes go to the present recording)."""
+    def _opened(
+        self, opening: Members, entry: MachineState, since: Since, wanted: dict[Key, Copy]
+    ) -> tuple[dict[Key, Copy], dict[Key, Copy]]:
+        """What the first body writes cannot be fetched before it: it is left by the first body or not carried."""
+        end, first = self._body(opening, entry)
+        made: dict[Key, Copy] = {}
+        for key in since.fetched:
+            if first.disjoint(key[1], self.run.ranges) or key in entry.copies:
+                continue
+            wanted = {k: c for k, c in wanted.items() if k != key}
+            left = end.copies.get(key)
+            if left is not None and not mentions(key[1], self.var):
+                made[key] = replace(left, dirty=True)
+        return made, wanted
+
+    def _body(self, members: Members, state: MachineState) -> tuple[MachineState, Since]:
+        """The state after one iteration, and what happened in it (nodes go to the present recording)."""
         run = self.run
         run.state = state.copy()
         with self._iteration():
             outer, run.since = run.since, Since()
             self.walk._level(self.d, self.env, members)
-            self.brought, run.since = run.since.fetched, outer
-        return run.state
+            since, run.since = run.since, outer
+        return run.state, since
 
     @contextmanager
     def _iteration(self) -> Iterator[None]:
@@ -83,56 +99,57 @@ class Recur:
         finally:
             self.walk.open.pop()
 
-    def _carry(self, entry: MachineState, end: MachineState) -> dict[Key, Copy]:
+    def _carry(self, entry: MachineState, end: MachineState, since: Since) -> dict[Key, Copy]:
         """What may stay resident over iterations: present at the end, not of one iteration only, and either there at
         the begin or fetched by the body (so that ``enter`` can fetch it)."""
         out: dict[Key, Copy] = {}
         for key, c in end.copies.items():
-            if any(n == self.var for row in key[1].start for n, _ in row.terms):
+            if mentions(key[1], self.var):
                 continue
             old = entry.copies.get(key)
             if old is not None and old.place == c.place:
                 out[key] = replace(c, dirty=c.dirty or old.dirty)
-            elif old is None and key in self.brought and c.stage is None:
+            elif old is None and key in since.fetched and c.stage is None:
                 out[key] = c
         return out
 
     def _attempt(
-        self, entry: MachineState, wanted: dict[Key, Copy], mids: int
-    ) -> tuple[list[Node], MachineState] | set[Key]:
-        """The loop with ``wanted`` carried, or the copies that could not be kept."""
+        self, entry: MachineState, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int
+    ) -> tuple[Loop, MachineState] | set[Key]:
+        """The loop with ``wanted`` carried (``made`` of it only after the first body), or what could not be kept."""
         run = self.run
         run.state = entry.copy()
         with run.recording() as enter:
-            self._conform(wanted, fetch=True)
-        begin = run.state.copy()
-        for k, c in wanted.items():
-            if k in begin.copies:
-                begin.mark(k, c.dirty)
-        lost: set[Key] = set(wanted) - set(begin.copies)
+            self._conform({k: c for k, c in wanted.items() if k not in made}, fetch=True)
+        before = run.state.copy()
+        for k in before.of_any():
+            before.mark(k, wanted[k].dirty)
+        steady = before.copy()
+        for k, c in made.items():
+            steady.put(k, c)
+        lost: set[Key] = set(wanted) - set(steady.copies)
         if lost:
             return lost
-        first = self._peeled(tuple(sorted((*self.first, *self.have))), begin, wanted) if self.first else None
-        if isinstance(first, set):
-            return first
-        body = self._peeled(self.have, begin, wanted) if mids else None
-        if isinstance(body, set):
-            return body
-        last = self._peeled(tuple(sorted((*self.have, *self.last))), begin, wanted) if self.last else None
-        if isinstance(last, set):
-            return last
+        bodies: list[Node | None] = []
+        for wants, members, begin in (
+            (self.first, (*self.first, *self.have), before),
+            (mids, self.have, steady),
+            (self.last, (*self.have, *self.last), steady),
+        ):
+            body = self._peeled(tuple(sorted(members)), begin, steady) if wants else None
+            if isinstance(body, set):
+                return body
+            bodies.append(body)
+        first, body, last = bodies
         if body is None:  # nothing but peeled copies: one of them takes the place of the body
             body, first, last = (first, None, last) if first is not None else (last, None, None)
         assert body is not None
-        hi = self.lo + self.span
-        node = Loop(
-            self.var, (Bound(self.lo),), (Bound(hi),), self.step, body, Seq(tuple(enter)), first, last, axis=self.axis
-        )
-        run.state = begin.copy()
-        return [node], run.state
+        lo, hi = (Bound(self.lo),), (Bound(self.lo + self.span),)
+        node = Loop(self.var, lo, hi, self.step, body, Seq(tuple(enter)), first, last, axis=self.axis)
+        return node, steady
 
-    def _peeled(self, members: Members, begin: MachineState, wanted: dict[Key, Copy]) -> Node | set[Key]:
-        """One body from ``begin`` that ends in ``begin``, or the copies that did not survive it."""
+    def _peeled(self, members: Members, begin: MachineState, end: MachineState) -> Node | set[Key]:
+        """One body from ``begin`` that ends in ``end``, or the copies that did not survive it."""
         run = self.run
         with run.recording() as nodes:
             run.state = begin.copy()
@@ -140,7 +157,7 @@ class Recur:
                 self.walk._level(self.d, self.env, members)
                 self.walk.ending, was = True, self.walk.ending
                 outer_env, self.walk.env = self.walk.env, self.env
-                lost = self._conform(begin.copies, fetch=False)
+                lost = self._conform(end.copies, fetch=False)
                 self.walk.env = outer_env
                 self.walk.ending = was
         return lost or Seq(tuple(nodes))

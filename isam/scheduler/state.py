@@ -94,8 +94,12 @@ class Since:
         self.written: dict[str, dict[Tile, None]] = {}
 
     def fetch(self, key: Key, ranges: Mapping[str, tuple[int, int]]) -> None:
-        if all(disjoint(t, key[1], ranges) for t in self.written.get(key[1].buffer, ())):
+        if self.disjoint(key[1], ranges):
             self.fetched[key] = None
+
+    def disjoint(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
+        """Whether certainly no element of the tile was written."""
+        return all(disjoint(t, tile, ranges) for t in self.written.get(tile.buffer, ()))
 
     def write(self, tile: Tile) -> None:
         self.written.setdefault(tile.buffer, {})[tile] = None
