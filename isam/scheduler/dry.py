@@ -72,13 +72,15 @@ class DryRun:
 
     @contextmanager
     def variable(self, name: str, lo: Affine, step: int, bounds: tuple[int, int]) -> Iterator[None]:
-        self.variables[name], self.ranges[name] = Var(lo, step), bounds
+        self.variables[name] = Var(lo, step)
+        self.ranges.enter(name, lo, bounds)
         self.scope.append(name)
         try:
             yield
         finally:
             self.scope.pop()
-            del self.variables[name], self.ranges[name]
+            del self.variables[name]
+            self.ranges.leave(name)
 
     # -- homes -------------------------------------------------------------------------------------------------------
     def dtype(self, buffer: str) -> str:

@@ -40,7 +40,22 @@ class StageLayout:
 
 
 class Ranges(dict[str, tuple[int, int]]):
-    """Inclusive ranges of the loop variables in scope."""
+    """Inclusive ranges of the loop variables in scope, outermost first. ``origin``: for a variable whose loop begins at
+    another's value, that beginning and how far the variable goes beyond it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.origin: dict[str, tuple[Affine, int]] = {}
+
+    def enter(self, name: str, lo: Affine, bounds: tuple[int, int]) -> None:
+        if lo.terms and all(n in self for n in lo.names):
+            low = lo.bounds(self)
+            self.origin[name] = (lo, (bounds[1] - bounds[0]) - (low[1] - low[0]))
+        self[name] = bounds
+
+    def leave(self, name: str) -> None:
+        del self[name]
+        self.origin.pop(name, None)
 
 
 STAGED: Form = (-1,)  # the form of a staged box: it is read through its layout only
@@ -72,11 +87,19 @@ def encloses(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
 
 
 def _bounds(e: Affine, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    lo = hi = e.const
+    """Smallest and largest value; variables are taken relative to where their loops begin, innermost first."""
+    lo = hi = 0
+    if isinstance(ranges, Ranges) and ranges.origin:
+        for name in reversed(ranges):
+            c = e.coefficient(name)
+            if c and name in ranges.origin:
+                start, width = ranges.origin[name]
+                e = e.substitute({name: start})
+                lo, hi = lo + min(0, c * width), hi + max(0, c * width)
     for name, c in e.terms:
         a, b = ranges.get(name, (0, FAR))
         lo, hi = lo + min(c * a, c * b), hi + max(c * a, c * b)
-    return lo, hi
+    return lo + e.const, hi + e.const
 
 
 def mentions(tile: Tile, var: str) -> bool:
