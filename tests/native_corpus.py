@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import isam
+from isam.ir import interp
 from isam.ir.bounds import enclose, outside
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import Kernel
@@ -32,7 +33,12 @@ def fault(case: Case, sizes: dict[str, int], on: str, seed: int = 1) -> str | No
     fn = isam.compile(kernel, on=on, sizes=sizes)
     assert fn.certificate is not None
     arrays = data(kernel, sizes, seed)
-    return outside(called(fn, kernel, arrays), enclose(kernel, arrays, sizes))
+    got = called(fn, kernel, arrays)
+    if any(DTYPES[b.dtype].kind == "f" for b in kernel.buffers):
+        return outside(got, enclose(kernel, arrays, sizes))
+    want = interp.run(kernel, arrays, sizes)
+    wrong = [n for n, w in want.items() if not np.array_equal(got[n], w)]
+    return f"{', '.join(wrong)}: not equal" if wrong else None
 
 
 def called(fn: Any, kernel: Kernel, arrays: Mapping[str, Any]) -> dict[str, Any]:

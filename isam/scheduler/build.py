@@ -107,6 +107,7 @@ class _Builder:
                     "into": [m.instruction.name for m in groups[-1]],
                     "_group": groups[-1],
                     "_nest": joined,
+                    "_kernel": self.kernel,
                     "_system": self.system,
                 }
                 if self.trace.choose(Choice("fuse", (False, True), context)):

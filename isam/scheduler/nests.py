@@ -65,6 +65,11 @@ class Nest:
     def length(self, axis: str) -> int:
         return max(0, int(self.extents[axis]))
 
+    def unit(self, axis: str) -> int:
+        """Elements of an axis that one call takes."""
+        m = self.mapped.get(axis)
+        return 1 if m is None else min(m.limit or self.length(axis), max(1, self.length(axis)))
+
     @property
     def reduced(self) -> tuple[str, ...]:
         """Axes that no written operand mentions."""

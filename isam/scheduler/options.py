@@ -35,18 +35,12 @@ def plans(group: Group, system: System, bindable: frozenset[str]) -> tuple[list[
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if register_memory(main, system) is not None:
-        for block in blocks(main, system)[:MOST]:
+        for block in blocks(main, system, least(group, main))[:MOST]:
             plan = blocked(group, main, block, system, bindable)
             out.append((plan, block.cost * main.calls()))
     else:
         out.append((whole(group, main, system, bindable), float(main.calls())))
     return [p for p, _ in out], [c for _, c in out]
-
-
-def unit_of(nest: Nest, axis: str) -> int:
-    """Elements of an axis that one call takes."""
-    m = nest.mapped.get(axis)
-    return 1 if m is None else min(m.limit or nest.length(axis), max(1, nest.length(axis)))
 
 
 def register_memory(nest: Nest, system: System) -> str | None:
@@ -79,7 +73,7 @@ def tile_bytes(nest: Nest, use: Use, system: System) -> int:
         return n * int(system.facts.get("lanes", 1))
     for a in nest.mapped:
         if any(a in r.names for r in use.index):
-            n *= unit_of(nest, a)
+            n *= nest.unit(a)
     return n
 
 
@@ -87,15 +81,21 @@ def axes_of(use: Use) -> frozenset[str]:
     return frozenset(n for r in use.index for n in r.names)
 
 
-def blocks(nest: Nest, system: System) -> list[Block]:
-    """Register blocks that fit, best predicted cost first."""
+def least(group: Group, main: Nest) -> dict[str, int]:
+    """Tiles of an axis below which no block of the main nest may go, because one call of another nest takes as much."""
+    units = {a: max(n.unit(a) for n in group.nests if a in n.extents) for a in main.axes}
+    return {a: -(-min(u, main.length(a)) // max(1, main.unit(a))) for a, u in units.items() if u > main.unit(a)}
+
+
+def blocks(nest: Nest, system: System, floor: dict[str, int]) -> list[Block]:
+    """Register blocks that fit, best predicted cost first; ``floor``: as :func:`least` says."""
     room = capacity(nest, system)
     parallel = [a for a in nest.axes if a not in nest.reduced]
-    counts = {a: -(-nest.length(a) // unit_of(nest, a)) for a in parallel}
+    counts = {a: -(-nest.length(a) // nest.unit(a)) for a in parallel}
     reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
     limit = room if reducing else min(room, 8)
     found: list[Block] = []
-    for tiles in _candidates(nest, parallel, counts, limit):
+    for tiles in _candidates(nest, parallel, counts, limit, floor):
         cost = block_cost(nest, parallel, counts, tiles, room, reducing)
         if cost is not None:
             found.append(Block(tuple(sorted(tiles.items())), cost))
@@ -103,10 +103,11 @@ def blocks(nest: Nest, system: System) -> list[Block]:
     return found
 
 
-def _candidates(nest: Nest, parallel: list[str], counts: dict[str, int], limit: int) -> Iterator[dict[str, int]]:
+def _candidates(nest: Nest, parallel: list[str], counts: dict[str, int], limit: int,
+                floor: dict[str, int]) -> Iterator[dict[str, int]]:  # fmt: skip
     """Numbers of tiles per axis: at most three axes are blocked, the last ones named first."""
     wide = [a for a in reversed(parallel) if counts[a] > 1][:3]
-    ranges = [sorted({m for m in range(1, min(counts[a], limit) + 1) if m <= 8 or m <= limit}) for a in wide]
+    ranges = [range(floor.get(a, 1), min(counts[a], limit) + 1, floor.get(a, 1)) for a in wide]
     for combo in product(*ranges):
         if prod(combo) <= limit:
             yield dict(zip(wide, combo, strict=True))
@@ -132,7 +133,7 @@ def block_cost(
         return None
     waste = 1.0
     for a in parallel:
-        n, unit = counts[a], unit_of(nest, a)
+        n, unit = counts[a], nest.unit(a)
         have = sum(max(1, -(-s.size // unit)) * s.count for s in segments(n, per[a], 1, unit > 1))
         waste *= max(1.0, have / max(1, n)) * (1 + 0.04 * (len(segments(n, per[a], 1, unit > 1)) - 1))
         blocks_of_axis = -(-n // per[a])
@@ -155,7 +156,7 @@ def plain(group: Group) -> Plan:
     """One call per innermost iteration; loops in the order of the nests' axes."""
     order: list[tuple[str, int]] = []
     for a in ordered_axes(group):
-        unit = max((unit_of(n, a) for n in group.nests if a in n.extents), default=1)
+        unit = max((n.unit(a) for n in group.nests if a in n.extents), default=1)
         order.append((a, unit))
     return Plan(group, tuple(order), tuple(ordered_axes(group)), note="plain")
 
@@ -171,9 +172,9 @@ def ordered_axes(group: Group) -> list[str]:
 def whole(group: Group, main: Nest, system: System, bindable: frozenset[str]) -> Plan:
     """For instructions that take whole operands from home memory: loops only over what the call leaves, and boxes
     copied where the operand's contract is not met by the buffer's own layout."""
-    order = [(a, unit_of(main, a)) for a in main.axes if a not in main.mapped or main.mapped[a].limit is not None]
+    order = [(a, main.unit(a)) for a in main.axes if a not in main.mapped or main.mapped[a].limit is not None]
     for n in group.nests:
-        order += [(a, unit_of(n, a)) for a in n.axes if a not in main.axes]
+        order += [(a, n.unit(a)) for a in n.axes if a not in main.axes]
     stages = tuple(s for u in main.uses if (s := repack(main, u, system, bindable)) is not None)
     return Plan(group, tuple(order), tuple(ordered_axes(group)), stages, note="whole operands")
 
@@ -201,7 +202,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
 
     parallel = [a for a in main.axes if a not in main.reduced]
     reduced = [a for a in main.axes if a in main.reduced]
-    unit = {a: unit_of(main, a) for a in main.axes}
+    unit = {a: main.unit(a) for a in main.axes}
     width = {a: block.of(a) * unit[a] for a in parallel}
     vector = [a for a in parallel if a in main.mapped]
     cached = caches(system)
@@ -220,7 +221,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
         inner = reduced[-1]
         order.append((inner, unit[inner] * 4 if inner not in main.mapped else unit[inner]))
     for n in group.nests:
-        order += [(a, unit_of(n, a) * 4) for a in n.axes if a not in main.axes and a not in dict(order)]
+        order += [(a, n.unit(a) * 4) for a in n.axes if a not in main.axes and a not in dict(order)]
     per = dict(block.tiles)
     unroll = [*reduced, *unroll_order(main, per)]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")

@@ -15,12 +15,13 @@ def test_agrees_with_the_interpreter(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "routine"),
-    [("matmul", "sgemm_nn_new"), ("matvec", "sgemv_n_new"), ("ger", "sger"), ("axpy", "saxpy"), ("dot", "sdot_new")],
-)
-def test_large_products_go_to_their_routine(name, routine):
+    ("name", "n", "routine"),
+    [("matmul", 64, "sgemm_nn_new"), ("gemv", 256, "sgemv_n_new"), ("ger", 256, "sger"), ("axpy", 100_000, "saxpy"),
+     ("dot", 100_000, "sdot_new")],
+)  # fmt: skip
+def test_large_products_go_to_their_routine(name, n, routine):
     case = CASES[name]
-    sizes = {s.name: 64 for s in case.load().syms}
+    sizes = {s.name: n for s in case.load().syms}
     fn = isam.compile(case.load(), on="blas", sizes=sizes)
     assert [m.instruction.name for m in fn.mapping.mappings] == [routine]
     assert fault(case, sizes, "blas") is None

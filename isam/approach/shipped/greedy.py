@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Choice
+
+if TYPE_CHECKING:
+    from isam.ir.kernel import Kernel
+    from isam.scheduler.nests import Nest
 
 
 class Greedy(Approach):
@@ -18,14 +23,32 @@ class Greedy(Approach):
             return choice.options[0]
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
-    search = mapping = cover = layout = pack = tile = tail = order = _cheapest
+    search = cover = layout = pack = tile = tail = order = _cheapest
     device = source = place = route = variant = measure = _cheapest
+
+    def mapping(self, choice: Choice) -> Any:
+        """The cheapest, where what is chosen already and this one take a buffer between them along the same dimensions:
+        every buffer on which they disagree counts as twice the price."""
+        kernel, chosen = choice.context["_kernel"], choice.context["_chosen"]
+        theirs = [(o.buffer, set(o.dims)) for m in chosen for o in m.operands if o.dims]
+
+        def price(i: int) -> float:
+            m = choice.options[i]
+            written = {kernel.statements[s].dest.buffer for n in (*chosen, m) for s in n.statements}
+            mine = {o.buffer: set(o.dims) for o in m.operands if o.dims and o.buffer in written}
+            clashes = {b for b, d in theirs if b in mine and not (d <= mine[b] or mine[b] <= d)}
+            return (choice.costs or ())[i] * 2.0 ** len(clashes)
+
+        return choice.options[min(range(len(choice.options)), key=price)]
 
     def fuse(self, choice: Choice) -> Any:
         """Fuses where a whole tile flows from one nest to the next: every dimension of some buffer that joins them is
-        indexed by shared axes alone."""
+        indexed by shared axes alone, and one call takes as much of each shared axis in both."""
         nest, group = choice.context["_nest"], choice.context["_group"]
         shared = {a for n in group for a in n.extents}
+        crossed = any(n.unit(a) != nest.unit(a) for n in group for a in n.axes if a in nest.extents)
+        if crossed and not swells(choice.context["_kernel"], nest, group):
+            return False
         written = {u.buffer for n in group for u in n.uses if u.writes}
         return any(
             u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
@@ -41,3 +64,11 @@ class Greedy(Approach):
             return (-(uses[-1] if uses else 1 << 30), run.state.copies[key].dirty)
 
         return min(choice.options, key=merit)
+
+
+def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
+    """Whether a temporary between them would be larger than every argument, were it kept whole (IR-5)."""
+    size = {b.name: prod(max(0, d.const) for d in b.shape) for b in kernel.buffers}
+    most = max((size[b.name] for b in kernel.arguments), default=0)
+    shared = {u.buffer for n in group for u in n.uses if u.writes} & {u.buffer for u in nest.uses}
+    return any(kernel.buffer(b).role == "temp" and size[b] > most for b in shared)
