@@ -92,7 +92,7 @@ class Replay:
         self.node(s.bind, dict(self.sizes))
         self._forget()
         for b, role in roles.items():
-            if role in ("in", "inout"):
+            if role in ("in", "inout", "out"):  # an output is there too, at version 0: whatever the caller left
                 sp.put_home(b, self.out)
         self.phase = "call"
         self.node(s.call, dict(self.sizes))

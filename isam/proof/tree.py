@@ -81,7 +81,8 @@ class Tree:
                 state.drop(f)
         self.phase = "call"
         for b in buffers:
-            if b.role in ("in", "inout") and (f := self.facts.home(b.name)) is not None:
+            # an output is there too, at version 0: moving it about is idle but harmless, using it is out of order
+            if b.role in ("in", "inout", "out") and (f := self.facts.home(b.name)) is not None:
                 state.put(f)
         self.run(s.call, state, ctx, self.out)
         for b in buffers:
