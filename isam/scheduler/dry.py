@@ -72,8 +72,8 @@ class DryRun:
 
     @contextmanager
     def variable(self, name: str, lo: Affine, step: int, bounds: tuple[int, int]) -> Iterator[None]:
-        self.variables[name] = Var(lo, step)
-        self.ranges.enter(name, lo, bounds)
+        width = self.ranges.enter(name, lo, bounds)
+        self.variables[name] = Var(lo, step, width)
         self.scope.append(name)
         try:
             yield

@@ -47,11 +47,18 @@ class Ranges(dict[str, tuple[int, int]]):
         super().__init__()
         self.origin: dict[str, tuple[Affine, int]] = {}
 
-    def enter(self, name: str, lo: Affine, bounds: tuple[int, int]) -> None:
-        if lo.terms and all(n in self for n in lo.names):
-            low = lo.bounds(self)
-            self.origin[name] = (lo, (bounds[1] - bounds[0]) - (low[1] - low[0]))
+    def enter(self, name: str, lo: Affine, bounds: tuple[int, int]) -> int:
+        """How far the variable goes beyond its beginning."""
+        width = bounds[1] - bounds[0]
+        if lo.terms:
+            if not all(n in self for n in lo.names):
+                width = FAR
+            else:
+                low = lo.bounds(self)
+                width -= low[1] - low[0]
+                self.origin[name] = (lo, width)
         self[name] = bounds
+        return width
 
     def leave(self, name: str) -> None:
         del self[name]
@@ -231,10 +238,11 @@ def packed(memory: Memory, tile: Tile, dtype: str, at: int, form: Form = None) -
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """A loop variable in scope: its values are ``lo + step * t``, at most ``hi``."""
+    """A loop variable in scope: its values are ``lo + step * t``, at most ``lo + width``."""
 
     lo: Affine
     step: int
+    width: int = FAR
 
 
 def remainder(e: Affine, block: int, variables: Mapping[str, Var]) -> int | None:
@@ -252,6 +260,21 @@ def remainder(e: Affine, block: int, variables: Mapping[str, Var]) -> int | None
     return const
 
 
+def _inside(diff: Affine, n: int, block: int, variables: Mapping[str, Var]) -> Affine | None:
+    """How far ``diff`` lies inside its block of a cut dimension, where that is a number or a loop variable that runs
+    inside one block; None when ``n`` elements from there may straddle two blocks."""
+    rest = remainder(diff, block, variables)
+    if rest is not None:
+        return Affine((), rest % block) if rest % block + n <= block else None
+    for name, c in diff.terms:
+        var = variables.get(name)
+        if c == 1 and var is not None and var.width < block:
+            rest = remainder(diff.substitute({name: var.lo}), block, variables)
+            if rest is not None and rest % block + var.width + n <= block:
+                return Affine.of(name) - var.lo + rest % block
+    return None
+
+
 def within(stage: Tile, copy: Copy, tile: Tile, variables: Mapping[str, Var]) -> Place | None:
     """The place of ``tile`` inside a staged box, or None when it straddles two blocks of a cut dimension."""
     layout = copy.stage
@@ -264,12 +287,9 @@ def within(stage: Tile, copy: Copy, tile: Tile, variables: Mapping[str, Var]) ->
         if block <= 1:
             offset = offset + diff * c
             continue
-        rest = remainder(diff, block, variables)
+        rest = _inside(diff, n, block, variables)
         if rest is None:
             return None
-        q, r = divmod(rest, block)
-        if r + n > block:
-            return None
-        offset = offset + (diff - rest) * c + q * block * c + r * inner
+        offset = offset + (diff - rest) * c + rest * inner
     strides = tuple(i if b > 1 else c for c, b, i in zip(layout.coefficients, layout.blocks, layout.inner, strict=True))
     return replace(copy.place, offset=offset, strides=strides)

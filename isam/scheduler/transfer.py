@@ -173,8 +173,7 @@ class Transfer:
             size, then, name = self.grain[d], d, name + "b"
         full, rest = divmod(n, size)
         wide = then == d or any(m > p for m, p in zip(tile.shape[d + 1 :], self.part[d + 1 :], strict=True))
-        inside = d in self.grain and then != d  # within a block of a layout: places are known for constants only
-        if not inside and (full > self.UNROLL or (full > 1 and wide)):
+        if full > self.UNROLL or (full > 1 and wide):
             self._loop(d, tile, full, size, then, name, wide)
         else:
             for i in range(full):
@@ -190,7 +189,7 @@ class Transfer:
         lo_range = lo.bounds(run.ranges) if all(n in run.ranges for n in lo.names) else (0, 1 << 40)
         with (
             run.recording() as body,
-            run.variable(var, lo, step * unroll, (lo_range[0], lo_range[1] + (full - 1) * step)),
+            run.variable(var, lo, step * unroll, (lo_range[0], lo_range[1] + (full - unroll) * step)),
         ):
             for u in range(unroll):
                 self._cut(then, _slice(tile, d, Affine.of(var) + u * step, size))
