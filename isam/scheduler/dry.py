@@ -26,6 +26,7 @@ from isam.scheduler.state import (
     disjoint,
     mentions,
     packed,
+    remainder,
     units_needed,
     within,
 )
@@ -120,11 +121,11 @@ class DryRun:
         self.slots[name] = Slot(name, home, max(1, total), dtype=dtype)
 
     # -- room --------------------------------------------------------------------------------------------------------
-    def room(self, memory: str, tile: Tile, pinned: set[Key], form: Form = None) -> Place:
+    def room(self, memory: str, tile: Tile, pinned: set[Key], form: Form = None, units: int | None = None) -> Place:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
         dtype = self.dtype(tile.buffer)
-        units = units_needed(m, tile, dtype, self.lanes)
+        units = units or units_needed(m, tile, dtype, self.lanes)
         while (at := self.state.find_room(m, units)) is None:
             victims = [k for _, _, k in self.state.used(memory) if k not in pinned]
             if not victims:
@@ -242,7 +243,8 @@ class DryRun:
                 options.append((key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
         for key in self.state.stages_around(tile, self.ranges):
             copy = self.state.copies[key]
-            if within(key[1], copy, tile, self.variables) is not None:
+            place = within(key[1], copy, tile, self.variables)
+            if place is not None and self._aligned(place):
                 options.append((key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.variables), None))
         options.append((self.system.home, self.home, None))
         if len(options) == 1:
@@ -250,6 +252,14 @@ class DryRun:
         hops = [len(self.route(o[0], memory) or ()) for o in options]
         labels = [Labelled(o, f"{tile.buffer} from {o[0]}") for o in options]
         return self.trace.choose(Choice("source", labels, {"tile": str(tile), "to": memory}, hops)).value
+
+    def _aligned(self, place: Place) -> bool:
+        """Whether a place in a memory with addresses of its own begins where an access may begin."""
+        align = self.system.memories[place.memory].align
+        if place.base or align <= 1:
+            return True
+        rest = remainder(place.offset, align, self.variables)
+        return rest is not None and rest % align == 0
 
     def read_home(self, use: Use, tile: Tile) -> Place:
         """A home-memory operand: a staged box there when its contract asks for one, else the buffer itself."""
@@ -381,6 +391,9 @@ class DryRun:
             for u, t, m in zip(nest.uses, tiles, option, strict=True):
                 if self._key(u, t, m) not in self.state.copies:
                     missing += 1 if u.reads else 0.25
+                    there = self.system.memories[m]
+                    if not there.home and self.state.find_room(there, self.units(m, t)) is None:
+                        missing += 1  # something else would have to go
                     if any(k[1] == t and self.state.copies[k].dirty for k in self.state.of(t.buffer)):
                         missing += 2
             costs.append(missing)

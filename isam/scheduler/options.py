@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import product
 from math import ceil, prod
 
+from isam.ir.dtype import size_of
+from isam.scheduler.move import route
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group, Plan, Stage
 from isam.scheduler.trim import segments
@@ -65,8 +67,6 @@ def capacity(nest: Nest, system: System) -> int:
 
 
 def tile_bytes(nest: Nest, use: Use, system: System) -> int:
-    from isam.ir.dtype import size_of
-
     n = size_of(use.dtype)
     memory = system.memories.get(use.homes[0]) if use.homes else None
     if memory is not None and memory.kind == COUNTED:
@@ -198,8 +198,6 @@ def caches(system: System) -> list[int]:
 
 def blocked(group: Group, main: Nest, block: Block, system: System, bindable: frozenset[str]) -> Plan:
     """Register block inside cache blocks inside the remaining loops; operands read more than once are packed."""
-    from isam.ir.dtype import size_of
-
     parallel = [a for a in main.axes if a not in main.reduced]
     reduced = [a for a in main.axes if a in main.reduced]
     unit = {a: main.unit(a) for a in main.axes}
@@ -271,7 +269,7 @@ def packs(
     """Boxes to lay out anew: panels of what is read along the vector axis, rows whose stride aliases in the cache."""
     out = []
     if not caches(system):
-        return ()
+        return scratch(plan, main, system)
     depth_of = {a: i for i, (a, _) in reversed(list(enumerate(plan.order)))}
     for u in main.uses:
         if u.writes or not u.reads or u.buffer.startswith("#") or not u.index or not main.reduced:
@@ -290,6 +288,30 @@ def packs(
             rows = row_copy(plan, main, u, width, depth_of, system)
             if rows is not None:
                 out.append(rows)
+    return tuple(out)
+
+
+def scratch(plan: Plan, main: Nest, system: System) -> tuple[Stage, ...]:
+    """Boxes to keep in a memory on the way to the registers: what a loop below reads again, as far out as it fits."""
+    target = register_memory(main, system)
+    path = route(system, system.home, target) if target else None
+    between = [system.memories[m] for m in (path or ())[1:-1] if system.memories[m].cells is None]
+    if not between:
+        return ()
+    room, out = between[0].capacity * 3 // 4, []
+    written = {v.buffer for n in plan.group.nests for v in n.uses if v.writes}
+    for u in main.uses:
+        if not u.reads or u.buffer in written or u.buffer.startswith("#") or not u.index:
+            continue
+        for depth in range(len(plan.order)):
+            left = {a: main.length(a) for a in main.axes} | {a: b for a, b in plan.order[:depth] if a in main.extents}
+            again = any(a in left and a not in axes_of(u) and left[a] > b for a, b in plan.order[depth:])
+            sides = (1 + sum(abs(c) * (left[a] - 1) for a, c in r.terms if a in left) for r in u.index)
+            size = size_of(u.dtype) * prod(sides)
+            if again and size <= room:
+                out.append(Stage(u.buffer, depth, between[0].name, tuple(range(len(u.index)))))
+                room -= size
+                break
     return tuple(out)
 
 
@@ -323,8 +345,6 @@ def row_copy(
     plan: Plan, main: Nest, use: Use, width: dict[str, int], depth_of: dict[str, int], system: System
 ) -> Stage | None:
     """Rows read side by side whose distance is a multiple of 2 KiB fall on the same cache sets: copy them apart."""
-    from isam.ir.dtype import size_of
-
     rows = [(d, r) for d, r in enumerate(use.index) if any(width.get(n, 1) > 1 for n in r.names)]
     if not rows or any(len(r.names) > 1 for r in use.index) or not caches(system):
         return None

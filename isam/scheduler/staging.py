@@ -25,8 +25,8 @@ def row_range(row: Affine, env: Env) -> tuple[Affine, int]:
     return start, n
 
 
-def layout_of(stage: Stage, box: Tile, dtype: str) -> tuple[StageLayout, int]:
-    """Coefficients of a staged box and its size in bytes."""
+def layout_of(stage: Stage, box: Tile, dtype: str, align: int = 1) -> tuple[StageLayout, int]:
+    """Coefficients of a staged box and its size in bytes; rows begin at multiples of ``align``."""
     rank, cut = len(box.shape), dict(stage.cut)
     coefficients, inner, blocks = [0] * rank, [0] * rank, [1] * rank
     running = size_of(dtype)
@@ -40,6 +40,6 @@ def layout_of(stage: Stage, box: Tile, dtype: str) -> tuple[StageLayout, int]:
         coefficients[d] = running // blocks[d]
         running *= n
         if innermost and box.shape[d] > 1:
-            running += stage.pad
+            running = -(-(running + stage.pad) // align) * align
             innermost = False
     return StageLayout(tuple(coefficients), tuple(blocks), tuple(inner)), running

@@ -79,7 +79,7 @@ class Transfer:
                 shapes.add(tuple(n if d in dims else 1 for d, n in enumerate(whole.shape)))
         for shape in sorted(shapes, key=lambda s: -prod(s)):
             part = self._limit(shape)
-            if part is not None and (best is None or self._worth(part) > best[0]):
+            if part is not None and self._aligned(part) and (best is None or self._worth(part) > best[0]):
                 best = (self._worth(part), part)
         if best is None:
             raise NoSchedule(
@@ -90,6 +90,21 @@ class Transfer:
                 )
             )
         return best[1]
+
+    def _aligned(self, part: tuple[int, ...]) -> bool:
+        """Whether every part lands where an access to the last memory may begin."""
+        align, target = self.run_.system.memories[self.path[-1]].align, self.target_of(_crop(self.tile, self.grain))
+        if align <= 1 or target is None or target.base:
+            return True
+        sides = zip(part, self.tile.shape, target.strides, strict=True)
+        return all(n >= whole or n * stride % align == 0 for n, whole, stride in sides)
+
+    def possible(self) -> bool:
+        """Whether some division into parts can be carried along the path."""
+        try:
+            return any(n == 0 for n in self.tile.shape) or bool(self._part())
+        except NoSchedule:
+            return False
 
     def _worth(self, part: tuple[int, ...]) -> float:
         """Elements moved per predicted cycle."""

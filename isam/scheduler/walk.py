@@ -16,7 +16,7 @@ from isam.scheduler.nests import MappedAxis, Nest, sizes_of, tile_of
 from isam.scheduler.plan import Plan, Stage
 from isam.scheduler.recur import Guarded, Recur
 from isam.scheduler.staging import layout_of, row_range
-from isam.scheduler.state import STAGED, Copy, Key, MachineState, Since, disjoint, within
+from isam.scheduler.state import STAGED, Copy, Key, MachineState, Since, StageLayout, disjoint, within
 from isam.scheduler.transfer import Transfer
 from isam.scheduler.trim import Env, Segment, segments
 
@@ -219,7 +219,12 @@ class Walk:
         if known is not None:
             run.state.put(*known)
             return
-        layout, total = layout_of(stage, box, run.dtype(stage.buffer))
+        near = stage.memory != run.system.home
+        align = run.system.memories[stage.memory].align if near else 1
+        layout, total = layout_of(stage, box, run.dtype(stage.buffer), align)
+        if near:
+            self._near(stage, box, layout, total)
+            return
         name = f"{stage.buffer}.b{len(run.bound)}" if stage.bound else f"{stage.buffer}.{stage.depth}"
         size = max(total, run.slots[name].bytes) if name in run.slots else total
         run.slots[name] = Slot(name, stage.memory, max(1, size), bound=stage.bound)
@@ -243,6 +248,19 @@ class Walk:
         else:
             run.out.extend(nodes)
         run.state.put(key, copy)
+
+    def _near(self, stage: Stage, box: Tile, layout: StageLayout, total: int) -> None:
+        """A box brought to a memory with addresses of its own."""
+        run = self.run
+        key: Key = (stage.memory, box, STAGED)
+        if key in run.state.copies:
+            return
+        copy = Copy(run.room(stage.memory, box, set(), units=total), False, total, layout)
+        path = self._stage_path(stage)
+        transfer = Transfer(run, box, path, run.home, lambda t: within(box, copy, t, run.variables), None, None, {key})
+        if transfer.possible():
+            run.state.put(key, copy)
+            transfer.run()
 
     def _stage_path(self, stage: Stage) -> tuple[str, ...]:
         from isam.scheduler.move import route
