@@ -59,7 +59,8 @@ def constant(dtype: str, value: float | int | bool) -> str:
     from isam.ir.arithmetic import Numbers
     from isam.ir.dtype import numpy_dtype
 
-    x = Numbers().literal(value, dtype).astype(numpy_dtype(dtype))
+    with np.errstate(all="ignore"):
+        x = Numbers().literal(value, dtype).astype(numpy_dtype(dtype))
     if dtype in ("f64", "f32"):  # LLVM writes floats as the bits of a double
         return f"0x{int(np.asarray(x, np.float64).view(np.uint64)):016X}"
     return str(int(x.view(np.uint16)) if dtype in ("bf16", "f16") else int(x))
