@@ -1,0 +1,86 @@
+"""The generated pages: ``python -m isam.cli.pages DOCS`` writes ``cli.md`` and ``codes.md`` from docstrings and tables."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+HEAD = "<!-- generated: python -m isam.cli.pages docs -->\n"
+
+
+def cli_page() -> str:
+    """The reference of the command line."""
+    import typer
+
+    from isam.cli.app import app, top
+
+    group = typer.main.get_command(app)
+    intro = inspect.cleandoc(top.__doc__ or "")
+    lines = [HEAD, "# The command line", "", intro, "",
+             "`isam --version` and `isam VERB --help` exist. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has",
+             "several, or `-`. With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and",
+             "`verdict` (`yes`, `no`, `input`, `internal`); `input` and a refusal carry `diagnostics`, `internal` a",
+             "`message`. Progress is shown on a terminal only. Measured costs (`system calibrate`) are a later verb."]  # fmt: skip
+    for name, command in _leaves(group, ""):
+        lines += ["", *_verb(name, command)]
+    return "\n".join(lines) + "\n"
+
+
+def _leaves(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, c in group.commands.items():
+        if hasattr(c, "commands"):
+            yield from _leaves(c, f"{prefix}{name} ")
+        else:
+            yield prefix + name, c
+
+
+def _verb(name: str, command: Any) -> list[str]:
+    from isam.cli.answer import FORMS
+
+    given = [p for p in command.params if not p.opts[0].startswith("-")]
+    options = [p for p in command.params if p.opts[0].startswith("-") and p.name != "help"]
+    usage = " ".join(["isam", name, *(_argument(p) for p in given)])
+    lines = [f"## `{usage}`", inspect.cleandoc(command.callback.__doc__ or "")]
+    lines.append("")
+    for p in options:
+        spelled = ", ".join(p.opts) + (f" {p.metavar}" if p.metavar else "" if p.is_flag else " VALUE")
+        default = f" (default `{p.default}`)" if isinstance(p.default, str | int | float) and p.default else ""
+        lines += [f"* `{spelled}`: {p.help}{'' if p.is_flag else default}"] if p.name != "as_json" else []
+    form = FORMS[name]
+    keys = "; ".join(f"`{k}` {v}" for k, v in form.keys.items())
+    return [*lines, f"* `--json`: `{form.schema}`; {keys}"]
+
+
+def _argument(p: Any) -> str:
+    shown = p.metavar or p.name.upper()
+    return shown if p.required else f"[{shown}]"
+
+
+def codes_page() -> str:
+    """Every diagnostic's code, by the part that gives it."""
+    from isam.diagnostics import CODE_TABLES
+
+    lines = [HEAD, "# Codes of diagnostics", "", "`isam code CODE` prints the same."]
+    for module in CODE_TABLES:
+        found = import_module(module)
+        lines += ["", f"## {module.removeprefix('isam.').removesuffix('.codes')}", (found.__doc__ or "").strip(), "",
+                  "| code | meaning |", "|---|---|"]  # fmt: skip
+        lines += [f"| `{c}` | {text.replace('|', '&#124;')} |" for c, text in sorted(found.CODES.items())]
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {"cli.md": cli_page, "codes.md": codes_page}
+
+
+def write(folder: Path) -> None:
+    """Writes every generated page into ``folder``."""
+    for name, page in PAGES.items():
+        (folder / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1] if len(sys.argv) > 1 else "docs"))
