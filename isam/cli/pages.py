@@ -1,4 +1,4 @@
-"""The generated pages: ``python -m isam.cli.pages DOCS`` writes ``cli.md`` and ``codes.md`` from docstrings and tables."""
+"""The generated pages: ``python -m isam.cli.pages DOCS`` writes ``cli.md`` and ``codes.md``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+REMARKS = """\
+`isam --version` and `isam VERB --help` exist. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or `-`.
+With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and `verdict` (`yes`, `no`, `input`,
+`internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. Progress is shown on a terminal only.
+Measuring the costs of a machine (`system calibrate`) is a later verb."""
 HEAD = "<!-- generated: python -m isam.cli.pages docs -->\n"
 
 
@@ -20,11 +25,7 @@ def cli_page() -> str:
 
     group = typer.main.get_command(app)
     intro = inspect.cleandoc(top.__doc__ or "")
-    lines = [HEAD, "# The command line", "", intro, "",
-             "`isam --version` and `isam VERB --help` exist. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has",
-             "several, or `-`. With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and",
-             "`verdict` (`yes`, `no`, `input`, `internal`); `input` and a refusal carry `diagnostics`, `internal` a",
-             "`message`. Progress is shown on a terminal only. Measured costs (`system calibrate`) are a later verb."]  # fmt: skip
+    lines = [HEAD, "# The command line", "", intro, "", REMARKS]
     for name, command in _leaves(group, ""):
         lines += ["", *_verb(name, command)]
     return "\n".join(lines) + "\n"

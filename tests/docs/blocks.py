@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(sorted(p.relative_to(ROOT) for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")] if p.is_file()))
 _BLOCK = re.compile(r"^```([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"\d[\d,]*(\.\d+)?(e[+-]?\d+)?")
+HERE = {"run", "demo", "compile", "map", "schedule", "doctor", "bench"}  # verbs whose answers depend on this CPU
 _TIMED = re.compile(r"\b(ms|us|s|Gop/s|bytes)\b|times as fast")
 
 
@@ -81,8 +82,7 @@ def printed(command: str) -> str:
 
 def comparable(text: str, command: str) -> str:
     """The text without what depends on the hour and, for commands on this CPU, without its numbers."""
-    here = not re.search(r"--on (?!host\b)\S", command) and words_of(command) & {"run", "demo", "compile", "map",
-                                                                                "schedule", "doctor", "bench"}  # fmt: skip
+    here = not re.search(r"--on (?!host\b)\S", command) and not HERE.isdisjoint(shlex.split(command))
     lines = []
     for line in text.rstrip().splitlines():
         if here or _TIMED.search(line):
@@ -90,10 +90,6 @@ def comparable(text: str, command: str) -> str:
             line = re.sub(r"\s+", " ", re.sub(r"# (ms|us|s)\b", "# TIME", line)).strip()
         lines.append(line.rstrip())
     return "\n".join(lines)
-
-
-def words_of(command: str) -> set[str]:
-    return set(shlex.split(command))
 
 
 def rewrite(page: Path) -> None:

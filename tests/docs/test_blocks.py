@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import isam
-
 from isam.ir.text import parse_file
 from isam.ir.verify import verify
 from isam.system.load import load_system
@@ -33,8 +32,10 @@ def test_page(page: Path) -> None:
                     got = printed(command)
                     assert comparable(got, command) == comparable(shown, command), f"{where}: {command}\n{got}"
             elif b.language == "python":
+                script = folder / f"block{b.line}.py"  # a file: functions under @isam.kernel are read from their source
+                script.write_text(b.text, encoding="utf-8")
                 with contextlib.redirect_stdout(io.StringIO()):
-                    exec(compile(b.text, where, "exec"), space)
+                    exec(compile(b.text, str(script), "exec"), space)
             elif b.language == "isam":
                 m = parse_file(b.text, where)
                 assert not [d for k in [*m.kernels, *(i.body for i in m.instructions)] for d in verify(k)]
