@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 REMARKS = """\
-`isam --version` and `isam VERB --help` exist. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or `-`.
-With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and `verdict` (`yes`, `no`, `input`,
+`isam --version` and `isam VERB --help` exist. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or
+`-`. With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and `verdict` (`yes`, `no`, `input`,
 `internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. Progress is shown on a terminal only.
 Measuring the costs of a machine (`system calibrate`) is a later verb."""
 HEAD = "<!-- generated: python -m isam.cli.pages docs -->\n"

@@ -1,8 +1,8 @@
 """A schedule as JSON and back: exact, deterministic, with shared nodes kept shared.
 
-Layout (schema ``isam.schedule-tree/1``): tables of affines, places, tiles, operands and nodes, each row referring to earlier
-rows by number; then the system as a snapshot that loads again without its description (the instructions and moves that
-this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes. Equal rows
+Layout (schema ``isam.schedule-tree/1``): tables of affines, places, tiles, operands and nodes, each row referring to
+earlier rows by number; then the system as a snapshot that loads again without its description (the instructions and
+moves that this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes. Equal rows
 are one row, so the bytes depend on values only, never on which objects happened to be one.
 """
 

@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A box of a buffer: ``start`` per dimension (affine in loop variables), ``shape`` elements, ``steps`` between them."""
+    """A box of a buffer: ``start`` per dimension (affine in loop variables), ``shape`` elements, ``steps`` between."""
 
     buffer: str
     start: tuple[Affine, ...]
@@ -143,8 +143,8 @@ Node = Seq | Loop | Issue
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Workspace: ``bytes`` at a multiple of ``align`` in ``memory``. ``bound`` True: filled once when constants are bound
-    and kept. ``literal``: a constant scalar that is there from the start."""
+    """Workspace: ``bytes`` at a multiple of ``align`` in ``memory``. ``bound`` True: filled once when constants are
+    bound, and kept. ``literal``: a constant scalar that is there from the start."""
 
     name: str
     memory: str
@@ -157,8 +157,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A piece of the cover as the schedule executes it: ``mapping`` is an index into ``cover.mappings``; ``axes`` all axes
-    of its domain with their extents (a number, or a size symbol for a run-time trip)."""
+    """A piece of the cover as the schedule executes it: ``mapping`` is an index into ``cover.mappings``; ``axes`` all
+    axes of its domain with their extents (a number, or a size symbol for a run-time trip)."""
 
     mapping: int
     axes: tuple[tuple[str, Affine], ...]

@@ -58,7 +58,7 @@ def _check(hint: Any) -> Check:
 def _tuple(args: tuple[Any, ...]) -> Check:
     if len(args) == 2 and args[1] is Ellipsis:
         item = _check(args[0])
-        return lambda v: isinstance(v, tuple) and all([item(x) for x in v])
+        return lambda v: isinstance(v, tuple) and all([item(x) for x in v])  # noqa: C419  (faster)
     items = [_check(a) for a in args]
     return lambda v: isinstance(v, tuple) and len(v) == len(items) and all(
-        [c(x) for c, x in zip(items, v, strict=True)])  # fmt: skip
+        [c(x) for c, x in zip(items, v, strict=True)])  # fmt: skip  # noqa: C419
