@@ -2,8 +2,8 @@
 
 Layout (schema ``isam.schedule-tree/1``): tables of affines, places, tiles, operands and nodes, each row referring to
 earlier rows by number; then the system as a snapshot that loads again without its description (the instructions and
-moves that this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes. Equal rows
-are one row, so the bytes depend on values only, never on which objects happened to be one.
+moves that this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes.
+Equal rows are one row, so the bytes depend on values only, never on which objects happened to be one.
 """
 
 from __future__ import annotations
