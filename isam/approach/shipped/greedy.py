@@ -28,7 +28,8 @@ class Greedy(Approach):
 
     def mapping(self, choice: Choice) -> Any:
         """The cheapest, where what is chosen already and this one take a buffer between them along the same dimensions:
-        every buffer on which they disagree counts as twice the price."""
+        every buffer on which they disagree counts as twice the price. Rows with gaps are gathered anew at every use,
+        unless they are constants, which are laid out once: each counts as four times the price."""
         kernel, chosen = choice.context["_kernel"], choice.context["_chosen"]
         theirs = [(o.buffer, set(o.dims)) for m in chosen for o in m.operands if o.dims]
 
@@ -37,7 +38,8 @@ class Greedy(Approach):
             written = {kernel.statements[s].dest.buffer for n in (*chosen, m) for s in n.statements}
             mine = {o.buffer: set(o.dims) for o in m.operands if o.dims and o.buffer in written}
             clashes = {b for b, d in theirs if b in mine and not (d <= mine[b] or mine[b] <= d)}
-            return (choice.costs or ())[i] * 2.0 ** len(clashes)
+            gaps = [o for o in m.operands if any(abs(s) > 1 for s in o.steps) and kernel.buffer(o.buffer).role != "const"]
+            return (choice.costs or ())[i] * 2.0 ** len(clashes) * 4.0 ** len(gaps)
 
         return choice.options[min(range(len(choice.options)), key=price)]
 
