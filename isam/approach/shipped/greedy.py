@@ -9,6 +9,7 @@ from isam.approach.choice import Approach, Choice
 
 if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
+    from isam.ir.mapping import Mapping, OperandMap
     from isam.scheduler.nests import Nest
 
 
@@ -28,8 +29,9 @@ class Greedy(Approach):
 
     def mapping(self, choice: Choice) -> Any:
         """The cheapest, where what is chosen already and this one take a buffer between them along the same dimensions:
-        every buffer on which they disagree counts as twice the price. Rows with gaps are gathered anew at every use,
-        unless they are constants, which are laid out once: each counts as four times the price."""
+        every buffer on which they disagree counts as twice the price. Rows with gaps that the instruction does not
+        take are gathered anew at every use, unless they are constants, which are laid out once: four times the price.
+        """
         kernel, chosen = choice.context["_kernel"], choice.context["_chosen"]
         theirs = [(o.buffer, set(o.dims)) for m in chosen for o in m.operands if o.dims]
 
@@ -38,8 +40,7 @@ class Greedy(Approach):
             written = {kernel.statements[s].dest.buffer for n in (*chosen, m) for s in n.statements}
             mine = {o.buffer: set(o.dims) for o in m.operands if o.dims and o.buffer in written}
             clashes = {b for b, d in theirs if b in mine and not (d <= mine[b] or mine[b] <= d)}
-            gaps = [o for o in m.operands if any(abs(s) > 1 for s in o.steps) and kernel.buffer(o.buffer).role != "const"]
-            return (choice.costs or ())[i] * 2.0 ** len(clashes) * 4.0 ** len(gaps)
+            return (choice.costs or ())[i] * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m)
 
         return choice.options[min(range(len(choice.options)), key=price)]
 
@@ -66,6 +67,16 @@ class Greedy(Approach):
             return (-(uses[-1] if uses else 1 << 30), run.state.copies[key].dirty)
 
         return min(choice.options, key=merit)
+
+
+def gathered(kernel: Kernel, mapping: Mapping) -> int:
+    """Operands whose elements lie apart where the instruction wants them together."""
+
+    def gaps(o: OperandMap) -> bool:
+        needs = mapping.instruction.contract(o.operand).strides
+        return any(abs(step) > 1 and need is not None for step, need in zip(o.steps, needs, strict=True))
+
+    return sum(gaps(o) and kernel.buffer(o.buffer).role != "const" for o in mapping.operands if o.buffer)
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
