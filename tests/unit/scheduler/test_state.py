@@ -1,0 +1,127 @@
+"""Tiles, stages and what happened in an iteration: by brute force over their elements."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from isam.ir.affine import Affine
+from isam.schedule.tree import Place, Tile
+from isam.scheduler.state import (
+    STAGED,
+    Copy,
+    MachineState,
+    Since,
+    StageLayout,
+    Var,
+    disjoint,
+    encloses,
+    remainder,
+    within,
+)
+from isam.system.load import load_system
+
+
+def tile(start, shape, steps=None, buffer="A"):
+    lifted = tuple(Affine.lift(s) for s in start)
+    return Tile(buffer, lifted, tuple(shape), tuple(steps or [1] * len(shape)))
+
+
+def elements(t, values):
+    sides = [
+        [s.evaluate(values) + i * k for i in range(n)] for s, n, k in zip(t.start, t.shape, t.steps, strict=True)
+    ]
+    return set(product(*sides))
+
+
+def test_disjoint_and_encloses_never_claim_what_elements_deny():
+    rng = np.random.default_rng(7)
+    claims = 0
+    for _ in range(600):
+        ranges = {"i": (0, int(rng.integers(0, 4))), "j": (2, 5)}
+        a, b = (
+            tile(
+                [Affine.of("i", int(rng.integers(-2, 3)), int(rng.integers(0, 6))) + Affine.of("j", int(rng.integers(0, 2)))
+                 for _ in range(2)],
+                rng.integers(1, 4, 2).tolist(),
+                rng.integers(1, 3, 2).tolist(),
+            )
+            for _ in range(2)
+        )  # fmt: skip
+        points = [{"i": i, "j": j} for i in range(ranges["i"][1] + 1) for j in range(2, 6)]
+        if disjoint(a, b, ranges):
+            claims += 1
+            assert all(not elements(a, p) & elements(b, p) for p in points), (a, b)
+        if encloses(a, b, ranges):
+            claims += 1
+            assert all(elements(b, p) <= elements(a, p) for p in points), (a, b)
+    assert claims > 50
+
+
+def test_unknown_variables_are_not_disjoint():
+    assert not disjoint(tile(["n"], [4]), tile([0], [4]), {})
+
+
+def test_remainder_is_a_remainder_for_every_value():
+    variables = {"j1": Var(Affine.of("j0"), 16), "j0": Var(Affine((), 32), 64)}
+    e = Affine.of("j1", 3, 5)
+    assert remainder(e, 16, variables) is not None
+    r = remainder(e, 16, variables)
+    for t, u in product(range(4), range(4)):
+        assert (e.evaluate({"j1": 32 + 64 * t + 16 * u}) - r) % 16 == 0
+    assert remainder(Affine.of("j1"), 32, variables) is None
+
+
+def test_a_packed_panel_keeps_elements_apart():
+    """A 5 x 40 box in panels of 16 columns: every element has an address of its own, panels are contiguous."""
+    layout = StageLayout((4 * 16, 4 * 5), (1, 16), (0, 4))
+    box = tile([0, 0], [5, 40])
+    copy = Copy(Place("ram", "P", Affine(), ()), False, 5 * 48 * 4, layout)
+    seen = {}
+    for k in range(5):
+        for j in range(40):
+            place = within(box, copy, tile([k, j], [1, 1]), {})
+            assert place is not None
+            seen[place.offset.const] = (k, j)
+    assert len(seen) == 200
+    assert [seen[4 * i] for i in range(16)] == [(0, j) for j in range(16)]
+    assert within(box, copy, tile([0, 8], [1, 16]), {}) is None, "straddles two panels"
+
+
+def test_since_fetches_only_what_was_there_from_the_begin():
+    state = MachineState(load_system("toy"))
+    key, other = ("ra", tile([0], [4]), None), ("ra", tile([8], [4]), None)
+    since = Since()
+    since.write(tile([2], [2]))
+    since.fetch(key, {})
+    since.fetch(other, {})
+    assert list(since.fetched) == [other]
+    later = Since()
+    later.fetch(("ra", tile([3], [1]), None), {})
+    since.then(later, {})
+    assert list(since.fetched) == [other]
+    assert not state.copies
+
+
+def test_room_is_found_around_what_lies_there():
+    toy = load_system("toy")
+    state = MachineState(toy)
+    ra = toy.memories["ra"]
+    for cell in (0, 2):
+        place = Place("ra", "", Affine(), (4,), cell=cell)
+        state.put(("ra", tile([cell * 16], [16]), None), Copy(place, False, 1))
+    assert state.find_room(ra, 1) == 1
+    assert state.find_room(ra, 2) == 3
+    assert state.find_room(ra, ra.cells) is None
+    sp = toy.memories["sp"]
+    state.put(("sp", tile([0], [3]), None), Copy(Place("sp", "", Affine(), (4,)), False, 12))
+    assert state.find_room(sp, 4) == 16, "aligned"
+
+
+def test_a_stage_is_found_by_what_it_holds():
+    state = MachineState(load_system("toy"))
+    box = tile([0, 0], [8, 8])
+    state.put(("sp", box, STAGED), Copy(Place("sp", "", Affine(), ()), False, 256, StageLayout((32, 4), (1, 1), (0, 0))))
+    assert list(state.stages_around(tile([4, 4], [4, 4]), {})) == [("sp", box, STAGED)]
+    assert not list(state.stages_around(tile([5, 4], [4, 4]), {}))
