@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isam.ir.text import parse_kernel
+from isam.system.load import load_system
 from tests import campaign
 from tests.pipeline import compiled, judge
 
@@ -27,6 +28,6 @@ def test_random_kernels_agree(system, seeds):
 
 def test_a_wrong_answer_would_be_told():
     """The judge is no rubber stamp: the schedule of b - a does not pass for that of a - b."""
-    job = compiled(parse_kernel(TEXT.replace("a[i] - b[i]", "b[i] - a[i]")), {"N": 7}, "toy")
+    job = compiled(parse_kernel(TEXT.replace("a[i] - b[i]", "b[i] - a[i]")), {"N": 7}, load_system("toy"))
     with pytest.raises(AssertionError):
         judge(parse_kernel(TEXT), {"N": 7}, job)
