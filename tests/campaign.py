@@ -87,6 +87,8 @@ def main() -> int:
         counts["no" if found == "no" else "wrong" if found else "agree"] += 1
         if found not in ("", "no"):
             print(found, flush=True)
+        if (seed + 1 - o.first) % 500 == 0:
+            print(f"{o.system} {o.first} to {seed + 1}: {counts}", file=sys.stderr, flush=True)
     print(f"{o.system} {o.first} to {o.last}: {counts}, {time.perf_counter() - start:.0f} s")
     return 1 if counts["wrong"] else 0
 

@@ -70,8 +70,8 @@ def test_a_loop_never_fetches_ahead_what_its_first_iteration_writes():
 @pytest.mark.parametrize("approach", [Greedy, Approach])
 @pytest.mark.parametrize("on", ["toy", "host-avx512", "host-avx2", "host-generic"])
 def test_ragged_products_are_right_by_replay(on, approach):
-    for sizes in ({"M": 5, "N": 17, "K": 3}, {"M": 1, "N": 1, "K": 1}, {"M": 0, "N": 4, "K": 2}, {"M": 9, "N": 33, "K": 0}):
-        assert check_flat(made(TEXT, on, approach(), **sizes)) == []
+    for m, n, k in ((5, 17, 3), (1, 1, 1), (0, 4, 2), (9, 33, 0)):
+        assert check_flat(made(TEXT, on, approach(), M=m, N=n, K=k)) == []
 
 
 def test_exact_kernels_keep_their_order():
