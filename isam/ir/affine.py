@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
+
+Terms = tuple[tuple[str, int], ...]
+_new = tuple.__new__  # makes an expression without the detour over keyword arguments
 
 
-@dataclass(frozen=True, slots=True)
-class Affine:
+class Affine(NamedTuple):
     """``sum(coefficient * name) + const``. ``terms`` is sorted by name and has no zero coefficients.
+
+    A tuple underneath: compilations hash, compare and make these by the hundred thousand. Nothing but the fields may be
+    used of that; the operators are those of arithmetic.
 
     >>> Affine.of("h", 2) + "r" - 1
     Affine('2*h + r - 1')
     """
 
-    terms: tuple[tuple[str, int], ...] = ()
+    terms: Terms = ()
     const: int = 0
 
     @staticmethod
     def of(name: str, coefficient: int = 1, const: int = 0) -> Affine:
-        return Affine(((name, coefficient),) if coefficient else (), const)
+        return _new(Affine, (((name, coefficient),) if coefficient else (), const))
 
     @staticmethod
     def from_terms(terms: Mapping[str, int] | Iterable[tuple[str, int]], const: int = 0) -> Affine:
@@ -27,7 +32,7 @@ class Affine:
         pairs: Iterable[tuple[str, int]] = terms.items() if isinstance(terms, Mapping) else terms  # pyright: ignore
         for name, c in pairs:
             total[name] = total.get(name, 0) + c
-        return Affine(tuple(sorted((n, c) for n, c in total.items() if c)), const)
+        return _new(Affine, (tuple(sorted([p for p in total.items() if p[1]])), const))
 
     @staticmethod
     def lift(value: Affine | int | str) -> Affine:
@@ -35,38 +40,38 @@ class Affine:
             return value
         return Affine.of(value) if isinstance(value, str) else Affine((), int(value))
 
-    def __add__(self, other: Affine | int | str) -> Affine:
+    def __add__(self, other: Affine | int | str) -> Affine:  # type: ignore[override]
         if isinstance(other, int):
-            return Affine(self.terms, self.const + other) if other else self
-        other = Affine.lift(other)
-        if not other.terms:
-            return Affine(self.terms, self.const + other.const) if other.const else self
-        if not self.terms:
-            return Affine(other.terms, self.const + other.const)
-        return Affine.from_terms(self.terms + other.terms, self.const + other.const)
+            return _new(Affine, (self[0], self[1] + other)) if other else self
+        terms, const = other if isinstance(other, Affine) else Affine.lift(other)
+        if not terms:
+            return _new(Affine, (self[0], self[1] + const)) if const else self
+        return _new(Affine, (_sum(self[0], terms) if self[0] else terms, self[1] + const))
 
     __radd__ = __add__
 
     def __neg__(self) -> Affine:
-        return Affine(tuple((n, -c) for n, c in self.terms), -self.const)
+        return _new(Affine, (tuple([(n, -c) for n, c in self[0]]), -self[1]))
 
     def __sub__(self, other: Affine | int | str) -> Affine:
         if isinstance(other, int):
-            return Affine(self.terms, self.const - other) if other else self
-        other = Affine.lift(other)
-        if not other.terms or other.terms == self.terms:
-            return Affine(() if other.terms else self.terms, self.const - other.const)
-        return self + (-other)
+            return _new(Affine, (self[0], self[1] - other)) if other else self
+        terms, const = other if isinstance(other, Affine) else Affine.lift(other)
+        if not terms:
+            return _new(Affine, (self[0], self[1] - const)) if const else self
+        if terms == self[0]:
+            return _new(Affine, ((), self[1] - const))
+        return _new(Affine, (_sum(self[0], [(n, -c) for n, c in terms]), self[1] - const))
 
     def __rsub__(self, other: Affine | int | str) -> Affine:
         return Affine.lift(other) - self
 
-    def __mul__(self, factor: int) -> Affine:
+    def __mul__(self, factor: int) -> Affine:  # type: ignore[override]
         if factor == 1:
             return self
-        return Affine(tuple((n, c * factor) for n, c in self.terms), self.const * factor) if factor else Affine()
+        return _new(Affine, (tuple([(n, c * factor) for n, c in self[0]]), self[1] * factor)) if factor else ZERO
 
-    __rmul__ = __mul__
+    __rmul__ = __mul__  # type: ignore[assignment]
 
     def coefficient(self, name: str) -> int:
         for n, c in self.terms:
@@ -76,7 +81,7 @@ class Affine:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(n for n, _ in self.terms)
+        return tuple([n for n, _ in self.terms])
 
     @property
     def is_constant(self) -> bool:
@@ -84,7 +89,10 @@ class Affine:
 
     def substitute(self, values: Mapping[str, Affine | int]) -> Affine:
         """Replaces names by integers or affine expressions; names absent from ``values`` stay."""
-        if not any(n in values for n, _ in self.terms):
+        for n, _ in self.terms:
+            if n in values:
+                break
+        else:
             return self
         kept: list[tuple[str, int]] = []
         const = self.const
@@ -93,15 +101,20 @@ class Affine:
             if v is None:
                 kept.append((n, c))
             elif isinstance(v, Affine):
-                kept.extend((m, c * d) for m, d in v.terms)
+                kept.extend([(m, c * d) for m, d in v.terms] if c != 1 else v.terms)
                 const += c * v.const
             else:
                 const += c * int(v)
+        if len(kept) <= 1:
+            return _new(Affine, (tuple(kept), const))
         return Affine.from_terms(kept, const)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         """The integer value. Raises ``KeyError`` when a name has none."""
-        return self.const + sum(c * values[n] for n, c in self.terms)
+        total = self.const
+        for n, c in self.terms:
+            total += c * values[n]
+        return total
 
     def bounds(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
         """Smallest and largest value when each name lies in its inclusive range."""
@@ -127,6 +140,13 @@ class Affine:
 
     def __repr__(self) -> str:
         return f"Affine('{self}')"
+
+
+def _sum(a: Terms, b: Iterable[tuple[str, int]]) -> Terms:
+    total = dict(a)
+    for name, c in b:
+        total[name] = total.get(name, 0) + c
+    return tuple(sorted([p for p in total.items() if p[1]]))
 
 
 ZERO = Affine()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from isam.diagnostics import Loc
+from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping
@@ -139,6 +140,6 @@ def _plain(m: Mismatch) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Affine):
         return [_json(v) for v in value]
     return value if value is None or isinstance(value, int | str) else str(value)

@@ -26,7 +26,8 @@ def typed(record: T) -> T:
 @cache
 def _fields(cls: type) -> tuple[tuple[str, Check], ...]:
     hints = get_type_hints(cls)
-    return tuple((f.name, _check(hints[f.name])) for f in fields(cls))
+    names = getattr(cls, "_fields", ()) or [f.name for f in fields(cls)]
+    return tuple((n, _check(hints[n])) for n in names)
 
 
 @cache

@@ -49,6 +49,8 @@ class Writer:
             return v
         if isinstance(v, float):
             return v if math.isfinite(v) else {"float": repr(v)}
+        if isinstance(v, Affine):
+            return {"A": affine(v)}
         if isinstance(v, tuple):
             return [self.value(x) for x in v]
         if isinstance(v, list):
@@ -60,8 +62,6 @@ class Writer:
         return self.record(v)
 
     def record(self, v: Any) -> Any:
-        if isinstance(v, Affine):
-            return {"A": affine(v)}
         if isinstance(v, instruction.Instruction) and self.instructions.get(v.name) == v:
             return {"instruction": v.name}
         names = _NAMES.get(type(v))
