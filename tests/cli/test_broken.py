@@ -137,6 +137,11 @@ def test_the_console_script_and_a_closed_pipe():
     p = subprocess.run([sys.executable, "-c", code, "check", "nothing"], capture_output=True, text=True, check=False)
     assert p.returncode == 2
     assert "Traceback" not in p.stderr
+    p = subprocess.run([sys.executable, "-c", code, "print", b"\xff.isam", "--json"], capture_output=True, check=False,
+                       env={"LC_ALL": "C", "PYTHONUTF8": "0", "PATH": ""})  # fmt: skip
+    assert p.returncode == 2
+    assert b"Traceback" not in p.stderr
+    assert json.loads(p.stdout)["diagnostics"][0]["code"] == "cli-file"
     quoted = f"'{sys.executable}' -c '{code}' system show toy --json | head -c 10"
     p = subprocess.run(["bash", "-c", f"set -o pipefail; {quoted}"], capture_output=True, text=True, check=False)
     assert p.stderr == ""
