@@ -16,7 +16,6 @@ from isam.cli.timing import Times, alternate, shown
 from isam.diagnostics import InternalError, fail
 
 SIZES = {"H": 56, "W": 56, "C": 64, "K": 64}
-UNIT = 2.0**-24  # of f32
 SIZE = Annotated[int, typer.Option("--size", help="Height and width of the image (56 in ResNet-50).")]
 SECONDS = Annotated[float, typer.Option("--seconds", help="How long to measure.")]
 
@@ -78,13 +77,15 @@ def _arrays(sizes: dict[str, int]) -> dict[str, Any]:
 
 
 def _judge(y: Any, arrays: dict[str, Any]) -> Judged:
-    """Against float64, per element: any order of n roundings lies within 2 n u of the sum of magnitudes."""
+    """Against float64, each element within the bound that holds for any order of its sum."""
     import numpy as np
+
+    from isam.ir.bounds import products
 
     wide = {n: a.astype(np.float64) for n, a in arrays.items()}
     exact = np.maximum(_windows(wide["x"]) @ wide["w"].reshape(-1, y.shape[-1]) + wide["b"], 0)
     size = _windows(abs(wide["x"])) @ abs(wide["w"]).reshape(-1, y.shape[-1]) + abs(wide["b"])
-    bound = 2 * (arrays["w"].size // y.shape[-1] + 2) * UNIT * size
+    _, bound = products(exact, size, arrays["w"].size // y.shape[-1] + 1)
     error = abs(y.reshape(exact.shape) - exact)
     share = np.where(np.isnan(error), np.inf, error) / bound
     return Judged(float(np.nanmax(error, initial=0.0)), float(share.max(initial=0.0)))
