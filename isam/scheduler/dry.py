@@ -316,48 +316,30 @@ class DryRun:
     # -- calls -------------------------------------------------------------------------------------------------------
     def call(self, nest: Nest, point: dict[str, Affine], sizes: dict[str, int], tiles: tuple[Tile, ...]) -> None:
         """One instruction call with all its operands in place."""
-        where = self._memories(nest, tiles)
-        pinned: set[Key] = {
-            k for k in (self._key(u, t, m) for u, t, m in zip(nest.uses, tiles, where, strict=True)) if k
-        }
-        places: dict[str, Place] = {}
-        for u, t, m in zip(nest.uses, tiles, where, strict=True):
-            if u.reads:
-                places[u.name], _ = self.read(u, t, m, pinned)
-        wrote: list[tuple[Key, Copy, Tile]] = []
-        for u, t, m in zip(nest.uses, tiles, where, strict=True):
+        bound = list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True))
+        keys = [self._key(*o) for o in bound]
+        pinned = {k for k in keys if k is not None}
+        places = {u.name: self.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
+        held = {k for k, (u, _, _) in zip(keys, bound, strict=True) if k is not None and u.reads}
+        landed: list[tuple[Key | None, Copy | None, Tile, bool]] = []
+        for u, t, m in bound:
             if u.writes:
-                others = {
-                    k
-                    for v, tt, mm in zip(nest.uses, tiles, where, strict=True)
-                    if v.reads and (k := self._key(v, tt, mm))
-                }
-                places[u.name], key, copy = self.write(u, t, m, others | {w[0] for w in wrote})
-                if key is not None and copy is not None:
-                    wrote.append((key, copy, t))
-        ops = tuple(Operand(u.name, t, places[u.name], u.dims) for u, t in zip(nest.uses, tiles, strict=True))
-        unit = self._unit(nest)
-        self.out.append(
-            Issue(
-                unit,
-                nest.instruction.name,
-                tuple(sizes.items()),
-                ops,
-                nest.number,
-                (
-                    *((t, Affine.of(t)) for t in nest.mapping.loops),
-                    *((nest.own.get(a, a), p) for a, p in point.items()),
-                ),
-            )
-        )
-        for u, t in zip(nest.uses, tiles, strict=True):
-            if u.writes:
-                self.since.write(t)
-        for key, copy, tile in wrote:
-            for other in self.state.of(tile.buffer):
+                known = self.state.copies.get(self._key(u, t, m) or ("", t, None))
+                places[u.name], key, copy = self.write(u, t, m, held)
+                landed.append((key, copy, t, known is not None and known.dirty))
+                held |= {key} if key is not None else set()
+        operands = tuple(Operand(u.name, t, places[u.name], u.dims) for u, t, _ in bound)
+        around = ((t, Affine.of(t)) for t in nest.mapping.loops)
+        where = (*around, *((nest.own.get(a, a), p) for a, p in point.items()))
+        name = nest.instruction.name
+        self.out.append(Issue(self._unit(nest), name, tuple(sizes.items()), operands, nest.number, where))
+        for key, copy, tile, alone in landed:
+            self.since.write(tile)
+            for other in () if alone else self.state.of(tile.buffer):  # a dirty copy was the only one already
                 if other != key and not disjoint(other[1], tile, self.ranges):
                     self.state.drop(other)
-            self.state.put(key, copy)
+            if key is not None and copy is not None:
+                self.state.put(key, copy)
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
         return None if memory == self.system.home else (memory, tile, mv.form_of(self.system, memory, tile, use.dims))

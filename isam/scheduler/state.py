@@ -192,7 +192,7 @@ class MachineState:
         """The lowest free run of ``units`` cells or (aligned) bytes, or None."""
         limit = memory.cells if memory.cells is not None else memory.capacity
         at, align = 0, 1 if memory.cells is not None else max(1, memory.align)
-        for first, count, _ in sorted(self.used(memory.name), key=lambda u: u[:2]):
+        for first, count in sorted((f, n) for f, n, _ in self.used(memory.name)):
             if first - at >= units:
                 break
             at = max(at, -(-(first + count) // align) * align)
