@@ -186,7 +186,7 @@ def _call(mapping: Mapping, memory: Memory, at: dict[str, int], sizes: dict[str,
             continue
         base = [i.evaluate(at) for i in o.index]
         local[o.operand] = {}
-        for e in used[o.operand]:
+        for e in used.get(o.operand, ()):
             to = list(base)
             for d, (r, step) in enumerate(zip(o.dims, o.steps, strict=True)):
                 to[r] += step * e[d]

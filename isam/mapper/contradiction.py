@@ -64,6 +64,12 @@ class Contradictions:
             node, plays, need=(want.op, want.accumulate), have=(have.op, have.accumulate), after=after,
         )  # fmt: skip
 
+    def interrupted(self, plays: Node, node: Node) -> Mismatch:
+        return self._mismatch(
+            "domain", f"{show(node.statement)}, with another write in between or in another order",
+            f"{show(plays.statement)} directly after what it depends on", node, plays, relation="between",
+        )  # fmt: skip
+
     def literal(self, pair: Pair, want: Source, have: Source) -> Mismatch:
         w = want.access if isinstance(want, Form) else want
         h = have.access if isinstance(have, Form) else have
@@ -153,6 +159,12 @@ class Contradictions:
                 "axis-missing", f"{have.access}, which does not depend on axis {axis}",
                 f"{want.access} to depend on axis {name}", pair.node, pair.plays, at=have.access, by=want.access,
                 lacking=(want.buffer,), **facts,
+            )  # fmt: skip
+        if len(h) < len(w):
+            return self._mismatch(
+                "axis-missing", f"{have.access}, in which axis {axis} indexes {len(h)} dimension(s)",
+                f"{want.access}, in which axis {name} indexes {len(w)}", pair.node, pair.plays, at=have.access,
+                by=want.access, lacking=(want.buffer,), **facts,
             )  # fmt: skip
         row, coefficient = have.cols[a][0]
         if w and len(w) == len(h):

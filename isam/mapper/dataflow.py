@@ -6,6 +6,7 @@ accumulation. Everything the search compares is an integer or a tuple of integer
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from isam.ir.affine import Affine
@@ -125,7 +126,7 @@ class Node:
 class Flow:
     """A kernel with its statements as nodes, indexed by operation and by buffer."""
 
-    __slots__ = ("by_key", "kernel", "nodes", "readers", "writers")
+    __slots__ = ("by_key", "kernel", "nodes", "readers", "writers", "written")
 
     def __init__(self, kernel: Kernel, nodes: tuple[Node, ...]):
         self.kernel = kernel
@@ -139,6 +140,12 @@ class Flow:
             self.writers.setdefault(node.dest.buffer, []).append(node)
             for name in sorted(node.reads()):
                 self.readers.setdefault(name, []).append(node)
+        self.written = {name: [n.index for n in nodes] for name, nodes in self.writers.items()}  # ascending
+
+    def undisturbed(self, buffer: str, a: int, b: int) -> bool:
+        """No statement between ``a`` and ``b`` writes ``buffer``."""
+        writes = self.written.get(buffer, [])
+        return bisect_left(writes, max(a, b)) <= bisect_right(writes, min(a, b))
 
     def touching(self, buffer: str) -> set[int]:
         """Indices of all statements that read or write ``buffer``."""
@@ -173,8 +180,8 @@ class Plan:
     axes: for these only the flow of elements matters, not the indexing.
     """
 
-    __slots__ = ("axis_names", "body", "extents", "flow", "instruction", "loose", "operands", "order", "symmetries",
-                 "temps")  # fmt: skip
+    __slots__ = ("axis_names", "body", "extents", "fixing", "flow", "instruction", "loose", "operands", "order",
+                 "steps", "symmetries", "temps")  # fmt: skip
 
     def __init__(self, instruction: Instruction, body: Kernel):
         self.instruction = instruction
@@ -188,7 +195,7 @@ class Plan:
             nodes.append(Node(i, st, loops, number[i], width))
             for axis in st.domain.axes:
                 c = number[i][axis.name]
-                names[c] = names[c] or axis.name
+                names[c] = names[c] or _unused(axis.name, names)
                 self.extents[c] = axis.extent
         self.axis_names = tuple(names)
         self.flow = Flow(body, tuple(nodes))
@@ -196,11 +203,34 @@ class Plan:
         self.operands = tuple(b.name for b in body.arguments)
         self.loose = frozenset(t for t in self.temps if self._one_function(t))
         self.order = self._order()
+        self.fixing = self._fixing()
+        self.steps = self._steps()
         self.symmetries: tuple[Mapping, ...] | None = None  # made by isam.mapper.match when first asked for
 
     def _one_function(self, buffer: str) -> bool:
         seen = {(f.rows, f.rests) for n in self.flow.nodes for f in forms(n) if f.buffer == buffer}
         return len(seen) == 1
+
+    def _fixing(self) -> frozenset[str]:
+        """Sizes that the instruction computes with: an axis of such a size cannot be cut."""
+        rests = [r for n in self.flow.nodes for f in forms(n) for r in f.rests]
+        rests += [rest for n in self.flow.nodes for _, rest in n.where]
+        return frozenset(name for r in rests for name in r.names)
+
+    def _steps(self) -> dict[int, tuple[tuple[int, str], ...]]:
+        """Per statement: (other statement, buffer) where one follows the other directly on a buffer that only plain
+        statements write: in the kernel nothing else may write it in between, and the order is the same."""
+        out: dict[int, list[tuple[int, str]]] = {n.index: [] for n in self.flow.nodes}
+        for buffer, writers in self.flow.writers.items():
+            if any(w.statement.accumulate for w in writers):
+                continue
+            marks = {w.index for w in writers}
+            for i in sorted(self.flow.touching(buffer)):
+                last = max((m for m in marks if m < i), default=None)
+                if last is not None:
+                    out[i].append((last, buffer))
+                    out[last].append((i, buffer))
+        return {i: tuple(steps) for i, steps in out.items()}
 
     def _order(self) -> tuple[int, ...]:
         left = list(range(len(self.flow.nodes)))
@@ -230,33 +260,41 @@ def plan_of(instruction: Instruction, body: Kernel | None = None) -> Plan:
 
 
 def _axis_numbers(body: Kernel) -> list[dict[str, int]]:
-    """One number per axis of an instruction: the same name is the same axis, and so are two names that neither
-    statement shares but that index the same dimension of a buffer one of them writes."""
+    """One number per axis of an instruction: the same name and extent is the same axis, and so are two names that
+    neither statement shares but that index the same dimension of a buffer both touch; never two of one statement."""
     statements = body.statements
-    leader: dict[tuple[int, str], tuple[int, str]] = {}
-    first: dict[str, int] = {}
+    group: dict[tuple[int, str], list[tuple[int, str]]] = {}  # every axis of every statement -> all that are the same
+    named: dict[tuple[str, Affine], list[tuple[int, str]]] = {}
     for i, st in enumerate(statements):
-        for n in st.domain.names:
-            leader[i, n] = (first.setdefault(n, i), n)
-
-    def find(key: tuple[int, str]) -> tuple[int, str]:
-        while leader[key] != key:
-            key = leader[key]
-        return key
-
+        for axis in st.domain.axes:
+            group[i, axis.name] = named.setdefault((axis.name, axis.extent), [])
+            group[i, axis.name].append((i, axis.name))
     for i, st in enumerate(statements):
         for j in range(i):
             for a in _accesses(statements[j]):
                 for b in _accesses(st):
                     if a.buffer == b.buffer:
                         for n, m in _unit_pairs(a, b, statements[j], st):
-                            one, two = sorted((find((j, n)), find((i, m))))
-                            leader[two] = one
+                            _join(group, group[j, n], group[i, m])
     numbers: dict[tuple[int, str], int] = {}
-    out: list[dict[str, int]] = []
-    for i, st in enumerate(statements):
-        out.append({n: numbers.setdefault(find((i, n)), len(numbers)) for n in st.domain.names})
-    return out
+    return [
+        {n: numbers.setdefault(group[i, n][0], len(numbers)) for n in st.domain.names}
+        for i, st in enumerate(statements)
+    ]
+
+
+def _join(group: dict[tuple[int, str], list[tuple[int, str]]], one: list[tuple[int, str]],
+          two: list[tuple[int, str]]) -> None:  # fmt: skip
+    if one is not two and not {s for s, _ in one} & {s for s, _ in two}:
+        one.extend(two)
+        for member in two:
+            group[member] = one
+
+
+def _unused(name: str, names: list[str]) -> str:
+    while name in names:
+        name += "_"
+    return name
 
 
 def _accesses(st: Statement) -> list[Access]:

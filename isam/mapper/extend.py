@@ -109,17 +109,36 @@ class Extension(Contradictions):
             nodes = joined
             found = [(n, v) for n in joined for v in n.views if v.key == key]
         out = []
+        late: Node | None = None
         for node, view in found:
             if node.index in self.taken or (self.region is not None and node.index not in self.region):
                 continue
             if self.pairs and node.loops != next(iter(self.pairs.values())).node.loops:
                 continue
-            out.append((node, view))
-        if not out:
-            for node in nodes:
-                if node.index not in self.taken and (self.region is None or node.index in self.region):
-                    self.reporter.no(self.depth, lambda n=node: self.operation(plays, n))
+            if self._follows(plays, node):
+                out.append((node, view))
+            else:
+                late = late or node
+        if late is not None and not out:
+            self.reporter.no(self.depth, lambda n=late: self.interrupted(plays, n))
+        for node in nodes if not out else ():
+            free = node.index not in self.taken and (self.region is None or node.index in self.region)
+            if free and not any(v.key == key for v in node.views):
+                self.reporter.no(self.depth, lambda n=node: self.operation(plays, n))
         return out
+
+    def _follows(self, plays: Node, node: Node) -> bool:
+        """What follows directly on a buffer in the instruction does so in the kernel, in the same order."""
+        for other, buffer in self.plan.steps[plays.index]:
+            pair, played = self.pairs.get(other), self.buffers.get(buffer)
+            if pair is None or not isinstance(played, str):
+                continue
+            a, b = pair.node.index, node.index
+            if (a < b) != (other < plays.index):
+                return False
+            if not self.flow.undisturbed(played, a, b):
+                return False
+        return True
 
     def _joined(self, plays: Node) -> list[Node] | None:
         """The kernel statements that touch a buffer already paired as ``plays`` touches it; the shortest such list."""
@@ -303,6 +322,14 @@ class Extension(Contradictions):
         rows = (tuple(sorted((names[a], 1 if strided else c) for a, c in row if a in names)) for row in form.rows)
         return Counter(r for r in rows if r)
 
+    def sizes(self) -> dict[str, Affine]:
+        """The instruction's sizes where a mapped axis gives them: what they are when that axis is taken whole."""
+        out: dict[str, Affine] = {}
+        for e, k in zip(self.plan.extents, self.axes, strict=True):
+            if k >= 0 and len(e.terms) == 1 and e.terms[0][1] == 1:
+                out.setdefault(e.terms[0][0], self.classes[k] - e.const)
+        return out
+
     # rows ------------------------------------------------------------------------------------------------------
 
     def _rows(self, at: int, pair: Pair) -> Iterator[None]:
@@ -332,8 +359,10 @@ class Extension(Contradictions):
         owner = {k: c for c, k in enumerate(self.axes) if k >= 0}
         names = {a: owner[k] for a, k in enumerate(pair.classes) if k in owner}
         found = False
+        sizes = self.sizes() if any(r.terms for r in want.rests) else {}
+        own = tuple(r.substitute(sizes) for r in want.rests)
         for dims, steps in choices(want, have, names, self.strided):
-            base = base_of(want, have, dims, steps, pair.classes, owner)
+            base = base_of(own, have, dims, steps, pair.classes, owner)
             if name in self.dims:
                 if (dims, steps, base) == (self.dims[name], self.steps[name], self.bases[name]):
                     found = True

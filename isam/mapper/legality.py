@@ -44,7 +44,7 @@ class _Touch:
 def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     """The verdict on the complete assignment that ``state`` holds. ``sized``: extents may forbid a whole axis."""
     pairs = [state.pairs[i] for i in sorted(state.pairs)]
-    for check in (_escaping, _order, _conditions):  # a mismatch is falsy
+    for check in (_escaping, _order):  # a mismatch is falsy
         problem = check(state, pairs)
         if problem is not None:
             return problem
@@ -55,15 +55,37 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     for k in sorted(stuck):
         if k not in owner:
             return _outer(state, k, stuck[k])
-    asked = _instruction_conditions(state, pairs, owner)
-    if isinstance(asked, Mismatch):
-        return asked
-    whole = asked | {owner[k] for k in stuck}
+    conditions = _conditions(state, pairs)
+    if isinstance(conditions, Mismatch):
+        return conditions
+    asked, guards = conditions
+    fixed = _fixed(state, pairs)
+    if isinstance(fixed, Mismatch):
+        return fixed
+    whole = asked | fixed | {owner[k] for k in stuck}
     for c in sorted(whole) if sized else ():
         too_large = _too_large(state, c, pairs)
         if too_large is not None:
             return too_large
-    return Verdict(whole, _guards(pairs, owner))
+    return Verdict(whole, guards)
+
+
+def _fixed(state: Extension, pairs: list[Pair]) -> frozenset[int] | Mismatch:
+    """Axes whose size the instruction computes with (``A[N - 1 - i]``): whole, and one value per size."""
+    sizes = state.sizes()
+    out: set[int] = set()
+    for c, e in enumerate(state.plan.extents):
+        for name in e.names:
+            if name in state.plan.fixing:
+                out.add(c)
+                if e.substitute(sizes) != state.classes[state.axes[c]]:
+                    return _unsized(state, pairs[0], name)
+    unknown = state.plan.fixing - sizes.keys()
+    return _unsized(state, pairs[0], min(unknown)) if unknown else frozenset(out)
+
+
+def _unsized(state: Extension, pair: Pair, name: str) -> Mismatch:
+    return state._mismatch("extent", "no one value for it", f"one value for its size {name}", pair.node, pair.plays)
 
 
 def _stuck(state: Extension, pairs: list[Pair]) -> dict[int, Pair] | Mismatch:
@@ -228,48 +250,57 @@ def _outer(state: Extension, k: int, lacking: Pair) -> Mismatch:
     )  # fmt: skip
 
 
-def _where(p: Pair) -> frozenset[Term]:
-    return frozenset((tuple(sorted((p.classes[a], c) for a, c in terms)), rest) for terms, rest in p.node.where)
+@dataclass(frozen=True, slots=True)
+class _Conditions:
+    """A pair's conditions in terms of region axes: those the instruction makes itself, and the kernel's others."""
+
+    asked: frozenset[Term]
+    others: frozenset[Term]
+    whole: frozenset[int]  # instruction axes that the asked ones fix
 
 
-def _conditions(state: Extension, pairs: list[Pair]) -> Mismatch | None:
-    """All statements with a visible result under the same conditions; a temporary's at most under those."""
+def _conditions_of(state: Extension, p: Pair) -> _Conditions | None:
+    """None: the kernel lacks a condition of the instruction. One call then sees all of an axis that it speaks of."""
+    have = {(tuple(sorted((p.classes[a], c) for a, c in terms)), rest) for terms, rest in p.node.where}
+    sizes = state.sizes() if any(rest.terms for _, rest in p.plays.where) else {}
+    asked: set[Term] = set()
+    whole: set[int] = set()
+    for terms, rest in p.plays.where:
+        term = tuple(sorted((state.axes[c], n) for c, n in terms)), rest.substitute(sizes)
+        if term not in have:
+            return None
+        asked.add(term)
+        whole |= {c for c, _ in terms}
+    return _Conditions(frozenset(asked), frozenset(have - asked), frozenset(whole))
+
+
+def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tuple[Term, ...]] | Mismatch:
+    """Axes that conditions of the instruction make whole, and the guards: conditions of the kernel on mapped axes.
+
+    A condition of the instruction must be one of the kernel's, on the same axes and nothing else. The others
+    must be the same for all statements with a visible result, and a temporary's at most those.
+    """
     temps = {b for t, b in state.buffers.items() if t in state.plan.temps}
     seen = [p for p in pairs if p.node.dest.buffer not in temps] or pairs[:1]
-    full = _where(seen[0])
+    found: dict[int, _Conditions] = {}
     for p in pairs:
-        mine = _where(p)
+        mine = _conditions_of(state, p)
+        if mine is None:
+            return state._mismatch("domain", f"{show(p.node.statement)} without that condition",
+                                   f"the condition of {show(p.plays.statement)}", p.node, p.plays,
+                                   relation="instruction-where")  # fmt: skip
+        found[p.plays.index] = mine
+    full = found[seen[0].plays.index].others
+    for p in pairs:
+        mine = found[p.plays.index].others
         if mine - full or (p in seen and mine != full):
             return state._mismatch(
                 "domain", f"other conditions in {show(p.node.statement)} than in {show(seen[0].node.statement)}",
                 "one domain for the whole region", p.node, p.plays, relation="conditions",
             )  # fmt: skip
-    return None
-
-
-def _instruction_conditions(state: Extension, pairs: list[Pair], owner: dict[int, int]) -> Mismatch | frozenset[int]:
-    """A condition of the instruction must be one of the kernel's, on the same axes and nothing else: taken whole."""
-    whole: set[int] = set()
-    for p in pairs:
-        have = {(tuple(sorted((owner.get(k, -1), c) for k, c in terms)), rest) for terms, rest in _where(p)}
-        for condition in p.plays.where:
-            if condition not in have:
-                return state._mismatch("domain", f"{show(p.node.statement)} without that condition",
-                                       f"the condition of {show(p.plays.statement)}", p.node, p.plays,
-                                       relation="instruction-where")  # fmt: skip
-            whole |= {c for c, _ in condition[0]}
-    return frozenset(whole)
-
-
-def _guards(pairs: list[Pair], owner: dict[int, int]) -> tuple[Term, ...]:
-    out: dict[Term, None] = {}
-    for p in pairs:
-        asked = set(p.plays.where)
-        for term in sorted(_where(p), key=str):
-            mine = (tuple(sorted((owner.get(k, -1), c) for k, c in term[0])), term[1])
-            if any(k in owner for k, _ in term[0]) and mine not in asked:
-                out[term] = None
-    return tuple(out)
+    mapped = {k for k in state.axes if k >= 0}
+    guards = tuple(t for t in sorted(full, key=str) if any(k in mapped for k, _ in t[0]))
+    return frozenset[int]().union(*(c.whole for c in found.values())), guards
 
 
 def limit_of(instruction: Instruction, extent: Affine) -> int | None:

@@ -18,6 +18,7 @@ from isam.mapper.report import Reporter
 from isam.mapper.symmetry import orbit_key, preserves_contract
 
 BUDGET = 200_000
+STATEMENTS = 40  # of one instruction: the search recurses over them
 SHOWN = 20  # mappings printed
 
 
@@ -132,17 +133,33 @@ def match(
     Statement numbers are those of ``Matches.kernel``: the kernel itself if it is in normal form, if a ``region`` is
     given or ``normalise`` is off; else its normal form.
     """
-    for r in instruction.body.body:
-        if isinstance(r, Recurrence):
-            return Mismatch("operation", "statements", f"a recurrent loop over {r.axis.name}", kernel.loc, r.loc,
-                            instruction.name)  # fmt: skip
+    body = normal(instruction.body)
+    outside = _never(kernel, instruction, body)
+    if outside is not None:
+        return outside
     reporter = Reporter()
     if normalise and region is None:
         kernel = normal(kernel)
-    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, normal(instruction.body)), reporter,
+    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, body), reporter,
                                 strided=strided, swap=swap, typed=True, sized=True, region=region,
                                 budget=budget))  # fmt: skip
     return found if found else _none(instruction, kernel, reporter, found, budget)
+
+
+def _never(kernel: Kernel, instruction: Instruction, body: Kernel) -> Mismatch | None:
+    """Instructions that carry out no kernel at all: with a recurrent loop, empty, or out of all proportion."""
+    for r in body.body:
+        if isinstance(r, Recurrence):
+            return Mismatch("operation", "statements", f"a recurrent loop over {r.axis.name}", kernel.loc, r.loc,
+                            instruction.name)  # fmt: skip
+    n = len(body.statements)
+    if n == 0:
+        return Mismatch("operation", "statements", "nothing: it does nothing", kernel.loc, instruction.loc,
+                        instruction.name)  # fmt: skip
+    if n > STATEMENTS:
+        return Mismatch("budget", f"at most {STATEMENTS} statements for one instruction", f"{n} statements", kernel.loc,
+                        instruction.loc, instruction.name)  # fmt: skip
+    return None
 
 
 def near_misses(
@@ -154,9 +171,13 @@ def near_misses(
     normalise: bool = True,
 ) -> list[Mismatch]:
     """Every contradiction the search met, each once, deepest first."""
+    body = normal(instruction.body)
+    outside = _never(kernel, instruction, body)
+    if outside is not None:
+        return [outside]
     reporter = Reporter(collect=True)
     kernel = normal(kernel) if normalise else kernel
-    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, normal(instruction.body)), reporter,
+    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, body), reporter,
                                 strided=strided, swap=True, typed=True, sized=True, region=None,
                                 budget=budget))  # fmt: skip
     len(found)

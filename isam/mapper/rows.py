@@ -50,13 +50,14 @@ def _step(need: dict[int, int], row: dict[int, int], strided: bool) -> int:
 
 
 def base_of(
-    want: Form, have: Form, dims: tuple[int, ...], steps: tuple[int, ...], classes: list[int], owner: dict[int, int]
-) -> Base:
-    """Where the operand begins: rows with the mapped axes at zero, less what the instruction adds itself."""
+    own: tuple[Affine, ...], have: Form, dims: tuple[int, ...], steps: tuple[int, ...], classes: list[int],
+    owner: dict[int, int],
+) -> Base:  # fmt: skip
+    """Where the operand begins: rows with the mapped axes at zero, less what the instruction adds itself (``own``)."""
     out = []
     for r, (row, rest) in enumerate(zip(have.rows, have.rests, strict=True)):
         if r in dims:
             d = dims.index(r)
-            rest = rest - want.rests[d] * steps[d]
+            rest = rest - own[d] * steps[d]
         out.append((tuple(sorted((classes[a], c) for a, c in row if classes[a] not in owner)), rest))
     return tuple(out)

@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from isam.ir.kernel import Kernel
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel, Recurrence
+from isam.ir.mapping import Mapping
 from isam.ir.normal import normal_form
 from isam.mapper import Matches, match
 from tests.blocks import initial, run_kernel, run_mapped, visible
@@ -65,3 +67,36 @@ def test_blocks_of_calls_give_what_random_kernels_give(block: int):
                 assert visible(kernel, mapping, got) == visible(kernel, mapping, want), case
                 tried += 1
     assert tried > 20
+
+
+def unambiguous(kernel: Kernel, mapping: Mapping) -> bool:
+    """Every axis of the instruction goes by one name: what :mod:`tests.blocks` needs."""
+    axes = {(a.name, a.extent) for s in kernel.statements for a in s.domain.axes}
+    return len(axes) == len({n for n, _ in axes}) and {n for n, _ in axes} == mapping.axis_map.keys()
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_a_random_kernel_as_an_instruction_fits_itself_however_it_is_written(block: int):
+    fits = carried = 0
+    for seed in range(70 * block, 70 * block + 70):
+        kernel, sizes = random_kernel(seed)
+        kernel = normal_form(kernel)
+        if not kernel.body or any(isinstance(it, Recurrence) for it in kernel.body):
+            continue
+        i = Instruction("itself", kernel)
+        variant = anything(kernel, Seeded(seed)).kernel
+        for k in (kernel, variant):
+            found = match(k, i, normalise=False, budget=20_000)
+            assert isinstance(found, Matches), show(k, sizes) + str(found)
+            assert found.first.outer == ()
+            fits += 1
+        small = kernel.with_sizes(sizes)
+        found = match(small, Instruction("itself", small), normalise=False, budget=20_000)
+        if isinstance(found, Matches) and unambiguous(small, found.first):
+            want = run_kernel(small, initial(small, seed))
+            m = found.first
+            got = run_mapped(small, m, initial(small, seed), seed)
+            assert visible(small, m, got) == visible(small, m, want), show(kernel, sizes) + str(m)
+            carried += 1
+    assert fits > 60
+    assert carried > 10

@@ -128,3 +128,24 @@ def test_an_instruction_with_a_recurrent_loop_is_an_honest_no():
     i = new("scan(T, N)\n in x: f32[T, N]\n inout h: f32[N]\n loop t < T\n  forall i < N\n    h[i] = h[i] + x[t, i]"
             .replace("    h[i]", "   h[i]"))  # fmt: skip
     assert not match(kernel("k(N)\n in x: f32[N]\n out y: f32[N]\n forall i < N\n  y[i] = x[i]"), i)
+
+
+def test_an_empty_or_endless_instruction_is_an_honest_no():
+    one = kernel("k(N)\n in x: f32[N]\n out y: f32[N]\n forall i < N\n  y[i] = x[i]")
+    empty = new("e(N)\n in x: f32[N]\n out y: f32[N]\n forall i < 0\n  y[i] = x[i]")
+    assert not match(one, empty)
+    many = new("m(N)\n in x: f32[N]\n inout y: f32[N]\n forall i < N" + "\n  y[i] = y[i] + x[i]" * 400)
+    long = kernel("k(N)\n in x: f32[N]\n inout y: f32[N]\n forall i < N" + "\n  y[i] = y[i] + x[i]" * 400)
+    assert match(long, many).kind == "budget"
+    assert match(long, new("m(N)\n in x: f32[N]\n inout y: f32[N]\n forall i < N" + "\n  y[i] = y[i] + x[i]" * 40))
+
+
+def test_sizes_that_the_instruction_computes_with_make_an_axis_whole():
+    i = new("turn(N <= 8)\n in x: f32[N]\n out y: f32[N]\n forall i < N\n  y[i] = exp(x[N - 1 - i])")
+    k = kernel("k(M, N)\n in x: f32[M, N]\n out y: f32[M, N]\n forall m < M, n < N\n  y[m, n] = exp(x[m, N - 1 - n])")
+    found = match(k.with_sizes(SIZES), i)
+    assert isinstance(found, Matches)
+    assert (found.first.whole, found.first.axis_map) == (("i",), {"i": "n"})
+    assert [str(r) for r in found.first.operand("x").index] == ["m", "-n"]
+    assert match(k.with_sizes({"M": 2, "N": 9}), i).kind == "extent"
+    assert not match(kernel("k(N)\n in x: f32[N + 1]\n out y: f32[N]\n forall n < N\n  y[n] = exp(x[n])"), i)
