@@ -188,7 +188,7 @@ def admitted(value: Affine, var: Var, values: dict[str, Affine], ctx: Context) -
 
 class Span(NamedTuple):
     """The values of a loop variable in some iterations: ``first`` to ``last`` where those are affine, described by
-    ``desc``; ``once``: exactly one value."""
+    ``desc``; ``once``: exactly one value; ``some``: at least one."""
 
     var: str
     step: int
@@ -196,6 +196,7 @@ class Span(NamedTuple):
     last: Affine | None
     desc: Var
     once: bool = False
+    some: bool = False
 
 
 def span(loop: Loop, skip_first: bool = False, skip_last: bool = False) -> Span:
@@ -210,7 +211,8 @@ def span(loop: Loop, skip_first: bool = False, skip_last: bool = False) -> Span:
     if skip_last:
         last = None if last is None else last - loop.step
         desc = replace(desc, hi=tuple(Bound(b.expr - b.div * loop.step, b.div) for b in desc.hi))
-    return Span(loop.var, loop.step, first, last, desc, trip is not None and trip - skip_first - skip_last == 1)
+    left = -1 if trip is None else trip - skip_first - skip_last
+    return Span(loop.var, loop.step, first, last, desc, left == 1, left >= 1)
 
 
 def earlier(loop: Loop, skip_first: bool = False) -> Span:
@@ -231,7 +233,7 @@ def lifted(f: Family, over: Span, fresh: str) -> tuple[Family, int]:
     var, first, last = over.var, over.first, over.last
     inside = any(b.expr.coefficient(var) for v in f.over for b in v.lo + v.hi)
     moving = [d for d, (lo, hi) in enumerate(f.box) if lo.coefficient(var) or hi.coefficient(var)]
-    if not moving and not inside:
+    if not moving and not inside and over.some:
         return f, ONCE if over.once else TWICE
     if over.once and first is not None:
         return at_value(f, var, first), ONCE
@@ -239,7 +241,8 @@ def lifted(f: Family, over: Span, fresh: str) -> tuple[Family, int]:
         d = moving[0]
         lo, hi = f.box[d]
         c, gap = lo.coefficient(var), hi - lo
-        if c == hi.coefficient(var) and gap.is_constant and 0 < abs(c) * over.step <= gap.const:
+        meet = gap.is_constant and 0 < abs(c) * over.step <= gap.const
+        if c == hi.coefficient(var) and meet and (over.some or abs(c) * over.step == gap.const):
             ends = (lo.substitute({var: first}), hi.substitute({var: last}))
             if c < 0:
                 ends = (lo.substitute({var: last}), hi.substitute({var: first}))

@@ -138,8 +138,8 @@ class Order:
         if n.trip == 0:
             return {}
         parts = [
-            self.done(n.enter),
-            self.done(n.exit),
+            self._guarded(n, self.done(n.enter)),
+            self._guarded(n, self.done(n.exit)),
             self._all(n, span(n), span(n, n.first is not None, n.last is not None)),
         ]
         first, last = n.lo[0].expr, last_value(n)
@@ -147,6 +147,15 @@ class Order:
             if node is not None:
                 parts.append(self._extra(n, node, value))
         return _merged(parts)
+
+    def _guarded(self, n: Loop, items: Items) -> Items:
+        """What runs once if the loop runs at all."""
+        if not items or n.trip is not None:
+            return items
+        lo, first = loop_var(n), span(n).first
+        hi = lo.hi if first is None else (Bound(first), *lo.hi)
+        once = Var(self.fresh(), lo.lo, hi, lo.step, lo.origin)
+        return {i: [(Family(f.box, (once, *f.over)), max(sure, UNKNOWN)) for f, sure in xs] for i, xs in items.items()}
 
     def _all(self, n: Loop, whole, middle) -> Items:
         """Items of the iterations: what every body has over the ``whole`` span, the body's own over ``middle``."""
@@ -254,10 +263,7 @@ class Order:
             history = self._all(n, span(n, False, True), span(n, n.first is not None, True))
             self.walk(n.last, self._with(ctx, loop_var(n), last), _after(_after(before, history), extra))
         own = Loop(n.var, n.lo, n.hi, n.step, n.body, Seq(), n.first, n.last)
-        self.walk(n.exit, ctx, _after(before, self.done_once(own)))
-
-    def done_once(self, loop: Loop) -> Items:
-        return self._loop_items(loop)
+        self.walk(n.exit, ctx, _after(before, self._loop_items(own)))
 
     def _with(self, ctx: Context, var: Var, value: Affine | None) -> Context:
         if value is not None:

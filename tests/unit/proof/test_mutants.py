@@ -32,8 +32,8 @@ def flat_faults(s: Schedule) -> list:
     return []
 
 
-# A few mutants per kind and schedule; every one of them by running this file: python -m tests.unit.proof.test_mutants
-PER_KIND = 2
+# A mutant per kind and schedule; every one of them by running this file: python -m tests.unit.proof.test_mutants
+PER_KIND = 1
 
 
 def judged(name: str, per_kind: int | None) -> tuple[int, int, list[str], list[str]]:
@@ -65,7 +65,7 @@ def test_both_judges_agree(name):
     total, refused, missed, stricter = judged(name, PER_KIND)
     assert not missed
     assert not stricter
-    assert refused > 0.8 * total > 50
+    assert refused > 0.8 * total > 30
 
 
 if __name__ == "__main__":

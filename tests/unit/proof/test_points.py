@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
+from isam.ir.kernel import Sym
+from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.proof.sets import Isl
 from tests.schedules import matmul_on_tiny
-from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
+from tests.unit.proof.handmade import V, loop, running_sum, seq, tiny_matmul, vec_matmul
 
 MADE = {
     "tiny": tiny_matmul,
@@ -26,6 +29,35 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_accepts(name):
     assert check_points(MADE[name]()) == []
+
+
+def wrapped(schedule, node, hi, **parts):
+    return replace(schedule, call=loop("once", 0, hi, 1, node, **parts))
+
+
+def test_order_within_a_loop_of_one_iteration():
+    s = tiny_matmul()
+    inner = s.call.body.body
+    backwards = seq(replace(inner, enter=seq(), exit=seq()), inner.enter, inner.exit)
+    for body in (backwards, loop("once", 0, 1, 1, backwards)):
+        broken = replace(s, call=replace(s.call, body=replace(s.call.body, body=body)))
+        assert {v.obligation for v in check_points(broken)} == {4}
+        assert check_flat(broken)
+    assert check_points(wrapped(s, s.call, 1)) == []
+
+
+def test_a_loop_that_may_not_run_executes_nothing_for_sure():
+    s = running_sum()
+    trip = V("T")
+    once = tiny_matmul()
+    kernel = replace(once.kernel, syms=(Sym("T"),))
+    once = replace(once, kernel=kernel, cover=replace(once.cover, kernel=kernel, original=kernel))
+    for maybe in (wrapped(once, seq(), trip, enter=once.call), wrapped(once, seq(), trip, exit=once.call)):
+        assert check_flat(maybe, {"T": 2}) == []
+        assert {v.obligation for v in check_flat(maybe, {"T": 0})} == {1}
+        assert {v.obligation for v in check_points(maybe)} == {1}
+    assert {v.obligation for v in check_points(wrapped(once, once.call, trip))} == {1}
+    assert check_points(s) == []
 
 
 def test_work_does_not_depend_on_trips():

@@ -1,0 +1,214 @@
+"""The small prover, boxes and isl questions against enumeration: what is proved is true, what must be proved is."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Sym
+from isam.proof.boxes import ONCE, TWICE, Family, covered, disjoint, earlier, hull, joined, lifted, merge, minus, span
+from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
+from isam.proof.sets import Isl
+from isam.schedule.tree import Bound, Loop, Seq
+
+V = Affine.of
+
+
+def bounds(*values) -> tuple[Bound, ...]:
+    return tuple(Bound(Affine.lift(v)) if not isinstance(v, tuple) else Bound(Affine.lift(v[0]), v[1]) for v in values)
+
+
+def chain(rng: random.Random) -> Context:
+    """Three nested variables with bounds over the outer ones."""
+    out: list[Var] = []
+    for i, name in enumerate("abc"):
+        outer = [V(n) for n in "abc"[:i]]
+        lo = Affine((), rng.randint(-2, 2)) + (rng.choice(outer) if outer and rng.random() < 0.5 else 0)
+        step = rng.choice([1, 1, 2, 3])
+        his = [lo + rng.randint(0, 5)]
+        if outer and rng.random() < 0.4:
+            his.append(rng.choice(outer) + rng.randint(0, 4))
+        hi = (*bounds(*his), *(bounds((lo * 2 + 7, 2)) if rng.random() < 0.3 else ()))
+        out.append(Var(name, bounds(lo), hi, step, lo))
+    return Context(tuple(out))
+
+
+def values_of(v: Var, env: dict[str, int]) -> list[int]:
+    low = [b.expr.evaluate(env) for b in v.lo]
+    high = [b.expr.evaluate(env) for b in v.hi]
+    inside = (
+        x
+        for x in range(-30, 31)
+        if all(b.div * x >= n for b, n in zip(v.lo, low, strict=True))
+        and all(b.div * x <= n for b, n in zip(v.hi, high, strict=True))
+    )
+    return [x for x in inside if v.origin is None or (x - v.origin.evaluate(env)) % v.step == 0]
+
+
+def points(ctx: Context) -> list[dict[str, int]]:
+    """All values of the variables, by trying."""
+    found: list[dict[str, int]] = [{}]
+    for v in ctx.vars:
+        found = [{**p, v.name: x} for p in found for x in values_of(v, p)]
+    return found
+
+
+def affine(rng: random.Random, names: str = "abc") -> Affine:
+    return Affine.from_terms({n: rng.choice([-3, -2, -1, 0, 0, 1, 1, 2, 4]) for n in names}, rng.randint(-6, 12))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_lower_bounds_and_remainders_are_true(seed):
+    rng = random.Random(seed)
+    ctx = chain(rng)
+    values = points(ctx)
+    isl = Isl()
+    for _ in range(30):
+        e = affine(rng)
+        low = ctx.lower(e)
+        if values and low is not None:
+            assert low <= min(e.evaluate(p) for p in values)
+        true = all(e.evaluate(p) >= 0 for p in values)
+        if ctx.nonneg(e):
+            assert true
+        assert isl.nonneg(e, ctx) == true
+        for n in (2, 3, 4):
+            rest = ctx.remainder(n, e)
+            if rest is not None:
+                assert all(e.evaluate(p) % n == rest for p in values)
+
+
+def test_lower_bounds_are_found_where_they_matter():
+    ctx = Context(
+        (Var("m", bounds(0), bounds(986), 14, Affine()), Var("n", bounds(V("m")), bounds(V("m") + 13), 1, V("m")))
+    )
+    assert ctx.lower(Affine((), 999) - V("n")) == 0
+    assert ctx.nonneg(V("n") - V("m"))
+    assert not ctx.nonneg(V("m") - V("n"))
+    assert ctx.divides(14, V("m"))
+    assert ctx.remainder(7, V("m", 3) + 5) == 5
+    assert ctx.remainder(2, V("n")) is None
+
+
+def box(*sides):
+    return tuple((Affine.lift(a), Affine.lift(b)) for a, b in sides)
+
+
+def inside(f: Family, env: dict[str, int]) -> set[tuple[int, ...]]:
+    """All points of a family by trying."""
+    found: set[tuple[int, ...]] = set()
+    envs = [env]
+    for v in f.over:
+        envs = [{**e, v.name: x} for e in envs for x in values_of(v, e)]
+    for e in envs:
+        found |= set(product(*(range(lo.evaluate(e), hi.evaluate(e)) for lo, hi in f.box)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_boxes_against_enumeration(seed):
+    rng = random.Random(seed)
+    ctx = chain(rng)
+    envs = points(ctx)[:12]
+    side = lambda: (s := affine(rng), s + rng.randint(0, 6))  # noqa: E731
+    made = [tuple(side() for _ in range(2)) for _ in range(5)]
+    made += [
+        tuple((lo + (3 if d == 0 else 0), hi + (3 if d == 0 else 0)) for d, (lo, hi) in enumerate(b)) for b in made[:3]
+    ]
+    isl = Isl()
+    for one, two in product(made, made):
+        a, b = Family(one), Family(two)
+        true = all(not (inside(a, e) & inside(b, e)) for e in points(ctx))
+        if disjoint(one, two, ctx):
+            assert true
+        assert isl.parted(a, b, ctx) == true
+        parts = minus(one, two, ctx)
+        for e in envs:
+            if parts is not None:
+                assert set().union(*(inside(Family(p), e) for p in parts)) >= inside(a, e) - inside(b, e)
+            j = joined(one, two)
+            if j is not None and inside(a, e) and inside(b, e):
+                assert inside(Family(j), e) == inside(a, e) | inside(b, e)
+    for target in made:
+        some = [Family(b) for b in rng.sample(made, 3)]
+        true = all(inside(Family(target), e) <= set().union(*(inside(f, e) for f in some)) for e in points(ctx))
+        if covered(target, some, ctx):
+            assert true
+        assert isl.covers(target, some, ctx, (), ("x", "y")) == true
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_lifted_families_against_enumeration(seed):
+    rng = random.Random(seed)
+    lo, step = rng.randint(-3, 3), rng.choice([1, 2, 3])
+    hi = lo + rng.randint(1, 12)
+    his = bounds(hi) if rng.random() < 0.7 else bounds(hi, hi + rng.randint(-2, 2))
+    loop = Loop("v", bounds(lo), his, step, Seq())
+    values = range(lo, min(int(b.expr) for b in his), step)
+    f = Family(
+        tuple(
+            (s := Affine.of("v", rng.choice([0, 1, 1, 2, -1])) + rng.randint(0, 3), s + rng.randint(1, 3))
+            for _ in range(2)
+        )
+    )
+    g, again = lifted(f, span(loop), "~1")
+    each = [inside(f, {"v": x}) for x in values]
+    assert inside(g, {}) == set().union(*each) if again != TWICE or values else True
+    if again == ONCE:
+        assert sum(map(len, each)) == len(set().union(*each))
+    around = hull(f.box, span(loop))
+    if around is not None and values:
+        assert inside(Family(around), {}) >= set().union(*each)
+    for i, now in enumerate(values):
+        before, _ = lifted(f, earlier(loop), "~2")
+        assert inside(before, {"v": now}) == set().union(*each[:i])
+    once = Isl().exactly_once([g], [again], g.box, (), ("x", "y"), Context())[0] if not g.over else None
+    if once:
+        assert sum(map(len, each)) == len(set().union(*each))
+
+
+def test_merging_keeps_multiplicity():
+    parts = [Family(box((i, i + 1), (j, j + 2))) for i in range(3) for j in (0, 2)]
+    assert merge(parts) == [Family(box((0, 3), (0, 4)))]
+    assert len(merge([*parts, parts[0]])) == 2
+
+
+def test_coverage_counts():
+    isl, ctx, whole = Isl(), Context(), box((0, 8))
+    halves = [Family(box((0, 4))), Family(box((4, 8)))]
+    assert isl.exactly_once(halves, [ONCE, ONCE], whole, (), ("i",), ctx)[0]
+    assert "never" in isl.exactly_once(halves[:1], [ONCE], whole, (), ("i",), ctx)[1]
+    assert "twice" in isl.exactly_once([*halves, halves[0]], [ONCE] * 3, whole, (), ("i",), ctx)[1]
+    assert "more than once" in isl.exactly_once(halves, [ONCE, TWICE], whole, (), ("i",), ctx)[1]
+    assert "outside" in isl.exactly_once([*halves, Family(box((8, 9)))], [ONCE] * 3, whole, (), ("i",), ctx)[1]
+
+
+def test_layouts_that_share_bytes_clash():
+    isl, ctx = Isl(), Context()
+    panel = Var("j", bounds(0), bounds(8), 8, Affine())
+    one = (box((0, 5), (V("j"), V("j") + 8)), V("j", 20), (32, 4), (panel,))
+    assert isl.no_clash(one, one, (4, 4), True, ctx)
+    shifted = (one[0], one[1] + 4, one[2], one[3])
+    assert not isl.no_clash(one, shifted, (4, 4), True, ctx)
+    assert not isl.no_clash(one, one, (4, 4), False, ctx)
+    assert isl.no_clash(one, (one[0], one[1] + 4096, one[2], one[3]), (4, 4), False, ctx)
+    overlapping = (one[0], V("j", 16), one[2], one[3])
+    assert not isl.no_clash(overlapping, overlapping, (4, 4), True, ctx)
+
+
+@pytest.mark.parametrize(("lo", "hi", "step", "last"), [(0, 10, 4, 8), (0, 12, 4, 8), (3, 4, 5, 3), (-4, 5, 3, 2)])
+def test_last_values(lo, hi, step, last):
+    loop = Loop("v", bounds(lo), bounds(hi), step, Seq())
+    assert last_value(loop) == Affine((), last)
+    assert max(p["v"] for p in points(Context((loop_var(loop),)))) == last
+
+
+def test_run_time_trips():
+    ctx = of_sizes([Sym("T", 0), Sym("S", 1)])
+    assert not runs_surely(Loop("t", bounds(0), bounds(V("T")), 1, Seq()), ctx)
+    assert runs_surely(Loop("t", bounds(0), bounds(V("S")), 1, Seq()), ctx)
+    assert last_value(Loop("t", bounds(0), bounds(V("T")), 1, Seq())) == V("T") - 1
+    assert last_value(Loop("t", bounds(0), bounds(V("T")), 2, Seq())) is None
