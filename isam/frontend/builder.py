@@ -16,7 +16,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -172,7 +171,7 @@ class Builder:
         for d in inner.found:
             self._report.add(d.code, f"in {text!r}: {d.message}", at, d.hint)
         tokens = found[0].tokens if found else (Token("end", "", at),)
-        return Cursor(Line(0, tuple(replace(t, loc=at) for t in tokens)), self._report)
+        return Cursor(Line(0, tuple(t._replace(loc=at) for t in tokens)), self._report)
 
     def _affine(self, value: Any) -> Expr:
         if not isinstance(value, str):

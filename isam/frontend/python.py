@@ -178,7 +178,7 @@ class _Reader:
         found, inner = tokenize(text, at.file)
         shift = at.column - 1 + quoted
         for d in inner.found:
-            self.report.add(d.code, d.message, replace(at, column=d.loc.column + shift), d.hint)
+            self.report.add(d.code, d.message, at._replace(column=d.loc.column + shift), d.hint)
         if len(found) != 1 and not inner.found:
             self.report.add("F603", "this annotation cannot be read", at, 'write "out f32[M, N]"')
         if inner.found or len(found) != 1:

@@ -22,6 +22,7 @@ LEVELS: tuple[dict[str, str], ...] = (
     {"+": "add", "-": "sub"},
     {"*": "mul", "/": "div", "//": "floordiv", "%": "mod", "**": "power"},
 )
+LEVEL_OF = {sign: n for n, level in enumerate(LEVELS) for sign in level}
 COMPARING = 2
 ADDITIVE = 3
 CONSTANTS = {"inf": math.inf, "nan": math.nan, "true": True, "false": False}
@@ -36,16 +37,16 @@ class Cursor:
     """Reads the tokens of one line from left to right."""
 
     def __init__(self, line: Line, report: Report):
-        self.line, self.report = line, report
+        self.line, self.report, self.tokens = line, report, line.tokens
         self.at = 0
         self.depth = 0
 
     @property
     def token(self) -> Token:
-        return self.line.tokens[self.at]
+        return self.tokens[self.at]
 
     def peek(self, ahead: int = 1) -> Token:
-        return self.line.tokens[min(self.at + ahead, len(self.line.tokens) - 1)]
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
 
     def take(self) -> Token:
         t = self.token
@@ -54,7 +55,8 @@ class Cursor:
         return t
 
     def accept(self, text: str) -> bool:
-        if self.token.kind in ("op", "name") and self.token.text == text:
+        t = self.tokens[self.at]
+        if t.text == text and t.kind in ("op", "name"):
             self.at += 1
             return True
         return False
@@ -103,8 +105,8 @@ def expression(c: Cursor, level: int = 0) -> Expr:
 def _climb(c: Cursor, level: int) -> Expr:
     left = _unary(c, level)
     while True:
-        found = next((k for k in range(len(LEVELS) - 1, level - 1, -1) if c.token.text in LEVELS[k]), None)
-        if found is None or c.token.kind == "end":
+        found = LEVEL_OF.get(c.token.text, -1)
+        if found < level:
             return left
         op = c.take()
         right = expression(c, found + 1)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from isam.diagnostics import Diagnostic, IsamError, Loc
 
@@ -20,11 +23,11 @@ TOKEN = re.compile(
 )
 OPEN = {"(": ")", "[": "]"}
 BLOCK_WORDS = frozenset({"kernel", "instruction", "forall", "loop", "permits"})
+Faulty = tuple[str, str, Loc, str]  # code, message, place, hint
 ROLE_WORDS = frozenset({"in", "const", "inout", "out", "temp", "auto"})
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """``kind`` is int, float, name, op or end; ``value`` the number of a numeric token."""
 
     kind: str
@@ -105,34 +108,46 @@ def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
     return out, report
 
 
-def _scan(raw: str, number: int, report: Report) -> list[Token]:
+def _scan(raw: str, number: int, report: Report) -> tuple[Token, ...]:
     """The tokens of one physical line. Raises nothing: what cannot be read is reported and skipped."""
-    tokens: list[Token] = []
-    at = 0
-    while at < len(raw):
-        m = TOKEN.match(raw, at)
-        loc = Loc(report.file, number, at + 1)
-        if m is None:
-            report.add("L102", f"the character {raw[at]!r} means nothing here", loc,
-                       "expected a name, a number, an operator or a bracket")
-            at += 1
-            continue
-        at = m.end()
-        kind = m.lastgroup or ""
-        if kind in ("space", "comment"):
-            continue
-        numeric = kind in ("int", "float")
-        tokens.append(_number(m.group(), kind, loc, report) if numeric else Token(kind, m.group(), loc))
+    tokens, faults = _tokens(raw, number, report.file)
+    for code, message, loc, hint in faults:
+        report.add(code, message, loc, hint)
     return tokens
 
 
-def _number(text: str, kind: str, loc: Loc, report: Report) -> Token:
+@lru_cache(maxsize=4096)
+def _tokens(raw: str, number: int, file: str) -> tuple[tuple[Token, ...], tuple[Faulty, ...]]:
+    """Tokens and faults of a line. Remembered: the texts of a family of instructions share most of their lines."""
+    tokens: list[Token] = []
+    faults: list[Faulty] = []
+    at = 0
+    for m in TOKEN.finditer(raw):
+        begin, end = m.span()
+        faults += [_meaningless(raw[n], Loc(file, number, n + 1)) for n in range(at, begin)]
+        at, kind = end, m.lastgroup or ""
+        if kind in ("space", "comment"):
+            continue
+        loc = Loc(file, number, begin + 1)
+        numeric = kind in ("int", "float")
+        tokens.append(_number(m.group(), kind, loc, faults) if numeric else Token(kind, m.group(), loc))
+    faults += [_meaningless(raw[n], Loc(file, number, n + 1)) for n in range(at, len(raw))]
+    return tuple(tokens), tuple(faults)
+
+
+def _meaningless(character: str, loc: Loc) -> Faulty:
+    hint = "expected a name, a number, an operator or a bracket"
+    return "L102", f"the character {character!r} means nothing here", loc, hint
+
+
+def _number(text: str, kind: str, loc: Loc, faults: list[Faulty]) -> Token:
     if (kind == "int" and len(text.lstrip("0")) > MAX_DIGITS) or len(text) > 60:
-        report.add("L103", f"the number '{text[:24]}...' is too large", loc, f"expected at most {MAX_DIGITS} digits")
+        faults.append(("L103", f"the number '{text[:24]}...' is too large", loc,
+                       f"expected at most {MAX_DIGITS} digits"))
         return Token(kind, text, loc, 0)
     value = int(text) if kind == "int" else float(text)
     if math.isinf(value):
-        report.add("L103", f"the number '{text}' is too large", loc, "expected a finite number; infinity is 'inf'")
+        faults.append(("L103", f"the number '{text}' is too large", loc, "expected a finite number; infinity is 'inf'"))
     return Token(kind, text, loc, value)
 
 
@@ -145,7 +160,7 @@ def _indent(raw: str, number: int, report: Report) -> int:
     return width
 
 
-def _starts_afresh(tokens: list[Token]) -> bool:
+def _starts_afresh(tokens: Sequence[Token]) -> bool:
     """Whether a physical line can only be the start of a logical one (an unclosed bracket ends before it)."""
     first = tokens[0].text
     if first in BLOCK_WORDS:
@@ -153,11 +168,13 @@ def _starts_afresh(tokens: list[Token]) -> bool:
     return first in ROLE_WORDS and len(tokens) > 2 and tokens[1].kind == "name" and tokens[2].text == ":"
 
 
-def _balance(tokens: list[Token], stack: list[Token], report: Report) -> list[Token]:
+def _balance(tokens: Sequence[Token], stack: list[Token], report: Report) -> Sequence[Token]:
     """The tokens with wrong closing brackets put right, so that each is reported once."""
     out: list[Token] = []
     for t in tokens:
-        if t.text in OPEN:
+        if t.kind != "op":
+            pass
+        elif t.text in OPEN:
             stack.append(t)
         elif t.text in (")", "]"):
             if stack and OPEN[stack[-1].text] == t.text:

@@ -7,7 +7,7 @@ not a core type (a transform's own record in ``Cover.back``) becomes an :class:`
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from isam.diagnostics import Loc, fail
@@ -51,6 +51,8 @@ class Writer:
             return v if math.isfinite(v) else {"float": repr(v)}
         if isinstance(v, Affine):
             return {"A": affine(v)}
+        if isinstance(v, Loc):
+            return {"opaque": ["Loc", ""]}
         if isinstance(v, tuple):
             return [self.value(x) for x in v]
         if isinstance(v, list):
@@ -69,9 +71,7 @@ class Writer:
             return {type(v).__name__: [self.value(getattr(v, n)) for n in names]}
         if isinstance(v, Opaque):
             return {"opaque": [v.kind, v.text]}
-        if is_dataclass(v) or not isinstance(v, Loc):
-            return {"opaque": [type(v).__name__, str(v)]}
-        return {"opaque": ["Loc", ""]}
+        return {"opaque": [type(v).__name__, str(v)]}
 
 
 class Reader:
