@@ -26,7 +26,9 @@ def test_boxes_are_the_points_once_each():
     for _ in range(400):
         whole = {a: (0, int(rng.integers(0, 6))) for a in "hrv"}
         where = tuple(
-            Affine.of("h", int(rng.integers(-2, 3))) + Affine.of("r", int(rng.integers(-1, 2))) + int(rng.integers(-3, 4))
+            Affine.of("h", int(rng.integers(-2, 3)))
+            + Affine.of("r", int(rng.integers(-1, 2)))
+            + int(rng.integers(-3, 4))
             for _ in range(int(rng.integers(1, 4)))
         )  # fmt: skip
         found = boxes(whole, where, ("h", "v", "r"))

@@ -42,7 +42,8 @@ def test_disjoint_and_encloses_never_claim_what_elements_deny():
         ranges = {"i": (0, int(rng.integers(0, 4))), "j": (2, 5)}
         a, b = (
             tile(
-                [Affine.of("i", int(rng.integers(-2, 3)), int(rng.integers(0, 6))) + Affine.of("j", int(rng.integers(0, 2)))
+                [Affine.of("i", int(rng.integers(-2, 3)), int(rng.integers(0, 6)))
+                 + Affine.of("j", int(rng.integers(0, 2)))
                  for _ in range(2)],
                 rng.integers(1, 4, 2).tolist(),
                 rng.integers(1, 3, 2).tolist(),
@@ -122,6 +123,7 @@ def test_room_is_found_around_what_lies_there():
 def test_a_stage_is_found_by_what_it_holds():
     state = MachineState(load_system("toy"))
     box = tile([0, 0], [8, 8])
-    state.put(("sp", box, STAGED), Copy(Place("sp", "", Affine(), ()), False, 256, StageLayout((32, 4), (1, 1), (0, 0))))
+    layout = StageLayout((32, 4), (1, 1), (0, 0))
+    state.put(("sp", box, STAGED), Copy(Place("sp", "", Affine(), ()), False, 256, layout))
     assert list(state.stages_around(tile([4, 4], [4, 4]), {})) == [("sp", box, STAGED)]
     assert not list(state.stages_around(tile([5, 4], [4, 4]), {}))
