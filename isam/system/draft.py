@@ -11,11 +11,10 @@ from isam.diagnostics import IsamError, Loc
 from isam.system.families import Entry, expand
 from isam.system.faults import Faults
 from isam.system.fields import Values, is_word, misspelling, read_fields
-from isam.system.find import find_system
+from isam.system.files import MAX_FILES, included, sibling
 from isam.system.schema import SECTIONS, TOP, VARIANT
 from isam.system.source import Mapping, Node, Scalar, Sequence, describe, parse_source, read_text
 
-MAX_FILES = 32
 MAX_ENTRIES = 16_384
 
 
@@ -36,25 +35,25 @@ class Draft:
 class Reader:
     """Reads a description and all files it is made of. Faults of every file go to one collection."""
 
-    def __init__(self, faults: Faults):
-        self.faults = faults
+    def __init__(self, faults: Faults, texts: dict[str, str] | None = None):
+        """``texts``: those of files that are known already, by path."""
+        self.faults, self.texts = faults, texts or {}
         self.open: list[Path] = []
-        self.files: dict[str, str] = {}
+        self.files = 0
         self.count = 0
 
-    def read(self, path: Path, part: bool = False, text: str | None = None,
-             given: dict[str, Node] | None = None) -> Draft | None:  # fmt: skip
+    def read(self, path: Path, part: bool = False, given: dict[str, Node] | None = None) -> Draft | None:
         """The draft in ``path``; None when it is not YAML. ``part``: an included file, which names no system.
         ``given``: the lists of the file that includes it; they hide its own."""
         shown = str(path)
-        if len(self.files) >= MAX_FILES:
+        if self.files >= MAX_FILES:
             self.faults.add("system-files", f"more than {MAX_FILES} files in one description", Loc(shown, 1, 1),
                             "join some")  # fmt: skip
             return None
         try:
-            text = read_text(path) if text is None else text
+            text = self.texts[shown] if shown in self.texts else read_text(path)
             self.faults.text(shown, "")  # its turn; the text follows when it is known to be small
-            self.files[shown] = text
+            self.files += 1
             top = parse_source(text, shown)
             self.faults.text(shown, text)
         except IsamError as e:
@@ -141,12 +140,11 @@ class Reader:
         draft.top.pop("description", None)
 
     def _include(self, name: Scalar, draft: Draft, path: Path, own: dict[str, Node]) -> None:
-        relative = Path(name.text)
-        if relative.is_absolute() or ".." in relative.parts or "\0" in name.text:
+        target = included(path, name.text)
+        if target is None:
             self.faults.add("system-include", f"'{name.text[:60]}' is not below this file's folder", name.loc,
                             "included files lie beside or below the file that includes them")  # fmt: skip
             return
-        target = path.parent / relative
         if not target.is_file():
             draft.lost |= {*SECTIONS, "moves"}
             self.faults.add("system-include", f"there is no file '{name.text[:60]}' here", name.loc,
@@ -228,12 +226,6 @@ class Reader:
                             "write '- {system: NAME, needs: [FEATURE]}' for each")  # fmt: skip
             return []
         return [read_fields(i, VARIANT, "a variant", self.faults) for i in node.items]
-
-
-def sibling(path: Path, name: str) -> Path:
-    """The system ``name`` as seen from the file ``path``: beside it first, then wherever systems are."""
-    beside = path.parent / f"{name}.yaml"
-    return beside if "\0" not in name and len(name) < 200 and beside.is_file() else find_system(name)
 
 
 def _family_key(item: Mapping, name: str) -> Scalar:

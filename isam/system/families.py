@@ -65,19 +65,24 @@ def fill(text: str, env: Env) -> str:
     """``text`` with every known ``{parameter}`` replaced."""
     if "{" not in text:
         return text
-    parts = _cut(text)
-    total = len(text) + sum(len(env.get(name, "")) for name in parts[1::2])
+    out = list(_cut(text))
+    total = len(text)
+    for n in range(1, len(out), 2):
+        value = env.get(out[n])
+        if value is None:
+            out[n] = f"{{{out[n]}}}"
+        else:
+            out[n] = value
+            total += len(value)
     if total > 2 * MAX_SCALAR:
         raise _TooLong
-    out = list(parts)
-    for n in range(1, len(parts), 2):
-        name = parts[n]
-        out[n] = env.get(name, f"{{{name}}}")
     return "".join(out)
 
 
 def column_before(template: str, env: Env, column: int) -> int:
     """The column of ``template`` (one line, from 1) that the ``column`` of the filled line comes from."""
+    if "{" not in template:
+        return max(1, column)
     at, shift = 0, 0  # shift: filled minus template, up to the last hole passed
     for m in _HOLE.finditer(template):
         if m[1] not in env:
@@ -117,6 +122,7 @@ def _members(key: Scalar, node: Node, lists: dict[str, Node], faults: Faults) ->
         return
     conditions = _conditions(node.get("when"), faults)
     rest = Mapping(tuple((k, v) for k, v in node.items if k.text not in ("for", "when")), node.loc)
+    closed = frozenset(id(v) for _, v in rest.items if not _open(v))
     values = _parameters(given, lists, faults)
     total = 1
     for v in values:
@@ -134,7 +140,7 @@ def _members(key: Scalar, node: Node, lists: dict[str, Node], faults: Faults) ->
             env = _closed(env)
             if all(_holds(c, env, faults) for c in conditions):
                 name = fill(key.text, env)
-                yield Entry(name, replace(key, text=name), _fill_node(rest, env), key.text, number)
+                yield Entry(name, replace(key, text=name), _Filling(env, closed).node(rest), key.text, number)
                 number += 1
         except _TooLong:
             faults.add("system-family", f"the members of this family are longer than {MAX_SCALAR} characters",
@@ -221,16 +227,35 @@ def _holds(condition: Scalar, env: Env, faults: Faults) -> bool:
     return {"==": left == right, "!=": left != right, "in": left in words, "not in": left not in words}[m[2]]
 
 
-def _fill_node(node: Node, env: Env) -> Node:
+def _open(node: Node) -> bool:
+    """Whether any text of the node may have a hole."""
     if isinstance(node, Scalar):
-        text = fill(node.text, env)
-        if text == node.text:
-            return node
-        return Scalar(text, node.loc, node.quoted, node.block, node.first, node.text, tuple(env.items()))
+        return "{" in node.text
     if isinstance(node, Sequence):
-        return Sequence(tuple([_fill_node(i, env) for i in node.items]), node.loc)
-    out: list[tuple[Scalar, Node]] = []
-    for k, v in node.items:
-        name = fill(k.text, env)
-        out.append((k if name == k.text else replace(k, text=name), _fill_node(v, env)))
-    return Mapping(tuple(out), node.loc)
+        return any(map(_open, node.items))
+    return any("{" in k.text or _open(v) for k, v in node.items)
+
+
+class _Filling:
+    """Puts one member's values into the nodes of a family. ``closed``: nodes, by identity, without holes."""
+
+    __slots__ = ("closed", "env", "items")
+
+    def __init__(self, env: Env, closed: frozenset[int]):
+        self.env, self.closed, self.items = env, closed, tuple(env.items())
+
+    def node(self, node: Node) -> Node:
+        if id(node) in self.closed:
+            return node
+        if isinstance(node, Scalar):
+            text = fill(node.text, self.env)
+            if text == node.text:
+                return node
+            return Scalar(text, node.loc, node.quoted, node.block, node.first, node.text, self.items)
+        if isinstance(node, Sequence):
+            return Sequence(tuple([self.node(i) for i in node.items]), node.loc)
+        out: list[tuple[Scalar, Node]] = []
+        for k, v in node.items:
+            name = fill(k.text, self.env)
+            out.append((k if name == k.text else replace(k, text=name), self.node(v)))
+        return Mapping(tuple(out), node.loc)

@@ -13,15 +13,16 @@ from isam.diagnostics import IsamError, Loc, fail
 from isam.ir.instruction import Cost, Instruction, OperandContract
 from isam.system.bodies import parse_body
 from isam.system.check import Marks, assumed_costs, check_system
-from isam.system.draft import Draft, Reader, sibling
+from isam.system.draft import Draft, Reader
 from isam.system.families import Entry
 from isam.system.faults import Faults, nearest
 from isam.system.features import lacking
 from isam.system.fields import Values, read_fields
+from isam.system.files import sibling, texts_of
 from isam.system.find import find_system
 from isam.system.graph import CACHED, Memory, Move, System, Unit
 from isam.system.schema import INSTRUCTION, MEMORY, MOVE, UNIT
-from isam.system.source import Mapping, Scalar, read_text
+from isam.system.source import Mapping, Scalar
 
 CLOCK = 1e9  # Hz, assumed where a unit does not state it
 
@@ -41,7 +42,7 @@ def load_system(name: str | Path | System, features: Iterable[str] | None = None
 def parse_system(text: str, file: str = "<string>") -> System:
     """A machine from a YAML text; included files are looked for beside ``file``."""
     faults = Faults()
-    draft = Reader(faults).read(Path(file), text=text)
+    draft = Reader(faults, {str(Path(file)): text}).read(Path(file))
     if draft is None or draft.variants:
         faults.stop()
         raise fail("system-select", "a system that selects another is loaded from a file", Loc(file, 1, 1),
@@ -50,34 +51,28 @@ def parse_system(text: str, file: str = "<string>") -> System:
 
 
 def _load(path: Path, features: frozenset[str] | None, trail: tuple[str, ...]) -> System:
-    files = {str(path): read_text(path)}
-    while True:
-        known = tuple(files.items())
-        draft, _, involved = _drafted(str(path), known)
-        if involved <= files.keys():
-            break
-        files |= {f: read_text(Path(f)) for f in sorted(involved - files.keys())}
+    known = tuple(texts_of(path).items())
+    draft, _ = _drafted(str(path), known)
     if draft.variants:
         return _selected(draft, path, features, trail)
     return _system(str(path), known)
 
 
 @lru_cache(maxsize=64)
-def _drafted(path: str, files: tuple[tuple[str, str], ...]) -> tuple[Draft, Faults, frozenset[str]]:
-    """The draft of ``path`` and the names of all files it is made of; ``files`` are the texts of those known to be."""
+def _drafted(path: str, files: tuple[tuple[str, str], ...]) -> tuple[Draft, Faults]:
+    """The draft of ``path``; ``files``: the texts of all files it is made of."""
     faults = Faults()
-    reader = Reader(faults)
-    draft = reader.read(Path(path), text=dict(files)[path])
+    draft = Reader(faults, dict(files)).read(Path(path))
     if draft is None or draft.variants:
         faults.stop()
     if draft is None:
         raise AssertionError("a file that cannot be read has faults")
-    return draft, faults, frozenset(reader.files)
+    return draft, faults
 
 
 @lru_cache(maxsize=64)
 def _system(path: str, files: tuple[tuple[str, str], ...]) -> System:
-    draft, faults, _ = _drafted(path, files)
+    draft, faults = _drafted(path, files)
     return _built(draft, faults.copy())
 
 

@@ -11,6 +11,7 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def too_large(file: str, size: int) -> IsamError:
                 "describe variants with 'for:' and split the file with 'include:'")  # fmt: skip
 
 
+@lru_cache(maxsize=64)
 def parse_source(text: str, file: str) -> Mapping:
     """The tree of a YAML text whose top is a mapping. Raises ``IsamError`` with every duplicate key, or the first limit
     passed, or the first syntax error."""
