@@ -12,6 +12,7 @@ from isam.diagnostics import did_you_mean, fail
 if TYPE_CHECKING:
     from isam.ir.kernel import Buffer, Kernel
 
+MOST = 1 << 30  # elements of all arguments together
 NO_WORK = ("copy", "cast", "cast_sat", "select")
 
 
@@ -20,6 +21,10 @@ def random_arrays(kernel: Kernel, sizes: Mapping[str, int], seed: int) -> dict[s
     import numpy as np
 
     rng = np.random.default_rng(seed)
+    total = sum(prod(max(0, d.evaluate(sizes)) for d in b.shape) for b in kernel.arguments)
+    if total > MOST:
+        raise fail("cli-memory", f"the arguments have {total} elements at these sizes, more than {MOST}", kernel.loc,
+                   "smaller sizes")  # fmt: skip
     return {b.name: _random(rng, b, sizes) for b in kernel.arguments if b.role != "out"}
 
 
@@ -29,8 +34,6 @@ def _random(rng: Any, b: Buffer, sizes: Mapping[str, int]) -> Any:
     from isam.ir.dtype import DTYPES, numpy_dtype
 
     shape = tuple(max(0, d.evaluate(sizes)) for d in b.shape)
-    if prod(shape) > 1 << 31:
-        raise fail("cli-memory", f"'{b.name}' has {prod(shape)} elements at these sizes", b.loc, "smaller sizes")
     kind = DTYPES[b.dtype].kind
     if kind == "f":
         a = rng.standard_normal(shape, dtype=np.float64 if b.dtype == "f64" else np.float32)

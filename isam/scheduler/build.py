@@ -9,6 +9,7 @@ from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
 from isam.scheduler.dry import DryRun
+from isam.scheduler.home import check_home
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.options import plans
@@ -41,8 +42,10 @@ class _Builder:
         self.bindable = frozenset(b.name for b in self.kernel.buffers if b.role == "const")
 
     def build(self) -> Schedule:
+        check_home(self.kernel, self.system)
         with self.run.recording() as call:
             self._items(self.kernel.body, [0])
+        check_home(self.kernel, self.system, tuple(self.run.slots.values()))
         facts = tuple(NestFact(n.number, (*self._around(n), *n.extents.items())) for n in self.nests)
         homes = {b: p for b, p in self.run.homes.items() if b not in self.run.folded}
         return Schedule(

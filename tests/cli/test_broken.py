@@ -124,6 +124,17 @@ def test_our_own_faults_are_3_and_print_the_kernel(cli, matmul, monkeypatch):
     assert json.loads(cli("map", matmul, "--on", "toy", "--json").out)["verdict"] == "internal"
 
 
+def test_sizes_beyond_any_memory_are_answered_at_once(cli, matmul):
+    huge = ("-D", "M=1000000000,N=1000000000,K=1000000000")
+    for on in ("toy", "host"):
+        for verb in ("schedule", "run"):
+            ran = cli(verb, matmul, "--on", on, *huge)
+            assert ran.code == 1
+            assert "the home, needs 12000000000000000000 bytes" in ran.err
+    assert cli("run", matmul, "-D", "M=40000,N=40000,K=1").code == 2  # more than a command line should fill
+    assert cli("map", matmul, "--on", "toy", *huge).code == 0
+
+
 def test_a_wrong_result_is_3(cli, matmul, monkeypatch):
     monkeypatch.setattr("isam.ir.bounds.outside", lambda got, enclosed: "planted fault")
     ran = cli("run", matmul, "--on", "toy", "-D", "M=2,N=2,K=2", "--check")

@@ -1,0 +1,38 @@
+"""What does not fit the home memory is refused at once, with demand, bound and who takes part."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from isam.scheduler.infeasible import Infeasible
+from isam.system.load import load_system
+from tests.drawings import TEXT
+from tests.unit.scheduler.test_loops import made
+
+
+@pytest.mark.parametrize("on", ["toy", "host"])
+def test_more_than_home_holds(on):
+    load_system(on)
+    start = time.process_time()
+    answer = made(TEXT, on, M=10**9, N=10**9, K=10**9)
+    assert isinstance(answer, Infeasible)
+    assert time.process_time() - start < 2
+    assert answer.demand.startswith("12000000000000000000 bytes")
+    assert answer.terms == tuple(f"{n}: 4000000000000000000 bytes" for n in "ABC")
+
+
+def small(capacity):
+    toy = load_system("toy")
+    return replace(toy, memories={**toy.memories, "dram": replace(toy.memories["dram"], capacity=capacity)})
+
+
+def test_the_last_byte_counts():
+    """6 x 5, 5 x 7 and 6 x 7 numbers of f32 and a slot of 64 bytes for the zero: 428 + 64."""
+    assert not isinstance(made(TEXT, small(492), M=6, N=7, K=5), Infeasible)
+    answer = made(TEXT, small(491), M=6, N=7, K=5)
+    assert isinstance(answer, Infeasible)
+    assert answer.demand == "492 bytes for arguments and workspace"
+    assert made(TEXT, small(427), M=6, N=7, K=5).demand == "428 bytes for arguments"
