@@ -17,8 +17,8 @@ from isam.schedule.tree import Bound, Loop, Seq
 V = Affine.of
 
 
-def bounds(*values) -> tuple[Bound, ...]:
-    return tuple(Bound(Affine.lift(v)) if not isinstance(v, tuple) else Bound(Affine.lift(v[0]), v[1]) for v in values)
+def bounds(*values: Affine | int | Bound) -> tuple[Bound, ...]:
+    return tuple(v if isinstance(v, Bound) else Bound(Affine.lift(v)) for v in values)
 
 
 def chain(rng: random.Random) -> Context:
@@ -31,7 +31,7 @@ def chain(rng: random.Random) -> Context:
         his = [lo + rng.randint(0, 5)]
         if outer and rng.random() < 0.4:
             his.append(rng.choice(outer) + rng.randint(0, 4))
-        hi = (*bounds(*his), *(bounds((lo * 2 + 7, 2)) if rng.random() < 0.3 else ()))
+        hi = (*bounds(*his), *((Bound(lo * 2 + 7, 2),) if rng.random() < 0.3 else ()))
         out.append(Var(name, bounds(lo), hi, step, lo))
     return Context(tuple(out))
 
