@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from isam.diagnostics import fail
 
 T = TypeVar("T")
+SHOWN = 8  # options of a choice that are recorded by their printed forms
 
 POINTS = (
     "search",
@@ -49,7 +51,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided: the index of the chosen option among ``count``, its printed form and the reason given."""
+    """What was decided: the index of the chosen option among ``count``, its printed form and the reason given.
+
+    ``costs``: what the core predicted per option; ``options``: their printed forms, where there are at most ``SHOWN``.
+    """
 
     point: str
     context: dict[str, Any]
@@ -57,6 +62,8 @@ class Decision:
     chosen: int
     label: str
     why: str = ""
+    costs: tuple[float, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 class Approach:
@@ -113,13 +120,15 @@ class Trace:
                     f"'{choice.point}', which is not one of the {n} legal options",
                 )
         context = {k: v for k, v in choice.context.items() if not k.startswith("_")}
-        label = label_of(choice.options[index])
-        self.decisions.append(Decision(choice.point, context, n, index, label, why))
+        labels = tuple(map(label_of, choice.options)) if n <= SHOWN else ()
+        label = labels[index] if labels else label_of(choice.options[index])
+        costs = tuple(round(float(c), 3) for c in choice.costs or ())
+        self.decisions.append(Decision(choice.point, context, n, index, label, why, costs, labels))
         return choice.options[index]
 
     def to_json(self) -> str:
         rows = [
-            {n: getattr(d, n) for n in ("point", "context", "count", "chosen", "label", "why")} for d in self.decisions
+            {n: getattr(d, n) for n in Decision.__slots__} for d in self.decisions
         ]
         return json.dumps({"schema": "isam.trace/1", "approach": self.approach.name, "decisions": rows}, indent=1)
 
@@ -129,12 +138,25 @@ class Trace:
         data = json.loads(text)
         a = Approach()
         a.name = data["approach"]
-        return Trace(a, [Decision(**row) for row in data["decisions"]])
+        return Trace(a, [Decision(**_tuples(row)) for row in data["decisions"]])
+
+    def diff(self, other: Trace) -> list[tuple[Decision | None, Decision | None]]:
+        """Decisions that differ, side by side; None where one trace has none."""
+        pairs = zip_longest(self.decisions, other.decisions)
+        return [(a, b) for a, b in pairs if a is None or b is None or _key(a) != _key(b)]
 
     def __str__(self) -> str:
         return "\n".join(
             f"{i:4} {d.point:8} {d.label}  ({d.count} options; {d.why})" for i, d in enumerate(self.decisions)
         )
+
+
+def _key(d: Decision) -> tuple[str, str, str]:
+    return d.point, d.label, json.dumps(d.context, sort_keys=True)
+
+
+def _tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
 
 
 def label_of(option: Any) -> str:

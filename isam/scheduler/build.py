@@ -95,7 +95,12 @@ class _Builder:
         nests = [p for n in sorted(nests, key=lambda n: n.number) for p in ([n] if self.exact else pieces(n))]
         for group in self._groups(nests):
             options, costs = plans(group, self.system, self.bindable)
-            context = {"group": [n.instruction.name for n in group.nests], "_group": group, "_system": self.system}
+            context = {
+                "nests": [n.number for n in group.nests],
+                "group": [n.instruction.name for n in group.nests],
+                "_group": group,
+                "_system": self.system,
+            }
             plan = self.trace.choose(Choice("tile", options, context, costs))
             Walk(self.run, plan, self.bind).start()
 
@@ -106,6 +111,7 @@ class _Builder:
             joined = join(tuple(groups[-1]), n) if groups and _plain(groups[-1][-1]) and _plain(n) else None
             if joined is not None:
                 context = {
+                    "nests": [m.number for m in (*groups[-1], n)],
                     "nest": n.instruction.name,
                     "into": [m.instruction.name for m in groups[-1]],
                     "_group": groups[-1],

@@ -1,0 +1,45 @@
+"""Every step can be asked which decisions led to it (APP-3)."""
+
+from __future__ import annotations
+
+from isam.approach.choice import Approach, Trace
+from isam.schedule.tree import Issue, distinct
+from isam.schedule.why import decisions_behind
+from tests.drawings import TEXT
+from tests.unit.scheduler.test_loops import made
+
+
+def steps(s):
+    return [n for n in distinct(s.call) if isinstance(n, Issue)]
+
+
+def test_a_computing_step_leads_back_to_cover_mapping_and_loops():
+    s = made(TEXT, "host-avx512", M=40, N=40, K=40)
+    product = next(i for i in steps(s) if i.instruction.startswith("fma"))
+    points = [d.point for d in decisions_behind(s, product)]
+    assert {"cover", "mapping", "tile"} <= set(points)
+    mappings = [d for d in decisions_behind(s, product) if d.point == "mapping"]
+    assert all("fma" in d.label for d in mappings), "the fill's mapping is not its business"
+
+
+def test_a_step_in_a_register_file_leads_back_to_its_placement():
+    s = made(TEXT, "toy", M=40, N=40, K=40)
+    product = next(i for i in steps(s) if i.instruction.startswith("mm4"))
+    own = {str(o.tile) for o in product.operands}
+    placed = [d for d in decisions_behind(s, product) if d.point == "place"]
+    assert placed
+    assert all(own & set(d.context["tiles"]) for d in placed)
+
+
+def test_traces_differ_where_approaches_do():
+    greedy, first = made(TEXT, "toy", M=9, N=9, K=9).trace, made(TEXT, "toy", Approach(), M=9, N=9, K=9).trace
+    assert greedy.diff(greedy) == []
+    assert any(a is None or b is None or a.point == "tile" for a, b in greedy.diff(first))
+
+
+def test_costs_and_options_survive_the_text():
+    trace = made(TEXT, "toy", M=9, N=9, K=9).trace
+    again = Trace.replaying(trace.to_json())
+    assert again._replay == trace.decisions
+    tile = next(d for d in trace.decisions if d.point == "tile")
+    assert len(tile.costs) == tile.count
