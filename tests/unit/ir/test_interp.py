@@ -182,6 +182,6 @@ def test_a_million_points_take_about_a_second_at_most():
     k = CASES["matmul"].load()
     sizes = {"M": 100, "N": 100, "K": 100}
     arrays = random_arrays(k, sizes)
-    start = time.perf_counter()
+    start = time.process_time()
     run(k, arrays)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

@@ -39,6 +39,6 @@ def test_an_exhausted_budget_is_no_acceptance():
 
 def test_speed():
     s = vec_matmul(13, 32, 60)
-    start = time.perf_counter()
+    start = time.process_time()
     assert check_flat(s) == []
-    assert time.perf_counter() - start < 8
+    assert time.process_time() - start < 8

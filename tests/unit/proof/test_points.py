@@ -61,7 +61,7 @@ def test_a_loop_that_may_not_run_executes_nothing_for_sure():
 
 
 def test_work_does_not_depend_on_trips():
-    isl, start = Isl(), time.perf_counter()
+    isl, start = Isl(), time.process_time()
     assert check_points(vec_matmul(900, 800, 500), isl) == []
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert isl.queries < 10

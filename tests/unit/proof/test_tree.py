@@ -17,6 +17,6 @@ def test_accepts(name):
 
 
 def test_work_does_not_depend_on_trips():
-    start = time.perf_counter()
+    start = time.process_time()
     assert check_tree(vec_matmul(901, 800, 500)) == []
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
