@@ -38,11 +38,29 @@ class Diagnostic:
     source_line: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        text = f"{self.loc}: error[{self.code}]: {self.message}"
+        place = "" if self.loc == NOWHERE else f"{printable(str(self.loc))}: "
+        text = f"{place}error[{self.code}]: {printable(self.message)}"
         if self.source_line and self.loc.line:
-            shown = self.source_line.rstrip("\n").expandtabs(1)
-            text += f"\n    {shown}\n    {' ' * max(0, self.loc.column - 1)}^"
-        return text + (f"\n  hint: {self.hint}" if self.hint else "")
+            shown, column = _window(self.source_line.rstrip("\n").expandtabs(1), max(0, self.loc.column - 1))
+            text += f"\n    {printable(shown)}\n    {' ' * column}^"
+        return text + (f"\n  hint: {printable(self.hint)}" if self.hint else "")
+
+
+WIDEST = 160  # characters of a source line that are shown
+
+
+def printable(text: str) -> str:
+    """Control characters become ``\\ufffd``, one for one: no file may send the terminal a command."""
+    return "".join(c if c == "\n" or c.isprintable() else "\ufffd" for c in text)
+
+
+def _window(line: str, column: int) -> tuple[str, int]:
+    """The part of a long line around ``column``, and where the column is in it."""
+    if len(line) <= WIDEST:
+        return line, column
+    start = max(0, min(column - WIDEST // 2, len(line) - WIDEST))
+    head, tail = "..." if start else "", "..." if start + WIDEST < len(line) else ""
+    return head + line[start : start + WIDEST] + tail, column - start + len(head)
 
 
 class IsamError(Exception):
@@ -84,12 +102,12 @@ def all_codes() -> dict[str, str]:
 def with_source(found: Iterable[Diagnostic], text: str) -> list[Diagnostic]:
     """The same diagnostics, showing the lines of ``text`` that they point at."""
     lines = text.split("\n")
-    return [replace(d, source_line=lines[d.loc.line - 1][:400]) if 0 < d.loc.line <= len(lines) else d for d in found]
+    return [replace(d, source_line=lines[d.loc.line - 1]) if 0 < d.loc.line <= len(lines) else d for d in found]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint naming the closest known word, or the empty string."""
     import difflib
 
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word, [k for k in known if k != word], n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from isam.diagnostics import fail
+from isam.diagnostics import IsamError, fail
 
 T = TypeVar("T")
 SHOWN = 8  # options of a choice that are recorded by their printed forms
@@ -107,16 +107,22 @@ class Trace:
             index, why = self._replay[at].chosen, self._replay[at].why
             if not 0 <= index < n:
                 raise fail("trace-differs", f"the recorded trace chooses option {index} of {n} at decision {at}")
+            if label_of(choice.options[index]) != self._replay[at].label:
+                raise fail(
+                    "trace-differs",
+                    f"at decision {at} ({choice.point}) option {index} is not the one recorded",
+                    hint="the kernel, the machine or the version differs from the recording",
+                )
         else:
             why = self.approach.why
-            answer = self.approach.decide(choice)
+            answer = self._answer(choice)
             index = next((i for i, o in enumerate(choice.options) if o is answer), -1)
             if index < 0:
                 index = next((i for i, o in enumerate(choice.options) if o == answer), -1)
             if index < 0:
                 raise fail(
                     "approach-illegal",
-                    f"the Approach '{self.approach.name}' answered {answer!r} at choice point "
+                    f"the Approach {_called(self.approach)} answered {answer!r} at choice point "
                     f"'{choice.point}', which is not one of the {n} legal options",
                 )
         context = {k: v for k, v in choice.context.items() if not k.startswith("_")}
@@ -125,6 +131,17 @@ class Trace:
         costs = tuple(round(float(c), 3) for c in choice.costs or ())
         self.decisions.append(Decision(choice.point, context, n, index, label, why, costs, labels))
         return choice.options[index]
+
+    def _answer(self, choice: Choice) -> Any:
+        try:
+            return self.approach.decide(choice)
+        except IsamError:
+            raise
+        except Exception as e:
+            if type(self.approach).__module__.startswith("isam."):
+                raise  # a shipped one: our fault
+            raised = f"raised {type(e).__name__} at choice point '{choice.point}': {e}"
+            raise fail("approach-raises", f"the Approach {_called(self.approach)} {raised}") from e
 
     def to_json(self) -> str:
         rows = [
@@ -157,6 +174,12 @@ def _key(d: Decision) -> tuple[str, str, str]:
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+
+
+def _called(approach: Approach) -> str:
+    """Its name, and its class where the name is inherited."""
+    own = "name" in vars(approach) or "name" in vars(type(approach))
+    return f"'{approach.name}'" if own else f"{type(approach).__name__} (named '{approach.name}' like its base)"
 
 
 def label_of(option: Any) -> str:

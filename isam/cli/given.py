@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isam.ir.text import Module
 
 LARGEST = 16 << 20  # bytes of a source
-_SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([+-]?\d[\d_]*)\s*")
+_SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([+-]?\d+)\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _decoded(content: bytes, file: str) -> str:
     if len(content) > LARGEST:
         raise fail("cli-file", f"{file} is larger than {LARGEST >> 20} MiB: not a source text")
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         line = content.count(b"\n", 0, e.start) + 1
         column = e.start - (content.rfind(b"\n", 0, e.start) + 1) + 1

@@ -6,10 +6,12 @@ CODES: dict[str, str] = {
     "approach-type": "What was given as an Approach is none: derive a class from isam.Approach.",
     "compile-kernel": "The first argument of isam.compile is a kernel: see isam.parse, isam.einsum and isam.kernel.",
     "compile-threads": "The number of threads (argument or ISAM_THREADS) is a whole number of at least 1.",
+    "infeasible": "The instructions suffice, but the machine cannot hold or move what a call needs.",
     "instruction-unknown": "The system has no instruction of this name.",
     "not-compiled": "The kernel has open sizes and was not called yet: there is no mapping or schedule to show.",
     "size-range": "A size outside the range, or not the multiple, that the kernel's head admits.",
     "size-unknown": "A size that the kernel's head does not mention.",
     "too-deep": "The kernel nests too deeply for a stage of the compiler.",
     "trace-read": "The recorded trace cannot be read.",
+    "uncovered": "No choice of the machine's instructions carries out every statement: the report says which and why.",
 }

@@ -14,6 +14,7 @@ from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.signature import arguments_of, sizes_of
+from isam.runtime.arguments import look_over
 from isam.runtime.entry import Entry
 from isam.runtime.signature import Signature
 from isam.schedule.tree import Schedule
@@ -31,6 +32,8 @@ class Function:
         self, kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None, replay: Any = None,
         **options: Any,
     ):  # fmt: skip
+        if not isinstance(sizes, Mapping):
+            raise fail("size-unknown", f"sizes are a mapping of names to numbers, not {type(sizes).__name__}")
         params = {n: v for n, v in sizes.items() if n in dict(kernel.params)}
         self.kernel = kernel.with_params(**params) if params else kernel
         self.system = system
@@ -66,7 +69,7 @@ class Function:
         key = tuple(shapes.items())
         entry = self._by_shape.get(key)
         if entry is None:
-            known = self.signature.infer(shapes)
+            known = self.signature.infer(look_over(self.signature, given))
             entry = self._by_shape[key] = self.specialise({n: known[n] for n in self.open})
         return entry
 
@@ -87,6 +90,7 @@ class Function:
         """This kernel with ``const`` arguments fixed: what has to be done to them (packing) is done once."""
         if self._only is not None:
             return self._only.bind(**constants)
+        self.signature.check_bound(constants)
         self.signature.assign((), constants, [p.name for p in self.signature.positional if p.name not in constants])
         return BoundFunction(self, constants)
 

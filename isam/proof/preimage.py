@@ -13,28 +13,19 @@ from isam.proof.context import Context
 def touched(access: Access, box: Box, names: Sequence[str]) -> Box:
     """The elements that an access touches over a box of instances (the smallest box around them)."""
     at = dict(zip(names, box, strict=True))
-    out = []
-    for row in access.index:
-        lo = hi = Affine((), row.const)
-        for n, c in row.terms:
-            a, b = at[n]
-            lo, hi = (lo + a * c, hi + (b - 1) * c) if c > 0 else (lo + (b - 1) * c, hi + a * c)
-        out.append((lo, hi + 1))
-    return tuple(out)
+    reached = (_reach(row, at) for row in access.index)
+    return tuple((lo, hi + 1) for lo, hi in reached)
 
 
 def preimage(access: Access, elements: Box, names: Sequence[str], domain: Box, ctx: Context) -> Box:
     """A box with every instance of ``domain`` whose access lies in ``elements``."""
-    out = dict(zip(names, domain, strict=True))
+    at = dict(zip(names, domain, strict=True))
+    out = dict(at)
     for row, (lo, hi) in zip(access.index, elements, strict=True):
         for n, c in row.terms:
-            rest_lo, rest_hi = Affine((), row.const), Affine((), row.const)
-            for m, k in row.terms:
-                if m != n:
-                    a, b = domain[names.index(m)]
-                    rest_lo, rest_hi = (
-                        (rest_lo + a * k, rest_hi + (b - 1) * k) if k > 0 else (rest_lo + (b - 1) * k, rest_hi + a * k)
-                    )
+            if n not in at:
+                continue
+            rest_lo, rest_hi = _reach(row - Affine.of(n, c), at)
             least, most = lo - rest_hi, hi - 1 - rest_lo  # c * n lies between
             if c < 0:
                 least, most, c = -most, -least, -c
@@ -44,6 +35,15 @@ def preimage(access: Access, elements: Box, names: Sequence[str], domain: Box, c
             if high is not None and ctx.le(high + 1, out[n][1]):
                 out[n] = (out[n][0], high + 1)
     return tuple(out[n] for n in names)
+
+
+def _reach(row: Affine, at: Mapping[str, tuple[Affine, Affine]]) -> tuple[Affine, Affine]:
+    """Least and greatest value of a row over a box; what is no axis of it (a run-time size) stands for itself."""
+    lo = hi = Affine((), row.const)
+    for n, c in row.terms:
+        first, last = (at[n][0], at[n][1] - 1) if n in at else (Affine.of(n), Affine.of(n))
+        lo, hi = (lo + first * c, hi + last * c) if c > 0 else (lo + last * c, hi + first * c)
+    return lo, hi
 
 
 def _up(e: Affine, c: int) -> Affine | None:

@@ -71,6 +71,22 @@ def prepare(signature: Signature, given: Mapping[str, Any], bound: Mapping[str, 
     return _arrange(signature, plain, written, bound, sizes)
 
 
+def look_over(signature: Signature, given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The shapes given, by name, where everything is an array of the declared rank. Raises ``IsamError``."""
+    faults: list[Diagnostic] = []
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, value in given.items():
+        array = _array(signature.by_name[name], value, faults)
+        if array is None:
+            continue
+        rank = len(signature.by_name[name].rows)
+        if array.ndim != rank:
+            faults.append(_fault("shape", f"'{name}' must have {rank} dimensions, not {array.ndim}"))
+        shapes[name] = array.shape
+    _stop(faults)
+    return shapes
+
+
 def _arrange(signature: Signature, plain: dict[str, Array], written: list[str], bound: Mapping[str, Array],
              sizes: dict[str, int]) -> Prepared:  # fmt: skip
     arrays: dict[str, Array] = dict(bound)

@@ -11,7 +11,6 @@ import numpy as np
 
 from isam import registry
 from isam.artifact import Artifact, load_artifact
-from isam.diagnostics import fail
 from isam.runtime.arguments import PLAIN, WRITEABLE, Prepared, address, prepare
 from isam.runtime.signature import Array, Parameter, Signature
 
@@ -71,14 +70,7 @@ class Entry:
 
         With all constants given, packing them is done here, once; else it stays part of each call.
         """
-        for name in constants:
-            p = self.signature.by_name.get(name)
-            if p is None or p.role != "const":
-                what = "is not const" if p is not None else "does not exist"
-                known = ", ".join(q.name for q in self.signature.parameters if q.role == "const")
-                raise fail("bind-role", f"{self.signature.name}: '{name}' {what}", hint=f"const: {known or 'none'}")
-            if name in self.bound:
-                raise fail("bind-role", f"{self.signature.name}: '{name}' is bound already")
+        self.signature.check_bound(constants, self.bound)
         p = prepare(self.signature.only(constants), constants, {})
         fixed = {**self.bound, **{n: p.arrays[n].copy() for n in constants}}
         missing = [q.name for q in self.signature.parameters if q.role == "const" and q.name not in fixed]

@@ -84,6 +84,22 @@ class Signature:
             raise IsamError([Diagnostic("call-arguments", f"{self.name} {f}") for f in faults])
         return given
 
+    def check_bound(self, constants: Iterable[str], bound: Iterable[str] = ()) -> None:
+        """Only ``const`` arguments may be bound, and once. Raises ``IsamError`` with every fault."""
+        faults: list[Diagnostic] = []
+        known = ", ".join(p.name for p in self.parameters if p.role == "const")
+        taken = set(bound)
+        for name in constants:
+            p = self.by_name.get(name)
+            if p is None or p.role != "const":
+                what = "is not const" if p is not None else "does not exist"
+                text = f"{self.name}: '{name}' {what}"
+                faults.append(Diagnostic("bind-role", text, hint=f"const: {known or 'none'}"))
+            elif name in taken:
+                faults.append(Diagnostic("bind-role", f"{self.name}: '{name}' is bound already"))
+        if faults:
+            raise IsamError(faults)
+
     def infer(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
         """Run-time sizes from the shapes given; the caller checks that they fit. Raises ``IsamError``."""
         known: dict[str, int] = {}

@@ -138,12 +138,9 @@ class DryRun:
         m = self.system.memories[memory]
         what = "cells" if m.cells is not None else "bytes"
         resident = tuple(f"{k[1]}: {n} {what}, pinned by the current call" for _, n, k in self.state.used(memory))
-        return Infeasible(
-            f"memory '{memory}'",
-            f"{units} {what} for {tile}",
-            f"its {m.cells if m.cells is not None else m.capacity} {what} hold operands of the same call",
-            resident,
-        )
+        there = m.cells if m.cells is not None else m.capacity
+        bound = f"its {there} {what} hold operands of the same call" if resident else f"it has {there} {what} in all"
+        return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident)
 
     def units(self, memory: str, tile: Tile) -> int:
         return units_needed(self.system.memories[memory], tile, self.dtype(tile.buffer), self.lanes)

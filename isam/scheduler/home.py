@@ -17,7 +17,7 @@ SHOWN = 4  # buffers named, largest first
 def check_home(kernel: Kernel, system: System, slots: Iterable[Slot] = ()) -> None:
     """Raises ``NoSchedule`` when they do not. Arguments of run-time shape are left out; ``slots`` anywhere else too."""
     memory = system.memories[system.home]
-    needs = [(b.name, prod(d.const for d in b.shape) * size_of(b.dtype)) for b in kernel.arguments
+    needs = [(b.name, prod(max(0, d.const) for d in b.shape) * size_of(b.dtype)) for b in kernel.arguments
              if all(d.is_constant for d in b.shape)]  # fmt: skip
     needs += [(s.name, -(-s.bytes // s.align) * s.align) for s in slots if s.memory == memory.name]
     total = sum(n for _, n in needs)

@@ -35,6 +35,8 @@ def load_system(name: str | Path | System, features: Iterable[str] | None = None
     """
     if isinstance(name, System):
         return name
+    if not isinstance(name, str | Path):
+        raise fail("system-unknown", f"a system is named by a text or a path, not {type(name).__name__}")
     path = name if isinstance(name, Path) else find_system(name)
     return _load(path, None if features is None else frozenset(features), ())
 

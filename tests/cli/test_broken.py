@@ -33,6 +33,8 @@ def test_wrong_usage_is_2(cli, args):
     (("map", "F", "--on", "tyo"), "system-unknown"),
     (("map", "F", "--on", "toy", "-D", "M"), "cli-size"),
     (("map", "F", "--on", "toy", "-D", "M=1.5"), "cli-size"),
+    (("map", "F", "--on", "toy", "-D", "M=1_0"), "cli-size"),
+    (("map", "F", "--on", "toy", "-D", "M=\N{ARABIC-INDIC DIGIT THREE}"), "cli-size"),
     (("map", "F", "--on", "toy", "-D", "M=1", "-D", "M=2"), "cli-size"),
     (("map", "F", "--on", "toy", "-D", "Q=1"), "size-unknown"),
     (("map", "F", "--on", "toy", "-D", "M=-1"), "size-range"),
@@ -156,3 +158,9 @@ def test_the_console_script_and_a_closed_pipe():
     quoted = f"'{sys.executable}' -c '{code}' system show toy --json | head -c 10"
     p = subprocess.run(["bash", "-c", f"set -o pipefail; {quoted}"], capture_output=True, text=True, check=False)
     assert p.stderr == ""
+
+
+def test_a_byte_order_mark_is_no_fault(cli, matmul, tmp_path):
+    marked = tmp_path / "marked.isam"
+    marked.write_bytes(b"\xef\xbb\xbf" + matmul.read_bytes())
+    assert cli("check", str(marked)).code == 0

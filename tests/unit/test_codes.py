@@ -10,7 +10,7 @@ from pathlib import Path
 from isam.diagnostics import CODE_TABLES, all_codes, explain_code
 
 ROOT = Path(__file__).parents[2] / "isam"
-CODE = re.compile(r"[A-Z]\d{3}|[a-z]+(-[a-z0-9]+)+")
+CODE = re.compile(r"[A-Z]\d{3}|[a-z]+(-[a-z0-9]+)+|infeasible|uncovered")
 
 
 def codes_in_use() -> dict[str, str]:
@@ -20,7 +20,9 @@ def codes_in_use() -> dict[str, str]:
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 word = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 text = node.args[0].value
-                asked = word in ("fail", "Diagnostic", "fault", "say", "add", "wrong")
+                if word == "_fault" and path.parent.name == "runtime":
+                    text = f"call-{text}"
+                asked = word in ("fail", "Diagnostic", "fault", "say", "add", "wrong", "Refused", "_fault")
                 if asked and isinstance(text, str) and CODE.fullmatch(text):
                     out[text] = f"{path.relative_to(ROOT)}:{node.lineno}"
     return out

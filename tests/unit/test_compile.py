@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -128,8 +129,13 @@ def test_bind_with_given_and_with_open_sizes():
         np.testing.assert_array_equal(bound(x), np.outer(x, w))
         np.testing.assert_array_equal(bound(x=x[::-1]), np.outer(x[::-1], w))
         assert isinstance(bound, BoundFunction) == (not sizes)
-        with pytest.raises(IsamError):
-            fn.bind(x=x)(x)
+        with pytest.raises(IsamError, match="bind-role"):
+            fn.bind(x=x)
+
+
+def test_sizes_are_a_mapping():
+    with pytest.raises(IsamError, match="not list"):
+        isam.compile(MATMUL, sizes=[3], **TOY)
 
 
 def test_compile_time_constants_are_sizes_too():
@@ -144,6 +150,7 @@ WRONG = {
     "registry-unknown": {"approach": "gredy", "sizes": {"M": 2, "N": 2, "K": 2}},
     "approach-type": {"approach": 7},
     "compile-threads": {"threads": 0},
+    "system-unknown": {"on": 3},
     "instruction-unknown": {"require": "mm5", "sizes": {"M": 2, "N": 2, "K": 2}},
     "trace-read": {"replay": "{}", "sizes": {"M": 2, "N": 2, "K": 2}},
 }
@@ -186,17 +193,24 @@ def test_a_no_carries_its_reason():
         isam.explain(MATMUL, on="tiny", instruction="mm")
 
 
-def test_our_own_faults_print_the_kernel():
-    class Broken(Approach):
-        def cover(self, choice):
-            raise KeyError("inside")
+def test_our_own_faults_print_the_kernel(monkeypatch):
+    def broken(self, choice):
+        raise KeyError("inside")
 
-        mapping = tile = device = place = cover
-
+    monkeypatch.setattr(Approach, "tile", broken)
     with pytest.raises(InternalError) as e:
-        isam.compile(MATMUL, approach=Broken, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
+        isam.compile(MATMUL, approach="first-fit", sizes={"M": 2, "N": 2, "K": 2}, **TOY)
     assert "kernel matmul(M, N, K)" in str(e.value)
     assert "M=2, N=2, K=2" in str(e.value)
+
+
+def test_what_an_approach_raises_is_its_fault():
+    class Broken(Approach):
+        def tile(self, choice):
+            raise KeyError("inside")
+
+    with pytest.raises(IsamError, match=r"approach-raises\]: the Approach Broken .* raised KeyError at .* 'tile'"):
+        isam.compile(MATMUL, approach=Broken, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
 
 
 def test_an_illegal_answer_is_the_approachs_fault():
@@ -208,6 +222,37 @@ def test_an_illegal_answer_is_the_approachs_fault():
 
     with pytest.raises(IsamError, match="'wild' answered 'anywhere'"):
         isam.compile(MATMUL, approach=Wild(), sizes={"M": 2, "N": 2, "K": 2}, **TOY)
+
+
+def test_a_trace_of_another_option_is_refused():
+    sizes = {"M": 9, "N": 5, "K": 7}
+    text = isam.compile(MATMUL, sizes=sizes, **TOY).trace.to_json()
+    data = json.loads(text)
+    data["decisions"][0]["label"] += " "
+    assert isam.compile(MATMUL, sizes=sizes, replay=text, **TOY)
+    with pytest.raises(IsamError, match=r"trace-differs.*option 0 is not the one recorded"):
+        isam.compile(MATMUL, sizes=sizes, replay=json.dumps(data), **TOY)
+
+
+def test_what_is_no_array_is_named_while_sizes_are_open():
+    fn = isam.compile(MATMUL, **TOY)
+    a, b = arrays(2, 3, 4)
+    for wrong, code in ((a.tolist(), "call-type"), (None, "call-type"), (a[0], "call-shape")):
+        with pytest.raises(IsamError, match=f"{code}\\]: 'A' must"):
+            fn(wrong, b)
+
+
+def test_a_trip_in_an_index_may_stay_open():
+    """The proof names the run-time size among the axes of an access."""
+    k = isam.parse("kernel k(T, N)\n  in x: i32[T, N]\n  inout s: i32[N]\n  out y: i32[T, N]\n  loop t < T\n"
+                   "    forall i < N\n      s[i] += x[T - 1 - t, i]\n      y[T - 1 - t, i] = s[i]\n")  # fmt: skip
+    for on in ("toy", "host"):
+        fn = isam.compile(k, on=on, sizes={"N": 5})
+        for t in (0, 1, 2, 5):
+            x = np.arange(5 * t, dtype=np.int32).reshape(t, 5) * 7 % 11
+            s = np.arange(5, dtype=np.int32)
+            want = np.cumsum(np.concatenate([s[None], x[::-1]]), 0)[1:][::-1]
+            np.testing.assert_array_equal(fn(x, s.copy()), want)
 
 
 def test_native_functions_run_save_and_load(tmp_path):

@@ -36,3 +36,9 @@ def test_the_last_byte_counts():
     assert isinstance(answer, Infeasible)
     assert answer.demand == "492 bytes for arguments and workspace"
     assert made(TEXT, small(427), M=6, N=7, K=5).demand == "428 bytes for arguments"
+
+
+def test_a_shape_below_zero_holds_nothing():
+    text = ("kernel k(N)\n  in x: f32[N - 100, N - 100]\n  out y: f32[N]\n  forall i < N\n    y[i] = 0\n"
+            "  forall i < N, j < N - 100, k < N - 100\n    y[i] += x[j, k]\n")  # fmt: skip
+    assert not isinstance(made(text, small(491), N=1), Infeasible)

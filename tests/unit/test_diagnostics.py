@@ -1,0 +1,32 @@
+"""How a diagnostic is shown."""
+
+from __future__ import annotations
+
+from isam.diagnostics import Diagnostic, Loc, did_you_mean, with_source
+
+
+def test_control_characters_do_not_reach_the_terminal():
+    shown = str(Diagnostic("x-y", "bad \x1b[31m name", Loc("a\x07", 1, 3), "drop \x9b", "a \x1b[31mb"))
+    assert all(c == "\n" or c.isprintable() for c in shown)
+    assert "\n    a \ufffd[31mb\n      ^" in shown
+
+
+def test_a_long_line_is_shown_around_its_column():
+    line = "x" * 5000 + "!" + "y" * 5000
+    (d,) = with_source([Diagnostic("x-y", "m", Loc("f", 1, 5001))], line)
+    _, source, caret = str(d).split("\n")
+    assert len(source) < 200
+    assert source[caret.index("^")] == "!"
+    for column in (1, 20, 10001):
+        (d,) = with_source([Diagnostic("x-y", "m", Loc("f", 1, column))], line)
+        _, source, caret = str(d).split("\n")
+        assert (source + " ")[caret.index("^")] == (line + " ")[column - 1]
+
+
+def test_what_has_no_place_shows_none():
+    assert str(Diagnostic("x-y", "m")) == "error[x-y]: m"
+
+
+def test_a_word_is_no_hint_for_itself():
+    assert did_you_mean("tmp", ["tmp"]) == ""
+    assert did_you_mean("tpm", ["tmp"])
