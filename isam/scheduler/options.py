@@ -205,11 +205,8 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     vector = [a for a in parallel if a in main.mapped]
     cached = caches(system)
     head: list[tuple[str, int]] = []
-    depth_total = prod(main.length(a) for a in reduced) if reduced else 1
-    columns = prod(main.length(a) for a in vector) if vector else 1
-    size = max((size_of(u.dtype) for u in main.uses if u.reads and not u.buffer.startswith("#")), default=4)
     if cached and reduced and main.mapped and not (group.exact and len(reduced) > 1):
-        head = cache_blocks(main, reduced, vector, width, depth_total, columns, size, cached)
+        head = cache_blocks(main, width, cached[min(1, len(cached) - 1)])
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]
@@ -226,41 +223,43 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     return Plan(plan.group, plan.order, plan.unroll, packs(plan, main, width, len(head), system, bindable), plan.note)
 
 
-def cache_blocks(
-    main: Nest,
-    reduced: list[str],
-    vector: list[str],
-    width: dict[str, int],
-    depth: int,
-    columns: int,
-    size: int,
-    cached: list[int],
-) -> list[tuple[str, int]]:
-    """Outer blocks so that the box shared by all rows stays in the second cache and one panel of it in the first."""
-    out: list[tuple[str, int]] = []
-    l1, l2 = cached[0], cached[min(1, len(cached) - 1)]
-    panel = prod(width[a] for a in vector) * size
-    deep = max(64, min(512, l1 // 2 // max(1, panel)))
-    if depth > deep * 3 // 2:
-        axis = max(reduced, key=main.length)
-        others = depth // max(1, main.length(axis))
-        n = main.length(axis)
-        want = max(8, deep // others)
-        parts = max(1, -(-n // want))
-        step = -(-n // parts)
-        step = -(-step // 4) * 4 if step > 8 else step
-        if step < n:
-            out.append((axis, step))
-            depth = step * others
-    if depth * columns * size > l2 * 3 // 4 and vector:
-        axis = vector[-1]
-        want = max(width[axis], (l2 * 3 // 4) // (depth * size) // width[axis] * width[axis])
-        n = main.length(axis)
-        part = ceil(n / max(1, ceil(n / want)))
-        step = ceil(part / width[axis]) * width[axis]
-        if step < n:
-            out.insert(0, (axis, step))
-    return out
+def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[str, int]]:
+    """Outer blocks so that the box shared by all rows stays in a cache of so many bytes, with the least traffic beyond
+    it: what is read along rows is read again for every block of columns, results for every part of the reduction.
+    Rows that nearly fit the cache themselves are read again at an eighth of the price (measured)."""
+    reduced = [a for a in main.axes if a in main.reduced]
+    vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
+    if not vector:
+        return []
+    axis, along = max(reduced, key=main.length), vector[-1]
+    others = prod(main.length(a) for a in (*reduced, *vector) if a not in (axis, along))
+    size = max((size_of(u.dtype) for u in main.uses if u.reads and not u.buffer.startswith("#")), default=4)
+    column = others * size
+    rows: float = sum(volume(main, u) for u in main.uses if u.reads and not u.writes and along not in axes_of(u))
+    rows *= 1 if rows * size > 2 * cache else 1 / 8
+    results = 2 * sum(volume(main, u) for u in main.uses if u.writes)
+    n, best = main.length(axis), None
+    for step in dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64))]):
+        fit = cache * 3 // 4 // (step * column) // width[along] * width[along]
+        columns = even(main.length(along), max(width[along], fit), width[along])
+        traffic = rows * ceil(main.length(along) / columns) + results * (ceil(n / step) - 1)
+        if not fit:
+            traffic += 1 << 60
+        if best is None or traffic < best[0]:
+            best = (traffic, columns, step)
+    assert best is not None
+    _, columns, step = best
+    return [(a, b) for a, b in ((along, columns), (axis, step)) if b < main.length(a)]
+
+
+def even(length: int, most: int, unit: int) -> int:
+    """Blocks of at most about ``most`` elements that cut a length evenly, in multiples of ``unit``."""
+    return ceil(ceil(length / ceil(length / most)) / unit) * unit
+
+
+def volume(nest: Nest, use: Use) -> int:
+    """Elements of a buffer that the nest touches."""
+    return prod(1 + sum(abs(c) * (nest.length(a) - 1) for a, c in r.terms if a in nest.extents) for r in use.index)
 
 
 def packs(
