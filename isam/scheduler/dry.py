@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import product
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
@@ -15,6 +14,7 @@ from isam.schedule.tree import Issue, Node, Operand, Place, Slot, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, Use, parse_literal
+from isam.scheduler.placement import Labelled, joint_placements
 from isam.scheduler.state import (
     Copy,
     Form,
@@ -50,6 +50,9 @@ class DryRun:
         self.spent: Callable[[Tile], bool] = lambda tile: False
         self.fold: Callable[[Tile], tuple[tuple[int, Affine, int], ...]] = lambda tile: ()
         self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
+        self._dtypes: dict[str, str] = {}
+        self._units: dict[object, int] = {}
+        self._runners: dict[str, tuple[str, ...]] = {}
         self._routes: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self.bound: dict[object, tuple[Key, Copy]] = {}  # constants laid out anew once, by buffer and layout
         self.folded: set[str] = set()  # temporaries whose home holds one block only
@@ -85,7 +88,11 @@ class DryRun:
 
     # -- homes -------------------------------------------------------------------------------------------------------
     def dtype(self, buffer: str) -> str:
-        return buffer[1:].split(":")[0] if buffer.startswith("#") else self.kernel.buffer(buffer).dtype
+        known = self._dtypes.get(buffer)
+        if known is None:
+            known = buffer[1:].split(":")[0] if buffer.startswith("#") else self.kernel.buffer(buffer).dtype
+            self._dtypes[buffer] = known
+        return known
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies in home memory; temporaries get room there only when one is really sent home."""
@@ -125,7 +132,7 @@ class DryRun:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
         dtype = self.dtype(tile.buffer)
-        units = units or units_needed(m, tile, dtype, self.lanes)
+        units = units or self.units(memory, tile)
         while (at := self.state.find_room(m, units)) is None:
             victims = [k for _, _, k in self.state.used(memory) if k not in pinned]
             if not victims:
@@ -143,7 +150,12 @@ class DryRun:
         return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident)
 
     def units(self, memory: str, tile: Tile) -> int:
-        return units_needed(self.system.memories[memory], tile, self.dtype(tile.buffer), self.lanes)
+        key = (memory, tile.buffer, tile.shape)
+        known = self._units.get(key)
+        if known is None:
+            known = units_needed(self.system.memories[memory], tile, self.dtype(tile.buffer), self.lanes)
+            self._units[key] = known
+        return known
 
     def evict(self, key: Key) -> None:
         if self.state.copies[key].dirty:
@@ -342,11 +354,13 @@ class DryRun:
         return None if memory == self.system.home else (memory, tile, mv.form_of(self.system, memory, tile, use.dims))
 
     def _unit(self, nest: Nest) -> str:
-        units = self.system.units_of(nest.instruction.name)
-        if len(units) == 1:
-            return units[0].name
-        names = [u.name for u in units]
-        return self.trace.choose(Choice("device", names, {"instruction": nest.instruction.name}))
+        name = nest.instruction.name
+        names = self._runners.get(name)
+        if names is None:
+            names = self._runners[name] = tuple(u.name for u in self.system.units_of(name))
+        if len(names) == 1:
+            return names[0]
+        return self.trace.choose(Choice("device", list(names), {"instruction": name}))
 
     def _memories(self, nest: Nest, tiles: tuple[Tile, ...]) -> tuple[str, ...]:
         """A legal joint placement of the operands (SCH-4, SYS-3)."""
@@ -395,25 +409,3 @@ class DryRun:
                 (not c.dirty and (crowded or inner is None or mentions(tile, inner))) or (c.dirty and self.spent(tile))
             ):
                 self.state.drop(key)
-
-
-def joint_placements(nest: Nest) -> list[tuple[str, ...]]:
-    names = [u.name for u in nest.uses]
-    out = []
-    for option in product(*(u.homes for u in nest.uses)):
-        at = dict(zip(names, option, strict=True))
-        if all(
-            len({at[o] for o in group if o in at}) == len([o for o in group if o in at])
-            for group in nest.instruction.apart
-        ):
-            out.append(option)
-    return out
-
-
-class Labelled:
-    """An option of a choice with a printed form."""
-
-    __slots__ = ("label", "value")
-
-    def __init__(self, value: object, label: str):
-        self.value, self.label = value, label

@@ -152,6 +152,8 @@ def form_of(system: System, memory: str, tile: Tile, dims: tuple[int | None, ...
 
 def sub_place(place: Place, tile: Tile, part: Tile) -> Place:
     """The place of a part of a tile that lies with plain strides."""
+    if part.start == tile.start:
+        return place
     offset = place.offset
     for s, t, k in zip(tile.start, part.start, place.strides, strict=True):
         offset = offset + (t - s) * k

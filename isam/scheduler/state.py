@@ -74,8 +74,7 @@ def disjoint(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
     for s, t, n, m, p, q in zip(a.start, b.start, a.shape, b.shape, a.steps, b.steps, strict=True):
         if n == 0 or m == 0:
             return True
-        diff = t - s
-        lo, hi = (diff.const, diff.const) if diff.is_constant else _bounds(diff, ranges)
+        lo, hi = _between(s, t, ranges)
         if lo > (n - 1) * p or hi < -(m - 1) * q:
             return True
     return False
@@ -84,13 +83,20 @@ def disjoint(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
 def encloses(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
     """True when box ``a`` certainly holds every element of ``b``. ``a`` must be dense (steps of one)."""
     for s, t, n, m, p, q in zip(a.start, b.start, a.shape, b.shape, a.steps, b.steps, strict=True):
-        diff = t - s
-        lo, hi = (diff.const, diff.const) if diff.is_constant else _bounds(diff, ranges)
+        lo, hi = _between(s, t, ranges)
         if p != 1 and (n > 1 or m > 1):
             return False
         if lo < 0 or hi + (m - 1) * q > n - 1:
             return False
     return True
+
+
+def _between(s: Affine, t: Affine, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    """The smallest and largest difference ``t - s``."""
+    if s.terms == t.terms:
+        diff = t.const - s.const
+        return diff, diff
+    return _bounds(t - s, ranges)
 
 
 def _bounds(e: Affine, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
@@ -292,4 +298,5 @@ def within(stage: Tile, copy: Copy, tile: Tile, variables: Mapping[str, Var]) ->
             return None
         offset = offset + (diff - rest) * c + rest * inner
     strides = tuple(i if b > 1 else c for c, b, i in zip(layout.coefficients, layout.blocks, layout.inner, strict=True))
-    return replace(copy.place, offset=offset, strides=strides)
+    place = copy.place
+    return Place(place.memory, place.base, offset, strides, place.cell)

@@ -31,6 +31,7 @@ class Walk:
         self.run, self.plan, self.bind = run, plan, bind
         self.group = plan.group
         self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
+        self.calls: dict[object, list[Call]] = {}
         self.env: Env = {}
         self.open: list[str] = []  # axes of the kept loops we are in
         self.ending = False  # an iteration is being closed: what only it could see is dead
@@ -153,7 +154,7 @@ class Walk:
         """Unrolled: every call of the block, in the plan's unroll order."""
         run = self.run
         self.leaf = frozenset(members)
-        calls = [c for i in members for c in self._calls(self.group.nests[i], env)]
+        calls = [c for i in members for c in self._calls(i, env)]
         last: dict[Tile, int] = {}
         for at, (_, _, _, tiles) in enumerate(calls):
             for t in tiles:
@@ -179,23 +180,38 @@ class Walk:
         run, demand = self.run, {}
         for nest, _, _, tiles in calls:
             for u, t in zip(nest.uses, tiles, strict=True):
-                if u.homes[0] != run.system.home:
-                    demand[u.homes[0], t, u.dims] = run.units(u.homes[0], t)
+                if u.homes[0] != run.system.home and (key := (u.homes[0], t, u.dims)) not in demand:
+                    demand[key] = run.units(u.homes[0], t)
         total: dict[str, int] = {}
         for (memory, _, _), n in demand.items():
             total[memory] = total.get(memory, 0) + n
         return any(n > (run.system.memories[m].cells or run.system.memories[m].capacity) for m, n in total.items())
 
-    def _calls(self, nest: Nest, env: Env) -> list[Call]:
+    def _calls(self, member: int, env: Env) -> list[Call]:
+        """The calls of one nest; a block is run from several states, but its calls are the same."""
+        nest = self.group.nests[member]
+        key = (member, *(env[a] for a in nest.axes))
+        known = self.calls.get(key)
+        if known is None:
+            known = self.calls[key] = self._unrolled(nest, env)
+        return known
+
+    def _unrolled(self, nest: Nest, env: Env) -> list[Call]:
         order = [a for a in self.plan.unroll if a in nest.extents] + [a for a in nest.axes if a not in self.plan.unroll]
         steps = [self._steps(nest, a, env[a]) for a in order]
+        own = [[n for n, a in enumerate(order) if any(a in r.names for r in u.index)] for u in nest.uses]
+        known: list[dict[object, Tile]] = [{} for _ in nest.uses]  # calls that cover the same box share one tile
         out = []
         for combo in product(*steps):
             point = {a: c[0] for a, c in zip(order, combo, strict=True)}
-            length = {a: c[1] for a, c in zip(order, combo, strict=True)}
-            sizes = sizes_of(nest, length)
-            tiles = tuple(tile_of(u, point, sizes) for u in nest.uses)
-            out.append((nest, {a: point[a] for a in nest.axes}, sizes, tiles))
+            sizes = sizes_of(nest, {a: c[1] for a, c in zip(order, combo, strict=True)})
+            tiles: list[Tile] = []
+            for u, axes, have in zip(nest.uses, own, known, strict=True):
+                key = (*sizes.values(), *[combo[n] for n in axes])
+                if key not in have:
+                    have[key] = tile_of(u, point, sizes)
+                tiles.append(have[key])
+            out.append((nest, {a: point[a] for a in nest.axes}, sizes, tuple(tiles)))
         return out
 
     def _steps(self, nest: Nest, axis: str, at: tuple[Affine, int, Affine]) -> list[tuple[Affine, int]]:
