@@ -9,7 +9,7 @@ import typer
 
 from isam.cli import given
 from isam.cli.answer import Answer, answering
-from isam.cli.map import _cover, _instruction, plain
+from isam.cli.map import covered, named, plain
 from isam.cli.options import AsJson, Kernel, On, Sizes
 
 ONE = Annotated[str, typer.Option("--instruction", "-i", help="Explain this instruction alone.")]
@@ -38,12 +38,13 @@ def explain(
     if instruction:
         from isam.mapper.explain import explain as compare
 
-        found = compare(k, _instruction(system, instruction), strided=strided, sources=(source.text, ""))
+        found = compare(k, named(system, instruction), strided=strided, sources=(source.text, ""))
         told = json.loads(found.to_json())
         data |= {"fits": bool(found), "mappings": [plain(m) for m in found.mappings], "near": told["near"]}
         return Answer(str(found), data | {"report": str(found)}, yes=bool(found))
-    mappings, steps, why = _cover(k, system, "", None)
-    lines = [f"every statement of {k.name} is carried out on {system.name}", *(f"  rewritten by {s}" for s in steps)]
-    report = why or "\n".join([*lines, *(f"  {m}" for m in mappings)])
-    data |= {"fits": not why, "mappings": [plain(m) for m in mappings], "report": report}
-    return Answer(report, data, yes=not why)
+    answer = covered(k, system, "", None)
+    lines = [f"every statement of {k.name} is carried out on {system.name}"]
+    lines += [f"  rewritten by {s}" for s in answer.steps]
+    report = answer.why or "\n".join([*lines, *(f"  {m}" for m in answer.mappings)])
+    data |= {"fits": not answer.why, "mappings": [plain(m) for m in answer.mappings], "report": report}
+    return Answer(report, data, yes=not answer.why)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,16 +17,28 @@ if TYPE_CHECKING:
     from isam.ir.mapping import Mapping
 
 ONE = Annotated[str, typer.Option("--instruction", "-i", help="Every mapping onto this instruction, no choice.")]
+DECISIONS = Annotated[bool, typer.Option("--decisions", help="With what was decided, among what, and why.")]
 STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: other coefficients than 1 are admitted.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """``mappings`` after the transforms ``steps``, or ``why`` there are none; ``decisions``: their printed form."""
+
+    mappings: tuple[Mapping, ...] = ()
+    steps: tuple[str, ...] = ()
+    why: str = ""
+    decisions: str = ""
 
 
 @answering(
     "map", kernel="its name", system="its name", mappings="instruction, operands, axes, outer axes, tails, statements",
     steps="the transforms applied first", why="where the answer is no: the report", seconds="spent on mapping",
+    decisions="what was decided, and why",
 )  # fmt: skip
 def map_(
     kernel: Kernel, on: On = "host", define: Sizes = None, instruction: ONE = "", strided: STRIDED = False,
-    approach: Approach = "", require: Require = None, as_json: AsJson = False,
+    approach: Approach = "", require: Require = None, decisions: DECISIONS = False, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Chooses instructions of a machine that carry out every statement of a kernel, and says how.
 
@@ -38,35 +51,39 @@ def map_(
     system = load_system(on)
     start = time.perf_counter()
     if instruction:
-        found, steps, why = _onto(k, _instruction(system, instruction), strided)
+        found = onto(k, named(system, instruction), strided)
     else:
-        found, steps, why = _cover(k, system, approach, require)
+        found = covered(k, system, approach, require)
     seconds = time.perf_counter() - start
-    data = {"kernel": k.name, "system": system.name, "mappings": [plain(m) for m in found], "steps": list(steps),
-            "why": why, "seconds": seconds}  # fmt: skip
-    if not found and why:
-        return Answer(why, data, yes=False)
-    return Answer(_text(k.name, system.name, found, steps, seconds, instruction), data)
+    data = {"kernel": k.name, "system": system.name, "mappings": [plain(m) for m in found.mappings], "why": found.why,
+            "steps": list(found.steps), "seconds": seconds, "decisions": found.decisions.splitlines()}  # fmt: skip
+    if found.why:
+        return Answer(found.why, data, yes=False)
+    text = _text(k.name, system.name, found, seconds, instruction)
+    return Answer(text + (f"\ndecisions\n{found.decisions}" if decisions else ""), data)
 
 
-def _text(kernel: str, system: str, found: list[Mapping], steps: list[str], seconds: float, one: str) -> str:
-    ways = f"{len(found)} mapping{'s' if len(found) != 1 else ''}" + (f" onto {one}" if one else "")
+def _text(kernel: str, system: str, found: Found, seconds: float, one: str) -> str:
+    count = len(found.mappings)
+    ways = f"{count} mapping{'s' if count != 1 else ''}" + (f" onto {one}" if one else "")
     lines = [f"{kernel} on {system}: {ways}, {1e3 * seconds:.1f} ms"]
-    lines += [f"  rewritten by {s}" for s in steps]
-    return "\n".join(lines + [f"  {m}" for m in found])
+    lines += [f"  rewritten by {s}" for s in found.steps]
+    return "\n".join(lines + [f"  {m}" for m in found.mappings])
 
 
-def _onto(k: Any, instruction: Any, strided: bool) -> tuple[list[Mapping], list[str], str]:
+def onto(k: Any, instruction: Any, strided: bool) -> Found:
+    """Every mapping onto one instruction."""
     from isam.mapper import match
     from isam.mapper.match import Matches
 
     answer = match(k, instruction, strided=strided)
     if isinstance(answer, Matches):
-        return list(answer), [], ""
-    return [], [], str(answer)
+        return Found(tuple(answer))
+    return Found(why=str(answer))
 
 
-def _cover(k: Any, system: Any, approach: str, require: list[str] | None) -> tuple[list[Mapping], list[str], str]:
+def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Found:
+    """The instructions chosen for the whole kernel."""
     from isam.compiler import as_approach
     from isam.compiler.stages import Refused, new_job, run_stages
 
@@ -74,12 +91,13 @@ def _cover(k: Any, system: Any, approach: str, require: list[str] | None) -> tup
     try:
         run_stages(job, until="cover")
     except Refused as e:
-        return [], [], str(e.answer)
+        return Found(why=str(e.answer), decisions=str(job.trace))
     assert job.cover is not None
-    return list(job.cover.mappings), [str(s) for s in job.cover.steps], ""
+    return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace))
 
 
-def _instruction(system: Any, name: str) -> Any:
+def named(system: Any, name: str) -> Any:
+    """The instruction of this name. Raises ``IsamError`` with the closest one."""
     found = system.instructions.get(name)
     if found is None:
         hint = did_you_mean(name, system.instructions) or f"isam system show {system.name} lists them"

@@ -82,7 +82,7 @@ def printed(command: str) -> str:
 
 def comparable(text: str, command: str) -> str:
     """The text without what depends on the hour and, for commands on this CPU, without its numbers."""
-    here = not re.search(r"--on (?!host\b)\S", command) and not HERE.isdisjoint(shlex.split(command))
+    here = not re.search(r"--on (?!host\s|host$)\S", command) and not HERE.isdisjoint(shlex.split(command))
     lines = []
     for line in text.rstrip().splitlines():
         if here or _TIMED.search(line):
