@@ -102,7 +102,8 @@ def versions() -> dict[str, str]:
            "llvm": ".".join(map(str, llvm.llvm_version_info))}  # fmt: skip
     for pool in threadpool_info():
         if pool["user_api"] == "blas" and "numpy" in pool["filepath"]:
-            out["numpy's BLAS"] = f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} thread"
+            kind = pool.get("architecture", "")
+            out["numpy's BLAS"] = f"{pool['internal_api']} {pool['version']} ({kind}), {pool['num_threads']} thread"
     try:
         import torch
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +15,12 @@ from typing import Any
 
 from . import machine, peers
 from .compiling import SAMPLES, cold
-from .measure import Settings, measure, weighted
+from .measure import Settings, Wrong, measure, weighted
 from .shapes import DEEPBENCH, LARGE, RESNET50, SQUARES, Convolution, Gemm
 
 SCHEMA = "isam.bench/1"
+STEERING = ("OPENBLAS_", "MKL_", "DNNL_", "ONEDNN_", "ATEN_CPU_", "NPY_", "OMP_", "GOTO_", "BLIS_", "GLIBC_TUNABLES")
+SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 GROUPS: dict[str, tuple[Gemm | Convolution, ...]] = {"square": SQUARES, "deepbench": DEEPBENCH, "resnet50": RESNET50}
 QUICK = {"square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),
          "resnet50": ("56x56x64 to 64, 3x3/1", "28x28x512 to 128, 1x1/1")}  # fmt: skip
@@ -33,9 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--out", type=Path, help="write the results here, as JSON")
     p.add_argument("--json", action="store_true", help="print the results as JSON; progress goes to standard error")
     p.add_argument("--docs", type=Path, help="write the page of tables here, from these results")
+    p.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     a = p.parse_args(arguments)
     settings = Settings(a.rounds or (3 if a.quick else 5), a.seconds or (0.03 if a.quick else 0.08), a.on)
-    results = run(settings, tuple(a.only or [*GROUPS, "compile"]), tuple(a.shape or ()), a.quick, a.json)
+    what = (settings, tuple(a.only or [*GROUPS, "compile"]), tuple(a.shape or ()), a.quick)
+    if a.inside:
+        return _inside(a.inside, *what)
+    results = run(*what, a.json)
     if a.out:
         a.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if a.docs:
@@ -49,16 +58,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ...] = (), quick: bool = False,
         quiet: bool = False) -> dict[str, Any]:  # fmt: skip
-    """Measures the groups and returns everything as JSON-able values. Raises ``Wrong`` when a result is."""
+    """Measures the groups and returns everything as JSON-able values. Raises ``Wrong`` when a result is.
+
+    In a process of its own, without the variables that would choose kernels or threads for a peer's library: they are
+    read when a library is loaded, and an environment that holds one back would flatter us.
+    """
+    root = Path(__file__).resolve().parents[len((__package__ or "").split("."))]
+    freed = sorted(n for n in os.environ if n.startswith(STEERING))
+    kept = {n: v for n, v in os.environ.items() if n not in freed}
+    path = os.pathsep.join(filter(None, (str(root), kept.get("PYTHONPATH"))))
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "results.json")
+        command = [sys.executable, "-m", f"{__package__}.run", "--inside", str(out), "--on", settings.on,
+                   "--rounds", str(settings.rounds), "--seconds", str(settings.seconds)]  # fmt: skip
+        command += [x for g in groups for x in ("--only", g)] + [x for s in shapes for x in ("--shape", s)]
+        command += ["--quick"] if quick else []
+        say = sys.stderr if quiet else None
+        subprocess.run(command, env={**kept, "PYTHONPATH": path, **SINGLE}, stdout=say, check=True)
+        results: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    if "wrong" in results:
+        raise Wrong(results["wrong"])
+    results["settings"]["removed from the environment"] = freed
+    return results
+
+
+def _inside(out: Path, *what: Any) -> int:
+    """The measuring process: leaves the results, or what was wrong, in a file."""
+    try:
+        results = _measured(*what)
+    except Wrong as e:
+        results = {"wrong": str(e)}
+    out.write_text(json.dumps(results), encoding="utf-8")
+    return 0
+
+
+def _measured(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ...], quick: bool) -> dict[str, Any]:
     from threadpoolctl import threadpool_limits
 
-    say = sys.stderr if quiet else sys.stdout
+    import isam
+
     began = time.time()
     results: dict[str, Any] = {"schema": SCHEMA, "settings": {"rounds": settings.rounds, "seconds": settings.seconds,
                                "on": settings.on, "threads": 1}}  # fmt: skip
     with threadpool_limits(1):
-        import isam
-
         isam.load_system(settings.on)
         results["machine"] = machine.facts()
         for group in (g for g in GROUPS if g in groups):
@@ -66,23 +108,23 @@ def run(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ...] = (
             for shape in GROUPS[group]:
                 if _wanted(shape.name, shapes, QUICK[group] if quick else ()):
                     results[group].append(measure(shape, settings))
-                    print(line(results[group][-1]), file=say, flush=True)
+                    print(line(results[group][-1]), flush=True)
         results["versions"] = peers.versions()
     if "compile" in groups:
         results["compile"] = []
         for shape in SAMPLES[:1] if quick else SAMPLES:
             if _wanted(shape.name, shapes, ()):
                 results["compile"].append(cold(shape, settings.on, 2 if quick else 5))
-                print(compile_line(results["compile"][-1]), file=say, flush=True)
+                print(compile_line(results["compile"][-1]), flush=True)
     results["weighted"] = {f"{g} against {lib}": w for g in GROUPS if g in results for lib in ("numpy", "onednn")
                            if (w := weighted(results[g], lib))}  # fmt: skip
     results["machine"]["load at the end"] = machine.load()
     results["seconds"] = round(time.time() - began, 1)
     results["targets"] = targets(results)
     for name, w in results["weighted"].items():
-        print(f"{name}: " + ", ".join(f"{k} {v:.2f}" for k, v in w.items()), file=say)
+        print(f"{name}: " + ", ".join(f"{k} {v:.2f}" for k, v in w.items()))
     for t in results["targets"]:
-        print(f"{'reached' if t['reached'] else 'MISSED '}  {t['what']}: {t['got']:.3g} ({t['want']})", file=say)
+        print(f"{'reached' if t['reached'] else 'MISSED '}  {t['what']}: {t['got']:.3g} ({t['want']})")
     return results
 
 
