@@ -144,10 +144,10 @@ class Trace:
             raise fail("approach-raises", f"the Approach {_called(self.approach)} {raised}") from e
 
     def to_json(self) -> str:
-        rows = [
-            {n: getattr(d, n) for n in Decision.__slots__} for d in self.decisions
-        ]
-        return json.dumps({"schema": "isam.trace/1", "approach": self.approach.name, "decisions": rows}, indent=1)
+        """A line per decision, so that two traces can be compared by line."""
+        head = {"schema": "isam.trace/1", "approach": self.approach.name}
+        rows = [json.dumps({n: getattr(d, n) for n in Decision.__slots__}) for d in self.decisions]
+        return json.dumps(head)[:-1] + ', "decisions": [\n' + ",\n".join(rows) + "\n]}\n"
 
     @staticmethod
     def replaying(text: str) -> Trace:

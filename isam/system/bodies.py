@@ -81,9 +81,10 @@ class _Spelling:
     def origin(self, to_file: Relocate) -> Relocate:
         def back(loc: Loc) -> Loc:
             moved = 0
-            for column, by in self.shifts.get(loc.line, ()):
-                if loc.column >= column:
-                    moved = by
+            if loc.line in self.shifts:
+                for column, by in self.shifts[loc.line]:
+                    if loc.column >= column:
+                        moved = by
             return to_file(Loc(loc.file, loc.line, loc.column - moved) if moved else loc)
 
         return back
@@ -124,9 +125,13 @@ def _canonical(text: str) -> _Spelling | None:
     return _Spelling("\n".join(lines), head[2], {new: given for given, new in types.items()}, shifts)
 
 
+@lru_cache(maxsize=1024)
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\n"))
+
+
 def _relocation(body: Scalar) -> Relocate:
-    template = (body.template or body.text).split("\n")
-    env = dict(body.env)
+    template, env = _lines(body.template or body.text), dict(body.env)
     file, first, shift = body.loc.file, body.first - 1, body.block - 1
 
     def to_file(loc: Loc) -> Loc:

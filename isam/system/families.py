@@ -83,17 +83,20 @@ def column_before(template: str, env: Env, column: int) -> int:
     """The column of ``template`` (one line, from 1) that the ``column`` of the filled line comes from."""
     if "{" not in template:
         return max(1, column)
-    at, shift = 0, 0  # shift: filled minus template, up to the last hole passed
-    for m in _HOLE.finditer(template):
-        if m[1] not in env:
-            continue
-        begin = m.start() + shift
-        if column - 1 < begin:
-            break
-        if column - 1 < begin + len(env[m[1]]):
-            return m.start() + 1
-        shift += len(env[m[1]]) - len(m[0])
-        at = m.end()
+    parts = _cut(template)
+    at = shift = place = 0  # end of the last hole passed; filled minus template up to there; where a hole begins
+    for n in range(1, len(parts), 2):
+        name = parts[n]
+        place += len(parts[n - 1])
+        value = env.get(name)
+        if value is not None:
+            if column - 1 < place + shift:
+                break
+            if column - 1 < place + shift + len(value):
+                return place + 1
+            shift += len(value) - len(name) - 2
+            at = place + len(name) + 2
+        place += len(name) + 2
     return max(at, column - 1 - shift) + 1
 
 
