@@ -177,7 +177,8 @@ class Rounding:
             (np.maximum if op == "max" else np.minimum).at(v, at, values.real)
             np.maximum.at(e, at, values.imag)
             return
-        step = 0.0 if DTYPES[dtype].kind != "f" else _UNIT[dtype]
+        whole = None if DTYPES[dtype].kind == "f" else _whole(op, v, at, values.real)
+        step = 0.0 if whole is not None else _UNIT[dtype]
         size = abs(v)
         if op == "add":
             np.add.at(size, at, abs(values.real))
@@ -191,6 +192,8 @@ class Rounding:
             np.multiply.at(v, at, values.real)
             e[...] = np.where(touched > 0, reach - before, e)
             extra = touched * step * reach
+        if whole is not None:
+            v[...] = np.where(touched > 0, convert(whole, dtype).astype(np.float64), v)
         self._settle(flat, touched, extra, dtype)
 
     def _settle(self, flat: Array, touched: Array, extra: Array, dtype: str) -> None:
@@ -205,6 +208,13 @@ class Rounding:
 
     def replace(self, flat: Array, at: Array, condition: Array, values: Array) -> None:
         flat[at] = _select(condition, values, flat[at])
+
+
+def _whole(op: str, v: Array, at: Array, values: Array) -> Array:
+    """Integers accumulated as integers: a product leaves what f64 can hold long before it wraps."""
+    out = np.where(np.isfinite(v), v, 0).astype(np.int64)
+    (np.add if op == "add" else np.multiply).at(out, at, np.where(np.isfinite(values), values, 0).astype(np.int64))
+    return out
 
 
 def _times(a: Array, da: Array, b: Array, db: Array) -> Array:

@@ -131,3 +131,13 @@ def test_integers_wrap_as_the_machine_does():
     assert outside(run(k, arrays, {"N": 3}), box) is None
     assert box["y"][0].tolist() == [0, 254, 1]
     assert box["z"][0].tolist() == [-128, 5, 5]
+
+
+def test_integer_products_wrap_exactly():
+    """A campaign's finding: 39 to the 78th leaves f64 long before it has wrapped."""
+    k = parse("kernel p(N)\n  in  x: i32[N]\n  out y: i32[1]\n  forall i < 1\n    y[i] = 1\n"
+              "  forall i < 1, j < N\n    y[i] *= x[j]\n")  # fmt: skip
+    arrays = {"x": np.full(78, -39, np.int32) + np.arange(78, dtype=np.int32) % 2 * 2}
+    value, bound = enclose(k, arrays)["y"]
+    assert value[0] == run(k, arrays)["y"][0] != 0
+    assert bound[0] == 0
