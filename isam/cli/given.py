@@ -94,12 +94,9 @@ def sizes(texts: Iterable[str] | None) -> dict[str, int]:
 
 def sized(kernel: Kernel, numbers: dict[str, int], *, whole: bool = False) -> Kernel:
     """The kernel with these sizes and constants put in. ``whole``: no size may stay open. Raises ``IsamError``."""
-    from isam.compiler.function import check_sizes
+    from isam.compiler.function import with_constants
 
-    constants = {n: v for n, v in numbers.items() if n in dict(kernel.params)}
-    kernel = kernel.with_params(**constants)
-    rest = {n: v for n, v in numbers.items() if n not in constants}
-    check_sizes(kernel, rest)
+    kernel, rest = with_constants(kernel, numbers)
     if whole:
         need_sizes(kernel, rest)
     kernel = kernel.with_sizes(rest)

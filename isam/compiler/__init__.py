@@ -9,7 +9,7 @@ from typing import Any
 
 from isam import registry
 from isam.approach.choice import Approach, Trace
-from isam.compiler.function import BoundFunction, Function
+from isam.compiler.function import BoundFunction, Function, with_constants
 from isam.compiler.stages import STAGES, Job, Refused, Stage, instructions_named, run_stages
 from isam.diagnostics import fail
 from isam.ir.kernel import Kernel
@@ -65,7 +65,8 @@ def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction:
     from isam.mapper.cover import cover
 
     system = load_system(on)
-    normal = normal_form(require(_as_kernel(kernel)).with_sizes(sizes or {}))
+    chosen, numbers = with_constants(_as_kernel(kernel), sizes or {})
+    normal = normal_form(require(chosen).with_sizes(numbers))
     if instruction is None:
         return cover(normal, system.compute, Trace(registry.load("isam.approaches", system.approach)()))
     answers = [compare(normal, i) for i in instructions_named(system, instruction)]

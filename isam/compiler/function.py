@@ -32,12 +32,8 @@ class Function:
         self, kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None, replay: Any = None,
         **options: Any,
     ):  # fmt: skip
-        if not isinstance(sizes, Mapping):
-            raise fail("size-unknown", f"sizes are a mapping of names to numbers, not {type(sizes).__name__}")
-        params = {n: v for n, v in sizes.items() if n in dict(kernel.params)}
-        self.kernel = kernel.with_params(**params) if params else kernel
+        self.kernel, self.sizes = with_constants(kernel, sizes)
         self.system = system
-        self.sizes = {n: v for n, v in sizes.items() if n not in params}
         self.__name__ = kernel.name
         self._approach, self._replay = approach, replay
         self._options = options
@@ -46,7 +42,6 @@ class Function:
         self._by_shape: dict[Any, Entry] = {}
         self._last: Job | None = None
         self._only: Entry | None = None
-        check_sizes(self.kernel, self.sizes)
         left = run_time(self.kernel)
         self.open = tuple(s.name for s in self.kernel.syms if s.name not in self.sizes and s.name not in left)
         self.signature = Signature(kernel.name, arguments_of(self.kernel.with_sizes(self.sizes)),
@@ -157,10 +152,24 @@ class BoundFunction:
 
 
 def run_time(kernel: Kernel) -> frozenset[str]:
-    """Sizes that may stay open in the code: trips of recurrent loops that bound nothing else."""
+    """Sizes that may stay open in the code: trips of recurrent loops that bound nothing else and on which neither
+    an address nor workspace depends (of an argument's shape, the first dimension decides no address)."""
     elsewhere = {n for s in kernel.statements for a in s.domain.axes for n in a.extent.names}
     elsewhere |= {n for s in kernel.statements for w in s.domain.where for n in w.names}
+    elsewhere |= {n for b in kernel.buffers for d in b.shape[b.role != "temp" :] for n in d.names}
     return kernel.trips - elsewhere
+
+
+def with_constants(kernel: Kernel, numbers: Mapping[str, int]) -> tuple[Kernel, dict[str, int]]:
+    """The kernel with the compile-time constants among ``numbers`` put in, and the sizes that are left. Raises
+    ``IsamError`` for a name that is neither and for a size that is not admitted."""
+    if not isinstance(numbers, Mapping):
+        raise fail("size-unknown", f"sizes are a mapping of names to numbers, not {type(numbers).__name__}")
+    constants = {n: v for n, v in numbers.items() if n in dict(kernel.params)}
+    rest = {n: v for n, v in numbers.items() if n not in constants}
+    kernel = kernel.with_params(**constants)
+    check_sizes(kernel, rest)
+    return kernel, rest
 
 
 def check_sizes(kernel: Kernel, sizes: Mapping[str, Any]) -> None:

@@ -66,7 +66,7 @@ class Report:
             return
         self._seen.add((loc, code))
         source = self.lines[loc.line - 1] if 0 < loc.line <= len(self.lines) else ""
-        self.found.append(Diagnostic(code, message, loc, hint, source[:400]))
+        self.found.append(Diagnostic(code, message, loc, hint, source))
 
     def check(self) -> None:
         """Raises every fault found, in source order."""

@@ -52,14 +52,15 @@ def _home(schedule: Schedule, name: str, legality: Legality, used: dict[str, int
         out.add(9, "home", f"the argument '{name}' does not lie where the caller puts it")
     elif not own and b.home.base not in legality.slots:
         out.add(9, "home", f"the home of '{name}' is no slot")
+    rows = [(n, k) for n, k in zip(b.shape, b.home.strides, strict=True) if n.terms or n.const > 1]
+    rows = rows[::-1] if own else sorted(rows, key=lambda p: (p[1], bool(p[0].terms)))  # arguments: C order
     want = 1
-    for n, k in sorted(
-        ((n, k) for n, k in zip(b.shape, b.home.strides, strict=True) if n.terms or n.const > 1),
-        key=lambda p: (p[1], bool(p[0].terms)),
-    ):
+    for left, (n, k) in zip(range(len(rows) - 1, -1, -1), rows, strict=True):
         if k != want * b.bytes:
             out.add(9, "home", f"the elements of '{name}' do not lie side by side at home")
             return
+        if n.terms and left:
+            out.add(9, "home", f"'{name}': where an element lies depends on {n}, which is a run-time value")
         if n.terms:
             return  # the slowest dimension: its size does not matter
         want *= n.const

@@ -117,6 +117,37 @@ def test_run_time_trips_stay_open():
     assert len(fn._made) == 1
 
 
+INSIDE = {
+    "nested": ("kernel nested(T, U, N)\n  in x: i32[T, U, N]\n  inout s: i32[N]\n  out y: i32[T, N]\n  loop t < T\n"
+               "    forall i < N\n      y[t, i] = 0\n    loop u < U\n      forall i < N\n"
+               "        s[i] = 2 * s[i] + x[t, u, i]\n        y[t, i] += s[i]\n", {"T"}),
+    "last": ("kernel last(T, N)\n  in x: i32[N, T]\n  inout s: i32[N]\n  loop t < T\n    forall i < N\n"
+             "      s[i] = 2 * s[i] + x[i, t]\n", set()),
+    "history": ("kernel history(T, N)\n  in x: i32[T, N]\n  out y: i32[T, N]\n  temp z: i32[T, N]\n  loop t < T\n"
+                "    forall i < N\n      z[t, i] = 2 * x[t, i]\n  loop u < T\n    forall i < N\n"
+                "      y[u, i] = z[T - 1 - u, i] + x[u, i]\n", set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("on", ["toy", "host"])
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_trip_that_addresses_or_workspace_depend_on_is_a_size(name, on):
+    text, left = INSIDE[name]
+    k = isam.parse(text)
+    assert run_time(k) == left
+    fn = isam.compile(k, on=on)
+    r = np.random.default_rng(1)
+    for sizes in ({"T": 3, "U": 4, "N": 5}, {"T": 4, "U": 2, "N": 5}, {"T": 0, "U": 3, "N": 5}):
+        given = {b.name: r.integers(-9, 9, [d.evaluate(sizes) for d in b.shape]).astype(np.int32)
+                 for b in k.arguments if b.role != "out"}  # fmt: skip
+        want = interp.run(k, given)
+        out = fn(**given)
+        if out is not None:
+            np.testing.assert_array_equal(out, want["y"])
+        if "s" in given:
+            np.testing.assert_array_equal(given["s"], want["s"])
+
+
 def test_bind_with_given_and_with_open_sizes():
     text = ("kernel k(M, N)\n  in x: f32[M]\n  const w: f32[N]\n  out y: f32[M, N]\n"
             "  forall i < M, j < N\n    y[i, j] = x[i] * w[j]\n")  # fmt: skip
@@ -131,6 +162,15 @@ def test_bind_with_given_and_with_open_sizes():
         assert isinstance(bound, BoundFunction) == (not sizes)
         with pytest.raises(IsamError, match="bind-role"):
             fn.bind(x=x)
+
+
+def test_explain_takes_sizes_as_compile_does():
+    for sizes, code in (({"Q": 3}, "size-unknown"), ({"M": -3}, "size-range"), ([3], "size-unknown")):
+        with pytest.raises(IsamError, match=code):
+            isam.explain(MATMUL, on="toy", sizes=sizes)
+    conv = CASES["conv1d"].load()
+    one, two = (isam.explain(conv, on="toy", instruction="mm4", sizes={"stride": s}) for s in (1, 2))
+    assert len(one.mappings) > len(two.mappings)
 
 
 def test_sizes_are_a_mapping():

@@ -1,0 +1,46 @@
+"""Where arguments lie is the caller's: C order, and no stride that a run-time size decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from isam.proof import ProofError, prove
+from isam.proof.legal import Legality
+from isam.proof.violation import Findings
+from isam.proof.workspace import check_workspace
+from tests.unit.proof.handmade import vec_matmul
+from tests.unit.scheduler.test_loops import made
+
+NESTED = """kernel nested(T, U, N)
+  in    x: f32[T, U, N]
+  inout s: f32[N]
+  loop t < T
+    loop u < U
+      forall i < N
+        s[i] += x[t, u, i]
+"""
+
+
+def faults(s):
+    out = Findings()
+    check_workspace(s, Legality(s), out)
+    return [v.kind for v in out.found]
+
+
+def test_a_stride_that_a_run_time_size_decides():
+    with pytest.raises(ProofError, match="'x': where an element lies depends on U"):
+        prove(made(NESTED, "toy", N=5))
+    prove(made(NESTED, "toy", N=5, U=3))
+
+
+def test_an_argument_that_lies_transposed():
+    s = vec_matmul()
+    assert faults(s) == []
+    name, rows = next((b.name, [int(d) for d in b.shape]) for b in s.kernel.arguments
+                      if len(b.shape) == 2 and all(int(d) > 1 for d in b.shape))  # fmt: skip
+    home = s.homes[name]
+    n = home.strides[1]
+    turned = replace(home, strides=(n, n * rows[0]))
+    assert faults(replace(s, homes={**s.homes, name: turned})) == ["home"]
