@@ -8,6 +8,7 @@ beforehand too. The best of them counts.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +50,9 @@ def torch_convolutions(shape: Convolution, x: Array, w: Array) -> dict[str, Call
     layer = layer.to(memory_format=last)
     found: dict[str, Call] = {"plain": lambda: layer(image)}
     try:
-        frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(layer, image)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(layer, image)))
         frozen(image)
         found["frozen"] = lambda: frozen(image)
     except RuntimeError:
