@@ -73,7 +73,7 @@ def run(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ...] = (
                    "--rounds", str(settings.rounds), "--seconds", str(settings.seconds)]  # fmt: skip
         command += [x for g in groups for x in ("--only", g)] + [x for s in shapes for x in ("--shape", s)]
         command += ["--quick"] if quick else []
-        say = sys.stderr if quiet else None
+        say = 2 if quiet else None  # standard error itself: sys.stderr may be no file
         subprocess.run(command, env={**kept, "PYTHONPATH": path, **SINGLE}, stdout=say, check=True)
         results: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     if "wrong" in results:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -48,17 +49,22 @@ def bench(
     One thread, random data, contenders taking turns, every result checked against float64 within a bound per element.
     A line per shape as it is done. Exit code 1 when a target is missed.
     """
+    from isam.system.load import load_system
+
     groups = tuple(only or GROUPS)
     unknown = [g for g in groups if g not in GROUPS]
     if unknown or rounds < 0 or not 0 <= seconds <= 60:
         raise fail("cli-number", f"no group '{unknown[0]}'" if unknown else "--rounds and --seconds are not negative",
                    hint=f"groups: {', '.join(GROUPS)}")  # fmt: skip
+    load_system(on)
     found = _program()
     settings = found.Settings(rounds or (3 if quick else 5), seconds or (0.03 if quick else 0.08), on)
     try:
         results: dict[str, Any] = found.run(settings, groups, tuple(shape or ()), quick, as_json)
     except AssertionError as e:
         raise InternalError(f"a compiled kernel computes something else: {e}") from e
+    except subprocess.CalledProcessError as e:
+        raise InternalError(f"the measuring process ended with exit code {e.returncode}") from e
     if save is not None:
         try:
             save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

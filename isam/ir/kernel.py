@@ -164,6 +164,7 @@ class Kernel:
         return {b.name: b for b in self.buffers}
 
     def buffer(self, name: str) -> Buffer:
+        """The buffer of this name. Raises ``KeyError``."""
         return self.by_name[name]
 
     @property

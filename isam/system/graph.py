@@ -90,6 +90,7 @@ class System:
         return tuple(i for n, i in self.instructions.items() if n in exposed and n not in used)
 
     def units_of(self, instruction: str) -> tuple[Unit, ...]:
+        """Who executes it, in description order."""
         return tuple(u for u in self.units.values() if instruction in u.runs)
 
     def homes(self, instruction: Instruction, operand: str) -> tuple[str, ...]:

@@ -59,6 +59,8 @@ def test_wrong_usage_is_2(cli, args):
     (("system", "test", "toy", "-i", "mm5"), "instruction-unknown"),
     (("code", "V9999"), "cli-code"),
     (("demo", "--size", "0"), "cli-number"),
+    (("bench", "--only", "everything"), "cli-number"),
+    (("bench", "--on", "nothing"), "system-unknown"),
 ])  # fmt: skip
 def test_wrong_input_is_2_and_says_why(cli, matmul, two, args, code):
     files = {"F": str(matmul), "T": str(two), "F:nothing": f"{matmul}:nothing", "T:nothing": f"{two}:nothing",

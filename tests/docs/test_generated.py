@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
 import isam
+from isam.approach.choice import POINTS, Trace
+from isam.artifact import Artifact
 from isam.cli.pages import PAGES
+from isam.compiler import BoundFunction, Function
+from isam.ir.kernel import Kernel
+from isam.runtime.entry import Entry
+from isam.schedule.tree import Schedule
+from isam.system.graph import System
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -24,9 +32,18 @@ def test_every_public_name_is_described() -> None:
         assert (getattr(isam, name).__doc__ or "").strip(), name
 
 
-def test_every_choice_point_is_described() -> None:
-    from isam.approach.choice import POINTS
+def test_what_users_hold_describes_itself() -> None:
+    """Every module, and every public method of the classes that users get into their hands."""
+    for path in sorted((DOCS.parent / "isam").rglob("*.py")):
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+    held = (isam.Approach, isam.IsamError, Function, BoundFunction, Entry, Artifact, Kernel, System, Trace, Schedule)
+    for c in held:
+        missing = [n for n, m in vars(c).items() if not n.startswith("_") and callable(m) and not m.__doc__]
+        assert c.__doc__, c
+        assert set(missing) <= set(POINTS), (c, missing)
 
+
+def test_every_choice_point_is_described() -> None:
     page = (DOCS / "approaches.md").read_text(encoding="utf-8")
     for point in POINTS:
         assert f"`{point}`" in page, point
