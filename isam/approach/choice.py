@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, TypeVar
 
@@ -72,6 +74,16 @@ class Approach:
     name = "first-fit"
     why = "first legal option"
 
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        for name, value in vars(cls).items():
+            if callable(value) and not name.startswith("_") and not hasattr(Approach, name):
+                near = get_close_matches(name, POINTS, n=1, cutoff=0.75)
+                if near:
+                    hint = f"did you mean '{near[0]}'? a method of your own may begin with an underscore"
+                    what = f"'{name}' of the Approach {cls.__name__} is no choice point"
+                    raise fail("approach-misspelt", what, hint=hint)
+
     def decide(self, choice: Choice) -> Any:
         """Dispatches to the method named after the choice point."""
         return getattr(self, choice.point)(choice)
@@ -90,6 +102,15 @@ class Trace:
         self.approach = approach
         self.decisions: list[Decision] = []
         self._replay = list(replay) if replay is not None else None
+        self.subject = ""  # what the decisions are about: a digest of kernel, sizes and machine
+
+    def about(self, text: str) -> None:
+        """Says what is being compiled. Raises ``IsamError`` when a recording is of something else."""
+        digest = sha256(text.encode()).hexdigest()[:16]
+        if self._replay is not None and self.subject not in ("", digest):
+            raise fail("trace-differs", "the recorded trace is of another kernel, other sizes or another machine",
+                       hint="record a new one: `isam schedule ... --trace FILE`")  # fmt: skip
+        self.subject = digest
 
     def choose(self, choice: Choice) -> Any:
         """Asks the Approach (or the recording), checks that the answer is one of the options and records it."""
@@ -145,7 +166,7 @@ class Trace:
 
     def to_json(self) -> str:
         """A line per decision, so that two traces can be compared by line."""
-        head = {"schema": "isam.trace/1", "approach": self.approach.name}
+        head = {"schema": "isam.trace/1", "approach": self.approach.name, "subject": self.subject}
         rows = [json.dumps({n: getattr(d, n) for n in Decision.__slots__}) for d in self.decisions]
         return json.dumps(head)[:-1] + ', "decisions": [\n' + ",\n".join(rows) + "\n]}\n"
 
@@ -155,7 +176,9 @@ class Trace:
         data = json.loads(text)
         a = Approach()
         a.name = data["approach"]
-        return Trace(a, [Decision(**_tuples(row)) for row in data["decisions"]])
+        trace = Trace(a, [Decision(**_tuples(row)) for row in data["decisions"]])
+        trace.subject = str(data.get("subject", ""))
+        return trace
 
     def diff(self, other: Trace) -> list[tuple[Decision | None, Decision | None]]:
         """Decisions that differ, side by side; None where one trace has none."""

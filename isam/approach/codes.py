@@ -4,6 +4,7 @@ from __future__ import annotations
 
 CODES: dict[str, str] = {
     "approach-illegal": "An Approach answered with something that was not among the legal options.",
+    "approach-misspelt": "A method of an Approach is nearly named like a choice point: it would never be asked.",
     "approach-raises": "A method of an Approach raised an exception instead of answering.",
     "schedule-damaged": "A schedule in JSON that no schedule of this version prints as.",
     "trace-differs": "A recorded trace does not fit: the kernel, the machine or the version is another one.",

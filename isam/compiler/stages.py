@@ -63,6 +63,7 @@ def _verify(job: Job) -> None:
 
 def _specialise(job: Job) -> None:
     job.kernel = job.original.with_sizes(job.sizes)
+    job.trace.about(f"{job.system.name}\n{job.kernel}")
 
 
 def _normal(job: Job) -> None:

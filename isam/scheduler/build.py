@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from isam.approach.choice import Choice, Trace
+from dataclasses import replace
+
+from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
@@ -28,7 +30,24 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     try:
         return _Builder(cover, system, trace).build()
     except NoSchedule as no:
-        return no.reason
+        return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
+
+
+def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
+    """What would help, tried before it is said: the full memory two, four or more times as large."""
+    m = system.memories.get(reason.memory)
+    if m is None:
+        return ()
+    for factor in (2, 4, 8, 16, 64):
+        more = None if m.cells is None else m.cells * factor
+        larger = replace(m, cells=more, capacity=m.capacity * factor)
+        machine = replace(system, memories={**system.memories, m.name: larger})
+        try:
+            _Builder(cover, machine, Trace(approach)).build()
+        except NoSchedule:
+            continue
+        return (f"{more} cells in '{m.name}'" if more is not None else f"{larger.capacity} bytes of '{m.name}'",)
+    return ()
 
 
 class _Builder:

@@ -147,7 +147,7 @@ class DryRun:
         resident = tuple(f"{k[1]}: {n} {what}, pinned by the current call" for _, n, k in self.state.used(memory))
         there = m.cells if m.cells is not None else m.capacity
         bound = f"its {there} {what} hold operands of the same call" if resident else f"it has {there} {what} in all"
-        return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident)
+        return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory)
 
     def units(self, memory: str, tile: Tile) -> int:
         key = (memory, tile.buffer, tile.shape)

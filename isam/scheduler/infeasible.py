@@ -15,6 +15,7 @@ class Infeasible:
     bound: str
     terms: tuple[str, ...] = ()
     levers: tuple[str, ...] = ()
+    memory: str = ""  # the memory that is full, where that is the reason
 
     def __bool__(self) -> bool:
         return False

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from isam.approach.choice import Approach, Trace
+from isam.diagnostics import IsamError
 from isam.schedule.tree import Issue, distinct
 from isam.schedule.why import decisions_behind
 from tests.drawings import TEXT
@@ -43,3 +46,20 @@ def test_costs_and_options_survive_the_text():
     assert again._replay == trace.decisions
     tile = next(d for d in trace.decisions if d.point == "tile")
     assert len(tile.costs) == tile.count
+
+
+def test_a_recording_is_of_one_kernel_at_one_size():
+    import isam
+
+    k = isam.parse(TEXT)
+    recorded = isam.compile(k, on="toy", sizes={"M": 8, "N": 8, "K": 25}).trace
+    again = isam.compile(k, on="toy", sizes={"M": 8, "N": 8, "K": 25}, replay=recorded)
+    assert again.trace.to_json() == recorded.to_json()
+    with pytest.raises(isam.IsamError, match="trace-differs"):
+        isam.compile(k, on="toy", sizes={"M": 8, "N": 8, "K": 26}, replay=recorded)
+
+
+def test_a_nearly_named_choice_point_is_told():
+    with pytest.raises(IsamError, match="did you mean 'tile'"):
+        type("Mine", (Approach,), {"tiel": lambda self, choice: choice.options[0]})
+    type("Fine", (Approach,), {"_tiel": lambda self: 0, "helper": lambda self: 0})

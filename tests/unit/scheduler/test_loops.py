@@ -99,6 +99,10 @@ def test_a_machine_too_small_says_what_is_wanted_and_what_there_is():
     assert not no
     assert "memory 'ra'" in str(no) or "memory 'rb'" in str(no)
     assert "pinned by the current call" in str(no)
+    assert len(no.levers) == 1
+    name, cells = no.memory, int(no.levers[0].split()[0])
+    larger = replace(machine, memories={**small, name: replace(small[name], cells=cells, capacity=64 * cells)})
+    assert schedule(covered, larger, Trace(Greedy())), "what is said to help does"
 
 
 def test_replay_makes_the_same_schedule():
