@@ -83,9 +83,17 @@ class Instruction:
 
     def contract(self, operand: str) -> OperandContract:
         """The operand's contract with defaults filled in."""
-        rank = len(self.body.buffer(operand).shape)
-        c = self.operands.get(operand, OperandContract())
-        return c if c.strides else replace(c, strides=(None,) * (rank - 1) + (1,) if rank else ())
+        known = self._contracts.get(operand)
+        if known is None:
+            rank = len(self.body.buffer(operand).shape)
+            c = self.operands.get(operand, OperandContract())
+            known = c if c.strides else replace(c, strides=(None,) * (rank - 1) + (1,) if rank else ())
+            self._contracts[operand] = known
+        return known
+
+    @cached_property
+    def _contracts(self) -> dict[str, OperandContract]:
+        return {}
 
     def limit(self, axis_or_sym: str) -> Sym:
         return next(s for s in self.body.syms if s.name == axis_or_sym)

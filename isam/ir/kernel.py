@@ -182,6 +182,23 @@ class Kernel:
         """(operation, accumulating, dtype of the destination) of every statement: a cheap filter for mapping."""
         return frozenset((s.op, s.accumulate, self.buffer(s.dest.buffer).dtype) for s in self.statements)
 
+    @cached_property
+    def readers(self) -> dict[str, tuple[int, ...]]:
+        """Per buffer the statements with it among their sources (an accumulation's own destination not counted)."""
+        out: dict[str, list[int]] = {}
+        for i, s in enumerate(self.statements):
+            for name in dict.fromkeys(x.buffer for x in s.sources if isinstance(x, Access)):
+                out.setdefault(name, []).append(i)
+        return {name: tuple(found) for name, found in out.items()}
+
+    @cached_property
+    def writers(self) -> dict[str, tuple[int, ...]]:
+        """Per buffer the statements that write it."""
+        out: dict[str, list[int]] = {}
+        for i, s in enumerate(self.statements):
+            out.setdefault(s.dest.buffer, []).append(i)
+        return {name: tuple(found) for name, found in out.items()}
+
     @property
     def trips(self) -> frozenset[str]:
         """Sizes that are the trip of a recurrent loop: the only ones that may stay run-time values."""

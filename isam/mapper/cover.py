@@ -24,6 +24,8 @@ from isam.mapper.uncovered import Uncovered, reports
 WORTH = 16.0  # covers dearer than this many times the best are not offered
 OFFERED = 8  # covers offered at most
 
+Ways = dict[int, list[Candidate]]  # candidates by the mask of their statements
+
 
 @dataclass(frozen=True)
 class CoverOption:
@@ -97,11 +99,12 @@ def settle(found: Offer, trace: Trace) -> Cover:
     """Asks the Approach which cover and which mappings to take."""
     chosen: list[Candidate] = []
     gap: float | None = None
+    ways = _ways(found.candidates)
     for level, selected in found.levels:
-        regions = _choose_cover(found.kernel, level, selected, found.candidates, trace)
+        regions = _choose_cover(found.kernel, level, selected, ways, trace)
         gap = selected.gap if gap is None else max(gap, selected.gap or 0.0)
         for r in sorted(regions, key=lambda r: (-r.price[0], r.mask & -r.mask)):
-            chosen.append(_choose_mapping(found.kernel, r, found.candidates, chosen, trace))
+            chosen.append(_choose_mapping(found.kernel, r, ways, chosen, trace))
     mappings = _in_order(found.kernel, chosen, found.order)
     calls, moved = sum(c.calls for c in chosen), sum(c.bytes for c in chosen)
     notes = {"calls": calls, "bytes": moved, "candidates": len(found.candidates), "enumeration cut": found.cut}
@@ -138,21 +141,27 @@ def _regions(candidates: Sequence[Candidate], require: frozenset[str]) -> list[R
     return [Region(mask, price, tag) for (mask, tag), price in best.items()]
 
 
-def _options(region: Region, candidates: Sequence[Candidate]) -> list[Candidate]:
+def _ways(candidates: Sequence[Candidate]) -> Ways:
+    """The candidates by the statements they carry out, best first."""
+    out: dict[int, list[Candidate]] = {}
+    for c in candidates:
+        out.setdefault(c.mask, []).append(c)
+    return out
+
+
+def _options(region: Region, ways: Ways) -> list[Candidate]:
     """The ways to carry out a region, best first."""
-    return [
-        c for c in candidates if c.mask == region.mask and (not region.tag or c.mapping.instruction.name == region.tag)
-    ]
+    return [c for c in ways[region.mask] if not region.tag or c.mapping.instruction.name == region.tag]
 
 
 def _choose_cover(
-    kernel: Kernel, level: Level, selected: Selected, candidates: Sequence[Candidate], trace: Trace
+    kernel: Kernel, level: Level, selected: Selected, ways: Ways, trace: Trace
 ) -> tuple[Region, ...]:
     if not level.own:
         return ()
     best = total(selected.covers[0])[0]
     options = [
-        CoverOption(regions, _label(regions, candidates), total(regions))
+        CoverOption(regions, _label(regions, ways), total(regions))
         for regions in selected.covers
         if total(regions)[0] <= WORTH * max(best, 1.0)
     ][:OFFERED]
@@ -168,19 +177,19 @@ def _choose_cover(
     return trace.choose(Choice("cover", options, context, [o.price[0] for o in options])).regions
 
 
-def _label(regions: Sequence[Region], candidates: Sequence[Candidate]) -> str:
+def _label(regions: Sequence[Region], ways: Ways) -> str:
     def one(r: Region) -> str:
-        return f"{_options(r, candidates)[0].mapping.instruction.name}({', '.join(map(str, bits(r.mask)))})"
+        return f"{_options(r, ways)[0].mapping.instruction.name}({', '.join(map(str, bits(r.mask)))})"
 
     return " + ".join(one(r) for r in sorted(regions, key=lambda r: r.mask & -r.mask))
 
 
 def _choose_mapping(
-    kernel: Kernel, region: Region, candidates: Sequence[Candidate], chosen: Sequence[Candidate], trace: Trace
+    kernel: Kernel, region: Region, ways: Ways, chosen: Sequence[Candidate], trace: Trace
 ) -> Candidate:
     """One of the mappings of a region; the options are the mappings themselves, sorted by price. Dear regions are asked
     first, so that cheap ones can follow them."""
-    options = _options(region, candidates)
+    options = _options(region, ways)
     by_mapping: list[Mapped] = [c.mapping for c in options]
     context = {
         "kernel": kernel.name,

@@ -7,8 +7,8 @@ the dataflow, then the remaining axes (fewest candidates first), then the rows. 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from isam.ir.affine import Affine
@@ -20,6 +20,8 @@ from isam.mapper.dataflow import Flow, Form, Node, Plan, Source, View
 from isam.mapper.linking import unify
 from isam.mapper.report import Reporter
 from isam.mapper.rows import Base, base_of, choices
+
+Report = Callable[[], Mismatch]  # made only when it will be kept
 
 
 def _unlike(plays: Node, node: Node) -> tuple[bool, ...]:
@@ -77,7 +79,7 @@ class Extension(Contradictions):
 
     @property
     def depth(self) -> int:
-        axes = sum(1 for k in self.axes if k >= 0)
+        axes = len(self.axes) - self.axes.count(-1)
         return len(self.pairs) + len(self.buffers) + axes + sum(map(len, self.dims.values()))
 
     def _tick(self) -> None:
@@ -155,7 +157,7 @@ class Extension(Contradictions):
         mark = dict(self.buffers), self.any
         problem = self._bind(pair)
         if problem is not None:
-            self.reporter.no(self.depth + 1, lambda: problem)
+            self.reporter.no(self.depth + 1, problem)
         else:
             self.pairs[pair.plays.index] = pair
             self.taken.add(pair.node.index)
@@ -173,16 +175,16 @@ class Extension(Contradictions):
 
     # buffers ---------------------------------------------------------------------------------------------------
 
-    def _bind(self, pair: Pair) -> Mismatch | None:
+    def _bind(self, pair: Pair) -> Report | None:
         for want, have in pair.forms:
             if isinstance(want, Literal):
                 if not (isinstance(have, Literal) and have.value == want.value):
-                    return self.literal(pair, want, have)
+                    return partial(self.literal, pair, want, have)
                 continue
             bound = self.buffers.get(want.buffer)
             if isinstance(have, Literal):
                 if want.rank or want.buffer in self.plan.temps or (bound is not None and bound != have):
-                    return self.literal(pair, want, have)
+                    return partial(self.literal, pair, want, have)
                 self.buffers[want.buffer] = have
                 continue
             if bound is None:
@@ -191,22 +193,22 @@ class Extension(Contradictions):
                     return problem
                 self.buffers[want.buffer] = have.buffer
             elif bound != have.buffer:
-                return self.two_roles(pair, want, have, bound)
+                return partial(self.two_roles, pair, want, have, bound)
         return None
 
-    def _new_buffer(self, pair: Pair, want: Form, have: Form) -> Mismatch | None:
+    def _new_buffer(self, pair: Pair, want: Form, have: Form) -> Report | None:
         buffer = self.flow.kernel.buffer(have.buffer)
         if want.buffer in self.plan.temps:
             if buffer.role != "temp" or have.buffer in self.buffers.values():
-                return self.escapes(pair, want, have)
+                return partial(self.escapes, pair, want, have)
             if len(self.flow.touching(have.buffer)) != len(self.plan.flow.touching(want.buffer)):
-                return self.escapes(pair, want, have)
+                return partial(self.escapes, pair, want, have)
         if self.typed:
             need = self.plan.body.buffer(want.buffer).dtype
             if need == ANY:
                 need = self.any = self.any or buffer.dtype
             if need != buffer.dtype:
-                return self.dtype(pair, want, have, need, buffer.dtype)
+                return partial(self.dtype, pair, want, have, need, buffer.dtype)
         return None
 
     # axes ------------------------------------------------------------------------------------------------------
@@ -317,10 +319,15 @@ class Extension(Contradictions):
                     return False
         return True
 
-    def _restricted(self, form: Form, names: dict[int, int]) -> Counter[Any]:
-        strided = self.strided
-        rows = (tuple(sorted((names[a], 1 if strided else c) for a, c in row if a in names)) for row in form.rows)
-        return Counter(r for r in rows if r)
+    def _restricted(self, form: Form, names: dict[int, int]) -> list[Any]:
+        """The rows that are not zero in the named columns, in an order of their own."""
+        out = []
+        for row in form.rows:
+            if kept := [(names[a], 1 if self.strided else c) for a, c in row if a in names]:
+                kept.sort()
+                out.append(kept)
+        out.sort()
+        return out
 
     def sizes(self) -> dict[str, Affine]:
         """The instruction's sizes where a mapped axis gives them: what they are when that axis is taken whole."""
@@ -359,8 +366,10 @@ class Extension(Contradictions):
         owner = {k: c for c, k in enumerate(self.axes) if k >= 0}
         names = {a: owner[k] for a, k in enumerate(pair.classes) if k in owner}
         found = False
-        sizes = self.sizes() if any(r.terms for r in want.rests) else {}
-        own = tuple(r.substitute(sizes) for r in want.rests)
+        own = want.rests
+        if any(r.terms for r in own):
+            sizes = self.sizes()
+            own = tuple(r.substitute(sizes) for r in own)
         for dims, steps in choices(want, have, names, self.strided):
             base = base_of(own, have, dims, steps, pair.classes, owner)
             if name in self.dims:

@@ -44,7 +44,7 @@ class Candidate:
 
 def number(e: Affine) -> int:
     """An extent as a number: sizes still open count as ``RUNTIME_TRIP``."""
-    return max(0, e.const + sum(c * RUNTIME_TRIP for _, c in e.terms))
+    return max(0, e.const + sum(c * RUNTIME_TRIP for _, c in e.terms) if e.terms else e.const)
 
 
 def limits(instruction: Instruction) -> dict[str, int | None]:
@@ -79,6 +79,8 @@ class Pricing:
         self.kernel = kernel
         self.penalties = penalties or {}
         self._known: dict[str, dict[str, int | None]] = {}
+        self._fixed: dict[str, frozenset[str]] = {}
+        self._strides: dict[str, list[int]] = {}
         self.trips = [1] * len(kernel.statements)
         for level in levels(kernel):
             around = math.prod(number(r.axis.extent) for r in level.recurrences)
@@ -90,6 +92,11 @@ class Pricing:
         if instruction.name not in self._known:
             self._known[instruction.name] = limits(instruction)
         return self._known[instruction.name]
+
+    def _fixed_axes(self, instruction: Instruction) -> frozenset[str]:
+        if instruction.name not in self._fixed:
+            self._fixed[instruction.name] = fixed_axes(instruction)
+        return self._fixed[instruction.name]
 
     def extents(self, mapping: Mapped) -> dict[str, int]:
         """Extents of the axes of the mapping's statements."""
@@ -105,11 +112,11 @@ class Pricing:
         """The mapping with its price."""
         statements = [self.kernel.statements[i] for i in mapping.statements]
         extents, size = self.extents(mapping), self._limits(mapping.instruction)
-        tile = self.tile(mapping)
+        tile = {k: _tile(extents.get(k, 1), size.get(i)) for i, k in mapping.axes}
         counts = {k: -(-extents.get(k, 1) // max(1, t)) for k, t in tile.items()}
         counts.update((k, extents.get(k, 1)) for k in mapping.outer if k not in mapping.loops)
         calls = float(math.prod(counts.values())) * GUARD_FACTOR ** min(2, len(mapping.guards))
-        fixed = fixed_axes(mapping.instruction) if any(size.values()) else frozenset[str]()
+        fixed = self._fixed_axes(mapping.instruction) if any(size.values()) else frozenset[str]()
         short = [k for i, k in mapping.axes if i in fixed and extents.get(k, 1) % max(1, size[i] or 1)]
         touched, packing, scattered = 0.0, 0.0, 1.0
         written = {s.dest.buffer for s in statements}
@@ -150,7 +157,9 @@ class Pricing:
     def breach(self, instruction: Instruction, o: OperandMap, tile: Mapping[str, int]) -> tuple[int, int, int] | None:
         """Where the operand's stride contract does not hold in a C-contiguous buffer: the buffer's dimension, the
         stride needed and the stride there is, in elements."""
-        strides = _contiguous_strides(self.kernel.buffer(o.buffer).shape)
+        strides = self._strides.get(o.buffer)
+        if strides is None:
+            strides = self._strides[o.buffer] = _contiguous_strides(self.kernel.buffer(o.buffer).shape)
         for needed, dim, step in zip(instruction.contract(o.operand).strides, o.dims, o.steps, strict=False):
             if needed is None or dim is None or dim < 0:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
@@ -58,7 +59,7 @@ class Nest:
     )  # first value of an axis when the nest is a piece of its domain
     own: dict[str, str] = field(default_factory=dict)  # axis name in a group -> the kernel's, where they differ
 
-    @property
+    @cached_property
     def axes(self) -> tuple[str, ...]:
         return tuple(self.extents)
 
@@ -70,7 +71,7 @@ class Nest:
         m = self.mapped.get(axis)
         return 1 if m is None else min(m.limit or self.length(axis), max(1, self.length(axis)))
 
-    @property
+    @cached_property
     def reduced(self) -> tuple[str, ...]:
         """Axes that no written operand mentions."""
         used = {n for u in self.uses if u.writes for row in u.index for n in row.names}

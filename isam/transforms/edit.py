@@ -93,16 +93,12 @@ def substituted(s: Statement, values: Mapping[str, Affine | int], axes: Sequence
 
 
 def writers(kernel: Kernel, buffer: str) -> tuple[int, ...]:
-    return tuple(i for i, s in enumerate(kernel.statements) if s.dest.buffer == buffer)
+    return kernel.writers.get(buffer, ())
 
 
 def readers(kernel: Kernel, buffer: str) -> tuple[int, ...]:
     """Statements with the buffer among their sources (an accumulation's own destination not counted)."""
-    return tuple(
-        i
-        for i, s in enumerate(kernel.statements)
-        if any(isinstance(x, Access) and x.buffer == buffer for x in s.sources)
-    )
+    return kernel.readers.get(buffer, ())
 
 
 def is_full_box(kernel: Kernel, s: Statement) -> bool:
