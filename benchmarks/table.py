@@ -105,7 +105,7 @@ def compiling(results: dict[str, Any]) -> list[str]:
     body = [(r["name"], *(milliseconds(r["best"][s]) for s in steps)) for r in results["compile"]]
     text = ("Milliseconds of CPU in a new process per sample, the best of five; nothing is cached on disk. `compile` "
             "is all that `isam.compile` does, first use of every part included, the columns up to `emit` are parts "
-            "of it; `wall` is everything by the clock on the wall; `again` is a second compilation in the same process, "
+            "of it; `wall` is everything by the clock on the wall; `again` is a second compilation in the same process "
             "with its mapping.\n")  # fmt: skip
     return [text, *rows(("", *steps), body)]
 

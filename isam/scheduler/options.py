@@ -19,6 +19,8 @@ from isam.scheduler.trim import segments
 from isam.system.graph import CACHED, COUNTED, System
 
 MOST = 64  # plans offered at most
+ROWS = 16  # rows of an operand that stays where it is, read side by side (measured)
+WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew pays
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,10 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     cached = caches(system)
     head: list[tuple[str, int]] = []
     if cached and reduced and main.mapped and not (group.exact and len(reduced) > 1):
-        head = cache_blocks(main, width, cached[min(1, len(cached) - 1)])
+        if any(streamed(main, u, width, bindable) for u in main.uses):
+            head = [(max(reduced, key=main.length), ROWS)]
+        else:
+            head = cache_blocks(main, width, cached[min(1, len(cached) - 1)])
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]
@@ -214,13 +219,36 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     order += [(a, unit[a]) for a in reduced[:-1]]
     if reduced:
         inner = reduced[-1]
-        order.append((inner, unit[inner] * 4 if inner not in main.mapped else unit[inner]))
+        order.append((inner, unit[inner] * steps(block) if inner not in main.mapped else unit[inner]))
     for n in group.nests:
         order += [(a, n.unit(a) * 4) for a in n.axes if a not in main.axes and a not in dict(order)]
     per = dict(block.tiles)
     unroll = [*reduced, *unroll_order(main, per)]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     return Plan(plan.group, plan.order, plan.unroll, packs(plan, main, width, len(head), system, bindable), plan.note)
+
+
+def steps(block: Block) -> int:
+    """Steps of a reduction that are unrolled: enough calls to hide the loop around them."""
+    calls = prod(n for _, n in block.tiles)
+    return 4 if calls < 16 else 2 if calls < 32 else 1
+
+
+def outside(main: Nest, use: Use, width: dict[str, int]) -> int:
+    """How often blocks that the operand has no part in make it be read again."""
+    mine = axes_of(use)
+    others = (a for a in main.axes if a not in mine and a not in main.reduced)
+    return prod(ceil(main.length(a) / max(1, width.get(a, 1))) for a in others)
+
+
+def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[str]) -> bool:
+    """Whether an operand is read along its rows where it lies, so seldom that packing it would not pay."""
+    last = len(use.index) - 1
+    along = [a for a in axes_of(use) if a in main.mapped and a not in main.reduced]
+    if use.writes or use.buffer in bindable or not along or use.index[last].names != (along[0],):
+        return False
+    again = outside(main, use, width)
+    return again < WORTH_PACKING and use.steps[use.dims.index(last)] == 1 and main.length(along[0]) > width[along[0]]
 
 
 def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[str, int]]:
@@ -276,11 +304,9 @@ def packs(
         mine = axes_of(u)
         if any(v.writes and v.buffer == u.buffer for n in plan.group.nests for v in n.uses):
             continue
-        outside = [a for a in main.axes if a not in mine and a not in main.reduced and main.length(a) > width.get(a, 1)]
         along = [a for a in mine if a in main.mapped and a not in main.reduced]
-        reuse = prod(-(-main.length(a) // max(1, width.get(a, 1))) for a in outside)
         if along and all(len(r.names) <= 1 for r in u.index):
-            stage = panel(plan, main, u, along[0], width, head, bindable, reuse, system)
+            stage = panel(plan, main, u, along[0], width, head, bindable, system)
             if stage is not None:
                 out.append(stage)
         elif not along:
@@ -322,14 +348,13 @@ def panel(
     width: dict[str, int],
     head: int,
     bindable: frozenset[str],
-    reuse: int,
     system: System,
 ) -> Stage | None:
     """The operand in panels as wide as the register block, contiguous in the order in which they are read."""
     dim = next(d for d, r in enumerate(use.index) if r.names == (axis,))
     native = dim == len(use.index) - 1 and use.steps[use.dims.index(dim)] == 1
     bound = use.buffer in bindable
-    if native and not bound and reuse < 4:
+    if native and not bound and outside(main, use, width) < WORTH_PACKING:
         return None
     if main.length(axis) <= width[axis] and native:
         return None
