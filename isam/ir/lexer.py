@@ -91,6 +91,9 @@ def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
     stack: list[Token] = []
     indent = 0
     for number, raw in enumerate(report.lines, 1):
+        if not pending and (whole := _whole(raw, number, file)) is not None:
+            out.append(whole)
+            continue
         tokens = _scan(raw, number, report)
         if not tokens:
             continue
@@ -106,6 +109,18 @@ def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
     if pending:
         out.append(_close(indent, pending, stack, report))
     return out, report
+
+
+@lru_cache(maxsize=4096)
+def _whole(raw: str, number: int, file: str) -> Line | None:
+    """The logical line that a physical one is by itself and without a fault; None otherwise."""
+    tokens, faults = _tokens(raw, number, file)
+    if not tokens or faults or tokens[-1].text == ",":
+        return None
+    report = Report(file, [])
+    stack: list[Token] = []
+    line = _close(_indent(raw, number, report), list(_balance(tokens, stack, report)), [], report)
+    return None if stack or report.found else line
 
 
 def _scan(raw: str, number: int, report: Report) -> tuple[Token, ...]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
 from isam.diagnostics import NOWHERE, Loc, did_you_mean
 from isam.ir.dtype import ANY, DTYPES
 from isam.ir.expressions import ADDITIVE, Cursor, Fault, arguments, conditions, expression
@@ -28,6 +32,7 @@ MEMBERS = ("in", "const", "inout", "out", "temp", "permits", "forall", "loop")
 RESERVED = frozenset({"kernel", "instruction", "forall", "loop", "permits", "where", "in", "const", "inout", "out",
                       "temp", "auto", "inf", "nan", "true", "false", "and", "or", "not"})
 MAX_LOOPS = 16
+T = TypeVar("T")
 MAX_STATEMENTS = 20_000
 
 
@@ -125,6 +130,23 @@ def size_declaration(c: Cursor) -> SymDecl:
     return SymDecl(t.text, t.loc, lo, hi, multiple)
 
 
+def _remembered(read: Callable[[Cursor], T], c: Cursor) -> T:
+    """``read(c)`` of a whole line: the same line at the same place, as families of instructions have it, is read once.
+    Raises what ``read`` raises."""
+    known = _read(read, c.line)
+    return read(c) if known is None else known
+
+
+@lru_cache(maxsize=4096)
+def _read(read: Callable[[Cursor], Any], line: Line) -> Any:
+    report = Report(line.loc.file, [])
+    try:
+        found = read(Cursor(line, report))
+    except Fault:
+        return None
+    return None if report.found else found
+
+
 class _Members:
     """The indented lines below a head."""
 
@@ -185,9 +207,9 @@ class _Members:
             if depth:
                 raise c.fault("L127", "a buffer is declared inside a loop",
                               "declare it below the head, outside all blocks")
-            self.buffers.append(_buffer(c))
+            self.buffers.append(_remembered(_buffer, c))
         else:
-            a = _assign(c)
+            a = _remembered(_assign, c)
             out.append(Forall((), (), (a,), a.loc))
 
     def _permits(self, c: Cursor, depth: int) -> None:
@@ -210,21 +232,11 @@ class _Members:
         self.permits = frozenset(granted - {"nothing"})
 
     def _forall(self, c: Cursor, below: list[Line]) -> Forall:
-        first = c.take()
-        axes: list[AxisDecl] = []
-        where: tuple[Condition, ...] = ()
-        if c.token.text != "where":
-            axes.append(_axis(c))
-            while c.accept(","):
-                axes.append(_axis(c))
-        if c.accept("where"):
-            where = conditions(c)
-        c.accept(":")
-        c.end("the axes of a forall")
+        axes, where = _remembered(_axes, c)
         body = self._assignments(below)
         if not below:
-            self.report.add("L121", "this 'forall' has no statements", first.loc, "indent its statements below it")
-        return Forall(tuple(axes), where, tuple(body), first.loc)
+            self.report.add("L121", "this 'forall' has no statements", c.line.loc, "indent its statements below it")
+        return Forall(axes, where, tuple(body), c.line.loc)
 
     def _assignments(self, below: list[Line]) -> list[Assign]:
         out: list[Assign] = []
@@ -243,7 +255,7 @@ class _Members:
                 self._give_up(line)
                 continue
             try:
-                out.append(_assign(c))
+                out.append(_remembered(_assign, c))
             except Fault:
                 self._give_up(line)
         return out
@@ -270,6 +282,22 @@ class _Members:
         body = self._block(below, depth + 1) if below else []
         if axis is not None:
             out.append(Loop(axis, tuple(body), first.loc))
+
+
+def _axes(c: Cursor) -> tuple[tuple[AxisDecl, ...], tuple[Condition, ...]]:
+    """``forall i < M, j < N where ...``."""
+    c.take()
+    axes: list[AxisDecl] = []
+    where: tuple[Condition, ...] = ()
+    if c.token.text != "where":
+        axes.append(_axis(c))
+        while c.accept(","):
+            axes.append(_axis(c))
+    if c.accept("where"):
+        where = conditions(c)
+    c.accept(":")
+    c.end("the axes of a forall")
+    return tuple(axes), where
 
 
 def _axis(c: Cursor) -> AxisDecl:
