@@ -100,29 +100,38 @@ def _canonical(text: str) -> _Spelling | None:
     used = dict.fromkeys("fiub", 0)
     shifts: dict[int, list[tuple[int, int]]] = {}
     lines: list[str] = []
+    top = text.count("\n", 0, head.start(2)) + 1
     for n, line in enumerate(text.split("\n"), 1):
         parts: list[str] = []
         at = moved = 0
-        if head.start(2) < len(line) and n == text.count("\n", 0, head.start(2)) + 1:
+        if n == top:
             begin = head.start(2) - (text.rfind("\n", 0, head.start(2)) + 1)
             parts, at = [line[:begin], "x"], begin + len(head[2])
             moved = 1 - len(head[2])
             shifts[n] = [(begin + 2, moved)]
-        for m in _TYPE.finditer(line, at):
-            given = m[1]
+        for start, end in _types(line):
+            if start < at:  # a part of the name
+                continue
+            given = line[start:end]
             if given not in types:
                 kind = _KIND[given]
                 types[given] = _BY_KIND[kind][used[kind]]
                 used[kind] += 1
             new = types[given]
-            parts += [line[at : m.start(1)], new]
-            at = m.end(1)
+            parts += (line[at:start], new)
+            at = end
             if len(new) != len(given):
                 moved += len(new) - len(given)
                 shifts.setdefault(n, []).append((at + moved + 1, moved))
         parts.append(line[at:])
         lines.append("".join(parts))
     return _Spelling("\n".join(lines), head[2], {new: given for given, new in types.items()}, shifts)
+
+
+@lru_cache(maxsize=4096)
+def _types(line: str) -> tuple[tuple[int, int], ...]:
+    """Where element types stand in a line; the lines of a family are much alike."""
+    return tuple(m.span(1) for m in _TYPE.finditer(line))
 
 
 @lru_cache(maxsize=1024)
