@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ ANY = "any"  # an instruction operand of any element type (a move)
 @cache
 def numpy_dtype(name: str) -> np.dtype:
     """The NumPy dtype that stores elements of type ``name`` (bf16 through ml_dtypes)."""
+    import numpy as np
+
     if name == "bf16":
         import ml_dtypes
 
