@@ -161,7 +161,7 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
     if results.get("compile"):
         rows = [r["best"] for r in results["compile"]]
         found.append(("slowest compilation in a fresh process, seconds", max(r["compile"] for r in rows), 0.5, False))
-        found.append(("slowest mapping, seconds", max(r["mapping again"] for r in rows), 0.02, False))
+        found.append(("slowest mapping, warm process, seconds", max(r["mapping again"] for r in rows), 0.02, False))
         found.append(("import, seconds", max(r["import"] for r in rows), 0.35, False))
     return [{"what": n, "got": got, "want": f"{'at least' if up else 'under'} {want:g}",
              "reached": got >= want if up else got < want} for n, got, want, up in found]  # fmt: skip
