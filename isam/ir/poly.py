@@ -28,6 +28,7 @@ from isam.ir.affine import Affine
 from isam.ir.poly_text import constraints, decode, encode, params_text, term
 
 _PARAM, _SET = isl.dim_type.param, isl.dim_type.set
+Names, Rows = tuple[str, ...], tuple[Affine, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -318,17 +319,20 @@ def make(names: Sequence[str], ge: Iterable[Affine] = (), eq: Iterable[Affine] =
 
 
 @lru_cache(maxsize=8192)
-def _make(names: tuple[str, ...], ge: tuple[Affine, ...], eq: tuple[Affine, ...], exists: tuple[str, ...]) -> Set:
+def _make(names: Names, ge: Rows, eq: Rows, exists: Names) -> Set:
     dims = {n: f"d{k}" for k, n in enumerate(names)}
     params = params_text((*ge, *eq), dims | dict.fromkeys(exists, ""))
-    text = f"{params}{{ [{', '.join(dims.values())}]{constraints(ge, eq, exists, dims)} }}"
-    return Set(names, isl.Set(text))
+    return Set(names, isl.Set(f"{params}{{ [{', '.join(dims.values())}]{constraints(ge, eq, exists, dims)} }}"))
 
 
 def relation(ins: Sequence[str], outs: Sequence[str], ge: Iterable[Affine] = (), eq: Iterable[Affine] = (),
              exists: Sequence[str] = ()) -> Map:  # fmt: skip
     """The relation cut out by affine constraints over inputs, outputs (all names different) and parameters."""
-    ins, outs, ge, eq = tuple(ins), tuple(outs), tuple(ge), tuple(eq)
+    return _relation(tuple(ins), tuple(outs), tuple(ge), tuple(eq), tuple(exists))
+
+
+@lru_cache(maxsize=8192)
+def _relation(ins: Names, outs: Names, ge: Rows, eq: Rows, exists: Names) -> Map:
     if set(ins) & set(outs):
         raise ValueError(f"inputs and outputs share names: {sorted(set(ins) & set(outs))}")
     dims = {n: f"d{k}" for k, n in enumerate(ins + outs)}
@@ -343,7 +347,7 @@ def affine_map(ins: Sequence[str], rows: Sequence[Affine], outs: Sequence[str] |
 
 
 @lru_cache(maxsize=8192)
-def _affine_map(ins: tuple[str, ...], rows: tuple[Affine, ...], outs: tuple[str, ...]) -> Map:
+def _affine_map(ins: Names, rows: Rows, outs: Names) -> Map:
     dims = {n: f"d{k}" for k, n in enumerate(ins)}
     right = ", ".join(term(r, dims) for r in rows)
     return Map(ins, outs, isl.Map(f"{params_text(rows, dims)}{{ [{', '.join(dims.values())}] -> [{right}] }}"))
@@ -393,9 +397,6 @@ def _single_affine(value: isl.PwAff, admitted: isl.Set) -> Affine | None:
     aff = pieces[0][1]
     if aff.dim(isl.dim_type.div) or not aff.get_denominator_val().is_one():
         return None
-    terms = {}
-    for k in range(aff.dim(_PARAM)):
-        c = aff.get_coefficient_val(_PARAM, k).to_python()
-        if c:
-            terms[decode(aff.get_dim_name(_PARAM, k))] = c
+    terms = {decode(aff.get_dim_name(_PARAM, k)): aff.get_coefficient_val(_PARAM, k).to_python()
+             for k in range(aff.dim(_PARAM))}  # fmt: skip
     return Affine.from_terms(terms, aff.get_constant_val().to_python())
