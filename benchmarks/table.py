@@ -19,8 +19,8 @@ Variables that choose kernels for a peer's library (such as `OPENBLAS_CORETYPE`)
 The peer's best form counts: for oneDNN as torch runs it, frozen and optimised, with weights laid out beforehand, or
 with the image laid out beforehand too; always channels last. `isam bound` has the second factor as a constant whose
 packing is paid once; plain `isam` packs in every call, as NumPy's BLAS does. Convolutions have their weights bound, pad
-the image in every call, and return a new array, as the peers do. All of them are compiled, proved, run and judged in full
-size, without the clock, by `python -m tests.systems.test_host_shapes` (37 s of CPU).
+the image in every call, and return a new array, as the peers do. All of them are compiled, proved, run and judged in
+full size, without the clock, by `python -m tests.systems.test_host_shapes` (37 s of CPU).
 """
 
 
