@@ -28,7 +28,8 @@ from isam.ir.affine import Affine
 from isam.ir.poly_text import constraints, decode, encode, params_text, term
 
 _PARAM, _SET = isl.dim_type.param, isl.dim_type.set
-Names, Rows = tuple[str, ...], tuple[Affine, ...]
+Names = tuple[str, ...]
+Rows = tuple[Affine, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -392,10 +393,8 @@ def _count_basic(piece: isl.BasicSet) -> int:
 
 def _single_affine(value: isl.PwAff, admitted: isl.Set) -> Affine | None:
     pieces = value.gist_params(admitted).coalesce().get_pieces()
-    if len(pieces) != 1:
-        return None
-    aff = pieces[0][1]
-    if aff.dim(isl.dim_type.div) or not aff.get_denominator_val().is_one():
+    aff = pieces[0][1] if len(pieces) == 1 else None
+    if aff is None or aff.dim(isl.dim_type.div) or not aff.get_denominator_val().is_one():
         return None
     terms = {decode(aff.get_dim_name(_PARAM, k)): aff.get_coefficient_val(_PARAM, k).to_python()
              for k in range(aff.dim(_PARAM))}  # fmt: skip
