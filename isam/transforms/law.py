@@ -109,7 +109,9 @@ class Transform:
     """A law. Subclasses are frozen dataclasses whose fields are their options.
 
     ``law``: its name; ``equation``: what it says; ``needs``: the numerics it uses (:data:`NUMERICS`); ``kinds``: the
-    mismatch kinds it may answer; ``grows``: it only makes kernels larger, so it fires only when a mismatch asks (TR-2).
+    mismatch kinds it may answer; ``grows``: it only makes kernels larger, so it fires only when a mismatch asks (TR-2);
+    ``inverse``: the law that undoes it ('' where there is none); ``judge``: what decides equality in its tests, the
+    oracle modulo a prime or, where it uses a property of a function or inexact constants, float64 with a derived bound.
     """
 
     law: ClassVar[str]
@@ -117,6 +119,8 @@ class Transform:
     needs: ClassVar[frozenset[str]] = frozenset({"exact"})
     kinds: ClassVar[frozenset[str]] = frozenset()
     grows: ClassVar[bool] = False
+    inverse: ClassVar[str] = ""
+    judge: ClassVar[str] = "residues"
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         """Every place where the law holds, in a fixed order, whatever numerics the kernel grants."""
