@@ -1,13 +1,11 @@
 """Kernel to equivalent kernel: one law per file (TR-0). README.md is the law for laws."""
 
-from isam.transforms.axes import AddUnitAxis, RemoveUnitAxis, SplitAxis
+from isam.transforms import structure
 from isam.transforms.commute import Commute
 from isam.transforms.convert import CONVERSIONS
-from isam.transforms.dimensions import PermuteDimensions, SplitDimension
 from isam.transforms.factor import Factor
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform, granted
 from isam.transforms.narrow import Narrow
-from isam.transforms.pad import Pad
 from isam.transforms.reassociate import Reassociate
 
 __all__ = ["ALL", "Correspondence", "Rewrite", "Site", "Transform", "granted"]
@@ -16,13 +14,8 @@ ALL: tuple[Transform, ...] = (
     Factor(),
     Narrow(),
     Reassociate(),
-    SplitAxis(),
-    SplitDimension(),
-    AddUnitAxis(),
-    RemoveUnitAxis(),
-    Pad(),
+    *structure.LAWS,
     *CONVERSIONS,
-    PermuteDimensions(),
     Commute(),
 )
 """Every law shipped, in the order in which the search offers them."""

@@ -133,16 +133,16 @@ MUTANTS = [
      CHAIN.format(between="y[i] = t[i] * c[i]", end="a[i] = t[i] + 1")),
     ("reassociate", "Reassociate", "inner.op == s.op", "True",
      CHAIN.format(between="y[i] = 1", end="y[i] = t[i] + c[i]")),
-    ("pad", "Pad", "if not all(c in in_range for c in total.domain.where):", "if False:",
+    ("structure.pad", "Pad", "if not all(c in in_range for c in total.domain.where):", "if False:",
      PAD.format(where="0 <= i + r - 1, i + r - 1 < 6, r <= i")),
-    ("pad", "Pad", "if not all(c in in_range for c in total.domain.where):", "if False:",
+    ("structure.pad", "Pad", "if not all(c in in_range for c in total.domain.where):", "if False:",
      PAD.format(where="1 <= i + r - 1, i + r - 1 < 6")),
-    ("dimensions", "SplitDimension", "if lo < 0 or hi >= factor:", "if False:",
+    ("structure.dimensions", "SplitDimension", "if lo < 0 or hi >= factor:", "if False:",
      "kernel k()\n  in x: f32[4]\n  in w: f32[3]\n  out y: f32[2]\n  forall i < 2\n    y[i] = 0\n"
      "  forall i < 2, r < 3\n    y[i] += x[i + r] * w[r]\n"),
-    ("axes", "SplitAxis", " and extent.const % f == 0", "",
+    ("structure.axes", "SplitAxis", " and extent.const % f == 0", "",
      "kernel k()\n  in x: f32[7]\n  out y: f32[7]\n  forall i < 7\n    y[i] = x[i] + 1\n"),
-    ("axes", "RemoveUnitAxis", "if a.extent == one", "",
+    ("structure.axes", "RemoveUnitAxis", "if a.extent == one", "",
      "kernel k()\n  in x: f32[7]\n  out y: f32[7]\n  forall i < 7\n    y[i] = x[i] + 1\n"),
     ("convert", "Convert", "s.op == self.op and not s.accumulate", "s.op == self.op",
      "kernel k()\n  in x: f32[7]\n  out y: f32[1]\n  y[0] = 0\n  forall i < 7\n    y[0] max= x[i]\n"),
@@ -208,7 +208,7 @@ def test_factoring_keeps_conditions_of_both_sums():
 
 def test_a_law_that_is_asked_at_no_site_of_its_own_refuses():
     from isam.transforms.factor import Factor
-    from isam.transforms.pad import Pad
+    from isam.transforms.structure.pad import Pad
 
     kernel = parse(FACTOR)
     with pytest.raises(ValueError, match="factor"):

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from isam.ir.text import parse
-from isam.transforms.axes import AddUnitAxis, RemoveUnitAxis, SplitAxis
-from isam.transforms.dimensions import PermuteDimensions, SplitDimension, split_row
 from isam.transforms.factor import Factor
 from isam.transforms.law import Correspondence, Site, dtypes_at, granted
 from isam.transforms.narrow import Narrow
+from isam.transforms.structure.axes import AddUnitAxis, RemoveUnitAxis, SplitAxis
+from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension, split_row
 
 SCALE = parse("""kernel scale()
   in  x: f32[8, 6]
