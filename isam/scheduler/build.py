@@ -11,7 +11,7 @@ from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
 from isam.scheduler.dry import DryRun
-from isam.scheduler.home import check_home
+from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.options import plans
@@ -61,12 +61,12 @@ class _Builder:
         self.bindable = frozenset(b.name for b in self.kernel.buffers if b.role == "const")
 
     def build(self) -> Schedule:
-        check_home(self.kernel, self.system)
-        with self.run.recording() as call:
+        check_room(self.kernel, self.system)
+        with self.run.scope.recording() as call:
             self._items(self.kernel.body, [0])
-        check_home(self.kernel, self.system, tuple(self.run.slots.values()))
+        check_room(self.kernel, self.system, self.run.homes.slots.values())
         facts = tuple(NestFact(n.number, (*self._around(n), *n.extents.items())) for n in self.nests)
-        homes = {b: p for b, p in self.run.homes.items() if b not in self.run.folded}
+        homes = {b: p for b, p in self.run.homes.places.items() if b not in self.run.homes.folded}
         return Schedule(
             self.kernel,
             self.system,
@@ -74,7 +74,7 @@ class _Builder:
             facts,
             Seq(tuple(self.bind)),
             Seq(tuple(call)),
-            tuple(self.run.slots.values()),
+            tuple(self.run.homes.slots.values()),
             homes,
             trace=self.trace,
         )
@@ -100,15 +100,15 @@ class _Builder:
 
     def _recurrence(self, it: Recurrence, counter: list[int]) -> None:
         """A time loop: what the body leaves at home is the carried state."""
-        run = self.run
+        scope = self.run.scope
         hi = it.axis.extent
         if hi.is_constant and hi.const <= 0:
             counter[0] += _count(it.body)
             return
         last = (hi.const if hi.is_constant else FAR) - 1
-        with run.recording() as body, run.variable(it.axis.name, Affine(), 1, (0, last)):
+        with scope.recording() as body, scope.variable(it.axis.name, Affine(), 1, (0, last)):
             self._items(it.body, counter)
-        run.out.append(Loop(it.axis.name, (Bound(Affine()),), (Bound(hi),), 1, Seq(tuple(body)), axis=it.axis.name))
+        scope.out.append(Loop(it.axis.name, (Bound(Affine()),), (Bound(hi),), 1, Seq(tuple(body)), axis=it.axis.name))
 
     def _statements(self, nests: list[Nest]) -> None:
         nests = [p for n in sorted(nests, key=lambda n: n.number) for p in ([n] if self.exact else pieces(n))]

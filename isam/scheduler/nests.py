@@ -87,6 +87,9 @@ class Nest:
         return total
 
 
+Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand
+
+
 def literal_name(dtype: str, value: float | int | bool) -> str:
     return f"#{dtype}:{value}"
 

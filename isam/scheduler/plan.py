@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from isam.ir.affine import Affine
 from isam.scheduler.nests import Nest
+from isam.scheduler.trim import Segment, segments
+
+Members = tuple[int, ...]  # nests of a group that take part, by position
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,19 @@ class Group:
     def main(self) -> Nest:
         """The nest with the most dynamic calls."""
         return max(self.nests, key=lambda n: n.calls())
+
+    def length(self, axis: str) -> int:
+        return next(n.length(axis) for n in self.nests if axis in n.extents)
+
+    def parts(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
+        """How a length of an axis is cut: the same for every nest of the group, in multiples of what one call takes."""
+        nests = [n for n in self.nests if axis in n.extents]
+        limits = [n.mapped[axis].limit or 1 for n in nests if axis in n.mapped]
+        return segments(length, block, max([1, *limits]), any(axis in n.reduced for n in nests))
+
+    def users(self, buffer: str) -> frozenset[int]:
+        """The nests that touch a buffer."""
+        return frozenset(i for i, n in enumerate(self.nests) if any(u.buffer == buffer for u in n.uses))
 
 
 @dataclass(frozen=True)

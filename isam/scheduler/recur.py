@@ -4,50 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq
 from isam.scheduler.move import sub_place
+from isam.scheduler.plan import Members
 from isam.scheduler.state import Copy, Key, MachineState, Since, mentions
+from isam.scheduler.transfer import End
 from isam.scheduler.trim import Env
 
 if TYPE_CHECKING:
-    from isam.scheduler.walk import Members, Walk
+    from isam.scheduler.walk import Walk
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A loop to be kept: ``var`` from ``lo`` in steps over ``span`` elements of ``axis``, its values within ``bounds``;
+    ``env`` and ``depth`` are those of its body."""
+
+    var: str
+    axis: str
+    lo: Affine
+    span: int
+    step: int
+    bounds: tuple[int, int]
+    env: Env
+    depth: int
 
 
 class Recur:
-    """Builds one kept loop from the state before it (SCH-10)."""
+    """Builds one kept loop from the state before it (SCH-10): ``first`` and ``last`` are nests that take part in its
+    first and last iteration only."""
 
     ROUNDS = 3
 
-    def __init__(
-        self,
-        walk: Walk,
-        d: int,
-        var: str,
-        lo: Affine,
-        span: int,
-        step: int,
-        bounds: tuple[int, int],
-        env: Env,
-        axis: str,
-        first: Members,
-        have: Members,
-        last: Members,
-    ):
-        self.walk, self.run, self.d, self.var, self.lo, self.span, self.step = walk, walk.run, d, var, lo, span, step
-        self.bounds, self.env, self.axis = bounds, env, axis
-        self.first, self.have, self.last = first, have, last
+    def __init__(self, walk: Walk, cut: Cut, first: Members, have: Members, last: Members):
+        self.walk, self.data, self.scope = walk, walk.run.data, walk.run.scope
+        self.cut, self.first, self.have, self.last = cut, first, have, last
 
     def make(self) -> None:
-        run = self.run
-        mids = self.span // self.step - bool(self.first) - bool(self.last)
-        entry = run.state.copy()
+        data, scope = self.data, self.scope
+        mids = self.cut.span // self.cut.step - bool(self.first) - bool(self.last)
+        entry = data.state.copy()
         opening = tuple(sorted((*self.first, *self.have)))
         made: dict[Key, Copy] = {}  # what the first body leaves that the others find
-        with run.recording():
+        with scope.recording():
             end, since = self._body(self.have if mids else opening, entry)
             wanted = self._carry(entry, end, since)
             if self.first and mids:
@@ -55,15 +58,15 @@ class Recur:
         for _ in range(self.ROUNDS):
             got = self._attempt(entry, {**wanted, **made}, made, mids)
             if not isinstance(got, set):
-                run.out.append(got[0])
-                run.state = got[1]
+                scope.out.append(got[0])
+                data.state = got[1]
                 return
             wanted = {k: c for k, c in wanted.items() if k not in got}
             made = {k: c for k, c in made.items() if k not in got}
         got = self._attempt(entry, {}, {}, mids)
         assert not isinstance(got, set), "an empty state is always a fixed point"
-        run.out.append(got[0])
-        run.state = got[1]
+        scope.out.append(got[0])
+        data.state = got[1]
 
     def _opened(
         self, opening: Members, entry: MachineState, since: Since, wanted: dict[Key, Copy]
@@ -72,39 +75,39 @@ class Recur:
         end, first = self._body(opening, entry)
         made: dict[Key, Copy] = {}
         for key in since.fetched:
-            if first.disjoint(key[1], self.run.ranges) or key in entry.copies:
+            if first.disjoint(key[1], self.scope.ranges) or key in entry.copies:
                 continue
             wanted = {k: c for k, c in wanted.items() if k != key}
             left = end.copies.get(key)
-            if left is not None and not mentions(key[1], self.var):
+            if left is not None and not mentions(key[1], self.cut.var):
                 made[key] = replace(left, dirty=True)
         return made, wanted
 
     def _body(self, members: Members, state: MachineState) -> tuple[MachineState, Since]:
         """The state after one iteration, and what happened in it (nodes go to the present recording)."""
-        run = self.run
-        run.state = state.copy()
+        data = self.data
+        data.state = state.copy()
         with self._iteration():
-            outer, run.since = run.since, Since()
-            self.walk._level(self.d, self.env, members)
-            since, run.since = run.since, outer
-        return run.state, since
+            outer, data.since = data.since, Since()
+            self.walk._level(self.cut.depth, self.cut.env, members)
+            since, data.since = data.since, outer
+        return data.state, since
 
     @contextmanager
     def _iteration(self) -> Iterator[None]:
-        self.walk.open.append(self.axis)
+        self.walk.lives.open.append(self.cut.axis)
         try:
-            with self.run.variable(self.var, self.lo, self.step, self.bounds):
+            with self.scope.variable(self.cut.var, self.cut.lo, self.cut.step, self.cut.bounds):
                 yield
         finally:
-            self.walk.open.pop()
+            self.walk.lives.open.pop()
 
     def _carry(self, entry: MachineState, end: MachineState, since: Since) -> dict[Key, Copy]:
         """What may stay resident over iterations: present at the end, not of one iteration only, and either there at
         the begin or fetched by the body (so that ``enter`` can fetch it)."""
         out: dict[Key, Copy] = {}
         for key, c in end.copies.items():
-            if mentions(key[1], self.var):
+            if mentions(key[1], self.cut.var):
                 continue
             old = entry.copies.get(key)
             if old is not None and old.place == c.place:
@@ -117,11 +120,11 @@ class Recur:
         self, entry: MachineState, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int
     ) -> tuple[Loop, MachineState] | set[Key]:
         """The loop with ``wanted`` carried (``made`` of it only after the first body), or what could not be kept."""
-        run = self.run
-        run.state = entry.copy()
-        with run.recording() as enter:
+        data, scope = self.data, self.scope
+        data.state = entry.copy()
+        with scope.recording() as enter:
             self._conform({k: c for k, c in wanted.items() if k not in made}, fetch=True)
-        before = run.state.copy()
+        before = data.state.copy()
         for k in before.of_any():
             before.mark(k, wanted[k].dirty)
         steady = before.copy()
@@ -144,39 +147,39 @@ class Recur:
         if body is None:  # nothing but peeled copies: one of them takes the place of the body
             body, first, last = (first, None, last) if first is not None else (last, None, None)
         assert body is not None
-        lo, hi = (Bound(self.lo),), (Bound(self.lo + self.span),)
-        node = Loop(self.var, lo, hi, self.step, body, Seq(tuple(enter)), first, last, axis=self.axis)
+        lo, hi = (Bound(self.cut.lo),), (Bound(self.cut.lo + self.cut.span),)
+        node = Loop(self.cut.var, lo, hi, self.cut.step, body, Seq(tuple(enter)), first, last, axis=self.cut.axis)
         return node, steady
 
     def _peeled(self, members: Members, begin: MachineState, end: MachineState) -> Node | set[Key]:
         """One body from ``begin`` that ends in ``end``, or the copies that did not survive it."""
-        run = self.run
-        with run.recording() as nodes:
-            run.state = begin.copy()
+        data, scope = self.data, self.scope
+        with scope.recording() as nodes:
+            data.state = begin.copy()
             with self._iteration():
-                self.walk._level(self.d, self.env, members)
-                self.walk.ending, was = True, self.walk.ending
-                outer_env, self.walk.env = self.walk.env, self.env
+                self.walk._level(self.cut.depth, self.cut.env, members)
+                self.walk.lives.ending, was = True, self.walk.lives.ending
+                outer_env, self.walk.env = self.walk.env, self.cut.env
                 lost = self._conform(end.copies, fetch=False)
                 self.walk.env = outer_env
-                self.walk.ending = was
+                self.walk.lives.ending = was
         return lost or Seq(tuple(nodes))
 
     def _conform(self, target: dict[Key, Copy], fetch: bool) -> set[Key]:
         """Brings the present state to ``target``: what is not in it goes home, what is missing is fetched (in
         ``enter``) or reported."""
-        run, lost = self.run, set()
-        for key in run.state.of_any():
-            c = run.state.copies[key]
+        data, lost = self.data, set[Key]()
+        for key in data.state.of_any():
+            c = data.state.copies[key]
             want = target.get(key)
             if want is None or want.place != c.place:
                 if c.dirty:
-                    run.flush(key)
-                run.state.drop(key)
+                    data.flush(key)
+                data.state.drop(key)
             elif c.dirty and not want.dirty:
-                run.flush(key)
+                data.flush(key)
         for key, c in target.items():
-            if key in run.state.copies:
+            if key in data.state.copies:
                 continue
             if not fetch:
                 lost.add(key)
@@ -186,13 +189,13 @@ class Recur:
 
     def _fetch(self, key: Key, c: Copy) -> None:
         """Loads a carried tile into the very place where the body keeps it."""
-        run = self.run
+        data, scope = self.data, self.scope
         memory, tile, form = key
-        run._settle(tile, key)
-        source, source_of, source_form = run._source(tile, memory, form)
-        run.carry(tile, source, memory, source_of, lambda t: sub_place(c.place, tile, t), source_form, form, set())
-        run.state.put(key, replace(c, dirty=False))
-        run.since.fetch(key, run.ranges)
+        data.settle(tile, key)
+        source = data.source(tile, memory)
+        data.carry(tile, source, End(memory, lambda t: sub_place(c.place, tile, t), form), set())
+        data.state.put(key, replace(c, dirty=False))
+        data.since.fetch(key, scope.ranges)
 
 
 class Guarded:
@@ -213,7 +216,7 @@ class Guarded:
         self._loop(0, env, members)
 
     def _loop(self, at: int, env: Env, members: Members) -> None:
-        walk, run = self.walk, self.walk.run
+        walk, scope = self.walk, self.walk.run.scope
         if at == len(self.axes):
             walk._level(0, env, members)
             return
@@ -231,11 +234,11 @@ class Guarded:
             else:
                 hi.append(Bound(rest - c, -c))
         inner = {**env, axis: (Affine.of(var), 1, Affine.of(var))}
-        low = offset.bounds(run.ranges)
+        low = offset.bounds(scope.ranges)
         walk.empty()
-        walk.open.append(axis)
-        with run.recording() as body, run.variable(var, offset, 1, (low[0], low[1] + n - 1)):
+        walk.lives.open.append(axis)
+        with scope.recording() as body, scope.variable(var, offset, 1, (low[0], low[1] + n - 1)):
             self._loop(at + 1, inner, members)
             walk.empty()
-        walk.open.pop()
-        run.out.append(Loop(var, tuple(lo), tuple(hi), 1, Seq(tuple(body)), axis=axis))
+        walk.lives.open.pop()
+        scope.out.append(Loop(var, tuple(lo), tuple(hi), 1, Seq(tuple(body)), axis=axis))

@@ -4,10 +4,104 @@ from __future__ import annotations
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
-from isam.schedule.tree import Tile
-from isam.scheduler.plan import Stage
-from isam.scheduler.state import StageLayout
+from isam.schedule.tree import Node, Place, Slot, Tile
+from isam.scheduler.dry import DryRun
+from isam.scheduler.plan import Group, Members, Stage
+from isam.scheduler.state import STAGED, Copy, Key, StageLayout, within
+from isam.scheduler.transfer import End, Transfer
 from isam.scheduler.trim import Env
+
+
+class Stager:
+    """Carries out a plan's stages; ``bind`` takes what runs once, when constants are bound."""
+
+    def __init__(self, run: DryRun, group: Group, bind: list[Node]):
+        self.run, self.group, self.bind = run, group, bind
+
+    def stage(self, stage: Stage, env: Env, members: Members) -> None:
+        """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move)."""
+        run, data = self.run, self.run.data
+        shape = [int(n) for n in run.kernel.buffer(stage.buffer).shape]
+        whole = Tile(stage.buffer, (Affine(),) * len(shape), tuple(shape), (1,) * len(shape))
+        box = whole if stage.bound else self._box(stage.buffer, env, members)
+        if box is None or not any(
+            u.buffer == stage.buffer and u.reads for i in members for u in self.group.nests[i].uses
+        ):
+            return
+        known = data.bound.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.bound else None
+        if known is not None:
+            data.state.put(*known)
+            return
+        if stage.memory != run.system.home:
+            self._near(stage, box)
+        else:
+            self._panel(stage, box)
+
+    def _panel(self, stage: Stage, box: Tile) -> None:
+        """A box laid out anew in home memory, in workspace of its own."""
+        data, slots = self.run.data, self.run.homes.slots
+        layout, total = layout_of(stage, box, self.run.homes.dtype(stage.buffer))
+        name = f"{stage.buffer}.b{len(data.bound)}" if stage.bound else f"{stage.buffer}.{stage.depth}"
+        size = max(total, slots[name].bytes) if name in slots else total
+        slots[name] = Slot(name, stage.memory, max(1, size), bound=stage.bound)
+        copy = Copy(Place(stage.memory, name, Affine(), ()), False, total, layout)
+        key: Key = (stage.memory, box, STAGED)
+        with data.scope.recording() as nodes:
+            self._transfer(stage, box, copy, set()).run()
+        if stage.bound:
+            self.bind.extend(nodes)
+            data.bound[stage.buffer, stage.order, stage.cut, stage.pad] = (key, copy)
+        else:
+            data.scope.out.extend(nodes)
+        data.state.put(key, copy)
+
+    def _near(self, stage: Stage, box: Tile) -> None:
+        """A box brought to a memory with addresses of its own."""
+        data = self.run.data
+        key: Key = (stage.memory, box, STAGED)
+        if key in data.state.copies:
+            return
+        align = self.run.system.memories[stage.memory].align
+        layout, total = layout_of(stage, box, self.run.homes.dtype(stage.buffer), align)
+        copy = Copy(data.room(stage.memory, box, set(), units=total), False, total, layout)
+        transfer = self._transfer(stage, box, copy, {key})
+        if transfer.possible():
+            data.state.put(key, copy)
+            transfer.run()
+
+    def _transfer(self, stage: Stage, box: Tile, copy: Copy, pinned: set[Key]) -> Transfer:
+        data = self.run.data
+        there = End(stage.memory, lambda t: within(box, copy, t, data.scope.variables))
+        grain = dict(stage.cut) if stage.memory == self.run.system.home else {}
+        return Transfer(data, box, self._path(stage), End(self.run.system.home, data.home), there, pinned, grain)
+
+    def _path(self, stage: Stage) -> tuple[str, ...]:
+        path = self.run.data.route(self.run.system.home, stage.memory)
+        assert path is not None
+        return path
+
+    def _box(self, buffer: str, env: Env, members: Members) -> Tile | None:
+        """The smallest box that holds what the members read of the buffer within ``env``."""
+        hull: list[tuple[Affine, int]] | None = None
+        for i in members:
+            for u in self.group.nests[i].uses:
+                if u.buffer != buffer or not u.reads:
+                    continue
+                rows = [row_range(r, env) for r in u.index]
+                if hull is None:
+                    hull = rows
+                    continue
+                merged = []
+                for (s, n), (t, m) in zip(hull, rows, strict=True):
+                    diff = t - s
+                    if not diff.is_constant:
+                        return None
+                    low = min(0, diff.const)
+                    merged.append((s + low, max(n, diff.const + m) - low))
+                hull = merged
+        if hull is None:
+            return None
+        return Tile(buffer, tuple(s for s, _ in hull), tuple(n for _, n in hull), (1,) * len(hull))
 
 
 def row_range(row: Affine, env: Env) -> tuple[Affine, int]:

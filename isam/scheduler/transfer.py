@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 from typing import TYPE_CHECKING
@@ -16,34 +17,43 @@ from isam.scheduler.state import FAR, Copy, Form, Key, packed
 from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:
-    from isam.scheduler.dry import DryRun
+    from isam.scheduler.residency import Residency
 
 PlaceOf = Callable[[Tile], Place | None]
 Hop = tuple[mv.Carrier, tuple[int | None, ...]]  # what carries a tile over an edge, and a dimension per axis of it
 
 
+@dataclass(frozen=True)
+class End:
+    """One end of a transfer: where each part of the tile lies in ``memory``, and in which form."""
+
+    memory: str
+    place_of: PlaceOf
+    form: Form = None
+
+
 class Transfer:
-    """Moves one tile along a path, in parts that every hop can carry, as loops where there are many parts."""
+    """Moves one tile along a path, in parts that every hop can carry, as loops where there are many parts.
+
+    ``pinned``: copies that must stay; ``grain``: the most a part may take of a dimension (the block of a cut one)."""
 
     UNROLL = 4
 
     def __init__(
         self,
-        run: DryRun,
+        data: Residency,
         tile: Tile,
         path: tuple[str, ...],
-        source_of: PlaceOf,
-        target_of: PlaceOf,
-        source_form: Form,
-        target_form: Form,
+        source: End,
+        target: End,
         pinned: set[Key],
         grain: dict[int, int] | None = None,
     ):
         self.grain = grain or {}
-        self.run_, self.tile, self.path, self.pinned = run, tile, path, pinned
-        self.source_of, self.target_of = source_of, target_of
-        self.forms = [source_form] + [None] * (len(path) - 2) + [target_form]
-        self.dtype = run.dtype(tile.buffer)
+        self.data, self.tile, self.path, self.pinned = data, tile, path, pinned
+        self.source_of, self.target_of = source.place_of, target.place_of
+        self.forms = [source.form] + [None] * (len(path) - 2) + [target.form]
+        self.dtype = data.homes.dtype(tile.buffer)
 
     def run(self) -> None:
         if any(n == 0 for n in self.tile.shape):
@@ -61,7 +71,7 @@ class Transfer:
         if source is None or target is None:
             return None
         key = (self.path, self.tile.shape, self.tile.steps, source.strides, target.strides, *self.forms, self.dtype)
-        known = self.run_.carriers
+        known = self.data.carriers
         if key not in known:
             hops = [self._hop(i, self.tile, None) for i in range(len(self.path) - 1)]
             whole = all(h is not None and mv.chunk(h[0], h[1], self.tile) == self.tile.shape for h in hops)
@@ -93,7 +103,7 @@ class Transfer:
 
     def _aligned(self, part: tuple[int, ...]) -> bool:
         """Whether every part lands where an access to the last memory may begin."""
-        align, target = self.run_.system.memories[self.path[-1]].align, self.target_of(_crop(self.tile, self.grain))
+        align, target = self.data.system.memories[self.path[-1]].align, self.target_of(_crop(self.tile, self.grain))
         if align <= 1 or target is None or target.base:
             return True
         sides = zip(part, self.tile.shape, target.strides, strict=True)
@@ -132,7 +142,7 @@ class Transfer:
 
     def _hop(self, i: int, tile: Tile, places: list[Place] | None) -> Hop | None:
         """A carrier for hop ``i`` of this part; places of intermediate stops are packed by default."""
-        run = self.run_
+        data = self.data
         ends: list[Place | None] = []
         for j in (i, i + 1):
             if places is not None:
@@ -142,12 +152,12 @@ class Transfer:
             elif j == len(self.path) - 1:
                 ends.append(self.target_of(tile))
             else:
-                ends.append(packed(run.system.memories[self.path[j]], tile, self.dtype, 0, self._passing(j, tile)))
+                ends.append(packed(data.system.memories[self.path[j]], tile, self.dtype, 0, self._passing(j, tile)))
         source, target = ends
         if source is None or target is None:
             return None
         best: tuple[int, mv.Carrier, tuple[int | None, ...]] | None = None
-        for c in run.carriers_of(self.path[i], self.path[i + 1]):
+        for c in data.carriers_of(self.path[i], self.path[i + 1]):
             if not mv.admits(c, self.dtype):
                 continue
             for dims in self._dims(c, i, tile):
@@ -161,20 +171,20 @@ class Transfer:
         return None if best is None else best[1:]
 
     def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
-        counted = [j for j in (i, i + 1) if self.run_.system.memories[self.path[j]].kind == COUNTED]
+        counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
         form = self.forms[counted[0]] if counted else None
         return mv.assignments(c, tile, form, bool(counted))
 
     def _passing(self, j: int, tile: Tile) -> Form:
         """The form of a part that only passes through: along its one long dimension."""
-        if self.run_.system.memories[self.path[j]].kind != COUNTED:
+        if self.data.system.memories[self.path[j]].kind != COUNTED:
             return None
         long = [d for d, n in enumerate(tile.shape) if n > 1]
         return (long[0] if long else len(tile.shape) - 1,) if tile.shape else ()
 
     def _register_form(self, c: mv.Carrier, dims: tuple[int | None, ...], i: int, tile: Tile) -> bool:
         """A register on the way takes a one-dimensional part whole."""
-        counted = [j for j in (i, i + 1) if self.run_.system.memories[self.path[j]].kind == COUNTED]
+        counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
         if not counted or self.forms[counted[0]] is not None:
             return True
         return len([n for n in tile.shape if n > 1]) <= len(c.axes) <= 1 and len(c.axes) == 1
@@ -197,30 +207,30 @@ class Transfer:
             self._cut(then, _slice(tile, d, tile.start[d] + full * size * tile.steps[d], rest))
 
     def _loop(self, d: int, tile: Tile, full: int, size: int, then: int, var: str, wide: bool) -> None:
-        run = self.run_
+        scope = self.data.scope
         step = size * tile.steps[d]
         lo = tile.start[d]
         unroll = 1 if wide else next(u for u in (self.UNROLL, 3, 2, 1) if full % u == 0)
-        lo_range = lo.bounds(run.ranges) if all(n in run.ranges for n in lo.names) else (0, 1 << 40)
+        lo_range = lo.bounds(scope.ranges) if all(n in scope.ranges for n in lo.names) else (0, 1 << 40)
         with (
-            run.recording() as body,
-            run.variable(var, lo, step * unroll, (lo_range[0], lo_range[1] + (full - unroll) * step)),
+            scope.recording() as body,
+            scope.variable(var, lo, step * unroll, (lo_range[0], lo_range[1] + (full - unroll) * step)),
         ):
             for u in range(unroll):
                 self._cut(then, _slice(tile, d, Affine.of(var) + u * step, size))
-        run.out.append(loop(var, lo, lo + full * step, step * unroll, body, tile.buffer))
+        scope.out.append(loop(var, lo, lo + full * step, step * unroll, body, tile.buffer))
 
     def _issue(self, tile: Tile, hops: list[Hop] | None = None) -> None:
         """One part, hop by hop."""
-        run = self.run_
+        data = self.data
         source, target = self.source_of(tile), self.target_of(tile)
         assert source is not None
         assert target is not None
         places = [source]
         for j in range(1, len(self.path) - 1):
-            places.append(run.room(self.path[j], tile, self.pinned))
+            places.append(data.room(self.path[j], tile, self.pinned))
             key: Key = (self.path[j], tile, self._passing(j, tile))
-            run.state.put(key, Copy(places[-1], False, run.units(self.path[j], tile)))
+            data.state.put(key, Copy(places[-1], False, data.units(self.path[j], tile)))
             self.pinned = self.pinned | {key}
         places.append(target)
         for i in range(len(self.path) - 1):
@@ -234,11 +244,11 @@ class Transfer:
                     )
                 )
             c, dims = got
-            run.out.append(mv.make_issue(c, dims, tile, places[i], places[i + 1]))
+            data.scope.out.append(mv.make_issue(c, dims, tile, places[i], places[i + 1]))
         for j in range(1, len(self.path) - 1):
             key = (self.path[j], tile, self._passing(j, tile))
             self.pinned = self.pinned - {key}
-            run.state.drop(key)
+            data.state.drop(key)
 
 
 def _crop(tile: Tile, grain: dict[int, int]) -> Tile:

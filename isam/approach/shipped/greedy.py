@@ -60,11 +60,11 @@ class Greedy(Approach):
 
     def victim(self, choice: Choice) -> Any:
         """The copy whose next use lies farthest (Belady); of those never used again a clean one before a dirty one."""
-        run = choice.context["_run"]
+        data = choice.context["_data"]
 
         def merit(key: Any) -> tuple[int, bool]:
-            uses = run.later.get(key[1])
-            return (-(uses[-1] if uses else 1 << 30), run.state.copies[key].dirty)
+            uses = data.later.get(key[1])
+            return (-(uses[-1] if uses else 1 << 30), data.state.copies[key].dirty)
 
         return min(choice.options, key=merit)
 

@@ -1,0 +1,91 @@
+"""Where buffers lie in home memory: arguments from the start, the rest once it is really sent there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import prod
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
+from isam.ir.kernel import Kernel
+from isam.schedule.tree import Place, Slot, Tile
+from isam.scheduler import move as mv
+from isam.scheduler.infeasible import Infeasible, NoSchedule
+from isam.scheduler.nests import parse_literal
+from isam.system.graph import System
+
+SHOWN = 4  # buffers named, largest first
+
+Fold = tuple[tuple[int, Affine, int], ...]  # dimensions that need room for one block only: (dimension, origin, size)
+
+
+class Homes:
+    """``places``: per buffer; ``slots``: the workspace; ``folded``: temporaries whose home holds one block only."""
+
+    def __init__(self, kernel: Kernel, system: System):
+        self.kernel, self.memory = kernel, system.home
+        self.places: dict[str, Place] = {}
+        self.slots: dict[str, Slot] = {}
+        self.folded: set[str] = set()
+        self._dtypes: dict[str, str] = {}
+        for b in kernel.arguments:
+            shape = tuple(0 if not d.is_constant else max(0, d.const) for d in b.shape[1:])
+            first = 0 if not b.shape else 1
+            self.places[b.name] = mv.home_place(b.name, self.memory, (first, *shape) if b.shape else (), b.dtype)
+
+    def dtype(self, buffer: str) -> str:
+        known = self._dtypes.get(buffer)
+        if known is None:
+            known = buffer[1:].split(":")[0] if buffer.startswith("#") else self.kernel.buffer(buffer).dtype
+            self._dtypes[buffer] = known
+        return known
+
+    def place(self, tile: Tile, fold: Fold) -> Place:
+        """Where the tile lies in home memory; temporaries get room there only when one is really sent home."""
+        name = tile.buffer
+        if name not in self.places:
+            self._make(tile, fold)
+        place = self.places[name]
+        start = list(tile.start)
+        for d, origin, _ in fold:
+            start[d] = start[d] - origin
+        offset = place.offset
+        for s, k in zip(start, place.strides, strict=True):
+            offset = offset + s * k
+        return Place(place.memory, place.base, offset, place.strides)
+
+    def _make(self, tile: Tile, fold: Fold) -> None:
+        name, home = tile.buffer, self.memory
+        dtype = self.dtype(name)
+        if name.startswith("#"):
+            value = parse_literal(name)
+            self.places[name] = mv.home_place(name, home, (), dtype)
+            self.slots[name] = Slot(name, home, max(1, size_of(dtype)), dtype=dtype, literal=value)
+            return
+        shape = [max(0, int(d)) for d in self.kernel.buffer(name).shape]
+        for d, _, size in fold:
+            if size < shape[d]:
+                self.folded.add(name)
+                shape[d] = size
+        self.places[name] = mv.home_place(name, home, tuple(shape), dtype)
+        total = size_of(dtype)
+        for n in shape:
+            total *= n
+        self.slots[name] = Slot(name, home, max(1, total), dtype=dtype)
+
+
+def check_room(kernel: Kernel, system: System, slots: Collection[Slot] = ()) -> None:
+    """Raises ``NoSchedule`` when arguments and workspace do not fit the memory that is home. Arguments of run-time shape
+    are left out; ``slots`` anywhere else too."""
+    memory = system.memories[system.home]
+    needs = [(b.name, prod(max(0, d.const) for d in b.shape) * size_of(b.dtype)) for b in kernel.arguments
+             if all(d.is_constant for d in b.shape)]  # fmt: skip
+    needs += [(s.name, -(-s.bytes // s.align) * s.align) for s in slots if s.memory == memory.name]
+    total = sum(n for _, n in needs)
+    if total <= memory.capacity:
+        return
+    largest = sorted(needs, key=lambda r: -r[1])
+    terms = [f"{name}: {n} bytes" for name, n in largest[:SHOWN]]
+    terms += [f"and {len(largest) - SHOWN} more"] if len(largest) > SHOWN else []
+    what = f"{total} bytes for arguments" + (" and workspace" if slots else "")
+    raise NoSchedule(Infeasible(f"memory '{memory.name}', the home,", what, f"it has {memory.capacity}", tuple(terms)))

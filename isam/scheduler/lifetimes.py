@@ -1,0 +1,94 @@
+"""Which temporaries nobody will read any more, and which need room for one block only (IR-5)."""
+
+from __future__ import annotations
+
+from isam.ir.affine import Affine
+from isam.schedule.tree import Tile
+from isam.scheduler.homes import Fold
+from isam.scheduler.nests import Call
+from isam.scheduler.plan import Plan
+from isam.scheduler.scope import Scope
+from isam.scheduler.state import disjoint
+
+
+class Lifetimes:
+    """Nothing is known: everything may be read again."""
+
+    def dead(self, tile: Tile) -> bool:
+        """Nobody will read the tile once what is being closed is closed."""
+        return False
+
+    def spent(self, tile: Tile) -> bool:
+        """Nobody will read the tile after the present call."""
+        return False
+
+    def fold(self, tile: Tile) -> Fold:
+        """Dimensions of the tile's buffer that need room for one block only."""
+        return ()
+
+
+class InGroup(Lifetimes):
+    """What follows from a group's plan and where its walk stands.
+
+    ``open``: axes of the kept loops we are in; ``ending``: an iteration is being closed, what only it
+    could see is dead; ``leaf``: the nests of the present block; ``rest``: its calls still to come.
+    """
+
+    def __init__(self, scope: Scope, plan: Plan):
+        self.scope, self.plan, self.group = scope, plan, plan.group
+        self.open: list[str] = []
+        self.ending = False
+        self.leaf: frozenset[int] = frozenset()
+        self.rest: list[Call] = []
+
+    def dead(self, tile: Tile) -> bool:
+        """True when the tile is a temporary that only the iteration being closed could see."""
+        return self.ending and self._private_here(tile.buffer)
+
+    def spent(self, tile: Tile) -> bool:
+        """True when the tile is a temporary that nothing outside the present block reads."""
+        if not (self._private_here(tile.buffer) and self.group.users(tile.buffer) <= self.leaf):
+            return False
+        later = (t for nest, _, _, tiles in self.rest for u, t in zip(nest.uses, tiles, strict=True) if u.reads)
+        return all(t.buffer != tile.buffer or disjoint(t, tile, self.scope.ranges) for t in later)
+
+    def _private_here(self, buffer: str) -> bool:
+        """Whether no iteration of an open loop, other than the present one, can see the temporary's elements here."""
+        private = self.group.private.get(buffer)
+        if private is None:
+            return False
+        users = self.group.users(buffer)
+        between = range(min(users), max(users) + 1)
+        return all(a in private for a in self.open if any(a in self.group.nests[i].extents for i in between))
+
+    def fold(self, tile: Tile) -> Fold:
+        """Dimensions of a private temporary that need room for one block only: (dimension, block origin, size)."""
+        private = self.group.private.get(tile.buffer)
+        if not private:
+            return ()
+        rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == tile.buffer)
+        users = self.group.users(tile.buffer)
+        between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
+        out, outer = [], set()
+        for axis, block in self.plan.order:
+            foreign = any(a not in private and any(a in n.extents for n in between) for a in outer)
+            if axis in private and axis not in outer and not foreign and not any(n.origin for n in between):
+                for d, row in enumerate(rows):
+                    if row.terms == ((axis, 1),):
+                        size = max((p.size for p in self.group.parts(axis, self.group.length(axis), block)), default=1)
+                        out.append((d, self._origin(axis, tile.start[d] - row.const, block) + row.const, size))
+            outer.add(axis)
+        return tuple(out)
+
+    def _origin(self, axis: str, start: Affine, block: int) -> Affine:
+        """The first element of the outermost block of the axis in which ``start`` lies."""
+        variables = self.scope.variables
+        while start.terms:
+            name = next((n for n in start.names if n in variables), None)
+            if name is None or name == f"{axis}0":
+                return Affine.of(start.names[0]) if name else Affine()
+            start = start.substitute({name: variables[name].lo})
+        for part in self.group.parts(axis, self.group.length(axis), block):
+            if part.start <= start.const < part.start + part.count * part.size:
+                return Affine((), start.const - (start.const - part.start) % part.size)
+        return Affine()

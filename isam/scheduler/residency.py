@@ -1,0 +1,225 @@
+"""Which data lies where: operands are fetched, room is made, what is dirty goes home (SCH-4 to SCH-6)."""
+
+from __future__ import annotations
+
+from isam.approach.choice import Choice, Trace
+from isam.ir.dtype import size_of
+from isam.schedule.tree import Place, Tile
+from isam.scheduler import move as mv
+from isam.scheduler.homes import Homes
+from isam.scheduler.infeasible import Infeasible, NoSchedule
+from isam.scheduler.lifetimes import Lifetimes
+from isam.scheduler.nests import Use
+from isam.scheduler.placement import Labelled
+from isam.scheduler.scope import Scope
+from isam.scheduler.state import (
+    Copy,
+    Form,
+    Key,
+    MachineState,
+    Since,
+    disjoint,
+    packed,
+    remainder,
+    units_needed,
+    within,
+)
+from isam.scheduler.transfer import End, Hop, Transfer
+from isam.system.graph import System
+
+
+class Residency:
+    """``state``: what the machine holds; ``lifetimes``: what of it nobody will read; ``since``: what was fetched and
+    written since a body began; ``later``: per tile its uses to come in the present block, the next one last;
+    ``bound``: constants laid out anew once, by buffer and layout."""
+
+    def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
+        self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
+        self.state = MachineState(system)
+        self.lifetimes = Lifetimes()
+        self.since = Since()
+        self.later: dict[Tile, list[int]] = {}
+        self.bound: dict[object, tuple[Key, Copy]] = {}
+        self.carriers: dict[object, list[Hop] | None] = {}
+        self.lanes = system.facts.get("lanes")
+        self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
+        self._units: dict[object, int] = {}
+        self._routes: dict[tuple[str, str], tuple[str, ...] | None] = {}
+
+    def home(self, tile: Tile) -> Place:
+        """Where the tile lies in home memory."""
+        return self.homes.place(tile, self.lifetimes.fold(tile))
+
+    def room(self, memory: str, tile: Tile, pinned: set[Key], form: Form = None, units: int | None = None) -> Place:
+        """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
+        m = self.system.memories[memory]
+        dtype = self.homes.dtype(tile.buffer)
+        units = units or self.units(memory, tile)
+        while (at := self.state.find_room(m, units)) is None:
+            victims = [k for _, _, k in self.state.used(memory) if k not in pinned]
+            if not victims:
+                raise NoSchedule(self._full(memory, tile, units))
+            key = self.trace.choose(Choice("victim", victims, {"memory": memory, "for": str(tile), "_data": self}))
+            self.evict(key)
+        return packed(m, tile, dtype, at, form)
+
+    def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
+        m = self.system.memories[memory]
+        what = "cells" if m.cells is not None else "bytes"
+        resident = tuple(f"{k[1]}: {n} {what}, pinned by the current call" for _, n, k in self.state.used(memory))
+        there = m.cells if m.cells is not None else m.capacity
+        bound = f"its {there} {what} hold operands of the same call" if resident else f"it has {there} {what} in all"
+        return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory)
+
+    def units(self, memory: str, tile: Tile) -> int:
+        key = (memory, tile.buffer, tile.shape)
+        known = self._units.get(key)
+        if known is None:
+            known = units_needed(self.system.memories[memory], tile, self.homes.dtype(tile.buffer), self.lanes)
+            self._units[key] = known
+        return known
+
+    def evict(self, key: Key) -> None:
+        if self.state.copies[key].dirty:
+            self.flush(key)
+        self.state.drop(key)
+
+    def flush(self, key: Key) -> None:
+        """Writes a dirty copy back home (SCH-6, SCH-9); nothing to do when nobody will read it."""
+        memory, tile, form = key
+        copy = self.state.copies[key]
+        if not self.lifetimes.dead(tile):
+            there = End(memory, lambda t: mv.sub_place(copy.place, tile, t), form)
+            self.carry(tile, there, End(self.system.home, self.home), {key})
+        self.state.mark(key, False)
+
+    def carry(self, tile: Tile, source: End, target: End, pinned: set[Key]) -> None:
+        """Moves a tile along the shortest route; what lands on the way is dropped again."""
+        path = self.route(source.memory, target.memory)
+        if path is None:
+            raise NoSchedule(
+                Infeasible(
+                    f"a route from '{source.memory}' to '{target.memory}'",
+                    f"a move for {tile}",
+                    "the machine has no such path",
+                )
+            )
+        Transfer(self, tile, path, source, target, pinned).run()
+
+    def carriers_of(self, source: str, target: str) -> tuple[mv.Carrier, ...]:
+        """The move instructions on one edge, taken apart once."""
+        if (source, target) not in self._edges:
+            self._edges[source, target] = mv.carriers(self.system, source, target)
+        return self._edges[source, target]
+
+    def route(self, source: str, target: str) -> tuple[str, ...] | None:
+        """The shortest path between two memories, found once."""
+        if (source, target) not in self._routes:
+            self._routes[source, target] = mv.route(self.system, source, target)
+        return self._routes[source, target]
+
+    def read(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None]:
+        """The place of a readable operand in ``memory``, fetched when it is not there."""
+        if memory == self.system.home:
+            return self.read_home(use, tile), None
+        form = mv.form_of(self.system, memory, tile, use.dims)
+        key = (memory, tile, form)
+        if key in self.state.copies:
+            return self.state.copies[key].place, key
+        self.settle(tile, key)
+        source = self.source(tile, memory)
+        place = self.room(memory, tile, pinned, form)
+        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), pinned | {key})
+        self.state.put(key, Copy(place, False, self.units(memory, tile)))
+        self.since.fetch(key, self.scope.ranges)
+        return place, key
+
+    def settle(self, tile: Tile, key: Key | None) -> None:
+        """Dirty copies that overlap the tile without being it go home first."""
+        for other in self.state.of(tile.buffer):
+            if other != key and self.state.copies[other].dirty and not disjoint(other[1], tile, self.scope.ranges):
+                self.flush(other)
+
+    def source(self, tile: Tile, memory: str) -> End:
+        """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
+        options: list[End] = []
+        for key in self.state.of(tile.buffer):
+            if (
+                key[1] == tile
+                and key[0] != memory
+                and self.state.copies[key].stage is None
+                and self.route(key[0], memory)
+            ):
+                place = self.state.copies[key].place
+                options.append(End(key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
+        for key in self.state.stages_around(tile, self.scope.ranges):
+            copy = self.state.copies[key]
+            place = within(key[1], copy, tile, self.scope.variables)
+            if place is not None and self._aligned(place):
+                options.append(End(key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.scope.variables)))
+        options.append(End(self.system.home, self.home))
+        if len(options) == 1:
+            return options[0]
+        hops = [len(self.route(o.memory, memory) or ()) for o in options]
+        labels = [Labelled(o, f"{tile.buffer} from {o.memory}") for o in options]
+        return self.trace.choose(Choice("source", labels, {"tile": str(tile), "to": memory}, hops)).value
+
+    def _aligned(self, place: Place) -> bool:
+        """Whether a place in a memory with addresses of its own begins where an access may begin."""
+        align = self.system.memories[place.memory].align
+        if place.base or align <= 1:
+            return True
+        rest = remainder(place.offset, align, self.scope.variables)
+        return rest is not None and rest % align == 0
+
+    def read_home(self, use: Use, tile: Tile) -> Place:
+        """A home-memory operand: a staged box there when its contract asks for one, else the buffer itself."""
+        self.settle(tile, None)
+        for key in self.state.stages_around(tile, self.scope.ranges):
+            if key[0] == self.system.home:
+                place = within(key[1], self.state.copies[key], tile, self.scope.variables)
+                if place is not None and self.meets(use, tile, place):
+                    return place
+        place = self.home(tile)
+        self.demand(use, tile, place)
+        return place
+
+    def demand(self, use: Use, tile: Tile, place: Place) -> None:
+        """Raises ``NoSchedule`` when the operand's contract does not admit how the tile lies."""
+        if not self.meets(use, tile, place):
+            need, have = f"strides {use.strides} (elements) for {tile}", f"it lies with byte strides {place.strides}"
+            raise NoSchedule(Infeasible(f"operand {use.name}", need, have))
+
+    def meets(self, use: Use, tile: Tile, place: Place) -> bool:
+        size = size_of(use.dtype)
+        for d, need in zip(use.dims, use.strides, strict=True):
+            if need is not None and tile.shape[d] > 1 and place.strides[d] * tile.steps[d] != need * size:
+                return False
+        return True
+
+    def write(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None, Copy | None]:
+        """The place an output goes to; other copies of its elements become stale (SCH-5)."""
+        form = mv.form_of(self.system, memory, tile, use.dims)
+        key = None if memory == self.system.home else (memory, tile, form)
+        mine = self.state.copies.get(key) if key is not None else None
+        if mine is None or not mine.dirty:  # a dirty copy is already the only one
+            for other in self.state.of(tile.buffer):
+                if other == key or disjoint(other[1], tile, self.scope.ranges):
+                    continue
+                if self.state.copies[other].stage is not None:
+                    raise NoSchedule(
+                        Infeasible(f"staged '{tile.buffer}'", f"a write to {tile}", "it is staged for reading")
+                    )
+                if self.state.copies[other].dirty and not (other[1] == tile and not use.reads):
+                    self.flush(other)
+                if other not in pinned:
+                    self.state.drop(other)
+        if key is None:
+            place = self.home(tile)
+            self.demand(use, tile, place)
+            return place, None, None
+        if mine is not None and (use.reads or key not in pinned):
+            place = mine.place
+        else:
+            place = self.room(memory, tile, pinned, form)
+        return place, key, Copy(place, True, self.units(memory, tile))
