@@ -75,7 +75,7 @@ class Homes:
 
 
 def check_room(kernel: Kernel, system: System, slots: Collection[Slot] = ()) -> None:
-    """Raises ``NoSchedule`` when arguments and workspace do not fit the memory that is home. Arguments of run-time shape
+    """Raises ``NoSchedule`` when arguments and workspace do not fit the home memory. Arguments of run-time shape
     are left out; ``slots`` anywhere else too."""
     memory = system.memories[system.home]
     needs = [(b.name, prod(max(0, d.const) for d in b.shape) * size_of(b.dtype)) for b in kernel.arguments
