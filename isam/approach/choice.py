@@ -112,6 +112,12 @@ class Trace:
                        hint="record a new one: `isam schedule ... --trace FILE`")  # fmt: skip
         self.subject = digest
 
+    @property
+    def ahead(self) -> Decision | None:
+        """While replaying: the decision recorded for the next choice."""
+        at = len(self.decisions)
+        return self._replay[at] if self._replay is not None and at < len(self._replay) else None
+
     def choose(self, choice: Choice) -> Any:
         """Asks the Approach (or the recording), checks that the answer is one of the options and records it."""
         n = len(choice.options)

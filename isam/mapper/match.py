@@ -72,6 +72,13 @@ class Matches:
         len(self)
         return not self._search.exhausted
 
+    @property
+    def near(self) -> tuple[Mismatch, ...]:
+        """Every contradiction met so far, each once, deepest first; only the deepest where they are not collected."""
+        reporter = self._search.reporter
+        best = () if reporter.best is None else (reporter.best,)
+        return tuple(sorted(reporter.all or best, key=lambda m: -m.depth))
+
     def orbits(self) -> Iterator[Mapping]:
         """One mapping per orbit: the first of each."""
         seen: set[str] = set()
@@ -85,18 +92,22 @@ class Enumeration:
     """One search over a kernel: turns complete assignments into mappings, each once."""
 
     def __init__(self, flow: Flow, plan: Plan, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
-                 sized: bool, region: Iterable[int] | None, budget: int, orbits: bool = True):  # fmt: skip
+                 sized: bool, region: Iterable[int] | None, budget: int, orbits: bool = True,
+                 barred: bool = False):  # fmt: skip
         self.flow = flow
         self.plan = plan
         self.reporter = reporter
         self.sized = sized
         self.exhausted = False
         self.orbits = orbits
+        self.barred = barred  # there is none, and that is known
         self.state = Extension(flow, plan, reporter, strided=strided, swap=swap, typed=typed,
                                region=None if region is None else frozenset(region), budget=budget)  # fmt: skip
 
     def mappings(self) -> Iterator[Mapping]:
         seen: set[object] = set()
+        if self.barred:
+            return
         try:
             for _ in self.state.run():
                 verdict = judge(self.state, sized=self.sized)
@@ -182,6 +193,19 @@ def near_misses(
                                 budget=budget))  # fmt: skip
     len(found)
     return sorted(reporter.all, key=lambda m: -m.depth)
+
+
+def probe(kernel: Kernel, instruction: Instruction, *, strided: bool = False, budget: int = BUDGET) -> Matches:
+    """Both answers of one search: the mappings (falsy when there are none) and, in ``near``, the contradictions met.
+    The kernel is taken as it stands."""
+    body = normal(instruction.body)
+    outside = _never(kernel, instruction, body)
+    reporter = Reporter(collect=True)
+    if outside is not None:
+        reporter.no(0, lambda: outside)
+    return Matches(Enumeration(flow_of(kernel), plan_of(instruction, body), reporter, strided=strided, swap=True,
+                               typed=True, sized=True, region=None, budget=budget,
+                               barred=outside is not None))  # fmt: skip
 
 
 def match_untyped(kernel: Kernel, instruction: Instruction) -> Mapping | None:

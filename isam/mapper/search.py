@@ -1,66 +1,53 @@
-"""The search of the paper's Figure 1: program state, mapper, mismatches, the transforms that answer them, next states
-(TR-2). Failure-directed: a transform fires because a mismatch asks for it; blind steps are a counted last resort.
+"""The search's doors: kernels equivalent to the user's that instructions can carry out (TR-2).
+
+:func:`find` asks for a kernel of which every statement is covered, :func:`reach` for one on which a single instruction
+can be used. Both walk the same space (`space.py`) towards their goal (`goals.py`); both return a set of paths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
-from isam.approach.choice import Choice, Trace
-from isam.ir.hashing import structural_hash
+from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
+from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
-from isam.mapper.cover import Offer, offer, settle
-from isam.mapper.pricing import limits
+from isam.mapper.cover import Offer, settle
+from isam.mapper.goals import Covered, Used
+from isam.mapper.match import BUDGET, normal
+from isam.mapper.space import Budget, Outcome, Step, by_kind, explore
 from isam.mapper.uncovered import Uncovered
-from isam.mapper.waste import wasted
 from isam.transforms import ALL
-from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted
+from isam.transforms.law import Correspondence, Transform
 
+__all__ = ["Budget", "Path", "Reached", "SearchResult", "Step", "cover_with_search", "find", "reach"]
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """``states``: kernels looked at; ``work``: statements of all of them together; ``blind``: kernels reached by blind
-    steps; ``depth``: transforms on one path; ``further``: kernels still looked at after the first that can be carried
-    out. Counts, not seconds, so that a search ends the same way everywhere."""
+F = TypeVar("F")
 
-    states: int = 64
-    work: int = 2000
-    blind: int = 16
-    depth: int = 8
-    further: int = 6
+MATCHED = frozenset({"commute", "remove-unit-axis"})
+"""Laws that the matcher already sees through: applying them never turns a "no" into a "yes"."""
 
+ON_DEMAND = frozenset({"permute-dimensions"})
+"""Laws that only help where a mismatch says so: the matcher does not care about the order of dimensions."""
 
-@dataclass(frozen=True)
-class Step:
-    """A transform at a site, and the mismatch that asked for it (None: a blind step)."""
-
-    transform: Transform
-    site: Site
-    because: Mismatch | None
-
-    @property
-    def reason(self) -> str:
-        m = self.because
-        if m is None:
-            return "blind"
-        return f"{m.instruction or 'no instruction'} [{m.kind}]: needs {m.need}; the kernel has {m.have}"
-
-    def __str__(self) -> str:
-        return f"{self.transform.law} ({self.site})"
+DEFAULT = tuple(t for t in ALL if t.law not in MATCHED)
+REACH = Budget(states=64, work=2000, blind=0, depth=4)
 
 
 @dataclass(frozen=True)
-class Path:
-    """A kernel that can be carried out: ``steps`` lead to it from the user's, ``back`` to the user's names."""
+class Path(Generic[F]):
+    """A kernel that does: ``steps`` lead to it from the user's, ``back`` to the user's names. ``found``: the covers on
+    offer, or the mappings of the instruction."""
 
     kernel: Kernel
     steps: tuple[Step, ...]
     back: Correspondence
-    found: Offer
+    found: F
+    price: tuple[float, float]
 
     @property
     def needs(self) -> frozenset[str]:
@@ -72,164 +59,50 @@ class Path:
 
 
 @dataclass(frozen=True)
-class SearchResult:
-    """``paths``: every kernel found that can be carried out, cheapest first. ``blind_expansions``: blind steps taken.
-    ``complete``: the search ended because nothing was left to try, not because a budget ran out. ``states``: kernels
-    looked at. ``uncovered``: the report for the kernel as written, when nothing was found."""
+class SearchResult(Generic[F]):
+    """``paths``: every kernel found, best first. ``blind_expansions``: blind steps taken. ``states``: kernels looked
+    at. ``complete``: the search ended because nothing was left to try; else ``ended`` says what ended it.
+    ``uncovered``: the report for the kernel as written, when nothing was found."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[Path[F], ...]
     blind_expansions: int
     states: int
     complete: bool
     uncovered: Uncovered | None
     trace: Trace = field(compare=False)
+    ended: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.paths)
 
 
 @dataclass(frozen=True)
-class _State:
+class Reached:
+    """How an instruction can be used on a kernel. Truthy: it can.
+
+    ``kernel``: the normal form that statement numbers, steps and sites speak of. ``paths``: the shortest chains of
+    steps, each with the mappings after it, cheapest first; a chain of no steps means that it fits as it is. ``near``:
+    the mismatches of the kernel as it is, deepest first (empty when it fits). ``complete``: no shorter chain, and none
+    of the same length, was left out; with no paths, that no chain of directed steps leads there.
+    """
+
     kernel: Kernel
-    steps: tuple[Step, ...]
-    back: Correspondence
-    found: Offer | Uncovered
+    instruction: Instruction
+    paths: tuple[Path[tuple[Mapped, ...]], ...]
+    near: tuple[Mismatch, ...]
+    blind_expansions: int
+    states: int
+    complete: bool
+    trace: Trace = field(compare=False)
+    ended: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.paths)
 
     @property
-    def open_statements(self) -> int:
-        return len(self.found.gaps) + len(self.found.unmet) if isinstance(self.found, Uncovered) else 0
-
-
-@dataclass
-class _Search:
-    instructions: Sequence[Instruction]
-    trace: Trace
-    budget: Budget
-    require: Sequence[str]
-    penalties: Mapping[str, float] | None
-    transforms: Sequence[Transform]
-    seen: set[str] = field(default_factory=set)
-    states: list[_State] = field(default_factory=list)
-    frontier: list[tuple[_State, Step]] = field(default_factory=list)
-    blind: int = 0
-    work: int = 0
-    complete: bool = True
-
-    def __post_init__(self) -> None:
-        self.by_name = {i.name: i for i in self.instructions}
-
-    def look(self, kernel: Kernel, steps: tuple[Step, ...], back: Correspondence) -> None:
-        """Asks selection about a kernel not seen before and queues the steps that its mismatches ask for."""
-        key = structural_hash(kernel)
-        if key in self.seen:
-            return
-        self.seen.add(key)
-        self.work += len(kernel.statements)
-        found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties)
-        state = _State(kernel, steps, back, found)
-        self.states.append(state)
-        if self.hopeless(state):
-            return
-        if len(steps) < self.budget.depth:
-            self.frontier.extend((state, s) for s in self.directed(state))
-        elif isinstance(found, Uncovered):
-            self.complete = False
-
-    def hopeless(self, state: _State) -> bool:
-        """Some statement's operation is in no instruction, and no law turns it into others."""
-        if not isinstance(state.found, Uncovered):
-            return False
-        for gap in state.found.gaps:
-            op = state.kernel.statements[gap.statement].op
-            if gap.missing and not any(op == getattr(t, "op", None) for t in self.transforms):
-                return True
-        return False
-
-    def directed(self, state: _State) -> Iterator[Step]:
-        """What the mismatches of a state ask for, each step once."""
-        if isinstance(state.found, Uncovered):
-            mismatches, transforms = state.found.mismatches, self.transforms
-        else:
-            mismatches = wasted(state.found, self.instructions)
-            transforms = [t for t in self.transforms if not t.grows]
-        asked: set[tuple[str, Site]] = set()
-        for m in map(self.with_limit, mismatches):
-            for t in transforms:
-                for site in t.sites_for(state.kernel, m):
-                    if (t.law, site) not in asked and granted(state.kernel, t.needs, dtypes_at(state.kernel, site)):
-                        asked.add((t.law, site))
-                        yield Step(t, site, m)
-
-    def with_limit(self, m: Mismatch) -> Mismatch:
-        """Adds what one call takes along the instruction axis that a mismatch names (for splits)."""
-        axis, instruction = m.about("instruction_axis"), self.by_name.get(m.instruction)
-        limit = limits(instruction).get(axis) if instruction is not None and axis else None
-        return m if limit is None else replace(m, subject=(*m.subject, ("limit", limit)))
-
-    def take(self, state: _State, step: Step) -> None:
-        done = step.transform.apply(state.kernel, step.site)
-        self.look(done.kernel, (*state.steps, step), state.back.then(done.back))
-
-    def run(self) -> None:
-        """Directed steps while there are any; the Approach picks which one is next."""
-        solved_at: int | None = None
-        while self.frontier:
-            if any(isinstance(s.found, Offer) for s in self.states):
-                solved_at = len(self.states) if solved_at is None else solved_at
-                if len(self.states) - solved_at >= self.budget.further:
-                    self.complete = False
-                    return
-            if len(self.states) >= self.budget.states or self.work >= self.budget.work:
-                self.complete = False
-                return
-            self.frontier.sort(key=lambda e: (e[0].open_statements, len(e[0].steps)))
-            options = [_Option(s, step) for s, step in self.frontier]
-            context = {"doing": "next step", "options": [str(o.step) for o in options]}
-            picked = self.trace.choose(Choice("search", options, context))
-            self.frontier = [e for e in self.frontier if e[1] is not picked.step or e[0] is not picked.state]
-            self.take(picked.state, picked.step)
-
-    def fallback(self) -> None:
-        """Blind steps, breadth first, counted; transforms that only grow the kernel do not take part."""
-        for state in self.states:  # grows while it is walked
-            if self.hopeless(state):
-                continue
-            if any(isinstance(s.found, Offer) for s in self.states):
-                return
-            for t in self.transforms:
-                if t.grows or t.law in SEEN or len(state.steps) >= self.budget.depth:
-                    continue
-                for site in t.sites(state.kernel):
-                    if not granted(state.kernel, t.needs, dtypes_at(state.kernel, site)):
-                        continue
-                    if self.blind >= self.budget.blind or self.work >= self.budget.work:
-                        self.complete = False
-                        return
-                    self.blind += 1
-                    self.take(state, Step(t, site, None))
-                    self.run()
-                    if any(isinstance(s.found, Offer) for s in self.states):
-                        return
-
-
-@dataclass(frozen=True, eq=False)
-class _Option:
-    state: _State
-    step: Step
-
-    @property
-    def label(self) -> str:
-        after = f" after {' then '.join(map(str, self.state.steps))}" if self.state.steps else ""
-        return f"{self.step}{after} because {self.step.reason}"
-
-
-SEEN = frozenset({"permute-dimensions"})
-"""Laws that only help where a mismatch says so: the matcher does not care about the order of dimensions."""
-
-MATCHED = frozenset({"commute", "remove-unit-axis"})
-"""Laws that the matcher already sees through: applying them never turns a "no" into a "yes"."""
-
-DEFAULT = tuple(t for t in ALL if t.law not in MATCHED)
+    def direct(self) -> tuple[Mapped, ...]:
+        """The mappings on the kernel as it is."""
+        return self.paths[0].found if self.paths and not self.paths[0].steps else ()
 
 
 def find(
@@ -241,19 +114,55 @@ def find(
     require: Sequence[str] = (),
     penalties: Mapping[str, float] | None = None,
     transforms: Sequence[Transform] = DEFAULT,
-) -> SearchResult:
+) -> SearchResult[Offer]:
     """Searches for kernels equivalent to ``kernel`` that the instructions can carry out. The result is a set of paths,
     cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it."""
-    s = _Search(instructions, trace, budget or Budget(), require, penalties, transforms)
-    s.look(kernel, (), Correspondence.identity(kernel))
-    s.run()
-    if s.complete and not any(isinstance(x.found, Offer) for x in s.states):
-        s.fallback()
-    paths = [Path(x.kernel, x.steps, x.back, x.found) for x in s.states if isinstance(x.found, Offer)]
-    paths.sort(key=lambda p: (p.found.price, len(p.steps)))
-    first = s.states[0].found
+    goal = Covered(instructions, by_kind(transforms), require, penalties)
+    done = explore(kernel, goal, trace, budget or Budget(), transforms, _guesses(transforms))
+    paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in done.states
+             if isinstance(s.look.found, Offer)]  # fmt: skip
+    paths.sort(key=lambda p: (p.price, len(p.steps)))
+    first = done.states[0].look.found
     report = first if isinstance(first, Uncovered) and not paths else None
-    return SearchResult(tuple(paths), s.blind, len(s.states), s.complete, report, trace)
+    return SearchResult(tuple(paths), done.blind_expansions, len(done.states), done.complete, report, trace, done.ended)
+
+
+def reach(
+    kernel: Kernel,
+    instruction: Instruction,
+    trace: Trace | None = None,
+    budget: Budget | None = None,
+    *,
+    statement: int | None = None,
+    buffer: str | None = None,
+    strided: bool = False,
+    pairs: int = BUDGET,
+    transforms: Sequence[Transform] = DEFAULT,
+) -> Reached:
+    """Searches for the shortest chains of steps after which ``instruction`` carries out some statement of ``kernel``.
+
+    ``statement`` (a number in the kernel's normal form) and ``buffer`` (written there) say which; ``strided`` and
+    ``pairs`` (the matcher's budget per kernel) are the matcher's; ``trace``: first-fit when not given.
+    """
+    kernel = normal(kernel)
+    goal = Used(instruction, statement, buffer, strided, pairs)
+    trace = Trace(Approach()) if trace is None else trace
+    done = explore(kernel, goal, trace, budget or REACH, transforms, _guesses(transforms))
+    first = done.states[0].look
+    near = () if first.solved else first.asks
+    return Reached(kernel, instruction, _shortest(done), near, done.blind_expansions, len(done.states), done.complete,
+                   trace, done.ended)  # fmt: skip
+
+
+def _guesses(transforms: Sequence[Transform]) -> tuple[Transform, ...]:
+    return tuple(t for t in transforms if t.law not in ON_DEMAND)
+
+
+def _shortest(done: Outcome[tuple[Mapped, ...]]) -> tuple[Path[tuple[Mapped, ...]], ...]:
+    solved = [s for s in done.states if s.solved]
+    least = min((len(s.steps) for s in solved), default=0)
+    paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in solved if len(s.steps) == least]
+    return tuple(sorted(paths, key=lambda p: p.price))
 
 
 def cover_with_search(
@@ -277,7 +186,7 @@ def cover_with_search(
     path = result.paths[0]
     if len(result.paths) > 1:
         context = {"doing": "which kernel", "options": [p.label() for p in result.paths]}
-        costs = [p.found.price[0] for p in result.paths]
+        costs = [p.price[0] for p in result.paths]
         path = trace.choose(Choice("search", result.paths, context, costs))
     made = settle(path.found, trace)
     back = (path.back,) if path.steps else ()

@@ -1,0 +1,108 @@
+"""What a search may be for: every statement covered by instructions, or one instruction used somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Mapping as Mapped
+from isam.ir.mismatch import Mismatch
+from isam.mapper.cover import Offer, offer
+from isam.mapper.match import BUDGET, probe
+from isam.mapper.pricing import Pricing, limits
+from isam.mapper.space import Indexed, Look, Rank, State
+from isam.mapper.uncovered import Uncovered
+from isam.mapper.waste import wasted
+from isam.transforms.law import Correspondence
+
+CLOSE = 1000.0  # a distance no chain of pairs reaches
+
+
+def with_limit(m: Mismatch, instruction: Instruction | None) -> Mismatch:
+    """Adds what one call takes along the instruction axis that a mismatch names (for splits)."""
+    axis = m.about("instruction_axis")
+    limit = limits(instruction).get(axis) if instruction is not None and axis else None
+    return m if limit is None else replace(m, subject=(*m.subject, ("limit", limit)))
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Every statement is carried out by some instruction; ``require`` names instructions that must take part."""
+
+    instructions: Sequence[Instruction]
+    laws: Indexed
+    require: Sequence[str] = ()
+    penalties: Mapping[str, float] | None = None
+
+    shortest = False
+
+    @cached_property
+    def by_name(self) -> dict[str, Instruction]:
+        return {i.name: i for i in self.instructions}
+
+    def look(self, kernel: Kernel, back: Correspondence) -> Look[Offer | Uncovered]:
+        found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties)
+        if isinstance(found, Offer):
+            asks = tuple(self._limited(wasted(found, self.instructions)))
+            return Look(found, True, found.price, asks=asks, grows=False)
+        distance = len(found.gaps) + len(found.unmet)
+        return Look(found, False, distance=distance, asks=tuple(self._limited(found.mismatches)),
+                    hopeless=self._hopeless(kernel, found))  # fmt: skip
+
+    def _limited(self, mismatches: Sequence[Mismatch]) -> list[Mismatch]:
+        return [with_limit(m, self.by_name.get(m.instruction)) for m in mismatches]
+
+    def _hopeless(self, kernel: Kernel, found: Uncovered) -> bool:
+        """Some statement's operation is in no instruction, and no law turns it into others."""
+        absent = (next(m for m in g.mismatches if m.about("missing")) for g in found.gaps if g.missing)
+        return any(not any(t.sites_for(kernel, m) for t in self.laws.get(m.kind, ())) for m in absent)
+
+    def rank(self, state: State[Offer | Uncovered]) -> Rank:
+        return state.look.distance, len(state.steps)
+
+
+@dataclass(frozen=True)
+class Used:
+    """``instruction`` carries out at least one statement: the user's ``statement`` if given, one that writes the user's
+    ``buffer`` if given."""
+
+    instruction: Instruction
+    statement: int | None = None
+    buffer: str | None = None
+    strided: bool = False
+    pairs: int = BUDGET
+
+    shortest = True
+
+    def look(self, kernel: Kernel, back: Correspondence) -> Look[tuple[Mapped, ...]]:
+        if not self.instruction.takes <= kernel.permits:
+            return Look((), False, distance=CLOSE, asks=(_refused(kernel, self.instruction),), hopeless=True)
+        found = probe(kernel, self.instruction, strided=self.strided, budget=self.pairs)
+        hits = tuple(m for m in found if self.hit(kernel, back, m))
+        if hits:
+            price = min(Pricing(kernel).candidate(m).price for m in hits)
+            return Look(hits, True, price, whole=found.complete)
+        asks = tuple(with_limit(m, self.instruction) for m in found.near)
+        depth = asks[0].depth if asks else 0
+        return Look((), False, distance=CLOSE - depth, asks=asks, whole=found.complete)
+
+    def hit(self, kernel: Kernel, back: Correspondence, m: Mapped) -> bool:
+        """Does the mapping do what was asked for?"""
+        mine = {old for i in m.statements for old in back.statements[i]}
+        written = {kernel.statements[i].dest.buffer for i in m.statements}
+        right = self.statement is None or self.statement in mine
+        return right and (self.buffer is None or bool(written & set(back.new_buffers(self.buffer))))
+
+    def rank(self, state: State[tuple[Mapped, ...]]) -> Rank:
+        return len(state.steps), state.look.distance
+
+
+def _refused(kernel: Kernel, instruction: Instruction) -> Mismatch:
+    """The instruction takes liberties with numbers that the kernel's user does not grant."""
+    missing = " and ".join(sorted(instruction.takes - kernel.permits))
+    have = f"'permits {', '.join(sorted(kernel.permits)) or 'exact'}'"
+    need = f"a kernel that permits {missing}"
+    return Mismatch("operation", have, need, kernel.loc, instruction.loc, instruction.name)

@@ -1,0 +1,294 @@
+"""The space of the paper's Figure 1 (TR-2): states are kernels, steps are transforms that a mismatch asks for.
+
+One walk serves every goal. A :class:`Goal` looks at a kernel and says whether it is solved, how far it is from that and
+which mismatches stand in the way; the walk offers the steps that answer them; the Approach picks the next one and, once
+something is solved, when to stop. A kernel is looked at once, known by its structural hash. Blind steps are offered
+only when no directed one is left and nothing is solved, and they are counted.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar
+
+from isam.approach.choice import Choice, Trace
+from isam.ir.hashing import structural_hash
+from isam.ir.kernel import Kernel
+from isam.ir.mismatch import Mismatch
+from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted
+
+F = TypeVar("F")
+Rank = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """``states``: kernels looked at; ``work``: statements of all of them together; ``blind``: blind steps taken;
+    ``depth``: transforms on one path; ``further``: kernels looked at after the last improvement until stopping is the
+    first option. Counts, so that a search ends the same way everywhere; ``seconds`` (None: any) ends it by the clock
+    too, which a recording repeats."""
+
+    states: int = 64
+    work: int = 2000
+    blind: int = 16
+    depth: int = 8
+    further: int = 6
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A transform at a site, and the mismatch that asked for it (None: a blind step)."""
+
+    transform: Transform
+    site: Site
+    because: Mismatch | None
+
+    @property
+    def reason(self) -> str:
+        m = self.because
+        if m is None:
+            return "blind"
+        return f"{m.instruction or 'no instruction'} [{m.kind}]: needs {m.need}; the kernel has {m.have}"
+
+    def __str__(self) -> str:
+        return f"{self.transform.law} ({self.site})"
+
+
+@dataclass(frozen=True, eq=False)
+class Look(Generic[F]):
+    """What a goal says about a kernel. ``found``: what it will hand out; ``price``: of that, when ``solved``;
+    ``distance``: how far from solved, 0 when it is; ``asks``: the mismatches that steps may answer, most telling first;
+    ``grows``: laws that grow the kernel may answer them; ``hopeless``: no step can help; ``whole``: nothing was cut
+    short while looking."""
+
+    found: F
+    solved: bool
+    price: tuple[float, float] = (0.0, 0.0)
+    distance: float = 0.0
+    asks: tuple[Mismatch, ...] = ()
+    grows: bool = True
+    hopeless: bool = False
+    whole: bool = True
+
+
+class Goal(Protocol[F]):
+    """What a search is for. ``shortest``: only the shortest paths count, so deeper steps end with the first solved."""
+
+    shortest: bool
+
+    def look(self, kernel: Kernel, back: Correspondence) -> Look[F]:
+        """How near the kernel is. ``back`` leads to the names in which the goal was set."""
+        ...
+
+    def rank(self, state: State[F]) -> Rank:
+        """Steps out of states of lower rank are offered first."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class State(Generic[F]):
+    """A kernel looked at. ``parent``: the number of the state it was made from; ``steps`` lead to it from the user's
+    kernel, ``back`` leads to the user's names."""
+
+    number: int
+    parent: int | None
+    kernel: Kernel
+    steps: tuple[Step, ...]
+    back: Correspondence
+    look: Look[F]
+
+    @property
+    def solved(self) -> bool:
+        return self.look.solved
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """An option at the choice point "search": one step out of a state looked at."""
+
+    state: State[Any]
+    step: Step
+
+    @cached_property
+    def label(self) -> str:
+        after = f" after {' then '.join(map(str, self.state.steps))}" if self.state.steps else ""
+        return f"{self.step}{after} because {self.step.reason}"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The option to be content with what is solved. Offered once something is; first when nothing better is likely."""
+
+    label: str = "stop"
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[F]):
+    """``states``: all that were looked at, in order. ``complete``: nothing that could matter was left out; else
+    ``ended`` says what ended the search."""
+
+    states: tuple[State[F], ...]
+    blind_expansions: int
+    complete: bool
+    ended: str
+
+
+Indexed = Mapping[str, tuple[Transform, ...]]
+
+
+def by_kind(transforms: Sequence[Transform]) -> Indexed:
+    """The laws that may answer each kind of mismatch, in the order given."""
+    out: dict[str, list[Transform]] = {}
+    for t in transforms:
+        for kind in t.kinds:
+            out.setdefault(kind, []).append(t)
+    return {kind: tuple(ts) for kind, ts in out.items()}
+
+
+def answers(kernel: Kernel, mismatches: Sequence[Mismatch], laws: Indexed, *, grows: bool = True) -> Iterator[Step]:
+    """The steps that the kernel's user grants and that answer some mismatch, each once."""
+    asked: set[tuple[str, Site]] = set()
+    for m in mismatches:
+        for t in laws.get(m.kind, ()):
+            if t.grows and not grows:
+                continue
+            for site in t.sites_for(kernel, m):
+                if (t.law, site) not in asked and granted(kernel, t.needs, dtypes_at(kernel, site)):
+                    asked.add((t.law, site))
+                    yield Step(t, site, m)
+
+
+def unasked(kernel: Kernel, transforms: Sequence[Transform]) -> Iterator[Step]:
+    """Every step that nothing asks for. Laws that only grow the kernel take no part (TR-2)."""
+    for t in transforms:
+        if not t.grows:
+            for site in t.sites(kernel):
+                if granted(kernel, t.needs, dtypes_at(kernel, site)):
+                    yield Step(t, site, None)
+
+
+@dataclass
+class _Walk(Generic[F]):
+    goal: Goal[F]
+    trace: Trace
+    budget: Budget
+    laws: Indexed
+    guesses: Sequence[Transform]
+    clock: Callable[[], float]
+    seen: set[str] = field(default_factory=set)
+    states: list[State[F]] = field(default_factory=list)
+    frontier: list[tuple[Rank, int, Expansion]] = field(default_factory=list)
+    solved: list[State[F]] = field(default_factory=list)
+    queued: int = 0
+    blind: int = 0
+    work: int = 0
+    improved: int = 0  # states looked at when the best was found
+    guessed: int = 0  # states whose blind steps were queued
+    cut: str = ""
+
+    def look(self, kernel: Kernel, parent: State[F] | None, steps: tuple[Step, ...], back: Correspondence) -> None:
+        """Looks at a kernel not seen before and queues the steps that its mismatches ask for."""
+        key = structural_hash(kernel)
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        self.work += len(kernel.statements)
+        number = None if parent is None else parent.number
+        state = State(len(self.states), number, kernel, steps, back, self.goal.look(kernel, back))
+        self.states.append(state)
+        if not state.look.whole:
+            self.cut = self.cut or "matching"
+        if state.solved:
+            if not self.solved or state.look.price < min(s.look.price for s in self.solved):
+                self.improved = len(self.states)
+            self.solved.append(state)
+        if not state.look.hopeless:
+            self.queue(state, answers(kernel, state.look.asks, self.laws, grows=state.look.grows))
+
+    def queue(self, state: State[F], steps: Iterator[Step]) -> None:
+        if len(state.steps) >= self.budget.depth:
+            if not state.solved and next(steps, None) is not None:
+                self.cut = self.cut or "depth"
+            return
+        rank = self.goal.rank(state)
+        for step in steps:
+            insort(self.frontier, ((float(step.because is None), *rank), self.queued, Expansion(state, step)))
+            self.queued += 1
+
+    def options(self) -> list[Expansion]:
+        """The steps that may still matter; blind ones where no directed one is left and nothing is solved."""
+        if self.solved:
+            least = min(len(s.steps) for s in self.solved) if self.goal.shortest else self.budget.depth
+            self.frontier = [
+                e for e in self.frontier if len(e[2].state.steps) < least and e[2].step.because is not None
+            ]
+        while not self.frontier and not self.solved and self.budget.blind and self.guessed < len(self.states):
+            state = self.states[self.guessed]
+            self.guessed += 1
+            if not state.look.hopeless:
+                self.queue(state, unasked(state.kernel, self.guesses))
+        return [e for _, _, e in self.frontier]
+
+    def spent(self, options: Sequence[Expansion]) -> str:
+        """Which budget ends the search here."""
+        if len(self.states) >= self.budget.states:
+            return "states"
+        if self.work >= self.budget.work:
+            return "work"
+        if self.blind >= self.budget.blind and options[0].step.because is None:
+            return "blind"
+        return ""
+
+    def run(self) -> str:
+        """Steps while there are any; the Approach picks which one is next. Returns what ended it."""
+        start = self.clock()
+        while options := self.options():
+            over = self.spent(options)
+            if over:
+                return over
+            late = self.budget.seconds is not None and self.clock() - start > self.budget.seconds
+            picked = self.choose(options, late)
+            if isinstance(picked, Stop):
+                return "time" if picked == OUT_OF_TIME else "approach"
+            self.frontier = [e for e in self.frontier if e[2] is not picked]
+            self.blind += picked.step.because is None
+            done = picked.step.transform.apply(picked.state.kernel, picked.step.site)
+            steps = (*picked.state.steps, picked.step)
+            self.look(done.kernel, picked.state, steps, picked.state.back.then(done.back))
+        return self.cut
+
+    def choose(self, options: list[Expansion], late: bool) -> Expansion | Stop:
+        """Asks the Approach. A search that the clock ended is a decision too, so that a recording ends there again."""
+        ahead = self.trace.ahead
+        if ahead.label == OUT_OF_TIME.label if ahead is not None else late:
+            return self.trace.choose(Choice("search", [OUT_OF_TIME], {"doing": "next step"}))
+        offered: list[Expansion | Stop] = [*options]
+        if self.solved:
+            content = len(self.states) - self.improved >= self.budget.further and not self.goal.shortest
+            offered.insert(0 if content else len(offered), Stop())
+        context = {"doing": "next step", "looked at": len(self.states), "solved": len(self.solved)}
+        return self.trace.choose(Choice("search", offered, {**context, "_states": tuple(self.states)}))
+
+
+OUT_OF_TIME = Stop("stop: out of time")
+
+
+def explore(
+    kernel: Kernel,
+    goal: Goal[F],
+    trace: Trace,
+    budget: Budget,
+    transforms: Sequence[Transform],
+    guesses: Sequence[Transform] = (),
+    clock: Callable[[], float] = time.perf_counter,
+) -> Outcome[F]:
+    """Walks the space from ``kernel``. ``guesses``: the laws that blind steps may use."""
+    walk = _Walk(goal, trace, budget, by_kind(transforms), guesses, clock)
+    walk.look(kernel, None, (), Correspondence.identity(kernel))
+    ended = walk.run()
+    return Outcome(tuple(walk.states), walk.blind, not ended, ended)
