@@ -10,6 +10,7 @@ from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
+from isam.scheduler.call_size import fitting
 from isam.scheduler.dry import DryRun
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
@@ -54,8 +55,8 @@ class _Builder:
     def __init__(self, cover: Cover, system: System, trace: Trace):
         self.cover, self.system, self.trace = cover, system, trace
         self.kernel: Kernel = cover.kernel
-        self.nests = nests_of(cover, system)
         self.run = DryRun(self.kernel, system, trace)
+        self.nests = tuple(fitting(n, self.run.data) for n in nests_of(cover, system))
         self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []
         self.bindable = frozenset(b.name for b in self.kernel.buffers if b.role == "const")

@@ -27,13 +27,19 @@ class DryRun:
         self.data = Residency(system, trace, self.scope, self.homes)
         self._runners: dict[str, tuple[str, ...]] = {}
         self._placements: dict[str, list[tuple[str, ...]]] = {}
+        self._roomy: dict[object, list[tuple[str, ...]]] = {}  # those of them that hold such tiles
 
     def call(self, nest: Nest, point: dict[str, Affine], sizes: dict[str, int], tiles: tuple[Tile, ...]) -> None:
         """One instruction call with all its operands in place."""
         bound = list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True))
         keys = [self._key(*o) for o in bound]
         pinned = {k for k in keys if k is not None}
-        places = {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
+        try:
+            places = {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
+        except NoSchedule as no:  # what the call holds already may lie in the middle of what room there is
+            if not self.data.clear(no.reason.memory):
+                raise
+            places = {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
         held = {k for k, (u, _, _) in zip(keys, bound, strict=True) if k is not None and u.reads}
         landed: list[tuple[Key | None, Copy | None, Tile, bool]] = []
         for u, t, m in bound:
@@ -81,6 +87,12 @@ class DryRun:
                     "its homes and 'apart' groups contradict each other",
                 )
             )
+        if len(options) > 1:
+            key = (nest.instruction.name, *(t.shape for t in tiles))
+            if key not in self._roomy:
+                fit = [o for o in options if self.data.roomy(zip(o, tiles, strict=True))]
+                self._roomy[key] = fit or options
+            options = self._roomy[key]
         if len(options) == 1:
             return options[0]
         costs = []

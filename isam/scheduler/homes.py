@@ -29,9 +29,7 @@ class Homes:
         self.folded: set[str] = set()
         self._dtypes: dict[str, str] = {}
         for b in kernel.arguments:
-            shape = tuple(0 if not d.is_constant else max(0, d.const) for d in b.shape[1:])
-            first = 0 if not b.shape else 1
-            self.places[b.name] = mv.home_place(b.name, self.memory, (first, *shape) if b.shape else (), b.dtype)
+            self.places[b.name] = mv.home_place(b.name, self.memory, self.shape(b.name), b.dtype)
 
     def dtype(self, buffer: str) -> str:
         known = self._dtypes.get(buffer)
@@ -39,6 +37,12 @@ class Homes:
             known = buffer[1:].split(":")[0] if buffer.startswith("#") else self.kernel.buffer(buffer).dtype
             self._dtypes[buffer] = known
         return known
+
+    def shape(self, buffer: str) -> tuple[int, ...]:
+        """A run-time size counts as none: only the first dimension of an argument may have one."""
+        if buffer.startswith("#"):
+            return ()
+        return tuple(max(0, d.const) if d.is_constant else 0 for d in self.kernel.buffer(buffer).shape)
 
     def place(self, tile: Tile, fold: Fold) -> Place:
         """Where the tile lies in home memory; temporaries get room there only when one is really sent home."""
@@ -62,7 +66,7 @@ class Homes:
             self.places[name] = mv.home_place(name, home, (), dtype)
             self.slots[name] = Slot(name, home, max(1, size_of(dtype)), dtype=dtype, literal=value)
             return
-        shape = [max(0, int(d)) for d in self.kernel.buffer(name).shape]
+        shape = list(self.shape(name))
         for d, _, size in fold:
             if size < shape[d]:
                 self.folded.add(name)

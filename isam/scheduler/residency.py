@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from isam.approach.choice import Choice, Trace
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
@@ -67,8 +69,8 @@ class Residency:
         m = self.system.memories[memory]
         what = "cells" if m.cells is not None else "bytes"
         resident = tuple(f"{k[1]}: {n} {what}, pinned by the current call" for _, n, k in self.state.used(memory))
-        there = m.cells if m.cells is not None else m.capacity
-        bound = f"its {there} {what} hold operands of the same call" if resident else f"it has {there} {what} in all"
+        there = f"{m.limit} {what}"
+        bound = f"its {there} hold operands of the same call" if resident else f"it has {there} in all"
         return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory)
 
     def units(self, memory: str, tile: Tile) -> int:
@@ -79,10 +81,25 @@ class Residency:
             self._units[key] = known
         return known
 
+    def roomy(self, tiles: Iterable[tuple[str, Tile]]) -> bool:
+        """Whether these (memory, tile) pairs fit together, everything else evicted."""
+        demand: dict[str, int] = {}
+        for memory, tile in set(tiles):
+            if memory != self.system.home:
+                demand[memory] = demand.get(memory, 0) + self.units(memory, tile)
+        return all(n <= self.system.memories[m].limit for m, n in demand.items())
+
     def evict(self, key: Key) -> None:
         if self.state.copies[key].dirty:
             self.flush(key)
         self.state.drop(key)
+
+    def clear(self, memory: str) -> bool:
+        """Sends everything in a memory home; whether there was anything."""
+        keys = [k for k in self.state.of_any() if k[0] == memory]
+        for k in keys:
+            self.evict(k)
+        return bool(keys)
 
     def flush(self, key: Key) -> None:
         """Writes a dirty copy back home (SCH-6, SCH-9); nothing to do when nobody will read it."""

@@ -196,13 +196,12 @@ class MachineState:
 
     def find_room(self, memory: Memory, units: int) -> int | None:
         """The lowest free run of ``units`` cells or (aligned) bytes, or None."""
-        limit = memory.cells if memory.cells is not None else memory.capacity
         at, align = 0, 1 if memory.cells is not None else max(1, memory.align)
         for first, count in sorted((f, n) for f, n, _ in self.used(memory.name)):
             if first - at >= units:
                 break
             at = max(at, -(-(first + count) // align) * align)
-        return at if at + units <= limit else None
+        return at if at + units <= memory.limit else None
 
     def stages_around(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> Iterator[Key]:
         """Staged boxes of the tile's buffer that hold it, innermost (latest) first."""

@@ -13,7 +13,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.state import FAR, Copy, Form, Key, packed
+from isam.scheduler.state import FAR, Copy, Form, Key, packed, units_needed
 from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ class Transfer:
         known = self.data.carriers
         if key not in known:
             hops = [self._hop(i, self.tile, None) for i in range(len(self.path) - 1)]
-            whole = all(h is not None and mv.chunk(h[0], h[1], self.tile) == self.tile.shape for h in hops)
+            whole = self._passable(self.tile.shape) == self.tile.shape and all(
+                h is not None and mv.chunk(h[0], h[1], self.tile) == self.tile.shape for h in hops
+            )
             known[key] = [h for h in hops if h is not None] if whole else None
         return known[key]
 
@@ -109,6 +111,13 @@ class Transfer:
         sides = zip(part, self.tile.shape, target.strides, strict=True)
         return all(n >= whole or n * stride % align == 0 for n, whole, stride in sides)
 
+    def whole(self) -> bool:
+        """Whether the tile can be carried in one part."""
+        try:
+            return any(n == 0 for n in self.tile.shape) or self._part() == self.tile.shape
+        except NoSchedule:
+            return False
+
     def possible(self) -> bool:
         """Whether some division into parts can be carried along the path."""
         try:
@@ -135,9 +144,21 @@ class Transfer:
                 if part is None:
                     return None
                 smaller = tuple(min(a, b) for a, b in zip(smaller, part, strict=True))
+            smaller = self._passable(smaller)
             if smaller == shape:
                 return shape
             shape = smaller
+        return shape
+
+    def _passable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Halves a part until every memory on the way could hold it."""
+        for name in self.path[1:-1]:
+            m = self.data.system.memories[name]
+            part = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
+            while units_needed(m, part, self.dtype, self.data.lanes) > m.limit and max(shape, default=1) > 1:
+                d = max(range(len(shape)), key=lambda i: shape[i])
+                shape = (*shape[:d], shape[d] // 2, *shape[d + 1 :])
+                part = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
         return shape
 
     def _hop(self, i: int, tile: Tile, places: list[Place] | None) -> Hop | None:

@@ -171,7 +171,7 @@ class Walk:
         total: dict[str, int] = {}
         for (memory, _, _), n in demand.items():
             total[memory] = total.get(memory, 0) + n
-        return any(n > (run.system.memories[m].cells or run.system.memories[m].capacity) for m, n in total.items())
+        return any(n > (run.system.memories[m].limit) for m, n in total.items())
 
     def _calls(self, member: int, env: Env) -> list[Call]:
         """The calls of one nest; a block is run from several states, but its calls are the same."""

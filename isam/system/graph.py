@@ -32,6 +32,11 @@ class Memory:
     of: str = ""
     loc: Loc = field(default=NOWHERE, compare=False)
 
+    @property
+    def limit(self) -> int:
+        """How much it holds: cells where it has them, else bytes."""
+        return self.cells if self.cells is not None else self.capacity
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:

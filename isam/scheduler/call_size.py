@@ -1,0 +1,97 @@
+"""How much one call takes where the operands of the largest call do not fit the memories they must lie in together, or
+cannot be brought there whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+from isam.approach.choice import Choice
+from isam.schedule.tree import Tile
+from isam.scheduler import move as mv
+from isam.scheduler.nests import MappedAxis, Nest, Use, tile_of
+from isam.scheduler.placement import joint_placements
+from isam.scheduler.residency import Residency
+from isam.scheduler.state import packed
+from isam.scheduler.transfer import End, Transfer
+from isam.system.graph import COUNTED
+
+OFFERED = 16  # sizes of a call offered at most
+
+
+@dataclass(frozen=True)
+class CallSize:
+    """Elements of each mapped axis that a call takes at most, and the calls that this makes."""
+
+    units: tuple[tuple[str, int], ...]
+    calls: int
+
+    def label(self) -> str:
+        return ", ".join(f"{n} of {a}" for a, n in self.units)
+
+
+def fitting(nest: Nest, data: Residency) -> Nest:
+    """The nest with calls that fit: as it is where the largest do, else as large as the Approach takes them. Where no
+    call fits, as it is: the dry run will say what is lacking."""
+    most = {a: nest.unit(a) for a in nest.mapped}
+    if fits(nest, data, most) or any(n == 0 for n in map(nest.length, nest.axes)):
+        return nest
+    options = sorted(_largest(nest, data, most), key=lambda o: o.calls)[:OFFERED]
+    if not options:
+        return nest
+    context = {"doing": "size of a call", "nest": nest.number, "instruction": nest.instruction.name}
+    chosen: CallSize = data.trace.choose(Choice("tile", options, context, [float(o.calls) for o in options]))
+    smaller = {a: replace(nest.mapped[a], limit=n) for a, n in chosen.units if n < most[a]}
+    return replace(nest, mapped={**nest.mapped, **smaller})
+
+
+def fits(nest: Nest, data: Residency, units: Mapping[str, int]) -> bool:
+    """Whether some joint placement has room for one call's operands, everything else evicted, and all can be brought
+    there."""
+    sizes = {m.sym: units[a] for a, m in nest.mapped.items() if m.sym is not None}
+    system = data.system
+    for places in joint_placements(nest):
+        away = [(u, tile_of(u, {}, sizes), m) for u, m in zip(nest.uses, places, strict=True) if m != system.home]
+        if data.roomy((m, tile) for _, tile, m in away) and all(_brought(data, u, tile, m) for u, tile, m in away):
+            return True
+    return False
+
+
+def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
+    """Whether the tile can be carried from home to ``memory``: whole where that has cells, one operand in each."""
+    m, path = data.system.memories[memory], data.route(data.system.home, memory)
+    if m.cells is None or m.kind == COUNTED or path is None:
+        return True  # parts may land one by one; or no call fits, which the dry run says better
+    shape = data.homes.shape(tile.buffer)
+    here = mv.home_place(tile.buffer, data.system.home, shape, use.dtype)
+    there = packed(m, tile, use.dtype, 0, mv.form_of(data.system, memory, tile, use.dims))
+    return Transfer(data, tile, path, End(path[0], lambda t: here), End(memory, lambda t: there), set()).whole()
+
+
+def _largest(nest: Nest, data: Residency, most: Mapping[str, int]) -> Iterator[CallSize]:
+    """Sizes that fit and that no other fitting size exceeds in every axis."""
+    whole = {k for i, k in nest.mapping.axes if i in nest.mapping.whole}
+    steps = [[n] if a in whole else _smaller(nest, nest.mapped[a], n) for a, n in most.items()]
+    found: list[tuple[int, ...]] = []
+    for sizes in sorted(product(*steps), key=lambda s: (-prod(s), s)):
+        if any(all(a <= b for a, b in zip(sizes, f, strict=True)) for f in found):
+            continue
+        units = dict(zip(most, sizes, strict=True))
+        if fits(nest, data, units):
+            found.append(sizes)
+            lengths = {a: nest.length(a) for a in nest.axes}
+            yield CallSize(tuple(units.items()), prod(-(-n // units.get(a, 1)) for a, n in lengths.items()))
+
+
+def _smaller(nest: Nest, axis: MappedAxis, most: int) -> list[int]:
+    """What a call may take of an axis: all of it, halved again and again as far as the instruction allows."""
+    if axis.fixed or axis.sym is None:
+        return [most]
+    unit = axis.multiple_of
+    least = max(unit, nest.instruction.limit(axis.sym).lo)
+    out = [most]
+    while (n := max(unit, out[-1] // 2 // unit * unit)) >= least and n < out[-1]:
+        out.append(n)
+    return out
