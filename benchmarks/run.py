@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from isam.cli import fair
 
 from . import machine, peers
 from .compiling import SAMPLES, cold
@@ -19,8 +18,6 @@ from .measure import Settings, Wrong, measure, weighted
 from .shapes import DEEPBENCH, LARGE, RESNET50, SQUARES, Convolution, Gemm
 
 SCHEMA = "isam.bench/1"
-STEERING = ("OPENBLAS_", "MKL_", "DNNL_", "ONEDNN_", "ATEN_CPU_", "NPY_", "OMP_", "GOTO_", "BLIS_", "GLIBC_TUNABLES")
-SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 GROUPS: dict[str, tuple[Gemm | Convolution, ...]] = {"square": SQUARES, "deepbench": DEEPBENCH, "resnet50": RESNET50}
 QUICK = {"square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),
          "resnet50": ("56x56x64 to 64, 3x3/1", "28x28x512 to 128, 1x1/1")}  # fmt: skip
@@ -64,21 +61,18 @@ def run(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ...] = (
     read when a library is loaded, and an environment that holds one back would flatter us.
     """
     root = Path(__file__).resolve().parents[len((__package__ or "").split("."))]
-    freed = sorted(n for n in os.environ if n.startswith(STEERING))
-    kept = {n: v for n, v in os.environ.items() if n not in freed}
-    path = os.pathsep.join(filter(None, (str(root), kept.get("PYTHONPATH"))))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "results.json")
-        command = [sys.executable, "-m", f"{__package__}.run", "--inside", str(out), "--on", settings.on,
-                   "--rounds", str(settings.rounds), "--seconds", str(settings.seconds)]  # fmt: skip
+        command = ["--inside", str(out), "--on", settings.on, "--rounds", str(settings.rounds),
+                   "--seconds", str(settings.seconds)]  # fmt: skip
         command += [x for g in groups for x in ("--only", g)] + [x for s in shapes for x in ("--shape", s)]
         command += ["--quick"] if quick else []
         say = 2 if quiet else None  # standard error itself: sys.stderr may be no file
-        subprocess.run(command, env={**kept, "PYTHONPATH": path, **SINGLE}, stdout=say, check=True)
+        fair.run(root, f"{__package__}.run", command, stdout=say)
         results: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     if "wrong" in results:
         raise Wrong(results["wrong"])
-    results["settings"]["removed from the environment"] = freed
+    results["settings"]["removed from the environment"] = fair.steering()
     return results
 
 

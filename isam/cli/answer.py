@@ -50,12 +50,10 @@ class Form:
         return f"isam.{self.verb.replace(' ', '-')}/{self.version}"
 
 
-FORMS: dict[str, Form] = {}
-
-
 def answering(verb: str, **keys: str) -> Callable[[Callable[..., Answer]], Callable[..., None]]:
-    """Makes a command of a function that returns an :class:`Answer`. ``keys``: its JSON document, name to meaning."""
-    form = FORMS.setdefault(verb, Form(verb, keys))
+    """Makes a command of a function that returns an :class:`Answer`. ``keys``: its JSON document, name to meaning; the
+    command has the :class:`Form` as its attribute ``form``."""
+    form = Form(verb, keys)
 
     def decorate(f: Callable[..., Answer]) -> Callable[..., None]:
         @functools.wraps(f)
@@ -65,6 +63,7 @@ def answering(verb: str, **keys: str) -> Callable[[Callable[..., Answer]], Calla
             if code:
                 raise SystemExit(code)
 
+        command.form = form  # type: ignore[attr-defined]
         return command
 
     return decorate

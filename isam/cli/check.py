@@ -49,7 +49,5 @@ def _file(name: str) -> dict[str, object]:
 def _lines(row: dict[str, object]) -> list[str]:
     items = row["items"]
     assert isinstance(items, list)
-    if not items:
-        return [f"{row['file']}: nothing in it"]
     return [f"{row['file']}: {i['keyword']} {i['name']}({', '.join(i['sizes'])}): "
             f"{i['statements']} statement{'s' if i['statements'] != 1 else ''}" for i in items]  # fmt: skip

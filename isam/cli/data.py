@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING, Any
 from isam.diagnostics import did_you_mean, fail
 
 if TYPE_CHECKING:
-    from isam.ir.kernel import Buffer, Kernel
+    from isam.ir.kernel import Buffer, Kernel, Recurrence, Statement
 
-MOST = 1 << 30  # elements of all arguments together
 NO_WORK = ("copy", "cast", "cast_sat", "select")
 
 
-def random_arrays(kernel: Kernel, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
-    """Random data for ``in``, ``const`` and ``inout``: normal floats, small whole numbers, never constant."""
+def random_arrays(kernel: Kernel, sizes: Mapping[str, int], seed: int, given: Iterable[str] = ()) -> dict[str, Any]:
+    """Random data for ``in``, ``const`` and ``inout``: normal floats, small whole numbers, never constant. ``given``:
+    arguments that somebody else brings."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
-    total = sum(prod(max(0, d.evaluate(sizes)) for d in b.shape) for b in kernel.arguments)
-    if total > MOST:
-        raise fail("cli-memory", f"the arguments have {total} elements at these sizes, more than {MOST}", kernel.loc,
-                   "smaller sizes")  # fmt: skip
-    return {b.name: _random(rng, b, sizes) for b in kernel.arguments if b.role != "out"}
+    return {b.name: _random(rng, b, sizes) for b in kernel.arguments
+            if b.role != "out" and b.name not in given}  # fmt: skip
 
 
 def _random(rng: Any, b: Buffer, sizes: Mapping[str, int]) -> Any:
@@ -43,17 +40,23 @@ def _random(rng: Any, b: Buffer, sizes: Mapping[str, int]) -> Any:
 
 
 def read_arrays(texts: Iterable[str] | None, kernel: Kernel) -> dict[str, Any]:
-    """``NAME=FILE.npy`` pairs as arrays. Raises ``IsamError``."""
+    """``NAME=FILE.npy`` pairs as arrays; what has another shape than the kernel needs is refused unread. Raises
+    ``IsamError``."""
     import numpy as np
 
     out: dict[str, Any] = {}
     for name, path in pairs(texts, [b.name for b in kernel.arguments if b.role != "out"]):
+        b = kernel.buffer(name)
+        want = tuple(max(0, d.evaluate({})) for d in b.shape)
         try:
-            out[name] = np.load(path, allow_pickle=False)
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+            if not isinstance(found, np.ndarray):
+                raise fail("cli-array", f"{path} is not one array (.npy)")
+            if found.shape != want:
+                raise fail("cli-array", f"'{name}' needs the shape {want}, but {path} has {found.shape}", b.loc)
+            out[name] = np.array(found)
         except (OSError, ValueError, EOFError) as e:
             raise fail("cli-array", f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from None
-        if not isinstance(out[name], np.ndarray):
-            raise fail("cli-array", f"{path} is not one array (.npy)")
     return out
 
 
@@ -85,21 +88,16 @@ def pairs(texts: Iterable[str] | None, known: list[str]) -> list[tuple[str, Path
 
 def operations(kernel: Kernel, sizes: Mapping[str, int]) -> int:
     """Arithmetic operations of one call; copies and casts count nothing, a ``where`` counts its whole box."""
-    from isam.ir.kernel import recurrences
-
-    inside = {id(s): max(0, r.axis.extent.evaluate(sizes)) for r in recurrences(kernel.body) for s in _of(r)}
-    return sum(
-        inside.get(id(s), 1) * prod(max(0, a.extent.evaluate(sizes)) for a in s.domain.axes)
-        for s in kernel.statements if s.accumulate or s.op not in NO_WORK
-    )  # fmt: skip
+    return sum(n for s, n in visits(kernel.body, sizes) if s.accumulate or s.op not in NO_WORK)
 
 
-def _of(recurrence: Any) -> list[Any]:
+def visits(body: Iterable[Statement | Recurrence], sizes: Mapping[str, int]) -> Iterator[tuple[Statement, int]]:
+    """Every statement with the points at which one call carries it out, all trips counted."""
     from isam.ir.kernel import Statement
 
-    return [s for i in recurrence.body for s in ([i] if isinstance(i, Statement) else _of(i))]
-
-
-def largest(kernel: Kernel, sizes: Mapping[str, int]) -> int:
-    """Points of the largest domain."""
-    return max((prod(max(0, a.extent.evaluate(sizes)) for a in s.domain.axes) for s in kernel.statements), default=0)
+    for item in body:
+        if isinstance(item, Statement):
+            yield item, prod(max(0, a.extent.evaluate(sizes)) for a in item.domain.axes)
+        else:
+            trip = max(0, item.axis.extent.evaluate(sizes))
+            yield from ((s, trip * n) for s, n in visits(item.body, sizes))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import subprocess
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from isam.cli import fair
 from isam.cli.answer import SUBJECT, Answer, answering
+from isam.cli.contest import arrays
 from isam.cli.data import operations
+from isam.cli.limits import STEPS, simulated_steps
 from isam.cli.options import AsJson, On
 from isam.cli.progress import busy
-from isam.cli.timing import Times, alternate, shown
+from isam.cli.timing import Times, shown
 from isam.diagnostics import InternalError, fail
 
 SIZES = {"H": 56, "W": 56, "C": 64, "K": 64}
@@ -37,13 +43,16 @@ class Judged:
     seconds="per stage of the compiler", schedule="distinct loops, calls and bodies",
     obligations="how many were proved",
     check="worst error, and its share of the bound of its element", operations="of one call",
-    isam="seconds of a call: best, median", numpy="the same, with the way that was fastest", speed="numpy over isam",
+    simulated="steps of a call where a simulator ran it, and null for the three keys below",
+    isam="CPU seconds of a call: best, median", numpy="the same, with the fastest way and the library",
+    speed="numpy over isam",
 )  # fmt: skip
 def demo(on: On = "host", size: SIZE = 56, seconds: SECONDS = 1.0, as_json: AsJson = False) -> Answer:
     """Maps, schedules, proves, compiles, runs and checks a layer of ResNet-50: 3x3, 56x56, 64 to 64 channels.
 
     Every element is compared with float64, within a bound derived for it; the speed is shown beside NumPy's best on one
-    thread. Exit code 3 when an element is wrong.
+    thread, measured in a process without the variables that steer NumPy's library. Exit code 3 when an element is
+    wrong.
     """
     from importlib.resources import files
 
@@ -55,25 +64,20 @@ def demo(on: On = "host", size: SIZE = 56, seconds: SECONDS = 1.0, as_json: AsJs
     SUBJECT.set(text)
     sizes = SIZES | {"H": size, "W": size}
     with busy("compiling"):
-        fn = isam.compile(text, on=on, sizes=sizes)
-    arrays = _arrays(sizes)
+        fn = isam.compile(text, on=on, sizes=sizes, threads=1)
+    steps = simulated_steps(fn.artifact, fn.kernel, {}, STEPS, "a smaller image (--size)")
+    data = arrays(sizes)
     with busy("checking against float64"):
-        judged = _judge(fn.bind(w=arrays["w"], b=arrays["b"])(arrays["x"]), arrays)
+        judged = _judge(fn.bind(w=data["w"], b=data["b"])(data["x"]), data)
     if not judged.right:
         raise InternalError(f"an element is {judged.share:.3g} times its bound from float64\n{fn.kernel}")
+    told = _compiled(text, sizes, fn, judged)
+    if steps is not None:
+        return _answer(told, {"simulated": steps, "isam": None, "numpy": None, "speed": None},
+                       [f"simulated  {steps:>8} steps; times would be the simulator's, so there are none"])  # fmt: skip
     with busy("measuring"):
-        ours, theirs, way = _measure(fn, arrays, seconds if fn.artifact.backend != "simulator" else 0.0)
-    return _answer(text, sizes, fn, judged, ours, theirs, way)
-
-
-def _arrays(sizes: dict[str, int]) -> dict[str, Any]:
-    import numpy as np
-
-    rng = np.random.default_rng(0)
-    h, w, c, k = (sizes[n] for n in "HWCK")
-    weights = rng.standard_normal((3, 3, c, k), dtype=np.float32) * np.float32((9 * c) ** -0.5)
-    return {"x": rng.standard_normal((h, w, c), dtype=np.float32), "w": weights,
-            "b": rng.standard_normal(k, dtype=np.float32)}  # fmt: skip
+        times, library = _measure(fn, sizes, seconds)
+    return _answer(told, *_beside(times, library, told.data["operations"]))
 
 
 def _judge(y: Any, arrays: dict[str, Any]) -> Judged:
@@ -102,89 +106,60 @@ def _windows(x: Any) -> Any:
     return view.transpose(0, 1, 3, 4, 2).reshape(h * w, 9 * c)
 
 
-def _ways(arrays: dict[str, Any]) -> dict[str, Callable[[], Any]]:
-    """Three good ways to compute the layer with NumPy, everything allocated beforehand."""
-    import numpy as np
+def _measure(fn: Any, sizes: dict[str, int], seconds: float) -> tuple[dict[str, Times], str]:
+    """Samples of ours and of NumPy's ways, and NumPy's library: taken in a process in which nothing steers it."""
+    import isam
 
-    x, w, b = arrays["x"], arrays["w"], arrays["b"]
-    (h, v, c), k = x.shape, w.shape[-1]
-    padded = np.zeros((h + 2, v + 2, c), np.float32)
-    columns = np.empty((h, v, 3, 3, c), np.float32)
-    flat, y, part = w.reshape(-1, k), np.empty((h * v, k), np.float32), np.empty((h, v, k), np.float32)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1)).transpose(0, 1, 3, 4, 2)
-
-    def finish(out: Any) -> Any:
-        np.add(out, b, out=out)
-        return np.maximum(out, 0, out=out)
-
-    def im2col() -> Any:
-        padded[1:-1, 1:-1] = x
-        np.copyto(columns, windows)
-        return finish(np.matmul(columns.reshape(h * v, -1), flat, out=y))
-
-    def rows() -> Any:
-        padded[1:-1, 1:-1] = x
-        for r in range(3):
-            for s in range(3):
-                columns[:, :, r, s] = padded[r : r + h, s : s + v]
-        return finish(np.matmul(columns.reshape(h * v, -1), flat, out=y))
-
-    def nine() -> Any:
-        padded[1:-1, 1:-1] = x
-        out = y.reshape(h, v, k)
-        for r in range(3):
-            for s in range(3):
-                first = r == 0 and s == 0
-                np.matmul(padded[r : r + h, s : s + v], w[r, s], out=out if first else part)
-                if not first:
-                    out += part
-        return finish(out)
-
-    return {"im2col and matmul": im2col, "im2col by slices and matmul": rows, "nine matmuls": nine}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "layer.isamc")
+        fn.save(path)
+        arguments = [str(path), str(seconds), *(str(sizes[n]) for n in "HWCK")]
+        try:
+            told = fair.run(Path(isam.__file__).parents[1], "isam.cli.contest", arguments, stdout=subprocess.PIPE)
+        except subprocess.CalledProcessError as e:
+            raise InternalError(f"the measuring process ended with exit code {e.returncode}") from e
+    got = json.loads(told.stdout)
+    return {n: Times(tuple(s)) for n, s in got["samples"].items()}, got["blas"]
 
 
-def _measure(fn: Any, arrays: dict[str, Any], seconds: float) -> tuple[Times, Times, str]:
-    """Our times, NumPy's, and which of NumPy's ways was fastest; all on one thread, taking turns."""
-    import numpy as np
-    from threadpoolctl import threadpool_limits
-
-    bound, x = fn.bind(w=arrays["w"], b=arrays["b"]), arrays["x"]
-    y = np.empty((*x.shape[:2], arrays["b"].size), np.float32)
-    with threadpool_limits(1):
-        ways = _ways(arrays)
-        times = alternate({"isam": lambda: bound(x, y=y), **ways}, seconds, least=5 if seconds else 1)
-    best = min(ways, key=lambda n: times[n].best)
-    return times["isam"], times[best], best
-
-
-def _answer(text: str, sizes: dict[str, int], fn: Any, judged: Judged, ours: Times, theirs: Times, way: str) -> Answer:
+def _compiled(text: str, sizes: dict[str, int], fn: Any, judged: Judged) -> Answer:
+    """All but the times."""
     from isam.schedule.text import figures
 
-    work, job = operations(fn.kernel.with_sizes(sizes), {}), fn.job
-    shape, speed = figures(fn.schedule.call), theirs.best / ours.best
-    proved = len(fn.certificate.data["obligations"])
+    job, shape = fn.job, figures(fn.schedule.call)
+    proved, work = len(fn.certificate.data["obligations"]), operations(fn.kernel.with_sizes(sizes), {})
     data = {
         "kernel": text, "sizes": sizes, "system": fn.system.name, "mappings": [str(m) for m in fn.mapping.mappings],
         "seconds": job.seconds, "schedule": shape, "obligations": proved,
         "check": {"error": judged.error, "share": judged.share}, "operations": work,
-        "isam": {"best": ours.best, "median": ours.median},
-        "numpy": {"best": theirs.best, "median": theirs.median, "way": way}, "speed": speed,
     }  # fmt: skip
     s = {n: f"{1e3 * v:.0f} ms" for n, v in job.seconds.items()}
-    lines = [text.rstrip(), "", f"on {fn.system.name}, " + ", ".join(f"{n} = {v}" for n, v in sizes.items()), ""]
-    lines += [f"mapped     {s['cover']:>8}  onto {len(fn.mapping.mappings)} instructions"]
-    lines += [f"                       {m}" for m in fn.mapping.mappings]
-    lines += [f"scheduled  {s['schedule']:>8}  {shape['loops']} loops, {shape['calls']} distinct calls, "
-              f"{shape['bodies']} innermost bodies",
-              f"proved     {s['prove']:>8}  {proved} obligations, by a checker that shares no code with the scheduler",
-              f"compiled   {s['emit']:>8}  {len(fn.artifact.parts.get('object.o', b''))} bytes of native code",
-              f"checked              every element against float64; the worst is {judged.error:.1e} off, "
-              f"{judged.share:.1%} of its bound",
-              f"isam       {_ms(ours)}  {work / ours.best / 1e9:.0f} Gop/s",
-              f"numpy      {_ms(theirs)}  {work / theirs.best / 1e9:.0f} Gop/s ({way}, one thread)",
-              f"isam is {speed:.2f} times as fast as NumPy"]  # fmt: skip
+    size = len(fn.artifact.parts.get("object.o", b""))
+    code = [f"compiled   {s['emit']:>8}  {size} bytes of native code"] if size else []
+    lines = [text.rstrip(), "", f"on {fn.system.name}, " + ", ".join(f"{n} = {v}" for n, v in sizes.items()), "",
+             f"mapped     {s['cover']:>8}  onto {len(fn.mapping.mappings)} instructions",
+             *(f"                       {m}" for m in fn.mapping.mappings),
+             f"scheduled  {s['schedule']:>8}  {shape['loops']} loops, {shape['calls']} distinct calls, "
+             f"{shape['bodies']} innermost bodies",
+             f"proved     {s['prove']:>8}  {proved} obligations, by a checker that shares no code with the scheduler",
+             *code,
+             f"checked              every element against float64; the worst is {judged.error:.1e} off, "
+             f"{judged.share:.1%} of its bound"]  # fmt: skip
     return Answer("\n".join(lines), data)
 
 
-def _ms(t: Times) -> str:
-    return f"{shown(t.best):>8}"
+def _beside(times: dict[str, Times], library: str, work: int) -> tuple[dict[str, Any], list[str]]:
+    """Ours and NumPy's fastest way, as data and as lines."""
+    ours = times["isam"]
+    way = min((n for n in times if n != "isam"), key=lambda n: times[n].best)
+    theirs = times[way]
+    speed = theirs.best / ours.best
+    data = {"simulated": None, "isam": {"best": ours.best, "median": ours.median}, "speed": speed,
+            "numpy": {"best": theirs.best, "median": theirs.median, "way": way, "library": library}}  # fmt: skip
+    return data, [f"isam       {shown(ours.best):>8}  {work / ours.best / 1e9:.0f} Gop/s",
+                  f"numpy      {shown(theirs.best):>8}  {work / theirs.best / 1e9:.0f} Gop/s ({way}, one thread)",
+                  f"isam is {speed:.2f} times as fast as NumPy"]  # fmt: skip
+
+
+def _answer(told: Answer, data: dict[str, Any], lines: list[str]) -> Answer:
+    return Answer("\n".join([told.text, *lines]), {**told.data, **data})

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isam.cli.answer import Form
 
 REMARKS = """\
 `isam --version` and `isam VERB --help` exist. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or
@@ -39,9 +42,16 @@ def _leaves(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
             yield prefix + name, c
 
 
-def _verb(name: str, command: Any) -> list[str]:
-    from isam.cli.answer import FORMS
+def forms() -> dict[str, Form]:
+    """The JSON document of every verb."""
+    import typer
 
+    from isam.cli.app import app
+
+    return {name: command.callback.form for name, command in _leaves(typer.main.get_command(app), "")}
+
+
+def _verb(name: str, command: Any) -> list[str]:
     given = [p for p in command.params if not p.opts[0].startswith("-")]
     options = [p for p in command.params if p.opts[0].startswith("-") and p.name != "help"]
     usage = " ".join(["isam", name, *(_argument(p) for p in given)])
@@ -51,7 +61,7 @@ def _verb(name: str, command: Any) -> list[str]:
         spelled = ", ".join(p.opts) + (f" {p.metavar}" if p.metavar else "" if p.is_flag else " VALUE")
         default = f" (default `{p.default}`)" if isinstance(p.default, str | int | float) and p.default else ""
         lines += [f"* `{spelled}`: {p.help}{'' if p.is_flag else default}"] if p.name != "as_json" else []
-    form = FORMS[name]
+    form = command.callback.form
     keys = "; ".join(f"`{k}` {v}" for k, v in form.keys.items())
     return [*lines, f"* `--json`: `{form.schema}`; {keys}"]
 

@@ -11,8 +11,9 @@ import typer
 
 from isam.cli import given
 from isam.cli.answer import SUBJECT, Answer, answering
-from isam.cli.data import largest, operations, pairs, random_arrays, read_arrays, write_arrays
-from isam.cli.options import Approach, AsJson, On, Replay, Sizes
+from isam.cli.data import operations, pairs, random_arrays, read_arrays, write_arrays
+from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, within_memory
+from isam.cli.options import Approach, AsJson, On, Replay, Require, Sizes
 from isam.cli.timing import Times, repeated, shown
 from isam.diagnostics import fail
 
@@ -23,6 +24,11 @@ WHAT = Annotated[str, typer.Argument(metavar="KERNEL|ARTIFACT", help="FILE.isam[
 CHECK = Annotated[bool, typer.Option("--check", help="Compare every element with the reference, within bounds.")]
 REPEAT = Annotated[int, typer.Option("--repeat", metavar="N", help="Calls that are timed.")]
 SEED = Annotated[int, typer.Option("--seed", help="Of the random data.")]
+LIMIT = Annotated[
+    int,
+    typer.Option("--limit", metavar="N", help=f"Most steps of a simulated call (default {STEPS}) and most points that "
+                 f"--check judges (default {POINTS})."),
+]  # fmt: skip
 INPUT = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--input", metavar="NAME=FILE.npy", help="An argument from a file; may be repeated."),
@@ -34,34 +40,45 @@ OUTPUT = Annotated[
 
 
 @answering(
-    "run", kernel="its name", system="the system's name", sizes="name to number", seconds="best and median of a call",
+    "run", kernel="its name", system="the system's name", sizes="name to number",
+    seconds="best and median of a call; on a simulator, the simulator's", simulated="null, or the steps of a call",
     operations="arithmetic operations of a call (a where counts its whole box)", outputs="dtype and shape of results",
     check="null, or whether it was right, and the fault",
 )  # fmt: skip
 def run(
     what: WHAT, on: On = "host", define: Sizes = None, check: CHECK = False, repeat: REPEAT = 1, seed: SEED = 0,
-    inputs: INPUT = None, outputs: OUTPUT = None, approach: Approach = "", replay: Replay = None,
-    as_json: AsJson = False,
+    limit: LIMIT = 0, inputs: INPUT = None, outputs: OUTPUT = None, approach: Approach = "", replay: Replay = None,
+    require: Require = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Runs a kernel on a machine (const arguments bound once) and says how long a call takes.
 
-    With --check: exit code 3 when an element lies outside the bound that holds for every order of summation.
+    With --check: exit code 3 when an element lies outside the bound that holds for every order of summation. A machine
+    that is simulated has no time: what a call takes is then the simulator's.
     """
-    if not 1 <= repeat <= 1_000_000 or seed < 0:
-        raise fail("cli-number", "--repeat is from 1 to 1000000, --seed is not negative")
+    if not 1 <= repeat <= 1_000_000 or seed < 0 or limit < 0:
+        raise fail("cli-number", "--repeat is from 1 to 1000000, --seed and --limit are not negative")
     numbers = given.sizes(define)
     if given.is_artifact(what):
+        if require:
+            raise fail("cli-array", "--require is for kernels: an artifact is compiled", hint="isam compile --require")
         k, entry, system = _artifact(what, numbers)
+        within_memory(k, judged=check)
     else:
-        k, entry, system = _kernel(what, on, numbers, approach, replay)
+        k = given.sized(given.kernel(what)[0], numbers, whole=True)
+        within_memory(k, judged=check)
+        entry = _compiled(k, on, approach, replay, require)
+        system = entry.system.name
+    points = judged_points(k, limit or POINTS) if check else 0
+    steps = simulated_steps(entry.artifact, k, numbers, limit or STEPS, "smaller sizes, or --limit N")
     targets = pairs(outputs, [b.name for b in k.arguments if b.role in ("out", "inout")])
-    arrays = random_arrays(k, {}, seed) | read_arrays(inputs, k)
-    results, times = _timed(k, entry, arrays, 0 if repeat == 1 and simulated(entry) else repeat)
+    given_arrays = read_arrays(inputs, k)
+    arrays = random_arrays(k, {}, seed, given_arrays) | given_arrays
+    results, times = _timed(k, entry, arrays, 0 if repeat == 1 and steps is not None else repeat)
     write_arrays(targets, results)
-    fault = _fault(k, arrays, results) if check else None
+    fault = _fault(k, arrays, results, points) if check else None
     work = operations(k, {})
     data = {
-        "kernel": k.name, "system": system, "sizes": numbers, "operations": work,
+        "kernel": k.name, "system": system, "sizes": numbers, "operations": work, "simulated": steps,
         "seconds": {"best": times.best, "median": times.median, "calls": len(times.samples)},
         "outputs": {n: {"dtype": str(a.dtype), "shape": list(a.shape)} for n, a in results.items()},
         "check": {"right": fault is None, "fault": fault} if check else None,
@@ -70,24 +87,29 @@ def run(
         from isam.diagnostics import InternalError
 
         raise InternalError(f"{k.name} on {system} computes something else: {fault}\n{k}")
-    return Answer(_text(k, system, work, times, results, check), data)
+    head = _timing(work, times) if steps is None else _simulation(steps, times)
+    lines = [f"{k.name} on {system}{head}", *(f"  {n}: {a.dtype}{list(a.shape)}" for n, a in results.items())]
+    return Answer("\n".join(lines + (["  right: every element within its bound"] if check else [])), data)
 
 
-def _text(k: Kernel, system: str, work: int, times: Times, results: dict[str, Any], check: bool) -> str:
-    calls = f" (best of {len(times.samples)}, median {shown(times.median)})" if len(times.samples) > 1 else ""
+def _timing(work: int, times: Times) -> str:
     rate = f", {work / times.best / 1e9:.3g} Gop/s" if work else ""
-    lines = [f"{k.name} on {system}: {shown(times.best)} per call{calls}{rate}"]
-    lines += [f"  {n}: {a.dtype}{list(a.shape)}" for n, a in results.items()]
-    return "\n".join(lines + (["  right: every element within its bound"] if check else []))
+    return f": {shown(times.best)} per call{_calls(times)}{rate}"
 
 
-def _kernel(spec: str, on: str, numbers: dict[str, int], approach: str, replay: Path | None) -> tuple[Kernel, Any, str]:
+def _simulation(steps: int, times: Times) -> str:
+    took = f"{shown(times.best)}{_calls(times)}, which is no machine's time"
+    return f", simulated: {steps} steps per call; the simulator took {took}"
+
+
+def _calls(times: Times) -> str:
+    return f" (best of {len(times.samples)}, median {shown(times.median)})" if len(times.samples) > 1 else ""
+
+
+def _compiled(k: Kernel, on: str, approach: str, replay: Path | None, require: list[str] | None) -> Any:
     from isam import compile
 
-    k, _ = given.kernel(spec)
-    k = given.sized(k, numbers, whole=True)
-    made = compile(k, on=on, approach=approach or None, replay=replay)
-    return k, made, made.system.name
+    return compile(k, on=on, approach=approach or None, replay=replay, require=require or ())
 
 
 def _artifact(path: str, numbers: dict[str, int]) -> tuple[Kernel, Any, str]:
@@ -123,14 +145,9 @@ def _timed(k: Kernel, entry: Any, arrays: dict[str, Any], repeat: int) -> tuple[
     return results, repeated(lambda: ready(*order), repeat)
 
 
-def simulated(entry: Any) -> bool:
-    """Whether a simulator runs it: slow, and the same every time."""
-    return entry.artifact.backend == "simulator"
-
-
-def _fault(k: Kernel, arrays: dict[str, Any], results: dict[str, Any]) -> str | None:
+def _fault(k: Kernel, arrays: dict[str, Any], results: dict[str, Any], points: int) -> str | None:
     from isam.cli.progress import busy
     from isam.ir.bounds import enclose, outside
 
-    with busy(f"judging {largest(k, {})} points"):
+    with busy(f"judging {points} points"):
         return outside(results, enclose(k, arrays))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+Clock = Callable[[], float]
 SAMPLE = 2e-3  # seconds: shorter calls are repeated within a sample
 
 
@@ -25,34 +26,36 @@ class Times:
         return median(self.samples)
 
 
-def alternate(calls: Mapping[str, Callable[[], object]], seconds: float = 1.0, least: int = 5) -> dict[str, Times]:
+def alternate(
+    calls: Mapping[str, Callable[[], object]], seconds: float = 1.0, least: int = 5, clock: Clock = time.perf_counter
+) -> dict[str, Times]:
     """Samples of every callable in turns, until ``seconds`` have passed and each has ``least`` samples."""
-    inner = {n: _inner(f) for n, f in calls.items()}
+    inner = {n: _inner(f, clock) for n, f in calls.items()}
     samples: dict[str, list[float]] = {n: [] for n in calls}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or min(map(len, samples.values())) < least:
         for n, f in calls.items():
-            samples[n].append(_sample(f, inner[n]))
+            samples[n].append(_sample(f, inner[n], clock))
     return {n: Times(tuple(s)) for n, s in samples.items()}
 
 
 def repeated(call: Callable[[], object], count: int) -> Times:
     """``count`` calls, each timed on its own, after one that is not."""
     call()
-    return Times(tuple(_sample(call, 1) for _ in range(count)))
+    return Times(tuple(_sample(call, 1, time.perf_counter) for _ in range(count)))
 
 
-def _inner(call: Callable[[], object]) -> int:
+def _inner(call: Callable[[], object], clock: Clock) -> int:
     call()
-    once = _sample(call, 1)
+    once = _sample(call, 1, clock)
     return max(1, min(100_000, int(SAMPLE / max(once, 1e-9))))
 
 
-def _sample(call: Callable[[], object], times: int) -> float:
-    start = time.perf_counter()
+def _sample(call: Callable[[], object], times: int, clock: Clock) -> float:
+    start = clock()
     for _ in range(times):
         call()
-    return (time.perf_counter() - start) / times
+    return (clock() - start) / times
 
 
 def shown(seconds: float) -> str:

@@ -188,11 +188,6 @@ class Set:
         box = tuple(b for b in found if b is not None)
         return box if len(box) == len(found) else None
 
-    def is_box(self) -> bool:
-        """Whether the set is exactly its (affine) bounding box."""
-        box = self.bounding_box()
-        return box is not None and self.is_equal(from_bounds(self.names, box).given(self.params()))
-
     def boxes(self, limit: int = 64) -> tuple[tuple[tuple[int, int], ...], ...] | None:
         """A concrete set as disjoint boxes, each a tuple of inclusive (low, high) per dimension, in sorted order.
 
@@ -360,13 +355,6 @@ def from_bounds(names: Sequence[str], bounds: Sequence[tuple[Affine | int, Affin
     for n, (lo, hi) in zip(names, bounds, strict=True):
         ge += [Affine.of(n) - lo, Affine.lift(hi) - n]
     return make(names, ge=ge)
-
-
-def lex_less(names: Sequence[str], *, or_equal: bool = False) -> Map:
-    """``x -> y`` where ``x`` comes before ``y`` in lexicographic order (both over ``names``)."""
-    space = make(names).raw.get_space()
-    raw = isl.Map.lex_le(space) if or_equal else isl.Map.lex_lt(space)
-    return Map(tuple(names), tuple(names), raw)
 
 
 # isl's representation ---------------------------------------------------------------------------------------------

@@ -29,8 +29,9 @@ class Module:
 
 
 def parse_file(text: str, file: str = "<string>") -> Module:
-    """Every kernel and instruction in ``text``. Raises ``IsamError`` with every fault found."""
-    lines, report = tokenize(text, file)
+    """Every kernel and instruction in ``text``. Raises ``IsamError`` with every fault found: those of the text and,
+    where there are any, those of meaning in what is well written (else :func:`isam.ir.verify.verify` finds them)."""
+    lines, report = tokenize(_text(text, file), file)
     found = definitions(lines, report)
     names: dict[str, Loc] = {}
     kernels: list[Kernel] = []
@@ -45,8 +46,32 @@ def parse_file(text: str, file: str = "<string>") -> Module:
             kernels.append(kernel)
         else:
             instructions.append(Instruction(d.name, kernel, loc=d.loc))
+    if report.found:
+        _look_over(found, [*kernels, *(i.body for i in instructions)], report)
     report.check()
     return Module(tuple(kernels), tuple(instructions))
+
+
+def _text(text: object, file: str) -> str:
+    if not isinstance(text, str):
+        hint = "decode it: text.decode()" if isinstance(text, bytes | bytearray) else "isam.parse takes a text"
+        raise fail("L142", f"a text is needed, not {type(text).__name__}", Loc(file, 1, 1), hint)
+    if text.strip().endswith(".isam") and len(text.split()) == 1:
+        raise fail("L142", f"'{text.strip()}' is the name of a file, not a text", Loc(file, 1, 1),
+                   f"open it: isam.parse(open({text.strip()!r}).read())")
+    return text
+
+
+def _look_over(found: list[Definition], bodies: list[Kernel], report: Report) -> None:
+    """Adds the faults of meaning of every definition that has no fault of its text: all are told at once (IR-8)."""
+    from isam.ir.verify import verify
+
+    starts = sorted(d.loc.line for d in found)
+    broken = {max((s for s in starts if s <= f.loc.line), default=0) for f in report.found}
+    for body in bodies:
+        if body.loc.line not in broken:
+            for f in verify(body):
+                report.add(f.code, f.message, f.loc, f.hint)
 
 
 def lowered(d: Definition, report: Report) -> Kernel:

@@ -48,10 +48,10 @@ class Ran:
 
     def json(self, verb: str) -> dict[str, Any]:
         """The document, whose schema and keys are those that the verb declares."""
-        from isam.cli.answer import FORMS
+        from isam.cli.pages import forms
 
         d = json.loads(self.out)
-        form = FORMS[verb]
+        form = forms()[verb]
         assert d["schema"] == form.schema
         if d["verdict"] in ("yes", "no") and "diagnostics" not in d:
             assert set(d) == {"schema", "verdict", *form.keys}

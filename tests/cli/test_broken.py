@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -58,13 +59,24 @@ def test_wrong_usage_is_2(cli, args):
     (("system", "new", "no name"), "cli-size"),
     (("system", "test", "toy", "-i", "mm5"), "instruction-unknown"),
     (("code", "V9999"), "cli-code"),
+    (("run", "F", "-D", ONE, "--limit", "-1"), "cli-number"),
+    (("run", "F", "-D", ONE, "--require", "mm5"), "instruction-unknown"),
+    (("run", "F", "--on", "toy", "-D", "M=99,N=99,K=99", "--limit", "100"), "cli-limit"),
+    (("run", "F", "-D", "M=99,N=99,K=99", "--check", "--limit", "100"), "cli-limit"),
+    (("run", "F", "-D", "M=99,N=999999,K=999999"), "cli-memory"),
+    (("run", "F", "-D", "M=9999,N=9999,K=9999", "--check"), "cli-memory"),
+    (("check", "E"), "cli-kernel"),
+    (("print", "E"), "cli-kernel"),
     (("demo", "--size", "0"), "cli-number"),
+    (("demo", "--size", "56", "--on", "toy"), "cli-limit"),
     (("bench", "--only", "everything"), "cli-number"),
     (("bench", "--on", "nothing"), "system-unknown"),
 ])  # fmt: skip
 def test_wrong_input_is_2_and_says_why(cli, matmul, two, args, code):
-    files = {"F": str(matmul), "T": str(two), "F:nothing": f"{matmul}:nothing", "T:nothing": f"{two}:nothing",
-             "A=F": f"A={matmul}"}  # fmt: skip
+    empty = matmul.parent / "empty.isam"
+    empty.write_text("# nothing\n")
+    files = {"F": str(matmul), "E": str(empty), "T": str(two), "F:nothing": f"{matmul}:nothing",
+             "T:nothing": f"{two}:nothing", "A=F": f"A={matmul}"}  # fmt: skip
     args = [files.get(a, a) for a in args]
     ran = cli(*args)
     assert ran.code == 2, (ran.out, ran.err)
@@ -131,12 +143,38 @@ def test_our_own_faults_are_3_and_print_the_kernel(cli, matmul, monkeypatch):
 def test_sizes_beyond_any_memory_are_answered_at_once(cli, matmul):
     huge = ("-D", "M=1000000000,N=1000000000,K=1000000000")
     for on in ("toy", "host"):
-        for verb in ("schedule", "run"):
-            ran = cli(verb, matmul, "--on", on, *huge)
-            assert ran.code == 1
-            assert "the home, needs 12000000000000000000 bytes" in ran.err
-    assert cli("run", matmul, "-D", "M=40000,N=40000,K=1").code == 2  # more than a command line should fill
+        ran = cli("schedule", matmul, "--on", on, *huge)
+        assert ran.code == 1
+        assert "the home, needs 12000000000000000000 bytes" in ran.err
+        start = time.process_time()
+        ran = cli("run", matmul, "--on", on, *huge)
+        assert ran.code == 2
+        assert f"{matmul}:2:7: error[cli-memory]: the arguments need 11175870895 GiB" in ran.err
+        assert "hint: smaller sizes" in ran.err
+        assert time.process_time() - start < 0.25
     assert cli("map", matmul, "--on", "toy", *huge).code == 0
+
+
+def test_a_trillion_steps_are_refused_before_the_first(cli, tmp_path):
+    """The schedule is small, its execution is not: counted, not begun."""
+    path = tmp_path / "long.isam"
+    path.write_text("kernel long(N, R)\n  in  x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = 0\n"
+                    "  forall i < N, a < R, b < R\n    y[i] += x[i]\n")  # fmt: skip
+    ran = cli("run", path, "--on", "toy", "-D", "N=4,R=1000000")
+    assert ran.code == 2, ran.out
+    assert f"{path}:1:1: error[cli-limit]: the simulator of toy would take more than 1000000 steps" in ran.err
+    assert "--limit" in ran.err
+
+
+def test_arrays_of_another_shape_are_not_read(cli, matmul, tmp_path):
+    """A header that promises 200 GB is believed by nobody."""
+    path = tmp_path / "A.npy"
+    np.save(path, np.zeros((3, 3), np.float32))
+    ran = cli("run", matmul, "-D", "M=2,N=2,K=2", "--input", f"A={path}")
+    assert ran.code == 2
+    assert f"{matmul}:2:7: error[cli-array]: 'A' needs the shape (2, 2), but {path} has (3, 3)" in ran.err
+    path.write_bytes(path.read_bytes().replace(b"(3, 3), }", b"(223606, 223606), }").replace(b" " * 14 + b"\n", b"\n"))
+    assert cli("run", matmul, "-D", "M=2,N=2,K=2", "--input", f"A={path}").code == 2
 
 
 def test_a_wrong_result_is_3(cli, matmul, monkeypatch):

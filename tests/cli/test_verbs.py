@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 
 import numpy as np
 
@@ -223,6 +224,33 @@ def test_code_and_doctor(cli):
     assert all(c["well"] for c in ran.json("doctor")["checks"])
 
 
+def test_run_demands_an_instruction(cli, matmul, tmp_path):
+    sizes = ("--on", "host-generic", *SMALL, "--json")
+    assert cli("run", matmul, *sizes, "--require", "fma_sv_f32").code == 0
+    assert cli("run", matmul, *sizes, "--require", "acc_max_s_f32").code == 1
+    out = tmp_path / "a"
+    assert cli("compile", matmul, *SMALL, "-o", out).code == 0
+    assert cli("run", out, "--require", "fma_sv_f32").code == 2  # it is compiled already
+
+
+def test_a_simulator_has_steps_and_no_speed(cli, matmul, tmp_path):
+    from isam.codegen.simulator.run import Simulation
+    from isam.schedule.serial import from_json
+
+    for spec, more in ((matmul, ("--on", "toy", *SMALL)), (tmp_path / "a", ())):
+        ran = cli("run", spec, *more, "--repeat", 2)
+        assert "simulated: " in ran.out
+        assert "the simulator took" in ran.out
+        assert "op/s" not in ran.out
+        d = cli("run", spec, *more, "--json").json("run")
+        fn = isam.compile(matmul.read_text(), on="toy", sizes={"M": 5, "N": 18, "K": 3})
+        fn.save(tmp_path / "a")
+        simulation = Simulation(from_json(fn.artifact.parts["schedule.json"]))
+        simulation.call({"A": np.ones((5, 3), np.float32), "B": np.ones((3, 18), np.float32)})
+        assert d["simulated"] == simulation.figures.steps
+    assert cli("run", matmul, "--on", "host-generic", *SMALL, "--json").json("run")["simulated"] is None
+
+
 def test_demo(cli):
     d = cli("demo", "--size", 14, "--seconds", 0.01, "--json").json("demo")
     assert d["obligations"] == 11
@@ -231,6 +259,38 @@ def test_demo(cli):
     text = cli("demo", "--size", 5, "--seconds", 0.01)
     assert text.code == 0
     assert "times as fast as NumPy" in text.out
+
+
+def test_demo_measures_numpy_at_its_best_whatever_the_environment(cli, monkeypatch):
+    """A variable that holds NumPy's library back reaches this process, and not the one that measures."""
+    free = cli("demo", "--size", 4, "--seconds", 0.01, "--json").json("demo")
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
+    held = cli("demo", "--size", 4, "--seconds", 0.01, "--json").json("demo")
+    assert held["numpy"]["library"] == free["numpy"]["library"]
+    assert "Prescott" not in held["numpy"]["library"]
+
+
+def test_the_ways_of_the_demo_all_compute_the_layer():
+    from isam.cli.contest import arrays, ways
+    from isam.ir.bounds import enclose, outside
+    from isam.ir.text import parse_kernel
+
+    sizes = {"H": 5, "W": 4, "C": 3, "K": 2}
+    text = (resources.files("isam.cli") / "templates" / "conv.isam").read_text()
+    data = arrays(sizes)
+    want = enclose(parse_kernel(text).with_sizes(sizes), data)
+    for name, way in ways(data).items():
+        assert outside({"y": way()}, want) is None, name
+    data["x"][2, 1, 0] += 1
+    assert outside({"y": ways(data)["nine matmuls"]()}, want) is not None
+
+
+def test_demo_on_a_simulator_has_no_times(cli):
+    d = cli("demo", "--size", 2, "--on", "toy", "--json").json("demo")
+    assert d["simulated"] > 0
+    assert (d["isam"], d["numpy"], d["speed"]) == (None, None, None)
+    assert "NumPy" not in cli("demo", "--size", 2, "--on", "toy").out
 
 
 def test_bench_writes_its_figures(cli, tmp_path):

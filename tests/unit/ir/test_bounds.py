@@ -116,7 +116,7 @@ def test_bounds_from_references_agree_with_the_walk(name, over):
         quick, slow = multilinear_bounds(case, arrays, sizes, terms), enclose(case.load(), arrays, sizes)
         assert outside(run(case.load(), arrays, sizes), quick) is None
         for n, (value, bound) in quick.items():
-            assert np.allclose(value, slow[n][0], rtol=1e-12, atol=1e-12)
+            assert (abs(value - slow[n][0]) <= bound * 2.0**-29).all()  # the bound of f32, for sums in f64
             assert (bound >= slow[n][1] / 4).all()
             assert (bound < 1e-4 * max(1, abs(value).max())).all()
 

@@ -114,3 +114,9 @@ def test_hostile_texts_end_quickly(text):
     module, found = attempt(text)
     assert (module is None) == bool(found)
     assert len(found) <= 200
+
+
+@pytest.mark.parametrize("given", [b"kernel k()", bytearray(b"x"), None, 3])
+def test_what_is_no_text_is_told_so(given):
+    with pytest.raises(IsamError, match="a text is needed, not"):
+        parse(given)
