@@ -76,6 +76,12 @@ class Correspondence:
         """A new name in the user's terms."""
         return dict(self.meanings).get(name, name)
 
+    def new_axes(self, old: str) -> tuple[str, ...]:
+        return dict(self.axes).get(old, (old,))
+
+    def new_buffers(self, old: str) -> tuple[str, ...]:
+        return dict(self.buffers).get(old, (old,))
+
 
 def _compose(first: Relation, second: Relation) -> Relation:
     after = dict(second)

@@ -83,7 +83,7 @@ def test_packed_operands_are_reached_by_splitting_an_axis_and_dimensions():
     assert not m.outer
     assert dict(m.axes) == {"j": "i", "a": "k_o", "b": "k_i"}
     back = c.back[0]
-    assert dict(back.axes)["k"] == ("k_o", "k_i")
+    assert back.new_axes("k") == ("k_o", "k_i")
     assert back.meaning("k_i") == "k % 4"
     assert oracle.equal(ROW, c.kernel, {}, 1)
 

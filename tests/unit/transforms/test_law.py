@@ -27,7 +27,8 @@ def test_correspondences_compose_from_the_users_names_to_the_last():
     (site,) = [s for s in SplitAxis((2,)).sites(first.kernel) if s["axis"] == "i_o"]
     second = SplitAxis((2,)).apply(first.kernel, site)
     back = first.back.then(second.back)
-    assert back.axes == (("i", ("i_o_o", "i_o_i", "i_i")),)
+    assert back.new_axes("i") == ("i_o_o", "i_o_i", "i_i")
+    assert back.new_axes("j") == ("j",)
     assert back.meaning("i_i") == "i % 2"
     assert back.meaning("i_o_i") == "i // 2 % 2"
     assert back.statements == ((0,), (1,))
@@ -36,11 +37,11 @@ def test_correspondences_compose_from_the_users_names_to_the_last():
 def test_statements_added_by_a_step_belong_to_none_and_stay_so():
     turned = PermuteDimensions().apply(SCALE, Site.of(buffer="x", dim=0))
     assert turned.back.statements == ((), (0,), (1,))
-    assert dict(turned.back.buffers)["x"] == ("x", "x_t")
+    assert turned.back.new_buffers("x") == ("x", "x_t")
     unit = AddUnitAxis().apply(turned.kernel, Site.of(statements=(1,), buffers=("t",), axis=""))
     assert turned.back.then(unit.back).statements == ((), (0,), (1,))
     gone = RemoveUnitAxis().apply(unit.kernel, Site.of(axis="one", statement=1))
-    assert turned.back.then(unit.back).then(gone.back).axes == (("one", ()),)
+    assert turned.back.then(unit.back).then(gone.back).new_axes("one") == ()
 
 
 def test_identity_is_neutral():
