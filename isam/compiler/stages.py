@@ -110,6 +110,7 @@ def instructions_named(system: System, name: str) -> list[Instruction]:
 def _schedule(job: Job) -> None:
     from isam.scheduler import schedule
 
+    job.system.demand_backend()
     assert job.cover is not None
     answer = schedule(job.cover, job.system, job.trace)
     if not isinstance(answer, Schedule):

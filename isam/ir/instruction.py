@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from isam.diagnostics import NOWHERE, Loc
+from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.kernel import Buffer, Kernel, Sym
 
@@ -28,6 +29,17 @@ class OperandContract:
     homes: tuple[str, ...] = ()
     strides: tuple[int | None, ...] = ()
     align: int = 1
+
+
+def packed(shape: tuple[Affine, ...]) -> tuple[int | None, ...]:
+    """The strides of an operand whose inner dimensions of constant extent lie without gaps: of ``[K, N, 4]`` they are
+    free, 4 and 1 (IR-11)."""
+    out: list[int | None] = []
+    step: int | None = 1
+    for extent in reversed(shape):
+        out.append(step)
+        step = step * extent.const if step is not None and extent.is_constant else None
+    return tuple(reversed(out))
 
 
 @dataclass(frozen=True, slots=True)

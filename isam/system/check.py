@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from isam import registry
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
 from isam.ir.instruction import Instruction
 from isam.system.faults import Faults, nearest
-from isam.system.graph import CACHED, COUNTED, System
+from isam.system.graph import CACHED, COUNTED, SEMANTICS_ONLY, System
 
 Marks = dict[tuple[Hashable, ...], Loc]
 Declared = Mapping[str, frozenset[str]]
@@ -87,6 +88,8 @@ class _Check:
         return False
 
     def run(self) -> None:
+        self.plugged("backend", self.s.backend, "back end", (SEMANTICS_ONLY,))
+        self.plugged("approach", self.s.approach, "Approach")
         self.home()
         for u in self.s.units.values():
             for name in u.runs:
@@ -100,6 +103,16 @@ class _Check:
             self.reachable()
         for i in self.s.instructions.values():
             self.operands(i)
+
+    def plugged(self, key: str, name: str, what: str, also: tuple[str, ...] = ()) -> None:
+        """Whether somebody registered what the description names."""
+        group = {"backend": "isam.backends", "approach": "isam.approaches"}[key]
+        if name in registry.SHIPPED[group] or name in also:
+            return
+        known = (*registry.names(group), *also)
+        if name not in known:
+            self.faults.add(f"system-unknown-{key}", f"there is no {what} '{name[:60]}'",
+                            self.at(key, otherwise=self.source), nearest(name, known))  # fmt: skip
 
     def home(self) -> None:
         homes = [m for m in self.s.memories.values() if m.home]
@@ -177,10 +190,18 @@ class _Check:
         behind: dict[str, set[str]] = {}
         edges = [(m.source, m.target) for m in self.s.moves]
         edges += [e for m in self.s.memories.values() if m.kind == CACHED for e in ((m.of, m.name), (m.name, m.of))]
+        edges += [e for i in self.s.compute for e in self.through(i)]
         for a, b in edges:
             ahead.setdefault(a, set()).add(b)
             behind.setdefault(b, set()).add(a)
         return _closure(self.s.home, ahead), _closure(self.s.home, behind)
+
+    def through(self, i: Instruction) -> set[tuple[str, str]]:
+        """Results are data too: from the only home of an operand read to the only home of one that is overwritten."""
+        places = [(a.role, i.operands[a.name].homes) for a in i.body.arguments if a.name in i.operands]
+        read = {h[0] for role, h in places if role in ("in", "const") and len(h) == 1}
+        written = {h[0] for role, h in places if role == "out" and len(h) == 1}
+        return {(a, b) for a in read for b in written if a != b}
 
     def reachable(self) -> None:
         for m in self.s.memories.values():

@@ -160,18 +160,25 @@ def _aligns(node: Node, f: Field, faults: Faults) -> dict[Scalar, int] | None:
     return {k: int(got) for k, v in node.items if (got := _quantity(v, size, faults)) is not None}
 
 
-def _strides(node: Node, f: Field, faults: Faults) -> dict[Scalar, tuple[int | None, ...]] | None:
-    hint = "for example {A: [free, 1]}"
-    if not isinstance(node, Mapping) or any(not isinstance(v, Sequence) for _, v in node.items):
+PACKED = "packed"
+
+
+def _strides(node: Node, f: Field, faults: Faults) -> dict[Scalar, tuple[int | None, ...] | None] | None:
+    """Per operand a stride for each dimension (None: free); None for a packed operand: its shape says them."""
+    hint = "for example {A: [free, 1]} or {A: packed}"
+    if not isinstance(node, Mapping):
         faults.add("system-kind", f"expected strides per operand, found {describe(node)}", node.loc, hint)
         return None
-    out: dict[Scalar, tuple[int | None, ...]] = {}
+    out: dict[Scalar, tuple[int | None, ...] | None] = {}
     for k, v in node.items:
-        assert isinstance(v, Sequence)
-        leaves = [_leaf(i, "a stride", faults, hint) for i in v.items]
-        if any(x is None for x in leaves):
-            continue
-        out[k] = tuple(None if x.text == "free" else _count(x, f, faults) for x in leaves if x is not None)
+        if isinstance(v, Scalar) and v.text == PACKED:
+            out[k] = None
+        elif not isinstance(v, Sequence):
+            faults.add("system-kind", f"expected strides, found {describe(v)}", v.loc, hint)
+        else:
+            leaves = [_leaf(i, "a stride", faults, hint) for i in v.items]
+            if all(x is not None for x in leaves):
+                out[k] = tuple(None if x.text == "free" else _count(x, f, faults) for x in leaves if x is not None)
     return out
 
 

@@ -11,6 +11,7 @@ from isam.diagnostics import NOWHERE, Loc
 from isam.ir.instruction import Instruction
 
 MANAGED, COUNTED, CACHED = "managed", "counted", "cached"
+SEMANTICS_ONLY = "none"  # the back end of a description that says what instructions do, not how they are written
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,9 @@ class Move:
 
 @dataclass(frozen=True)
 class System:
-    """A machine. ``backend`` names the emitter of its code (``simulator`` or ``llvm``), ``approach`` the Approach whose
-    opinions suit it, ``facts`` what only Approaches and reports look at (cache sizes, vector width, features)."""
+    """A machine. ``backend`` names the emitter of its code (``simulator``, ``llvm``, or ``none``: kernels can be mapped
+    onto it, not compiled for it), ``approach`` the Approach whose opinions suit it, ``facts`` what only Approaches and
+    reports look at (cache sizes, vector width, features)."""
 
     name: str
     memories: dict[str, Memory]
@@ -75,6 +77,16 @@ class System:
     assumed: tuple[str, ...] = ()  # costs that the description does not state (SYS-7)
     source: str = ""  # where it was read from
     needs: tuple[str, ...] = ()  # CPU features without which it cannot run
+    backend_loc: Loc = field(default=NOWHERE, compare=False)
+
+    def demand_backend(self) -> None:
+        """Raises ``IsamError`` when the description has semantics only."""
+        if self.backend == SEMANTICS_ONLY:
+            from isam.diagnostics import fail
+
+            raise fail("system-no-backend", f"'{self.name}' says what its instructions do, not how they are written: "
+                       "nothing can be scheduled or compiled for it", self.backend_loc,
+                       "isam map and isam explain work on it; code takes a back end and templates")  # fmt: skip
 
     @cached_property
     def home(self) -> str:

@@ -9,8 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from isam.diagnostics import IsamError, Loc, fail
-from isam.ir.instruction import Cost, Instruction, OperandContract
+from isam.diagnostics import NOWHERE, IsamError, Loc, fail
+from isam.ir.instruction import Cost, Instruction, OperandContract, packed
+from isam.ir.kernel import Buffer
 from isam.system.bodies import parse_body
 from isam.system.check import Marks, assumed_costs, check_system
 from isam.system.draft import Draft, Reader
@@ -129,11 +130,15 @@ class _Build:
         self.faults.member = False
         top = self.draft.top
         name = top["system"].text if "system" in top else "?"
+        for key in ("backend", "approach"):
+            if key in top:
+                self.marks[key,] = top[key].loc
         return System(name, memories, units, moves, instructions,
                       backend=top["backend"].text if "backend" in top else "simulator",
                       approach=top["approach"].text if "approach" in top else "greedy",
                       facts=self._facts(top), assumed=tuple(self.assumed), source=self.draft.file,
-                      needs=tuple(w.text for w in top.get("needs", ())))  # fmt: skip
+                      needs=tuple(w.text for w in top.get("needs", ())),
+                      backend_loc=self.marks.get(("backend",), NOWHERE))  # fmt: skip
 
     def _facts(self, top: Values) -> dict[str, Any]:
         facts = top.get("facts") or {}
@@ -239,7 +244,7 @@ class _Build:
         found = parse_body(v["body"], Scalar(e.name, e.key.loc), self.faults)
         if found is None:
             return None
-        operands = _Operands(e.name, [a.name for a in found.body.arguments], self.faults, self.marks)
+        operands = _Operands(e.name, {a.name: a for a in found.body.arguments}, self.faults, self.marks)
         return Instruction(e.name, found.body, operands.contracts(v, e.key.loc), operands.apart(v),
                            Cost(**v.get("cost", {})),
                            self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0),
@@ -256,8 +261,8 @@ class _Build:
 class _Operands:
     """The contract fields of one instruction: every operand they name must be one."""
 
-    def __init__(self, name: str, known: list[str], faults: Faults, marks: Marks):
-        self.name, self.known, self.faults, self.marks = name, known, faults, marks
+    def __init__(self, name: str, buffers: dict[str, Buffer], faults: Faults, marks: Marks):
+        self.name, self.buffers, self.known, self.faults, self.marks = name, buffers, list(buffers), faults, marks
 
     def ok(self, operand: Scalar) -> bool:
         if operand.text in self.known:
@@ -282,7 +287,7 @@ class _Operands:
         strides: dict[str, tuple[int | None, ...]] = {}
         for k, s in v.get("strides", {}).items():
             if self.ok(k):
-                strides[k.text] = s
+                strides[k.text] = s if s is not None else packed(self.buffers[k.text].shape)
                 self.marks["strides", self.name, k.text] = k.loc
         named = [o for o in self.known if o in homes or o in aligns or o in strides]
         return {o: OperandContract(homes.get(o, ()), strides.get(o, ()), aligns.get(o) or 1) for o in named}

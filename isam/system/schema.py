@@ -53,7 +53,7 @@ INSTRUCTION: Table = {
     "homes": Field("homes", "memories in which each operand may live, best first; one list serves all operands"),
     "apart": Field("groups", "groups of operands that must lie in different memories"),
     "align": Field("aligns", "alignment per operand"),
-    "strides": Field("strides", "element strides per operand and dimension: a number or 'free'"),
+    "strides": Field("strides", "element strides per operand and dimension: a number or 'free'; or 'packed'"),
     "cost": Field("cost", "cycles and bytes per cycle"),
     "emission": Field("free", "templates, by back end"),
     "needs": Field("words", "CPU features it needs"),
@@ -75,7 +75,7 @@ TOP: Table = {
     "system": Field("word", "name of the machine"),
     "description": Field("text", "for readers"),
     "needs": Field("words", "CPU features without which the machine cannot run"),
-    "backend": Field("word", "emitter of code (simulator, llvm, ...)"),
+    "backend": Field("word", "emitter of code (simulator, llvm, ...); none: semantics only"),
     "approach": Field("word", "the Approach whose opinions suit this machine"),
     "facts": Field("free", "what only Approaches and reports look at"),
     "include": Field("words", "further files of this description, relative to this one"),
@@ -109,16 +109,22 @@ def json_schema() -> dict[str, Any]:
 
 
 def _family(table: Table) -> dict[str, Any]:
-    """An entry that may be a family: a text with a hole may stand wherever a number or a word does."""
+    """An entry that may be a family."""
+    out = _holed(table)
+    out["properties"]["for"] = {"type": "object", "additionalProperties": {"type": ["array", "object", "string"]},
+                                "description": "parameters of a family and their values"}  # fmt: skip
+    out["properties"]["when"] = {"type": ["string", "array"], "description": "which members there are"}
+    return out
+
+
+def _holed(table: Table) -> dict[str, Any]:
+    """In a family a text with a hole may stand wherever a number or a word does."""
     out = _object(table)
     hole = {"type": "string", "pattern": r"\{[A-Za-z_]\w*\}"}
     for k, p in out["properties"].items():
         if table[k].kind not in ("text", "block", "free"):
             meaning = p.pop("description")
             out["properties"][k] = {"anyOf": [p, hole], "description": meaning}
-    out["properties"]["for"] = {"type": "object", "additionalProperties": {"type": ["array", "object", "string"]},
-                                "description": "parameters of a family and their values"}  # fmt: skip
-    out["properties"]["when"] = {"type": ["string", "array"], "description": "which members there are"}
     return out
 
 
@@ -153,6 +159,7 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
         "groups": {"type": "array", "items": {**names, "minItems": 2}},
         "aligns": {"type": "object", "additionalProperties": text},
         "strides": {"type": "object",
-                    "additionalProperties": {"type": "array", "items": {"type": ["string", "integer"]}}},
+                    "additionalProperties": {"anyOf": [{"type": "array", "items": {"type": ["string", "integer"]}},
+                                                       {"const": "packed"}]}},
     }
-    return _object(COST) if f.kind == "cost" else kinds[f.kind]
+    return _holed(COST) if f.kind == "cost" else kinds[f.kind]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isam.ir.instruction import Instruction
-from isam.system.graph import CACHED, Memory, System
+from isam.system.graph import CACHED, SEMANTICS_ONLY, Memory, System
 
 
 def text(system: System) -> str:
     """Memories, units, moves and instructions as aligned tables; instructions alike but for their operation or element
     types share a row."""
-    head = [f"system {system.name}", f"  back end {system.backend}, approach {system.approach}"]
+    end = "no back end (semantics only)" if system.backend == SEMANTICS_ONLY else f"back end {system.backend}"
+    head = [f"system {system.name}", f"  {end}, approach {system.approach}"]
     if system.needs:
         head.append(f"  needs {', '.join(system.needs)}")
     parts = ["\n".join(head)]
@@ -69,11 +70,12 @@ def _touched(system: System, runs: Iterable[str]) -> list[str]:
 
 def _instructions(system: System) -> list[list[str]]:
     rows: dict[tuple[str, ...], list[str]] = {}
+    moves = {m.by for m in system.moves}
     for i in system.instructions.values():
         limits = ", ".join(_limit(s) for s in i.syms)
         operands = ", ".join(f"{a.name}[{', '.join(map(str, a.shape))}]" for a in i.body.arguments)
         homes = sorted({"|".join(system.homes(i, a.name)) for a in i.body.arguments})
-        if not i.operands and any(m.by == i.name for m in system.moves):
+        if not any(c.homes for c in i.operands.values()) and i.name in moves:
             homes = ["the ends of its edges"]
         apart = "".join(f"; apart {', '.join(g)}" for g in i.apart)
         key = (f"{operands} ({limits})" if limits else operands, ", ".join(homes) + apart, _cost(i))

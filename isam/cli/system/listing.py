@@ -30,10 +30,11 @@ def _row(name: str, path: str) -> dict[str, str]:
 
 
 def _summary(s: object) -> str:
-    from isam.system.graph import System
+    from isam.system.graph import SEMANTICS_ONLY, System
 
     assert isinstance(s, System)
     moves = {m.by for m in s.moves}
     runs = sum(n not in moves for n in s.instructions)
     units = f"{len(s.units)} unit{'s' if len(s.units) != 1 else ''}"
-    return f"{len(s.memories)} memories, {units}, {runs} instructions, {len(moves)} moves; {s.backend}"
+    end = "semantics only" if s.backend == SEMANTICS_ONLY else s.backend
+    return f"{len(s.memories)} memories, {units}, {runs} instructions, {len(moves)} moves; {end}"
