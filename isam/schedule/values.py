@@ -23,7 +23,8 @@ _REST = (instruction.OperandContract, instruction.Cost, instruction.Instruction,
          graph.System, mapping.OperandMap, mapping.Mapping, mapping.Cover, tree.Place, tree.Slot,
          tree.Nest)  # fmt: skip
 CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}
-_SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")} | {(graph.System, "source")}  # origin
+_SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")}
+_SKIPPED |= {(graph.System, "source"), (graph.System, "backend_loc")}  # origin
 _NAMES = {c: tuple(f.name for f in fields(c) if (c, f.name) not in _SKIPPED) for c in CLASSES.values()}
 
 
