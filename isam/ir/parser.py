@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -39,23 +39,28 @@ MAX_STATEMENTS = 20_000
 def definitions(lines: list[Line], report: Report) -> list[Definition]:
     """Every kernel and instruction in the lines; what is not inside one is reported."""
     out: list[Definition] = []
-    at = 0
-    while at < len(lines):
-        line = lines[at]
-        end = at + 1
-        while end < len(lines) and lines[end].indent > line.indent:
-            end += 1
+    for line, below in _blocks(lines):
         word = line.tokens[0].text
         if word in ("kernel", "instruction"):
-            made = _definition(line, lines[at + 1 : end], report)
+            made = _definition(line, below, report)
             out.extend([made] if made else [])
         else:
             hint = did_you_mean(word, ("kernel", "instruction")) or "a file is a list of kernels and instructions"
             if word in MEMBERS or word in ROLE_WORDS:
                 hint = "indent it below the kernel's head"
             report.add("L120", f"expected 'kernel' or 'instruction', found {line.tokens[0].shown}", line.loc, hint)
-        at = end
     return out
+
+
+def _blocks(lines: list[Line]) -> Iterator[tuple[Line, list[Line]]]:
+    """Each line with the lines that are indented below it."""
+    at = 0
+    while at < len(lines):
+        end = at + 1
+        while end < len(lines) and lines[end].indent > lines[at].indent:
+            end += 1
+        yield lines[at], lines[at + 1 : end]
+        at = end
 
 
 def _definition(head: Line, body: list[Line], report: Report) -> Definition | None:
@@ -163,12 +168,7 @@ class _Members:
 
     def _block(self, lines: list[Line], depth: int) -> list[Block]:
         out: list[Block] = []
-        at = 0
-        while at < len(lines):
-            line = lines[at]
-            end = at + 1
-            while end < len(lines) and lines[end].indent > line.indent:
-                end += 1
+        for line, below in _blocks(lines):
             if line.indent != lines[0].indent:
                 self.report.add("L124", f"this line is indented by {line.indent}, its block by {lines[0].indent}",
                                 line.loc, f"expected {lines[0].indent} spaces before it")
@@ -177,8 +177,7 @@ class _Members:
                 self.report.add("L125", f"more than {MAX_STATEMENTS} lines in one definition", line.loc,
                                 "split the kernel")
             if self.count < MAX_STATEMENTS:
-                self._member(line, lines[at + 1 : end], depth, out)
-            at = end
+                self._member(line, below, depth, out)
         return out
 
     def _member(self, line: Line, below: list[Line], depth: int, out: list[Block]) -> None:

@@ -12,8 +12,16 @@ from isam.schedule.tree import Issue, Loop, Schedule, distinct
 
 def check_points(schedule: Schedule, isl: Isl | None = None, legality: Legality | None = None) -> list[Violation]:
     """Every violation of obligations 1 to 7 that the tree shows, and of 9 and 10 where no state is needed."""
-    out = Findings()
     lg = legality or Legality(schedule)
+    out = check_form(schedule, lg)
+    if not len(out):
+        Order(schedule, lg, isl or Isl(), out).check()
+    return out.found
+
+
+def check_form(schedule: Schedule, lg: Legality) -> Findings:
+    """What every node shows by itself: workspace, steps, loops. Nothing else is judged before this holds."""
+    out = Findings()
     check_workspace(schedule, lg, out)
     for tree in (schedule.bind, schedule.call):
         for node in distinct(tree):
@@ -21,9 +29,7 @@ def check_points(schedule: Schedule, isl: Isl | None = None, legality: Legality 
                 lg.step(node, out)
             elif isinstance(node, Loop):
                 check_loop(node, out)
-    if not len(out):
-        Order(schedule, lg, isl or Isl(), out).check()
-    return out.found
+    return out
 
 
 def check_loop(n: Loop, out: Findings) -> None:

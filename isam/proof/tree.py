@@ -17,28 +17,20 @@ from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, run
 from isam.proof.facts import Facts, generalised, substituted
 from isam.proof.induction import add, forget, implied, meet, relative, survives
 from isam.proof.legal import Legality
-from isam.proof.points import check_loop
+from isam.proof.points import check_form
 from isam.proof.sets import Isl
 from isam.proof.state import Fact, State, Target
 from isam.proof.violation import Findings, Violation
-from isam.proof.workspace import check_workspace
 from isam.proof.writes import Writes
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, children, distinct
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, children
 
 ROUNDS = 6
 
 
 def check_tree(schedule: Schedule, isl: Isl | None = None, legality: Legality | None = None) -> list[Violation]:
     """Every violation of obligations 8 to 11 that the tree shows, for all trips of its loops."""
-    out = Findings()
     lg = legality or Legality(schedule)
-    check_workspace(schedule, lg, out)
-    for tree in (schedule.bind, schedule.call):
-        for node in distinct(tree):
-            if isinstance(node, Issue):
-                lg.step(node, out)
-            elif isinstance(node, Loop):
-                check_loop(node, out)
+    out = check_form(schedule, lg)
     if not len(out):
         Tree(schedule, lg, isl or Isl(), out).check()
     return out.found
