@@ -54,6 +54,9 @@ class Contradictions:
             subject=subject(statement=node.index, instruction_statement=plays.index, roles=roles, axes=axes, **facts),
         )  # fmt: skip
 
+    def _does(self) -> tuple[tuple[str, bool], ...]:
+        return tuple(dict.fromkeys((n.statement.op, n.statement.accumulate) for n in self.plan.flow.nodes))
+
     def operation(self, plays: Node, node: Node) -> Mismatch:
         want, have = plays.statement, node.statement
         after = max((p.node.index for p in self.pairs.values()), default=None)
@@ -62,6 +65,7 @@ class Contradictions:
             f"a statement that {verb(have.op, have.accumulate)} here: {show(have)}",
             f"one that {verb(want.op, want.accumulate)}: {show(want)}",
             node, plays, need=(want.op, want.accumulate), have=(have.op, have.accumulate), after=after,
+            does=self._does(),
         )  # fmt: skip
 
     def interrupted(self, plays: Node, node: Node) -> Mismatch:

@@ -1,6 +1,6 @@
 """Kernel to equivalent kernel: one law per file (TR-0). README.md is the law for laws."""
 
-from isam.transforms import structure
+from isam.transforms import statements, structure, values
 from isam.transforms.commute import Commute
 from isam.transforms.convert import CONVERSIONS
 from isam.transforms.factor import Factor
@@ -15,6 +15,8 @@ ALL: tuple[Transform, ...] = (
     Narrow(),
     Reassociate(),
     *structure.LAWS,
+    *values.LAWS,
+    *statements.LAWS,
     *CONVERSIONS,
     Commute(),
 )

@@ -86,6 +86,10 @@ class Convert(Transform):
     kinds = frozenset({"operation", "literal"})
     grows = True
 
+    @property
+    def turns(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({self.op})
+
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(Site.of(statement=i) for i in range(len(kernel.statements)) if self._holds(kernel, i))
 

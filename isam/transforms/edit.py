@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from isam.ir.affine import Affine
+from isam.ir.dataflow import levels
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Item, Kernel, Literal, Recurrence, Source, Statement
 
 Part = tuple[Statement, tuple[int, ...]]  # a new statement and the old ones it carries out
@@ -113,3 +114,50 @@ def is_full_box(kernel: Kernel, s: Statement) -> bool:
             return False
         seen.add(name)
     return not s.accumulate and not s.domain.where and seen == set(s.domain.names)
+
+
+def lone(row: Affine) -> bool:
+    """Is the index a single name, as it stands?"""
+    return not row.const and len(row.terms) == 1 and row.terms[0][1] == 1
+
+
+def together(kernel: Kernel, *at: int) -> bool:
+    """Do the statements stand in one straight-line list: all in the body, or all in one recurrent loop?"""
+    wanted = sum(1 << i for i in set(at))
+    return any(level.own & wanted == wanted for level in levels(kernel))
+
+
+def touches(s: Statement) -> set[str]:
+    """Every buffer the statement reads or writes."""
+    return {a.buffer for a in accesses(s)}
+
+
+def written_between(kernel: Kernel, first: int, last: int) -> set[str]:
+    """Buffers that some statement strictly between two others writes."""
+    return {s.dest.buffer for s in kernel.statements[first + 1 : last]}
+
+
+def touched_between(kernel: Kernel, first: int, last: int) -> set[str]:
+    """Buffers that some statement strictly between two others reads or writes."""
+    return {b for s in kernel.statements[first + 1 : last] for b in touches(s)}
+
+
+def at_rows(a: Access) -> tuple[str, ...] | None:
+    """The axes an access is indexed with, one whole axis per dimension and each once; None where it is otherwise."""
+    names = tuple(row.terms[0][0] for row in a.index if lone(row))
+    return names if len(names) == len(a.index) and len(set(names)) == len(names) else None
+
+
+def moved_to(x: Source, values: Mapping[str, Affine | int]) -> Source:
+    """The source with its index in other names."""
+    return replace(x, index=tuple(i.substitute(values) for i in x.index)) if isinstance(x, Access) else x
+
+
+def buffer_of(x: Source) -> str:
+    """The buffer a source reads; '' for a number."""
+    return x.buffer if isinstance(x, Access) else ""
+
+
+def one_dtype(kernel: Kernel, *statements: Statement) -> bool:
+    """Do the statements compute in a single dtype?"""
+    return len({kernel.buffer(a.buffer).dtype for s in statements for a in accesses(s)}) == 1

@@ -110,8 +110,10 @@ class Transform:
 
     ``law``: its name; ``equation``: what it says; ``needs``: the numerics it uses (:data:`NUMERICS`); ``kinds``: the
     mismatch kinds it may answer; ``grows``: it only makes kernels larger, so it fires only when a mismatch asks (TR-2);
-    ``inverse``: the law that undoes it ('' where there is none); ``judge``: what decides equality in its tests, the
-    oracle modulo a prime or, where it uses a property of a function or inexact constants, float64 with a derived bound.
+    ``inverse``: the law that undoes it ('' where there is none); ``judge``: what decides equality in its tests: the
+    oracle modulo a prime (``residues``, granted the laws of numbers in ``model``), the interpreter bit by bit on the
+    numbers of the machine (``interpreter``), or float64 with a derived bound where it uses a property of a function
+    (``float bound``). ``turns``: the operations that it can replace by others.
     """
 
     law: ClassVar[str]
@@ -121,6 +123,8 @@ class Transform:
     grows: ClassVar[bool] = False
     inverse: ClassVar[str] = ""
     judge: ClassVar[str] = "residues"
+    model: ClassVar[frozenset[str]] = frozenset()
+    turns: ClassVar[frozenset[str]] = frozenset()
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         """Every place where the law holds, in a fixed order, whatever numerics the kernel grants."""

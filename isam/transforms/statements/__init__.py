@@ -1,0 +1,17 @@
+"""Laws on statements: which there are, what they share, where they stand."""
+
+from isam.transforms.law import Transform
+from isam.transforms.statements.dead import Dead
+from isam.transforms.statements.duplicate import Duplicate, Unify
+from isam.transforms.statements.fission import Fission, Fusion
+from isam.transforms.statements.inline import Inline
+
+LAWS: tuple[Transform, ...] = (
+    Dead(),
+    Inline(),
+    Fusion(),
+    Unify(),
+    Duplicate(),
+    Fission(),
+)
+"""In the order in which the search offers them."""

@@ -1,0 +1,120 @@
+"""Fission and its inverse: a statement with two operands as an assignment and an accumulation (TR-1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import REDUCTIONS, Kernel, Source, Statement
+from isam.ir.mismatch import Mismatch
+from isam.transforms.edit import (
+    at_rows,
+    buffer_of,
+    moved_to,
+    splice,
+    together,
+    touched_between,
+    writers,
+    written_between,
+)
+from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+
+
+@dataclass(frozen=True)
+class Fission(Transform):
+    """``y = a op b`` writes ``a`` first and takes ``b`` in after, as accumulating instructions do."""
+
+    law = "fission"
+    equation = "y = a op b  =>  y = a; y op= b   (b is not y)"
+    kinds = frozenset({"operation"})
+    grows = True
+    inverse = "fusion"
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        return tuple(
+            Site.of(statement=i, first=k)
+            for i, s in enumerate(kernel.statements)
+            if s.op in REDUCTIONS and not s.accumulate
+            for k in (0, 1)
+            if s.sources[k] != s.dest and buffer_of(s.sources[1 - k]) != s.dest.buffer
+        )
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        i, k = site["statement"], site["first"]
+        s = kernel.statements[i]
+        start = replace(s, op="copy", sources=(s.sources[k],))
+        after = replace(s, sources=(s.sources[1 - k],), accumulate=True)
+        new, origin = splice(kernel, {i: ((start, (i,)), (after, (i,)))})
+        return Rewrite(new, Correspondence(origin))
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """The instruction accumulates with this operation; the kernel applies it to two operands."""
+        at, does = mismatch.about("statement"), mismatch.about("does") or ()
+        if not self.answers(mismatch) or at is None or (kernel.statements[at].op, True) not in does:
+            return ()
+        return tuple(s for s in self.sites(kernel) if s["statement"] == at)
+
+
+@dataclass(frozen=True)
+class Fusion(Transform):
+    """``y = a; y op= b`` over the same elements is one operation."""
+
+    law = "fusion"
+    equation = "y = a; y op= b  =>  y = a op b"
+    kinds = frozenset({"operation"})
+    inverse = "fission"
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        return tuple(
+            Site.of(first=i, second=j)
+            for j, s in enumerate(kernel.statements)
+            if s.accumulate and s.op in REDUCTIONS
+            for i in writers(kernel, s.dest.buffer)
+            if i < j and _first(kernel, i, j) is not None
+        )
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        i, j = site["first"], site["second"]
+        first = _first(kernel, i, j)
+        if first is None:
+            raise ValueError(f"'{self.law}' does not apply at {site}")
+        s = kernel.statements[j]
+        both = replace(s, sources=(first, s.sources[0]), accumulate=False)
+        new, origin = splice(kernel, {i: (), j: ((both, (i, j)),)})
+        return Rewrite(new, Correspondence(origin))
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """The instruction applies the operation to two operands; the kernel accumulates."""
+        at, need = mismatch.about("statement"), mismatch.about("need")
+        if not self.answers(mismatch) or not isinstance(need, tuple):
+            return ()
+        return tuple(s for s in self.sites(kernel) if at in (s["first"], s["second"]) and _does(kernel, s, need))
+
+
+def _does(kernel: Kernel, site: Site, need: tuple[str, bool]) -> bool:
+    return need == (kernel.statements[site["second"]].op, False)
+
+
+def _first(kernel: Kernel, i: int, j: int) -> Source | None:
+    """What statement ``i`` writes, in the names of the accumulation ``j`` over the very same elements."""
+    first, second = kernel.statements[i], kernel.statements[j]
+    if first.op != "copy" or first.accumulate or not together(kernel, i, j):
+        return None
+    x, y = first.sources[0], first.dest.buffer
+    if y in {buffer_of(x), buffer_of(second.sources[0])} or y in touched_between(kernel, i, j):
+        return None
+    if buffer_of(x) in written_between(kernel, i, j):
+        return None
+    values = _same_elements(first, second)
+    return None if values is None else moved_to(x, values)
+
+
+def _same_elements(first: Statement, second: Statement) -> dict[str, Affine | int] | None:
+    """The first statement's axes in the second's names when both touch each element once, the same ones."""
+    a, b = at_rows(first.dest), at_rows(second.dest)
+    if a is None or b is None or set(a) != set(first.domain.names) or set(b) != set(second.domain.names):
+        return None
+    values: dict[str, Affine | int] = {x: Affine.of(y) for x, y in zip(a, b, strict=True)}
+    same = all(first.domain.extent(x) == second.domain.extent(y) for x, y in zip(a, b, strict=True))
+    where = {w.substitute(values) for w in first.domain.where}
+    return values if same and where == set(second.domain.where) else None

@@ -1,0 +1,137 @@
+"""Split one reduction into nested ones: partial results in a temporary, then a reduction over those (TR-1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import DTYPES
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
+from isam.ir.mismatch import Mismatch
+from isam.transforms.edit import fresh, names_in, splice, used_by
+from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.structure.axes import SplitAxis, joined
+
+NEUTRAL: dict[str, float | int] = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
+
+
+def neutral(op: str, dtype: str) -> float | int | None:
+    """What an accumulation over nothing leaves (IR-7); None where the language cannot write it: the least integer is a
+    different number in every dtype, and exact arithmetic knows no least number."""
+    return NEUTRAL[op] if op in ("add", "mul") or DTYPES[dtype].kind == "f" else None
+
+
+@dataclass(frozen=True)
+class Nest(Transform):
+    """``y op= a`` over ``k, r`` reduces ``r`` first, into one partial result per ``k``: many small sums side by side, as
+    vector instructions make them. An axis may be cut first (``factor``), so that ``k`` is a part of it."""
+
+    law: str = "nest-sum"  # type: ignore[misc]
+    ops: tuple[str, ...] = ("add", "mul")
+    needs: frozenset[str] = frozenset({"reassociates", "rounding"})  # type: ignore[misc]
+    factors: tuple[int, ...] = ()
+
+    equation = "y op= a over k, r  =>  p[k] = identity; p[k] op= a over r; y op= p[k] over k"
+    kinds = frozenset({"axis-missing"})
+    grows = True
+    inverse = "join"
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        out: list[Site] = []
+        for n, s in enumerate(kernel.statements):
+            if not _reduces(kernel, s, self.ops):
+                continue
+            for k in s.reduces:
+                if len(s.reduces) > 1 and _plan(kernel, s, (k,)) is not None:
+                    out.append(Site.of(sum=n, kept=k, factor=0))
+                out.extend(Site.of(sum=n, kept=k, factor=f) for f in self.factors if _cuts(kernel, n, k, f))
+        return tuple(out)
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        n, kept, factor = site["sum"], site["kept"], site["factor"]
+        back = Correspondence.identity(kernel)
+        if factor:
+            cut = SplitAxis((factor,)).apply(kernel, _cut_site(kernel, n, kept, factor))
+            inner = next(new for new, text in cut.back.meanings if text == f"{kept} % {factor}")
+            kernel, back, kept = cut.kernel, cut.back, inner
+        step = _rewrite(kernel, n, (kept,))
+        return Rewrite(step.kernel, back.then(step.back))
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """The instruction keeps an axis of its result that the kernel sums away: partial results keep it."""
+        at, axis = mismatch.about("statement"), mismatch.about("axis")
+        if not self.answers(mismatch) or at is None or not mismatch.about("lacking"):
+            return ()
+        s = kernel.statements[at]
+        lacking = {dict(mismatch.about("roles") or ()).get(o) for o in mismatch.about("lacking")}
+        if not s.accumulate or s.dest.buffer not in lacking:
+            return ()
+        limit = mismatch.about("limit")
+        law = replace(self, factors=(limit,)) if isinstance(limit, int) and limit > 1 else self
+        found = [x for x in law.sites(kernel) if x["sum"] == at and (axis is None or x["kept"] == axis)]
+        return tuple(x for x in found if x["factor"] or _fits(s.domain.extent(x["kept"]), limit))
+
+
+NESTS = (
+    Nest(),
+    Nest("nest-extremum", ("max", "min"), frozenset({"exact"})),
+)
+
+
+def _fits(extent: Affine, limit: int | None) -> bool:
+    return limit is None or (extent.is_constant and extent.const <= limit)
+
+
+def _reduces(kernel: Kernel, s: Statement, ops: tuple[str, ...]) -> bool:
+    plain = s.accumulate and s.op in ops and isinstance(s.sources[0], Access) and bool(s.reduces)
+    return plain and neutral(s.op, kernel.buffer(s.dest.buffer).dtype) is not None
+
+
+def _cut_site(kernel: Kernel, n: int, axis: str, factor: int) -> Site:
+    group = next(g for g in joined(kernel, axis) if n in g)
+    return Site.of(axis=axis, statements=group, factor=factor)
+
+
+def _cuts(kernel: Kernel, n: int, axis: str, factor: int) -> bool:
+    return factor > 0 and _cut_site(kernel, n, axis, factor) in SplitAxis((factor,)).sites(kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """``axes``: those of the partial results; ``where``: their conditions."""
+
+    axes: tuple[Axis, ...]
+    where: tuple[Affine, ...]
+
+
+def _plan(kernel: Kernel, s: Statement, kept: tuple[str, ...]) -> _Plan | None:
+    """None where a condition on summed axes also bounds the result's place."""
+    inner = set(s.reduces) - set(kept)
+    axes = tuple(a for a in s.domain.axes if a.name not in inner)
+    mixed = {n for w in s.domain.where if inner & set(w.names) for n in w.names}
+    if mixed & used_by(s.dest) or s.dest.buffer == getattr(s.sources[0], "buffer", ""):
+        return None
+    known = {x.name for x in kernel.syms}
+    if any(n not in known for a in axes for n in a.extent.names):
+        return None
+    return _Plan(axes, tuple(w for w in s.domain.where if not inner & set(w.names)))
+
+
+def _rewrite(kernel: Kernel, n: int, kept: tuple[str, ...]) -> Rewrite:
+    s = kernel.statements[n]
+    plan = _plan(kernel, s, kept)
+    dtype = kernel.buffer(s.dest.buffer).dtype
+    value = neutral(s.op, dtype)
+    if plan is None or value is None:
+        raise ValueError(f"no partial results for {s.dest} over {', '.join(kept)}")
+    name = fresh(names_in(kernel), "p")
+    partial = Access(name, tuple(Affine.of(a.name) for a in plan.axes), s.loc)
+    lines = (
+        (Statement(Domain(plan.axes), partial, "copy", (Literal(value),), False, s.loc), ()),
+        (replace(s, dest=partial), (n,)),
+        (replace(s, domain=Domain(plan.axes, plan.where), sources=(partial,)), (n,)),
+    )
+    made = Buffer(name, tuple(a.extent for a in plan.axes), dtype, "temp", declared=True)
+    new, origin = splice(kernel, {n: lines}, buffers=(*kernel.buffers, made))
+    meaning = f"partial results of {s.dest}"
+    return Rewrite(new, Correspondence(origin, meanings=((name, meaning),)))

@@ -1,0 +1,227 @@
+"""Small kernels for laws: where each holds (``HOLDS``) and where its equation would be wrong or says nothing
+(``REFUSED``: no site). Keys are laws; every law on values and statements has both."""
+
+from __future__ import annotations
+
+SUM_TIMES = """kernel k(M, R)
+  in  a: f32[M, R]
+  in  p: f32[M]
+  out y: f32[M]
+  forall i < M
+    z[i] = 0
+  forall i < M, r < R
+    z[i] += a[i, r]
+  forall i < M
+    y[i] = z[i] * p[i]
+"""
+SUM_TIMES_SUM = """kernel k(M, K, R)
+  in  a: f32[M, K, R]
+  in  p: f32[K]
+  out y: f32[M]
+  forall i < M
+    y[i] = 0
+  forall i < M, k < K
+    z[i, k] = 0
+  forall i < M, k < K, r < R where r <= i
+    z[i, k] += a[i, k, r]
+  forall i < M, k < K
+    u[i, k] = z[i, k] * p[k]
+    y[i] += u[i, k]
+"""
+SUM_TIMES_LOOP = """kernel k(T, M, R)
+  in    a: f32[T, M, R]
+  inout h: f32[M]
+  loop t < T
+    forall i < M
+      z[i] = 0
+    forall i < M, r < R
+      z[i] += a[t, i, r]
+    forall i < M
+      h[i] = z[i] * h[i]
+"""
+TWO_SUMS = """kernel k(M, K, R)
+  in  a: f32[M, K, R]
+  out y: f32[M]
+  forall i < M
+    y[i] = 0
+  forall i < M, k < K, r < R{where}
+    y[i] += a[i, k, r]
+"""
+PRODUCT = """kernel k(M, K)
+  in  a: f32[M, K]
+  out y: f32[M]
+  forall i < M
+    y[i] = 1
+  forall i < M, r < 2, k < K
+    y[i] *= a[i, k]
+"""
+EXTREMUM = """kernel k(M, K, R)
+  in  a: {dtype}[M, K, R]
+  out y: {dtype}[M]
+  forall i < M
+    y[i] = {start}
+  forall i < M, k < K, r < R
+    y[i] max= a[i, k, r]
+"""
+NESTED = """kernel k(M, K, R)
+  in    a: f32[M, K, R]
+  inout y: f32[M]
+  forall i < M, k < K
+    p[i, k] = 0
+  forall i < M, k < K, r < R{where}
+    p[i, k] += a[i, k, r]
+  forall i < M, k < K
+    y[i] += p[i, k]
+"""
+PARTIAL_THEN_BIAS = """kernel k(M, R)
+  in    a: f32[M, R]
+  inout y: f32[M]
+  forall i < M
+    p[i] = 0
+  forall i < M, i2 < R
+    p[i] += a[i, i2]
+  forall i2 < M
+    y[i2] = y[i2] + p[i2]
+"""
+DEAD = """kernel k(M)
+  in  a: f32[M]
+  out y: f32[M]
+  forall i < M
+    t[i] = a[i] * 2
+    s[i] = t[i] + 1
+    y[i] = a[i] + 3
+    y[i] = a[i] * a[i]
+"""
+COPY = """kernel k(M)
+  in  a: f32[M, 2 * M]
+  out y: f32[M]
+  out z: f32[M]
+  temp t: f32[2 * M, M]
+  forall i < M, j < 2 * M
+    t[j, i] = a[i, j]
+  forall i < M
+    y[i] = t[2 * i, i] + t[i, i]
+    z[i] = exp(t[i, i])
+"""
+NUMBER = """kernel k(M)
+  in  a: f32[M]
+  out y: f32[M]
+  forall i < M
+    t[i] = 2
+    y[i] = a[i] + t[i]
+"""
+SHARED = """kernel k(M)
+  in  a: f32[M]
+  in  b: f32[M]
+  out y: f32[M]
+  out z: f32[M]
+  forall i < M
+    t[i] = a[i] * b[i]
+    t[i] = t[i] + 1
+    y[i] = max(t[i], 0)
+    z[i] = t[i] * a[i]
+"""
+CARRIED = """kernel k(T, M)
+  in  a: f32[T, M]
+  out y: f32[M]
+  out z: f32[T, M]
+  forall i < M
+    y[i] = 0
+    t[i] = 0
+  loop s < T
+    forall i < M
+      t[i] = t[i] * 2
+      t[i] = t[i] + a[s, i]
+      y[i] = y[i] + t[i]
+      z[s, i] = t[i] * a[s, i]
+"""
+OUTPUT_READ = """kernel k(M)
+  in  a: f32[M]
+  out y: f32[M]
+  out z: f32[M]
+  forall i < M
+    y[i] = a[i] * a[i]
+    z[i] = max(y[i], 0)
+"""
+TWINS = """kernel k(M)
+  in  a: f32[M]
+  out y: f32[M]
+  forall i < M
+    t[i] = a[i] * 2
+    s[i] = a[i] * 2
+    y[i] = t[i] * s[i]
+"""
+ADD = """kernel k(M)
+  in    a: f32[M]
+  inout y: f32[M]
+  out   z: f32[M]
+  forall i < M
+    z[i] = a[i] + y[i]
+    y[i] = y[i] * a[i]
+"""
+START_THEN = """kernel k(M, N)
+  in  a: f32[M]
+  in  b: f32[N, M]
+  out y: f32[N, M]
+  forall i < M, j < N
+    y[j, i] = a[i]
+  forall h < N, v < M
+    y[h, v] += b[h, v]
+"""
+
+HOLDS: dict[str, tuple[str, ...]] = {
+    "distribute": (SUM_TIMES, SUM_TIMES_SUM, SUM_TIMES_LOOP),
+    "nest-sum": (TWO_SUMS.format(where=""), TWO_SUMS.format(where=" where r <= k"), PRODUCT),
+    "nest-extremum": (EXTREMUM.format(dtype="f32", start="-inf"),),
+    "join": (NESTED.format(where=""), NESTED.format(where=" where r <= k"), PARTIAL_THEN_BIAS),
+    "dead": (DEAD,),
+    "inline": (COPY, NUMBER),
+    "duplicate": (SHARED, CARRIED, OUTPUT_READ),
+    "unify": (TWINS, TWINS.replace("t[i] * s[i]", "t[i] * 3\n    y[i] = y[i] + s[i]")),
+    "fission": (ADD, SUM_TIMES_SUM.replace("= z[i, k] * p[k]", "= z[i, k] + p[k]")),
+    "fusion": (START_THEN, START_THEN.replace("i < M, j < N", "j < N, i < M")),
+}
+
+REFUSED: dict[str, tuple[str, ...]] = {
+    "distribute": (
+        SUM_TIMES.replace("z[i] = 0", "z[i] = 1"),
+        SUM_TIMES.replace("z[i] += ", "z[i] *= "),
+        SUM_TIMES.replace("z[i] * p", "z[i] + p"),
+        SUM_TIMES.replace("z[i] * p[i]", "z[i] * z[i]"),
+        SUM_TIMES.replace("  out y: f32[M]", "  out y: f32[M]\n  out v: f32[M]") + "    v[i] = z[i]\n",
+        SUM_TIMES.replace("in  a", "inout a").replace("    y[i] = z", "    a[i, 0] = 2\n    y[i] = z").replace("R)", "R >= 1)"),
+        SUM_TIMES.replace("z[i] = 0\n  forall i < M, r < R", "z[i] = 0\n  forall r < R, i < M where i <= 3").replace(
+            "forall r < R, i < M where i <= 3", "forall r < R, i < 1").replace("(M, R)", "(M >= 1, R)"),
+    ),
+    "nest-sum": (
+        TWO_SUMS.format(where="").replace(", r < R", "").replace("k, r]", "k, 0]").replace("R)", "R >= 1)"),
+        EXTREMUM.format(dtype="f32", start="-inf"),
+    ),
+    "nest-extremum": (EXTREMUM.format(dtype="i32", start="0"), TWO_SUMS.format(where="")),
+    "join": (
+        NESTED.format(where="").replace("= 0", "= 1"),
+        NESTED.format(where="").replace("y[i] += p", "y[i] *= p"),
+        NESTED.format(where="").replace("p[i, k] += a", "p[i, k] max= a"),
+        NESTED.format(where="").replace("in    a", "inout a").replace("  forall i < M, k < K\n    y",
+            "  forall i < M, k < K, r < R\n    a[i, k, r] = 2\n  forall i < M, k < K\n    y"),
+        PARTIAL_THEN_BIAS.replace("y[i2] + p", "p[i2] + p"),
+    ),
+    "dead": (SHARED, CARRIED, ADD.replace("    y[i] = y", "    z[i] = z")),
+    "inline": (
+        COPY.replace("in  a", "inout a").replace("  forall i < M\n    y", "  forall i < M\n    a[i, i] = 2\n    y"),
+        COPY.replace("= a[i, j]", "= -a[i, j]"),
+        NUMBER.replace("    t[i] = 2", "    t[i] = 2\n    t[i] = t[i] + a[i]"),
+    ),
+    "duplicate": (TWINS.replace("t[i] * s[i]", "t[i] * 3"), ADD),
+    "unify": (
+        TWINS.replace("s[i] = a[i] * 2", "s[i] = a[i] * 3"),
+        TWINS.replace("s[i] = a[i] * 2", "s[i] = t[i] * 2"),
+        TWINS.replace("    s[i]", "    y[i] = 0\n    s[i]"),
+    ),
+    "fission": (ADD.replace("a[i] + y[i]", "a[i] - y[i]").replace("y[i] * a[i]", "exp(y[i])"),),
+    "fusion": (
+        START_THEN.replace("+= b", "max= b").replace("  forall h < N", "  forall h < N, r < 3").replace("in  b", "in  b"),
+        START_THEN.replace("h < N, v < M", "h < N, v < M where h <= v"),
+        START_THEN.replace("in  a", "inout a").replace("  forall h", "  forall i < M\n    a[i] = 2\n  forall h"),
+    ),
+}  # fmt: skip
