@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from isam.diagnostics import Loc
 from isam.ir.dataflow import bits, levels, mask_of
@@ -176,11 +176,19 @@ def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int, re
     for i in relevant or alike:
         answer = match(kernel, i, strided=True, region=window(kernel, statement, len(i.body.statements)))
         if isinstance(answer, Mismatch):
-            found.append(answer)
+            found.append(answer if answer.about("statement") is not None else _untried(answer, i, kernel, statement))
     found.sort(key=lambda m: -m.depth)
     if missing:
         found.insert(0, _missing(kernel, statement))
     return Gap(statement, missing, _distinct(found), would_do(kernel, statement))
+
+
+def _untried(answer: Mismatch, instruction: Instruction, kernel: Kernel, statement: int) -> Mismatch:
+    """Nothing around the statement could be laid beside the instruction at all: what both do, for the transforms."""
+    s = kernel.statements[statement]
+    does = tuple(dict.fromkeys((x.op, x.accumulate) for x in instruction.body.statements))
+    facts = (("have", (s.op, s.accumulate)), ("statement", statement), ("does", does))
+    return replace(answer, subject=(*answer.subject, *facts))
 
 
 def _missing(kernel: Kernel, statement: int) -> Mismatch:

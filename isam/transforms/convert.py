@@ -82,13 +82,11 @@ class Convert(Transform):
     build: Callable[..., None]
     needs: frozenset[str] = frozenset({"exact"})  # type: ignore[misc]
     kinds_of: str = "f"
+    judge: str = "residues"  # type: ignore[misc]
+    model: frozenset[str] = frozenset()  # type: ignore[misc]
 
     kinds = frozenset({"operation", "literal"})
     grows = True
-
-    @property
-    def turns(self) -> frozenset[str]:  # type: ignore[override]
-        return frozenset({self.op})
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(Site.of(statement=i) for i in range(len(kernel.statements)) if self._holds(kernel, i))
@@ -119,10 +117,12 @@ ROUNDS, FINITE = frozenset({"rounding"}), frozenset({"finite"})
 CONVERSIONS: tuple[Convert, ...] = (
     Convert("sub-by-add", "a - b  =>  a + (-b)", "sub", _sub, kinds_of="fiu"),
     Convert("neg-by-mul", "-a  =>  a * -1", "neg", _neg, kinds_of="fi"),
-    Convert("div-by-reciprocal", "a / b  =>  a * (1 / b)", "div", _div, ROUNDS),
+    Convert("div-by-reciprocal", "a / b  =>  a * (1 / b)", "div", _div, ROUNDS, model=frozenset({"division"})),
     Convert("abs-by-max", "abs(a)  =>  max(a, -a)", "abs", _abs, ROUNDS, kinds_of="fi"),
     Convert("max-by-select", "max(a, b)  =>  select(a > b, a, b)", "max", _max, FINITE, kinds_of="fiu"),
-    Convert("rsqrt-by-sqrt", "rsqrt(a)  =>  1 / sqrt(a)", "rsqrt", _rsqrt, ROUNDS),
-    Convert("sigmoid-by-tanh", "sigmoid(a)  =>  tanh(a / 2) / 2 + 1 / 2", "sigmoid", _sigmoid_tanh, ROUNDS),
-    Convert("sigmoid-by-exp", "sigmoid(a)  =>  1 / (1 + exp(-a))", "sigmoid", _sigmoid_exp, ROUNDS),
-)
+    Convert("rsqrt-by-sqrt", "rsqrt(a)  =>  1 / sqrt(a)", "rsqrt", _rsqrt, ROUNDS, judge="float bound"),
+    Convert("sigmoid-by-tanh", "sigmoid(a)  =>  tanh(a / 2) / 2 + 1 / 2", "sigmoid", _sigmoid_tanh, ROUNDS,
+            judge="float bound"),
+    Convert("sigmoid-by-exp", "sigmoid(a)  =>  1 / (1 + exp(-a))", "sigmoid", _sigmoid_exp, ROUNDS,
+            judge="float bound"),
+)  # fmt: skip

@@ -113,7 +113,7 @@ class Transform:
     ``inverse``: the law that undoes it ('' where there is none); ``judge``: what decides equality in its tests: the
     oracle modulo a prime (``residues``, granted the laws of numbers in ``model``), the interpreter bit by bit on the
     numbers of the machine (``interpreter``), or float64 with a derived bound where it uses a property of a function
-    (``float bound``). ``turns``: the operations that it can replace by others.
+    (``float bound``).
     """
 
     law: ClassVar[str]
@@ -124,7 +124,6 @@ class Transform:
     inverse: ClassVar[str] = ""
     judge: ClassVar[str] = "residues"
     model: ClassVar[frozenset[str]] = frozenset()
-    turns: ClassVar[frozenset[str]] = frozenset()
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         """Every place where the law holds, in a fixed order, whatever numerics the kernel grants."""

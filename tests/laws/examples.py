@@ -92,6 +92,15 @@ DEAD = """kernel k(M)
     y[i] = a[i] + 3
     y[i] = a[i] * a[i]
 """
+OVERWRITTEN_LATER = """kernel k(M)
+  in  a: f32[M]
+  out y: f32[M]
+  out z: f32[M]
+  forall i < M
+    y[i] = a[i] + 3
+    z[i] = y[i] * a[i]
+    y[i] = a[i] * a[i]
+"""
 COPY = """kernel k(M)
   in  a: f32[M, 2 * M]
   out y: f32[M]
@@ -189,9 +198,9 @@ REFUSED: dict[str, tuple[str, ...]] = {
         SUM_TIMES.replace("z[i] * p", "z[i] + p"),
         SUM_TIMES.replace("z[i] * p[i]", "z[i] * z[i]"),
         SUM_TIMES.replace("  out y: f32[M]", "  out y: f32[M]\n  out v: f32[M]") + "    v[i] = z[i]\n",
-        SUM_TIMES.replace("in  a", "inout a").replace("    y[i] = z", "    a[i, 0] = 2\n    y[i] = z").replace("R)", "R >= 1)"),
-        SUM_TIMES.replace("z[i] = 0\n  forall i < M, r < R", "z[i] = 0\n  forall r < R, i < M where i <= 3").replace(
-            "forall r < R, i < M where i <= 3", "forall r < R, i < 1").replace("(M, R)", "(M >= 1, R)"),
+        SUM_TIMES.replace("in  a", "inout a").replace("    y[i] = z", "    a[i, 0] = 2\n    y[i] = z").replace(
+            "R)", "R >= 1)"),
+        SUM_TIMES.replace("forall i < M, r < R", "forall r < R, i < 1").replace("(M, R)", "(M >= 1, R)"),
     ),
     "nest-sum": (
         TWO_SUMS.format(where="").replace(", r < R", "").replace("k, r]", "k, 0]").replace("R)", "R >= 1)"),
@@ -206,7 +215,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
             "  forall i < M, k < K, r < R\n    a[i, k, r] = 2\n  forall i < M, k < K\n    y"),
         PARTIAL_THEN_BIAS.replace("y[i2] + p", "p[i2] + p"),
     ),
-    "dead": (SHARED, CARRIED, ADD.replace("    y[i] = y", "    z[i] = z")),
+    "dead": (OVERWRITTEN_LATER, SHARED, CARRIED, ADD.replace("    y[i] = y", "    z[i] = z")),
     "inline": (
         COPY.replace("in  a", "inout a").replace("  forall i < M\n    y", "  forall i < M\n    a[i, i] = 2\n    y"),
         COPY.replace("= a[i, j]", "= -a[i, j]"),
@@ -217,10 +226,11 @@ REFUSED: dict[str, tuple[str, ...]] = {
         TWINS.replace("s[i] = a[i] * 2", "s[i] = a[i] * 3"),
         TWINS.replace("s[i] = a[i] * 2", "s[i] = t[i] * 2"),
         TWINS.replace("    s[i]", "    y[i] = 0\n    s[i]"),
+        TWINS.replace("    y[i]", "    t[i] = t[i] + 1\n    s[i] = t[i] + 1\n    y[i]"),
     ),
     "fission": (ADD.replace("a[i] + y[i]", "a[i] - y[i]").replace("y[i] * a[i]", "exp(y[i])"),),
     "fusion": (
-        START_THEN.replace("+= b", "max= b").replace("  forall h < N", "  forall h < N, r < 3").replace("in  b", "in  b"),
+        START_THEN.replace("  forall h < N", "  forall h < N, r < 3"),
         START_THEN.replace("h < N, v < M", "h < N, v < M where h <= v"),
         START_THEN.replace("in  a", "inout a").replace("  forall h", "  forall i < M\n    a[i] = 2\n  forall h"),
     ),

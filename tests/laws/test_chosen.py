@@ -32,6 +32,8 @@ GEMV = instruction("gemv(M, K)", "in    A: f32[M, K]", "in    B: f32[K]", "inout
                    "  C[i] += A[i, k] * B[k]")  # fmt: skip
 DOT = instruction("dot(K)", "in    A: f32[K]", "in    B: f32[K]", "inout C: f32", "forall k < K",
                   "  C += A[k] * B[k]")  # fmt: skip
+SCALED = instruction("scaled(K)", "in    A: f32[K]", "in    B: f32", "inout C: f32", "forall k < K",
+                     "  C += A[k] * B")  # fmt: skip
 SUMS = instruction("sums(K)", "in    A: f32[K]", "inout C: f32", "forall k < K", "  C += A[k]")
 ADD = instruction("add(N)", "in  A: f32[N]", "in  B: f32[N]", "out D: f32[N]", "forall i < N", "  D[i] = A[i] + B[i]")
 MUL = instruction("mul(N)", "in  A: f32[N]", "in  B: f32[N]", "out D: f32[N]", "forall i < N", "  D[i] = A[i] * B[i]")
@@ -59,7 +61,7 @@ CHOSEN = {
     "nest-sum": (TOTAL, [COPY, VADD, HSUM]),
     "nest-sum of products": (INNER, [COPY, VFMA, HSUM]),
     "nest-extremum": (LARGEST, [COPY, VMAX, HMAX]),
-    "distribute": (MEAN, [COPY, DOT]),
+    "distribute": (MEAN, [COPY, SCALED]),
     "fission": (BIASED, [COPY, GEMV]),
     "join": (BIASED, [COPY, GEMV]),
     "duplicate": (SHARED, [COPY, MUL, MUL_RELU]),

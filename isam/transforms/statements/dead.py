@@ -18,7 +18,6 @@ class Dead(Transform):
     law = "dead"
     equation = "t = f  =>  (nothing)   (nobody reads t)"
     kinds = frozenset({"operation", "escapes", "dtype"})
-    turns = frozenset({"copy"})
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         found = {i for b in kernel.buffers if b.role == "temp" for i in _unread(kernel, b.name)}

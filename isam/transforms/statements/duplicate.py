@@ -77,7 +77,7 @@ class Unify(Transform):
             raise ValueError(f"'{self.law}' does not apply at {site}")
         pairs = dict(zip(writers(kernel, copy), writers(kernel, name), strict=True))
         kept = {i: j for j, i in pairs.items()}
-        parts: dict[int, tuple[Part, ...]] = {j: () for j in pairs}
+        parts: dict[int, tuple[Part, ...]] = dict.fromkeys(pairs, ())
         parts |= {i: ((kernel.statements[i], (i, j)),) for i, j in kept.items()}
         for j in readers(kernel, copy):
             if j not in pairs:

@@ -30,7 +30,6 @@ class Inline(Transform):
     law = "inline"
     equation = "t[i] = x[i]; y = f(t[e])  =>  y = f(x[e])"
     kinds = frozenset({"operation", "escapes"})
-    turns = frozenset({"copy"})
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(

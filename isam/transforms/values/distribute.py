@@ -35,7 +35,6 @@ class Distribute(Transform):
     kinds = frozenset({"operation", "escapes"})
     grows = True
     inverse = "factor"
-    turns = frozenset({"mul"})
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(

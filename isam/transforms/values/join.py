@@ -110,4 +110,5 @@ def _joined(kernel: Kernel, p: Access, inner: Statement, outer: Statement, rows:
             values[a.name] = Affine.of(name)
             axes.append(Axis(name, a.extent))
     where = (*outer.domain.where, *(w.substitute(values) for w in inner.domain.where))
-    return replace(outer, domain=Domain(tuple(axes), where), sources=(moved_to(inner.sources[0], values),), accumulate=True)
+    term = moved_to(inner.sources[0], values)
+    return replace(outer, domain=Domain(tuple(axes), where), sources=(term,), accumulate=True)

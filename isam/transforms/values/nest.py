@@ -23,8 +23,8 @@ def neutral(op: str, dtype: str) -> float | int | None:
 
 @dataclass(frozen=True)
 class Nest(Transform):
-    """``y op= a`` over ``k, r`` reduces ``r`` first, into one partial result per ``k``: many small sums side by side, as
-    vector instructions make them. An axis may be cut first (``factor``), so that ``k`` is a part of it."""
+    """``y op= a`` over ``k, r`` reduces ``r`` first, into one partial result per ``k``: many small sums side by side,
+    as vector instructions make them. An axis may be cut first (``factor``), so that ``k`` is a part of it."""
 
     law: str = "nest-sum"  # type: ignore[misc]
     ops: tuple[str, ...] = ("add", "mul")

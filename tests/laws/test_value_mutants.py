@@ -1,0 +1,82 @@
+"""Conditions of laws on values and statements, each edited out of the law's own source: some example then changes its
+meaning, is no kernel any more, or cannot even be made."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from isam.ir.text import parse
+from isam.ir.verify import verify
+from isam.transforms.law import Transform
+from tests.laws.examples import HOLDS, REFUSED
+from tests.laws.judges import same
+from tests.laws.test_examples import sized
+from tests.laws.test_mutants import mutated
+
+MUTANTS = [
+    # file, law, condition, edited
+    ("values.distribute", "distribute", "start.sources != (Literal(0),)", "False"),
+    ("values.distribute", "distribute", 'inner.op == "add" and ', ""),
+    ("values.distribute", "distribute", 'if s.op == "mul" and not s.accumulate',
+     "if not s.accumulate and len(s.sources) > 1"),
+    ("values.distribute", "distribute", " or buffer_of(product.sources[1 - k]) == z.buffer", ""),
+    ("values.distribute", "distribute", "readers(kernel, z.buffer) != (m,)", "False"),
+    ("values.distribute", "distribute", "buffer_of(term) in written_between(kernel, made[1], m) or ", ""),
+    ("values.distribute", "distribute", "if any(inner.domain.extent(a) != size for", "if any(False for"),
+    ("values.nest", "nest-extremum", 'or DTYPES[dtype].kind == "f"', "or True"),
+    ("values.nest", "nest-sum", '"add": 0, "mul": 1', '"add": 0, "mul": 0'),
+    ("values.nest", "nest-sum", "not inner & set(w.names)", "True"),
+    ("values.join", "join", "number != value", "False"),
+    ("values.join", "join", "inner.op != outer.op", "False"),
+    ("values.join", "join", "buffer_of(term) in written_between(kernel, made[1], n) | {outer.dest.buffer}", "False"),
+    ("statements.dead", "dead", "set(readers(kernel, name)) <= set(made)", "True"),
+    ("statements.dead", "dead", " or name in touched_between(kernel, i, later)", ""),
+    ("statements.dead", "dead", " and name not in {buffer_of(x) for x in s.sources}", ""),
+    ("statements.inline", "inline", "buffer_of(x) in written_between(kernel, i, j) | {s.dest.buffer}", "False"),
+    ("statements.inline", "inline", 's.op != "copy" or ', ""),
+    ("statements.inline", "inline", "if len(made) != 1:", "if not made:"),
+    ("statements.duplicate", "unify", "copy not in touches(a) and name not in touches(b)", "True"),
+    ("statements.duplicate", "unify", "_renamed(b, copy, name) == a", "True"),
+    ("statements.duplicate", "duplicate", "parts[i] = ((_renamed(s, name, own), (i,)), (s, (i,)))",
+     "parts[i] = ((s, (i,)),)"),
+    ("statements.fission", "fission", " and buffer_of(s.sources[1 - k]) != s.dest.buffer", ""),
+    ("statements.fission", "fission", "s.op in REDUCTIONS and not s.accumulate",
+     's.op in (*REDUCTIONS, "sub") and not s.accumulate'),
+    ("statements.fission", "fusion", "if buffer_of(x) in written_between(kernel, i, j):", "if False:"),
+    ("statements.fission", "fusion", "where == set(second.domain.where)", "True"),
+    ("statements.fission", "fusion", " or set(b) != set(second.domain.names)", ""),
+]  # fmt: skip
+
+
+def law_in(module, name: str) -> Transform:
+    """The law of that name among the values and classes of a module."""
+    for x in vars(module).values():
+        for law in x if isinstance(x, tuple) else (x,):
+            if isinstance(law, type) and issubclass(law, Transform) and law.__module__ == module.__name__:
+                law = law()
+            if isinstance(law, Transform) and law.law == name:
+                return law
+    raise LookupError(name)
+
+
+def caught(law: Transform, text: str) -> bool:
+    """Does some site of the law change the meaning of the example at some sizes, or leave what is no kernel?"""
+    for kernel in sized(parse(text)):
+        try:
+            for site in law.sites(kernel):
+                done = law.apply(kernel, site).kernel
+                if verify(done) or not same(law, kernel, done):
+                    return True
+        except Exception:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("file", "name", "old", "new"), MUTANTS, ids=lambda v: str(v)[:24].strip())
+def test_a_law_without_one_of_its_conditions_is_caught(file, name, old, new):
+    module = importlib.import_module(f"isam.transforms.{file}")
+    texts = (*HOLDS[name], *REFUSED[name])
+    assert not any(caught(law_in(module, name), t) for t in texts), "the law itself is wrong here"
+    assert any(caught(law_in(mutated(file, old, new), name), t) for t in texts)
