@@ -32,7 +32,7 @@ CORPUS = (
     "matmul", "matmul_at", "matmul_bt", "matmul_atbt", "matmul_acc", "batched_matmul", "bias_relu_matmul", "gemv",
     "gemv_t", "dot", "ger", "axpy", "triangular", "syrk", "chain3", "bilinear", "attention", "causal_attention",
     "softmax", "layer_norm", "batch_norm_inference", "residual_relu", "rnn", "gru_step", "lstm_step", "gru", "lstm",
-    "stencil", "transpose", "broadcast_add",
+    "stencil", "transpose", "broadcast_add", "gelu_erf",
 )  # fmt: skip
 """The kernels of the corpus that belong to the suite."""
 
@@ -65,7 +65,8 @@ def _source(name: str) -> Kernel:
 @cache
 def own() -> dict[str, Kernel]:
     """The kernels of this folder by name."""
-    found = {k.name: k for path in sorted(FOLDER.glob("*.isam")) for k in parse_file(path.read_text(), path.name).kernels}
+    files = [parse_file(path.read_text(encoding="utf-8"), path.name) for path in sorted(FOLDER.glob("*.isam"))]
+    found = {k.name: k for file in files for k in file.kernels}
     assert not found.keys() & corpus.sources().keys()
     return found
 
