@@ -16,6 +16,12 @@ SHIPPED: dict[str, dict[str, str]] = {
     "isam.approaches": {
         "first-fit": "isam.approach.choice:Approach",
         "greedy": "isam.approach.shipped.greedy:Greedy",
+        "best-first": "isam.approach.shipped.strategies:BestFirst",
+        "beam": "isam.approach.shipped.strategies:Beam",
+        "mcts": "isam.approach.shipped.strategies:MonteCarlo",
+        "exhaustive": "isam.approach.shipped.strategies:Exhaustive",
+        "random": "isam.approach.shipped.strategies:Random",
+        "replay": "isam.approach.shipped.replay:Replay",
     },
     "isam.backends": {  # Schedule -> Artifact
         "simulator": "isam.codegen.simulator:emit",

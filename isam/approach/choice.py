@@ -84,6 +84,11 @@ class Approach:
                     what = f"'{name}' of the Approach {cls.__name__} is no choice point"
                     raise fail("approach-misspelt", what, hint=hint)
 
+    @classmethod
+    def given(cls, argument: str) -> Approach:
+        """The Approach for what follows the colon in its name: ``beam:8``."""
+        raise fail("approach-argument", f"the Approach '{cls.name}' takes nothing after its name: '{argument}'")
+
     def decide(self, choice: Choice) -> Any:
         """Dispatches to the method named after the choice point."""
         return getattr(self, choice.point)(choice)
@@ -111,6 +116,11 @@ class Trace:
             raise fail("trace-differs", "the recorded trace is of another kernel, other sizes or another machine",
                        hint="record a new one: `isam schedule ... --trace FILE`")  # fmt: skip
         self.subject = digest
+
+    @property
+    def recorded(self) -> tuple[Decision, ...]:
+        """The decisions made, or those that will be made again."""
+        return tuple(self.decisions if self._replay is None else self._replay)
 
     @property
     def ahead(self) -> Decision | None:

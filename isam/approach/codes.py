@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
+    "approach-argument": "What follows the colon in the name of an Approach is not what that Approach takes.",
     "approach-illegal": "An Approach answered with something that was not among the legal options.",
     "approach-misspelt": "A method of an Approach is nearly named like a choice point: it would never be asked.",
     "approach-raises": "A method of an Approach raised an exception instead of answering.",

@@ -42,9 +42,11 @@ def compile(
                     check=check, threads=_threads(threads))  # fmt: skip
 
 def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
-    """An Approach from a name, a class or an instance."""
+    """An Approach from a name (``greedy``, ``beam:8``), a class or an instance."""
     if isinstance(approach, str):
-        approach = registry.load("isam.approaches", approach)
+        name, colon, argument = approach.partition(":")
+        found: type[Approach] = registry.load("isam.approaches", name)
+        approach = found.given(argument) if colon else found
     if isinstance(approach, type):
         approach = approach()
     if approach is not None and not isinstance(approach, Approach):

@@ -11,20 +11,19 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import Offer, offer
-from isam.mapper.match import BUDGET, probe
+from isam.mapper.match import BUDGET, normal, probe
 from isam.mapper.pricing import Pricing, limits
-from isam.mapper.space import Indexed, Look, Rank, State
+from isam.mapper.space import Indexed, Look, Rank, State, Step
 from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
 from isam.transforms.law import Correspondence
 
-CLOSE = 1000.0  # a distance no chain of pairs reaches
+PATIENCE = 4.0  # steps that a contradiction at once is behind one at the last pair
 
 
-def with_limit(m: Mismatch, instruction: Instruction | None) -> Mismatch:
+def with_limit(m: Mismatch, limits: Mapping[str, int | None]) -> Mismatch:
     """Adds what one call takes along the instruction axis that a mismatch names (for splits)."""
-    axis = m.about("instruction_axis")
-    limit = limits(instruction).get(axis) if instruction is not None and axis else None
+    limit = limits.get(m.about("instruction_axis") or "")
     return m if limit is None else replace(m, subject=(*m.subject, ("limit", limit)))
 
 
@@ -40,8 +39,12 @@ class Covered:
     shortest = False
 
     @cached_property
-    def by_name(self) -> dict[str, Instruction]:
+    def _by_name(self) -> dict[str, Instruction]:
         return {i.name: i for i in self.instructions}
+
+    @cached_property
+    def _limits(self) -> dict[str, dict[str, int | None]]:
+        return {"": {}}
 
     def look(self, kernel: Kernel, back: Correspondence) -> Look[Offer | Uncovered]:
         found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties)
@@ -53,14 +56,16 @@ class Covered:
                     hopeless=self._hopeless(kernel, found))  # fmt: skip
 
     def _limited(self, mismatches: Sequence[Mismatch]) -> list[Mismatch]:
-        return [with_limit(m, self.by_name.get(m.instruction)) for m in mismatches]
+        for name in {m.instruction for m in mismatches} - self._limits.keys():
+            self._limits[name] = limits(self._by_name[name])
+        return [with_limit(m, self._limits[m.instruction]) for m in mismatches]
 
     def _hopeless(self, kernel: Kernel, found: Uncovered) -> bool:
         """Some statement's operation is in no instruction, and no law turns it into others."""
         absent = (next(m for m in g.mismatches if m.about("missing")) for g in found.gaps if g.missing)
         return any(not any(t.sites_for(kernel, m) for t in self.laws.get(m.kind, ())) for m in absent)
 
-    def rank(self, state: State[Offer | Uncovered]) -> Rank:
+    def rank(self, state: State[Offer | Uncovered], step: Step) -> Rank:
         return state.look.distance, len(state.steps)
 
 
@@ -77,17 +82,32 @@ class Used:
 
     shortest = True
 
+    @cached_property
+    def _limits(self) -> dict[str, int | None]:
+        return limits(self.instruction)
+
+    @cached_property
+    def _pairs(self) -> int:
+        """How many pairs a complete mapping agrees on."""
+        body = normal(self.instruction.body)
+        axes = {a.name for s in body.statements for a in s.domain.axes}
+        return len(body.statements) + len(body.buffers) + len(axes) + sum(len(b.shape) for b in body.arguments)
+
     def look(self, kernel: Kernel, back: Correspondence) -> Look[tuple[Mapped, ...]]:
         if not self.instruction.takes <= kernel.permits:
-            return Look((), False, distance=CLOSE, asks=(_refused(kernel, self.instruction),), hopeless=True)
+            return Look((), False, distance=1.0, asks=(_refused(kernel, self.instruction),), hopeless=True)
         found = probe(kernel, self.instruction, strided=self.strided, budget=self.pairs)
         hits = tuple(m for m in found if self.hit(kernel, back, m))
         if hits:
             price = min(Pricing(kernel).candidate(m).price for m in hits)
-            return Look(hits, True, price, whole=found.complete)
-        asks = tuple(with_limit(m, self.instruction) for m in found.near)
-        depth = asks[0].depth if asks else 0
-        return Look((), False, distance=CLOSE - depth, asks=asks, whole=found.complete)
+            return Look(hits, True, price, whole=found.complete, pairs=found.pairs)
+        asks = tuple(with_limit(m, self._limits) for m in found.near)
+        distance = min(map(self._distance, asks), default=1.0)
+        return Look((), False, distance=distance, asks=asks, whole=found.complete, pairs=found.pairs)
+
+    def _distance(self, m: Mismatch) -> float:
+        """Which part of all pairs was not agreed on."""
+        return 1.0 - min(1.0, m.depth / self._pairs)
 
     def hit(self, kernel: Kernel, back: Correspondence, m: Mapped) -> bool:
         """Does the mapping do what was asked for?"""
@@ -96,8 +116,9 @@ class Used:
         right = self.statement is None or self.statement in mine
         return right and (self.buffer is None or bool(written & set(back.new_buffers(self.buffer))))
 
-    def rank(self, state: State[tuple[Mapped, ...]]) -> Rank:
-        return len(state.steps), state.look.distance
+    def rank(self, state: State[tuple[Mapped, ...]], step: Step) -> Rank:
+        """Steps on the path so far, and how early the contradiction came that this one answers."""
+        return (len(state.steps) + PATIENCE * (1.0 if step.because is None else self._distance(step.because)),)
 
 
 def _refused(kernel: Kernel, instruction: Instruction) -> Mismatch:

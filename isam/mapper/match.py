@@ -73,6 +73,11 @@ class Matches:
         return not self._search.exhausted
 
     @property
+    def pairs(self) -> int:
+        """How many pairs were tried so far."""
+        return self._search.pairs
+
+    @property
     def near(self) -> tuple[Mismatch, ...]:
         """Every contradiction met so far, each once, deepest first; only the deepest where they are not collected."""
         reporter = self._search.reporter
@@ -99,10 +104,15 @@ class Enumeration:
         self.reporter = reporter
         self.sized = sized
         self.exhausted = False
+        self.budget = budget
         self.orbits = orbits
         self.barred = barred  # there is none, and that is known
         self.state = Extension(flow, plan, reporter, strided=strided, swap=swap, typed=typed,
                                region=None if region is None else frozenset(region), budget=budget)  # fmt: skip
+
+    @property
+    def pairs(self) -> int:
+        return self.budget - self.state.budget
 
     def mappings(self) -> Iterator[Mapping]:
         seen: set[object] = set()

@@ -35,7 +35,7 @@ ON_DEMAND = frozenset({"permute-dimensions"})
 """Laws that only help where a mismatch says so: the matcher does not care about the order of dimensions."""
 
 DEFAULT = tuple(t for t in ALL if t.law not in MATCHED)
-REACH = Budget(states=64, work=2000, blind=0, depth=4)
+REACH = Budget(states=64, work=2000, blind=0, depth=4, pairs=4000)
 
 
 @dataclass(frozen=True)

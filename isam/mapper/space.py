@@ -2,8 +2,8 @@
 
 One walk serves every goal. A :class:`Goal` looks at a kernel and says whether it is solved, how far it is from that and
 which mismatches stand in the way; the walk offers the steps that answer them; the Approach picks the next one and, once
-something is solved, when to stop. A kernel is looked at once, known by its structural hash. Blind steps are offered
-only when no directed one is left and nothing is solved, and they are counted.
+something is solved, when to stop. A kernel is looked at once, known by its dataflow (`seen.py`). Blind steps are
+offered only when no directed one is left and nothing is solved, and they are counted.
 """
 
 from __future__ import annotations
@@ -16,27 +16,29 @@ from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from isam.approach.choice import Choice, Trace
-from isam.ir.hashing import structural_hash
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
+from isam.mapper.seen import Histories, Key
 from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted
 
 F = TypeVar("F")
 Rank = tuple[float, ...]
+Demand = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """``states``: kernels looked at; ``work``: statements of all of them together; ``blind``: blind steps taken;
     ``depth``: transforms on one path; ``further``: kernels looked at after the last improvement until stopping is the
-    first option. Counts, so that a search ends the same way everywhere; ``seconds`` (None: any) ends it by the clock
-    too, which a recording repeats."""
+    first option; ``pairs``: pairs tried by the matcher in the rewritten kernels together. Counts, so that a search ends
+    the same way everywhere; ``seconds`` (None: any) ends it by the clock too, which a recording repeats."""
 
     states: int = 64
     work: int = 2000
     blind: int = 16
     depth: int = 8
     further: int = 6
+    pairs: int = 1_000_000
     seconds: float | None = None
 
 
@@ -64,7 +66,7 @@ class Look(Generic[F]):
     """What a goal says about a kernel. ``found``: what it will hand out; ``price``: of that, when ``solved``;
     ``distance``: how far from solved, 0 when it is; ``asks``: the mismatches that steps may answer, most telling first;
     ``grows``: laws that grow the kernel may answer them; ``hopeless``: no step can help; ``whole``: nothing was cut
-    short while looking."""
+    short while looking; ``pairs``: how many the matcher tried."""
 
     found: F
     solved: bool
@@ -74,6 +76,7 @@ class Look(Generic[F]):
     grows: bool = True
     hopeless: bool = False
     whole: bool = True
+    pairs: int = 0
 
 
 class Goal(Protocol[F]):
@@ -85,15 +88,15 @@ class Goal(Protocol[F]):
         """How near the kernel is. ``back`` leads to the names in which the goal was set."""
         ...
 
-    def rank(self, state: State[F]) -> Rank:
-        """Steps out of states of lower rank are offered first."""
+    def rank(self, state: State[F], step: Step) -> Rank:
+        """Steps of lower rank are offered first."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class State(Generic[F]):
     """A kernel looked at. ``parent``: the number of the state it was made from; ``steps`` lead to it from the user's
-    kernel, ``back`` leads to the user's names."""
+    kernel, ``back`` leads to the user's names. ``demands``: what laws that grow were asked for on the way."""
 
     number: int
     parent: int | None
@@ -101,6 +104,7 @@ class State(Generic[F]):
     steps: tuple[Step, ...]
     back: Correspondence
     look: Look[F]
+    demands: frozenset[Demand] = frozenset()
 
     @property
     def solved(self) -> bool:
@@ -136,6 +140,17 @@ class Outcome(Generic[F]):
     blind_expansions: int
     complete: bool
     ended: str
+
+
+def demand_of(step: Step, back: Correspondence) -> Demand | None:
+    """What a law that grows is asked for, in terms that survive its answer: on one path it answers a demand once, or
+    it would answer its own result for ever (an axis of one element beside another)."""
+    m = step.because
+    if m is None or not step.transform.grows or not m.instruction:
+        return None
+    facts = (m.about(k) for k in ("operand", "instruction_axis", "instruction_statement"))
+    at = m.about("statement")
+    return (step.transform.law, m.instruction, m.kind, *facts, back.statements[at] if at is not None else ())
 
 
 Indexed = Mapping[str, tuple[Transform, ...]]
@@ -180,44 +195,61 @@ class _Walk(Generic[F]):
     laws: Indexed
     guesses: Sequence[Transform]
     clock: Callable[[], float]
-    seen: set[str] = field(default_factory=set)
+    histories: Histories = field(default_factory=Histories)
+    known: dict[Key, State[F]] = field(default_factory=dict)
     states: list[State[F]] = field(default_factory=list)
     frontier: list[tuple[Rank, int, Expansion]] = field(default_factory=list)
     solved: list[State[F]] = field(default_factory=list)
     queued: int = 0
+    looks: int = 0
     blind: int = 0
     work: int = 0
-    improved: int = 0  # states looked at when the best was found
+    pairs: int = 0
+    improved: int = 0  # kernels looked at when the best was found
     guessed: int = 0  # states whose blind steps were queued
     cut: str = ""
 
-    def look(self, kernel: Kernel, parent: State[F] | None, steps: tuple[Step, ...], back: Correspondence) -> None:
-        """Looks at a kernel not seen before and queues the steps that its mismatches ask for."""
-        key = structural_hash(kernel)
-        if key in self.seen:
+    def reach(self, kernel: Kernel, parent: State[F] | None, steps: tuple[Step, ...], back: Correspondence) -> None:
+        """Takes a kernel in, unless a path as short led to it before, and queues the steps its mismatches ask for."""
+        key = self.histories.key(kernel)
+        known = self.known.get(key)
+        if known is not None and len(known.steps) <= len(steps):
             return
-        self.seen.add(key)
-        self.work += len(kernel.statements)
-        number = None if parent is None else parent.number
-        state = State(len(self.states), number, kernel, steps, back, self.goal.look(kernel, back))
+        look = self.look(kernel, back, first=parent is None) if known is None else known.look
+        number, demands = (None, frozenset[Demand]()) if parent is None else (parent.number, parent.demands)
+        asked = demand_of(steps[-1], parent.back) if parent is not None else None
+        demands = demands if asked is None else demands | {asked}
+        state = self.known[key] = State(len(self.states), number, kernel, steps, back, look, demands)
         self.states.append(state)
-        if not state.look.whole:
-            self.cut = self.cut or "matching"
+        if known is not None:  # by a shorter path: the old one is of no use any more
+            self.frontier = [e for e in self.frontier if e[2].state is not known]
+            self.solved = [s for s in self.solved if s is not known]
         if state.solved:
-            if not self.solved or state.look.price < min(s.look.price for s in self.solved):
-                self.improved = len(self.states)
+            if not self.solved or look.price < min(s.look.price for s in self.solved):
+                self.improved = self.looks
             self.solved.append(state)
         if not state.look.hopeless:
             self.queue(state, answers(kernel, state.look.asks, self.laws, grows=state.look.grows))
 
+    def look(self, kernel: Kernel, back: Correspondence, *, first: bool) -> Look[F]:
+        look = self.goal.look(kernel, back)
+        self.looks += 1
+        self.work += len(kernel.statements)
+        self.pairs += 0 if first else look.pairs
+        if not look.whole:
+            self.cut = self.cut or "matching"
+        return look
+
     def queue(self, state: State[F], steps: Iterator[Step]) -> None:
         if len(state.steps) >= self.budget.depth:
-            if not state.solved and next(steps, None) is not None:
+            if not state.solved and any(demand_of(s, state.back) not in state.demands for s in steps):
                 self.cut = self.cut or "depth"
             return
-        rank = self.goal.rank(state)
         for step in steps:
-            insort(self.frontier, ((float(step.because is None), *rank), self.queued, Expansion(state, step)))
+            if demand_of(step, state.back) in state.demands:
+                continue
+            rank = (float(step.because is None), *self.goal.rank(state, step))
+            insort(self.frontier, (rank, self.queued, Expansion(state, step)))
             self.queued += 1
 
     def options(self) -> list[Expansion]:
@@ -236,10 +268,12 @@ class _Walk(Generic[F]):
 
     def spent(self, options: Sequence[Expansion]) -> str:
         """Which budget ends the search here."""
-        if len(self.states) >= self.budget.states:
+        if self.looks >= self.budget.states:
             return "states"
         if self.work >= self.budget.work:
             return "work"
+        if self.pairs >= self.budget.pairs:
+            return "pairs"
         if self.blind >= self.budget.blind and options[0].step.because is None:
             return "blind"
         return ""
@@ -259,7 +293,7 @@ class _Walk(Generic[F]):
             self.blind += picked.step.because is None
             done = picked.step.transform.apply(picked.state.kernel, picked.step.site)
             steps = (*picked.state.steps, picked.step)
-            self.look(done.kernel, picked.state, steps, picked.state.back.then(done.back))
+            self.reach(done.kernel, picked.state, steps, picked.state.back.then(done.back))
         return self.cut
 
     def choose(self, options: list[Expansion], late: bool) -> Expansion | Stop:
@@ -269,9 +303,9 @@ class _Walk(Generic[F]):
             return self.trace.choose(Choice("search", [OUT_OF_TIME], {"doing": "next step"}))
         offered: list[Expansion | Stop] = [*options]
         if self.solved:
-            content = len(self.states) - self.improved >= self.budget.further and not self.goal.shortest
+            content = self.looks - self.improved >= self.budget.further and not self.goal.shortest
             offered.insert(0 if content else len(offered), Stop())
-        context = {"doing": "next step", "looked at": len(self.states), "solved": len(self.solved)}
+        context = {"doing": "next step", "looked at": self.looks, "solved": len(self.solved)}
         return self.trace.choose(Choice("search", offered, {**context, "_states": tuple(self.states)}))
 
 
@@ -289,6 +323,7 @@ def explore(
 ) -> Outcome[F]:
     """Walks the space from ``kernel``. ``guesses``: the laws that blind steps may use."""
     walk = _Walk(goal, trace, budget, by_kind(transforms), guesses, clock)
-    walk.look(kernel, None, (), Correspondence.identity(kernel))
+    walk.reach(kernel, None, (), Correspondence.identity(kernel))
     ended = walk.run()
-    return Outcome(tuple(walk.states), walk.blind, not ended, ended)
+    states = tuple(sorted(walk.known.values(), key=lambda s: s.number))
+    return Outcome(states, walk.blind, not ended, ended)
