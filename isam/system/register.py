@@ -16,7 +16,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from isam.ir.instruction import Cost, Instruction, OperandContract
 
 Array = np.ndarray[Any, Any]
 NO_COST = Cost()
+LOWEST = 4096  # no code lies in the first page
 Strides = Mapping[str, Sequence[int | None]]
 
 
@@ -71,7 +72,7 @@ def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, 
         if isinstance(function, Registered):
             function = function.address if function.address is not None else function.function
         address = address_of(function)
-        called = from_c(declared, address) if address is not None else function
+        called = from_c(declared, address) if _code(address) else function
         if not callable(called):
             raise fail("instruction-function", f"{function!r} is no function", declared.body.loc,
                        "a Python function, a ctypes function or an address")  # fmt: skip
@@ -117,6 +118,11 @@ def address_of(function: Any) -> int | None:
     if kind is not None and isinstance(function, kind):
         return ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
     return None
+
+
+def _code(address: int | None) -> TypeGuard[int]:
+    """Whether code can lie there."""
+    return address is not None and LOWEST <= address < 1 << 64
 
 
 def parameters(instruction: Instruction) -> tuple[tuple[str, str, int], ...]:

@@ -11,14 +11,17 @@ with ``==``; others, and real data, within a bound that grows with the number of
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
 
-from isam.diagnostics import Diagnostic, IsamError, fail
+from isam.diagnostics import Diagnostic, IsamError
 from isam.ir.dtype import ANY, DTYPES, numpy_dtype
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Buffer, Sym
@@ -58,27 +61,36 @@ class Placed:
     before: Array = field(default_factory=lambda: np.empty(0))
 
 
+Fault = tuple[str, str, str]  # kind, what is wrong, the trial that shows it
+
+
 def judge(instruction: Instruction, function: Callable[..., Any], *, seed: int = 0, shielded: bool = False) -> int:
-    """The number of trials, all passed. ``shielded``: run them in a child process first, which a wrong C function may
-    crash. Raises ``IsamError``: one diagnostic per kind of disagreement, each with its smallest trial."""
-    if shielded:
-        _shield(instruction, function, seed)
-    found: dict[str, tuple[Trial, str]] = {}
+    """The number of trials, all passed. ``shielded``: in a child process, which a wrong C function may crash; this
+    process then never calls it. Raises ``IsamError``: one diagnostic per kind of disagreement, each with its smallest
+    trial."""
+    count, found = (_shielded if shielded and hasattr(os, "fork") else _judged)(instruction, function, seed)
+    if found:
+        raise IsamError([_diagnostic(instruction, *f) for f in found])
+    return count
+
+
+def _judged(instruction: Instruction, function: Callable[..., Any], seed: int) -> tuple[int, list[Fault]]:
+    """How many trials there were, and one fault of each kind."""
+    found: dict[str, Fault] = {}
     count = 0
     for trial in trials(instruction, seed):
         count += 1
         wrong = attempt(instruction, function, trial)
         if wrong and wrong[0] not in found:
-            found[wrong[0]] = (trial, wrong[1])
+            found[wrong[0]] = (*wrong, str(trial))
             if len(found) >= 4 or wrong[0] == "raises":
                 break
-    if found:
-        raise IsamError([_diagnostic(instruction, code, *why) for code, why in found.items()])
-    return count
+    return count, list(found.values())
 
 
-def _diagnostic(instruction: Instruction, kind: str, trial: Trial, what: str) -> Diagnostic:
-    return Diagnostic(f"instruction-{kind}", f"'{instruction.name}' {what} ({trial})", instruction.loc, _HINTS[kind])
+def _diagnostic(instruction: Instruction, kind: str, what: str, trial: str = "") -> Diagnostic:
+    said = f"'{instruction.name}' {what}" + (f" ({trial})" if trial else "")
+    return Diagnostic(f"instruction-{kind}", said, instruction.loc, _HINTS[kind])
 
 
 _HINTS = {
@@ -294,36 +306,45 @@ def _data(b: Buffer, shape: tuple[int, ...], trial: Trial, instruction: Instruct
     return r.integers(low, high, shape, dtype=kind, endpoint=True)
 
 
-def _shield(instruction: Instruction, function: Callable[..., Any], seed: int) -> None:
-    """Runs the trials in a forked child: a crash there is a refusal here. Does nothing where there is no fork."""
-    import os
-    import signal
-
-    if not hasattr(os, "fork"):
-        return
+def _shielded(instruction: Instruction, function: Callable[..., Any], seed: int) -> tuple[int, list[Fault]]:
+    """The same in a forked child. Only what the child says counts: one that ends without a word, for whatever reason,
+    has proved nothing."""
+    ours, its = os.pipe()
     child = os.fork()
     if child == 0:
-        _in_child(instruction, function, seed)
+        os.close(ours)
+        _in_child(instruction, function, seed, its)
+    os.close(its)
+    with open(ours, "rb") as answer:
+        said = answer.read()
     _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        end = signal.Signals(os.WTERMSIG(status))
-        what = "does not return" if end == signal.SIGALRM else f"crashes ({end.name})"
-        raise fail("instruction-crash", f"'{instruction.name}' {what}", instruction.loc, _HINTS["crash"])
+    if not said:
+        return 0, [("crash", _ended(status), "")]
+    count, found = json.loads(said)
+    return count, [(kind, what, trial) for kind, what, trial in found]
 
 
-def _in_child(instruction: Instruction, function: Callable[..., Any], seed: int) -> NoReturn:
+def _ended(status: int) -> str:
+    if not os.WIFSIGNALED(status):
+        return f"ends the process that calls it (exit code {os.WEXITSTATUS(status)})"
+    end = signal.Signals(os.WTERMSIG(status))
+    return "does not return" if end == signal.SIGALRM else f"crashes ({end.name})"
+
+
+def _in_child(instruction: Instruction, function: Callable[..., Any], seed: int, out: int) -> NoReturn:
     import faulthandler
-    import os
     import resource
-    import signal
 
+    code = 1
     try:
         faulthandler.disable()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(SECONDS)
-        for trial in trials(instruction, seed):
-            attempt(instruction, function, trial)
-    finally:  # what Python raises, the parent meets again and reports
-        os._exit(0)
+        answer = json.dumps(_judged(instruction, function, seed)).encode()
+        with open(out, "wb") as pipe:
+            pipe.write(answer)
+        code = 0
+    finally:
+        os._exit(code)

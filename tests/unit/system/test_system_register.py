@@ -228,7 +228,20 @@ def test_c_functions() -> None:
 def test_a_crash_is_a_refusal() -> None:
     libc = ctypes.CDLL(ctypes.util.find_library("c"))
     assert codes(AXPY, libc.abort) == ["instruction-crash"]
-    assert codes(AXPY, 8) == ["instruction-crash"]  # an address at which there is nothing
+    assert codes(AXPY, 1 << 20) == ["instruction-crash"]  # an address at which there is nothing
+    for number in (3, -5, 0, 1 << 80):
+        assert codes(AXPY, number) == ["instruction-function"]
+
+
+def test_a_child_that_ends_without_a_word_has_proved_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever keeps the child from trying a function, this process does not try it instead."""
+    import resource
+
+    def not_allowed(*_: object) -> None:
+        raise OSError("not permitted")
+
+    monkeypatch.setattr(resource, "setrlimit", not_allowed)
+    assert codes(AXPY, 1 << 20) == ["instruction-crash"]
 
 
 def test_calls_with_integers_as_emitted_code_makes_them() -> None:
