@@ -38,7 +38,7 @@ def explain(
     if instruction:
         from isam.mapper.explain import explain as compare
 
-        found = compare(k, named(system, instruction), strided=strided, sources=(source.text, ""))
+        found = compare(k, named(system, instruction, k), strided=strided, sources=(source.text, ""))
         told = json.loads(found.to_json())
         data |= {"fits": bool(found), "mappings": [plain(m) for m in found.mappings], "near": told["near"]}
         return Answer(str(found), data | {"report": str(found)}, yes=bool(found))

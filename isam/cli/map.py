@@ -11,12 +11,11 @@ import typer
 from isam.cli import given
 from isam.cli.answer import Answer, answering
 from isam.cli.options import Approach, AsJson, Kernel, On, Require, Sizes
-from isam.diagnostics import did_you_mean, fail
 
 if TYPE_CHECKING:
     from isam.ir.mapping import Mapping
 
-ONE = Annotated[str, typer.Option("--instruction", "-i", help="Every mapping onto this instruction, no choice.")]
+ONE = Annotated[str, typer.Option("--instruction", "-i", help="Every mapping onto this one (or family), no choice.")]
 DECISIONS = Annotated[bool, typer.Option("--decisions", help="With what was decided, among what, and why.")]
 STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: other coefficients than 1 are admitted.")]
 
@@ -51,7 +50,7 @@ def map_(
     system = load_system(on)
     start = time.perf_counter()
     if instruction:
-        found = onto(k, named(system, instruction), strided)
+        found = onto(k, named(system, instruction, k), strided)
     else:
         found = covered(k, system, approach, require)
     seconds = time.perf_counter() - start
@@ -96,13 +95,13 @@ def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Fo
     return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace))
 
 
-def named(system: Any, name: str) -> Any:
-    """The instruction of this name. Raises ``IsamError`` with the closest one."""
-    found = system.instructions.get(name)
-    if found is None:
-        hint = did_you_mean(name, system.instructions) or f"isam system show {system.name} lists them"
-        raise fail("instruction-unknown", f"the system '{system.name}' has no instruction '{name}'", hint=hint)
-    return found
+def named(system: Any, name: str, k: Any) -> Any:
+    """The instruction of this name; of a family, the first member that fits. Raises ``IsamError`` with the closest."""
+    from isam.mapper import match
+    from isam.system.names import named as members
+
+    found = members(system, name)
+    return found[0] if len(found) == 1 else next((i for i in found if match(k, i)), found[0])
 
 
 def plain(m: Mapping) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.compiler.function import BoundFunction, Function, with_constants
-from isam.compiler.stages import STAGES, Job, Refused, Stage, instructions_named, run_stages
+from isam.compiler.stages import STAGES, Job, Refused, Stage, run_stages
 from isam.diagnostics import fail
 from isam.ir.kernel import Kernel
 from isam.system.graph import System
@@ -57,7 +57,7 @@ def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction:
             sizes: Mapping[str, int] | None = None) -> Any:  # fmt: skip
     """Why a kernel, or one instruction, does or does not fit a machine; what is returned prints itself.
 
-    With ``instruction`` (a name, or that of a family: ``mm4`` stands for ``mm4_f32`` and its kin): an ``Explanation``
+    With ``instruction`` (a name; a family: ``mm4``; or some of it: ``mm4[T=f32]``): an ``Explanation``
     with its mappings, or with what came nearest and the smallest change that would do. Without: the cover, or the
     ``Uncovered`` that says for every statement left why not and which instruction would do.
     """
@@ -65,13 +65,14 @@ def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction:
     from isam.ir.verify import require
     from isam.mapper import explain as compare
     from isam.mapper.cover import cover
+    from isam.system.names import named
 
     system = load_system(on)
     chosen, numbers = with_constants(_as_kernel(kernel), sizes or {})
     normal = normal_form(require(chosen).with_sizes(numbers))
     if instruction is None:
         return cover(normal, system.compute, Trace(registry.load("isam.approaches", system.approach)()))
-    answers = [compare(normal, i) for i in instructions_named(system, instruction)]
+    answers = [compare(normal, i) for i in named(system, instruction)]
     return next((a for a in answers if a), None) or max(answers, key=lambda a: a.depth)
 
 def _as_kernel(kernel: Any) -> Kernel:

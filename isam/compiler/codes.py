@@ -7,7 +7,6 @@ CODES: dict[str, str] = {
     "compile-kernel": "The first argument of isam.compile is a kernel: see isam.parse, isam.einsum and isam.kernel.",
     "compile-threads": "The number of threads (argument or ISAM_THREADS) is a whole number of at least 1.",
     "infeasible": "The instructions suffice, but the machine cannot hold or move what a call needs.",
-    "instruction-unknown": "The system has no instruction of this name.",
     "not-compiled": "The kernel has open sizes and was not called yet: there is no mapping or schedule to show.",
     "size-range": "A size outside the range, or not the multiple, that the kernel's head admits.",
     "size-unknown": "A size that the kernel's head does not mention.",

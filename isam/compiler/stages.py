@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,9 @@ from typing import Any
 from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.artifact import Artifact
-from isam.diagnostics import Diagnostic, InternalError, IsamError, did_you_mean, fail
-from isam.ir.instruction import Instruction
+from isam.diagnostics import Diagnostic, InternalError, IsamError, fail
 from isam.ir.kernel import Kernel
-from isam.ir.mapping import Cover
+from isam.ir.mapping import Cover, Mapping
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
@@ -84,27 +84,26 @@ def _cover(job: Job) -> None:
 
 
 def _required(job: Job) -> tuple[str, ...]:
-    """The instructions demanded; of a family, the member that fits."""
+    """The instructions demanded; of a family, the member that fits best as operands lie."""
     from isam.mapper import match
+    from isam.system.names import named
 
     assert job.kernel is not None
     out = []
     for name in job.require:
-        family = instructions_named(job.system, name)
-        fits = [i for i in family if match(job.kernel, i)] if len(family) > 1 else family
-        out.append((fits or family)[0].name)
+        family = named(job.system, name)
+        fits = {}
+        if len(family) > 1:
+            fits = {i.name: min(map(_turned, found)) for i in family if (found := match(job.kernel, i))}
+        out.append(min(fits, key=fits.__getitem__) if fits else family[0].name)
     return tuple(out)
 
 
-def instructions_named(system: System, name: str) -> list[Instruction]:
-    """The instruction, or the members of the family, of this name. Raises ``IsamError`` when there is none."""
-    if name in system.instructions:
-        return [system.instructions[name]]
-    family = [i for n, i in system.instructions.items() if n.startswith(f"{name}_")]
-    if not family:
-        hint = did_you_mean(name, system.instructions)
-        raise fail("instruction-unknown", f"the system '{system.name}' has no instruction '{name}'", hint=hint)
-    return family
+def _turned(mapping: Mapping) -> int:
+    """How many operands would have to be copied, because another dimension than the last would have to be contiguous."""
+    contracts = ((o, mapping.instruction.contract(o.operand).strides) for o in mapping.operands if o.buffer)
+    return sum(any(s == 1 and d != len(o.index) - 1 for s, d in zip(strides, o.dims, strict=True))
+               for o, strides in contracts)  # fmt: skip
 
 
 def _schedule(job: Job) -> None:
@@ -175,7 +174,7 @@ def _ours(job: Job, stage: Stage, e: Exception) -> InternalError:
     return InternalError(f"the stage '{stage.name}' failed on {job.system.name} with {type(e).__name__}: {e}\n"
                          f"sizes: {sizes or 'none'}\n{job.original}")  # fmt: skip
 
-def new_job(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None, **options: Any) -> Job:
+def new_job(kernel: Kernel, system: System, sizes: MappingABC[str, int], approach: Approach | None, **options: Any) -> Job:
     """A job with the Approach that the system names unless another is given; ``replay`` as for :func:`compile`."""
     replay = options.pop("replay", None)
     chosen = approach or registry.load("isam.approaches", system.approach)()

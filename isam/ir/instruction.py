@@ -52,7 +52,7 @@ class Cost:
     bandwidth: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Instruction:
     """A kernel with limits, operand contracts, joint placement rules, cost and emission.
 
@@ -62,6 +62,7 @@ class Instruction:
     ``apart``: groups of operands that must lie in pairwise different memories (SYS-3). ``needs``: CPU features.
     ``emission``: the backend's template, keyed by backend name (``llvm``, ``call``); a simulator needs none.
     ``ulp``: the declared error of an approximated function in units in the last place.
+    ``family`` and ``values``: the description this is an instance of, and what it gives that one's parameters.
     """
 
     name: str
@@ -73,6 +74,23 @@ class Instruction:
     needs: tuple[str, ...] = ()
     ulp: float = 0.0
     loc: Loc = field(default=NOWHERE, compare=False)
+    family: str = field(default="", compare=False)
+    values: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    @property
+    def title(self) -> str:
+        """Its family with the values of the parameters, ``gemm[T=f32, V=nt]``; its name when it is of no family."""
+        return f"{self.family}[{', '.join(f'{n}={v}' for n, v in self.values)}]" if self.values else self.name
+
+    def __str__(self) -> str:
+        """Its text; parses back to an instruction with the same body."""
+        from isam.ir.text import print_kernel
+
+        return print_kernel(self.body, "instruction")
+
+    def __repr__(self) -> str:
+        operands = ", ".join(f"{a.name} {a.dtype}[{', '.join(map(str, a.shape))}]" for a in self.body.arguments)
+        return f"<instruction {self.title}: {operands}>"
 
     @property
     def syms(self) -> tuple[Sym, ...]:

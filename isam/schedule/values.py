@@ -24,7 +24,8 @@ _REST = (instruction.OperandContract, instruction.Cost, instruction.Instruction,
          tree.Nest)  # fmt: skip
 CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}
 _SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")}
-_SKIPPED |= {(graph.System, "source"), (graph.System, "backend_loc")}  # origin
+_SKIPPED |= {(graph.System, "source"), (graph.System, "backend_loc"), (instruction.Instruction, "family"),
+             (instruction.Instruction, "values")}  # origin
 _NAMES = {c: tuple(f.name for f in fields(c) if (c, f.name) not in _SKIPPED) for c in CLASSES.values()}
 
 

@@ -56,6 +56,7 @@ CODES: dict[str, str] = {
     "system-value": "The word is not one of those allowed here.",
     "system-version": "The format has one version: 1.",
     "system-yaml": "The file is not YAML.",
+    "instruction-unknown": "The system has no instruction, and no family of instructions, of this name.",
     "instruction-function": "What is registered is neither a function nor the address of one.",
     "instruction-raises": "The function raised an exception on arguments that its declaration admits.",
     "instruction-value": "The function computes something else than its declaration says.",

@@ -240,7 +240,8 @@ def _override(old: Entry, new: Entry) -> Entry:
         return new
     own = {k.text for k, _ in new.node.items}
     kept = tuple((k, v) for k, v in old.node.items if k.text not in own)
-    return Entry(new.name, new.key, Mapping(kept + new.node.items, new.node.loc), new.family or old.family, new.member)
+    return Entry(new.name, new.key, Mapping(kept + new.node.items, new.node.loc), new.family or old.family, new.member,
+                 new.values or old.values)
 
 
 def _merge_top(into: Values, values: dict[str, Any]) -> None:

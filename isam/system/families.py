@@ -42,13 +42,15 @@ Env = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A named part after expansion. ``family``: the key it was written under; ``member``: its number there."""
+    """A named part after expansion. ``family``: the key it was written under; ``member``: its number there;
+    ``values``: of the parameters that tell members apart."""
 
     name: str
     key: Scalar
     node: Node
     family: str = ""
     member: int = 0
+    values: tuple[tuple[str, str], ...] = ()
 
 
 class _TooLong(ValueError):
@@ -134,6 +136,7 @@ def _members(key: Scalar, node: Node, lists: dict[str, Node], faults: Faults) ->
         faults.add("system-family", f"this family has {total} members; at most {MAX_MEMBERS}", given.loc,
                    "shorten its lists")  # fmt: skip
         return
+    telling = [k.text for (k, _), v in zip(given.items, values, strict=False) if len(v) > 1]  # type: ignore[union-attr]
     number = 0
     for combination in product(*values):
         env: Env = {}
@@ -143,13 +146,24 @@ def _members(key: Scalar, node: Node, lists: dict[str, Node], faults: Faults) ->
             env = _closed(env)
             if all(_holds(c, env, faults) for c in conditions):
                 name = fill(key.text, env)
-                yield Entry(name, replace(key, text=name), _Filling(env, closed).node(rest), key.text, number)
+                told = tuple((k, env[k]) for k in telling)
+                yield Entry(name, replace(key, text=name), _Filling(env, closed).node(rest), key.text, number, told)
                 number += 1
         except _TooLong:
             faults.add("system-family", f"the members of this family are longer than {MAX_SCALAR} characters",
                        given.loc,
                        "shorten its values")  # fmt: skip
             return
+
+
+def spoken(key: str) -> str:
+    """A family's key without its holes, for readers: ``gemm`` for ``{P}gemm_{V}``.
+
+    >>> spoken("{P}gemm_{V}"), spoken("v_{op}_{T}"), spoken("{n}")
+    ('gemm', 'v', 'n')
+    """
+    words = [w for w in _HOLE.sub("_", key).split("_") if w]
+    return "_".join(words) or "_".join(_HOLE.findall(key))
 
 
 def _closed(env: Env) -> Env:

@@ -15,7 +15,7 @@ from isam.ir.kernel import Buffer
 from isam.system.bodies import parse_body
 from isam.system.check import Marks, assumed_costs, check_system
 from isam.system.draft import Draft, Reader
-from isam.system.families import Entry
+from isam.system.families import Entry, spoken
 from isam.system.faults import Faults, nearest
 from isam.system.features import lacking
 from isam.system.fields import Values, read_fields
@@ -248,7 +248,7 @@ class _Build:
         return Instruction(e.name, found.body, operands.contracts(v, e.key.loc), operands.apart(v),
                            Cost(**v.get("cost", {})),
                            self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0),
-                           e.key.loc)  # fmt: skip
+                           e.key.loc, v["family"].text if "family" in v else spoken(e.family), e.values)  # fmt: skip
 
     def _emission(self, v: Values, e: Entry) -> dict[str, Any]:
         emission = v.get("emission") or {}

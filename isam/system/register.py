@@ -30,7 +30,7 @@ LOWEST = 4096  # no code lies in the first page
 Strides = Mapping[str, Sequence[int | None]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Registered:
     """A checked function. ``instruction`` goes to ``System.extended``; calling this object calls the function.
 
@@ -49,6 +49,9 @@ class Registered:
     @property
     def __wrapped__(self) -> Callable[..., Any]:  # signatures and sources are those of the function
         return self.function
+
+    def __repr__(self) -> str:
+        return f"{self.instruction!r} by {getattr(self.function, '__qualname__', 'a C function')}"
 
     def __call__(self, *arrays: Array, **named: Array) -> Any:
         """One call on arrays of the declared shapes, outputs in place."""

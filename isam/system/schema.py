@@ -58,6 +58,7 @@ INSTRUCTION: Table = {
     "emission": Field("free", "templates, by back end"),
     "needs": Field("words", "CPU features it needs"),
     "ulp": Field("error", "declared error of an approximation"),
+    "family": Field("word", "what the members of a family are called together; absent: its key without the holes"),
     "description": Field("text", "for readers"),
 }
 COST: Table = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from isam.ir.instruction import Instruction
+from isam.ir.printer import print_sym
 from isam.system.graph import CACHED, SEMANTICS_ONLY, Memory, System
+from isam.system.names import families, parameters
 
 
 def text(system: System) -> str:
-    """Memories, units, moves and instructions as aligned tables; instructions alike but for their operation or element
-    types share a row."""
+    """Memories, units, moves and instructions as aligned tables; the members of a family share a row."""
     end = "no back end (semantics only)" if system.backend == SEMANTICS_ONLY else f"back end {system.backend}"
     head = [f"system {system.name}", f"  {end}, approach {system.approach}"]
     if system.needs:
@@ -23,7 +24,7 @@ def text(system: System) -> str:
     parts.append(_table("units", ["name", "clock", "runs"], units))
     moves = [[f"{m.source} -> {m.target}", m.by, m.issuer, _cost(system.instructions[m.by])] for m in system.moves]
     parts.append(_table("moves", ["edge", "by", "issued by", "cost"], moves))
-    parts.append(_table("instructions", ["names", "operands", "homes", "cost"], _instructions(system)))
+    parts.append(_table("instructions", ["family", "members", "operands", "homes", "cost"], _instructions(system)))
     if system.facts:
         parts.append(_table("facts", ["name", "value"], [[k, _short(v)] for k, v in system.facts.items()]))
     if system.assumed:
@@ -69,23 +70,30 @@ def _touched(system: System, runs: Iterable[str]) -> list[str]:
 
 
 def _instructions(system: System) -> list[list[str]]:
-    rows: dict[tuple[str, ...], list[str]] = {}
     moves = {m.by for m in system.moves}
-    for i in system.instructions.values():
-        limits = ", ".join(_limit(s) for s in i.syms)
-        operands = ", ".join(f"{a.name}[{', '.join(map(str, a.shape))}]" for a in i.body.arguments)
-        homes = sorted({"|".join(system.homes(i, a.name)) for a in i.body.arguments})
-        if not any(c.homes for c in i.operands.values()) and i.name in moves:
-            homes = ["the ends of its edges"]
-        apart = "".join(f"; apart {', '.join(g)}" for g in i.apart)
-        key = (f"{operands} ({limits})" if limits else operands, ", ".join(homes) + apart, _cost(i))
-        rows.setdefault(key, []).append(i.name)
-    return [[", ".join(_few(names, 4)), *key] for key, names in rows.items()]
+    return [_family(system, members, moves) for members in families(system)]
 
 
-def _limit(s: object) -> str:
-    hi, multiple, name = getattr(s, "hi", None), getattr(s, "multiple_of", 1), getattr(s, "name", "?")
-    return name + (f" <= {hi}" if hi is not None else "") + (f" % {multiple}" if multiple > 1 else "")
+def _family(system: System, members: list[Instruction], moves: set[str]) -> list[str]:
+    """One row: what the members have in common, ``...`` where they differ."""
+    ranges = "; ".join(f"{n}: {' '.join(_few(v, 8))}" for n, v in parameters(members).items())
+    name = members[0].family if members[0].values else members[0].name
+    common = [_common(cells) for cells in zip(*(_row(system, i, moves) for i in members), strict=True)]
+    return [f"{name}[{ranges}]" if ranges else name, str(len(members)), *common]
+
+
+def _common(cells: tuple[str, ...]) -> str:
+    return cells[0] if len(set(cells)) == 1 else f"{cells[0]} ..."
+
+
+def _row(system: System, i: Instruction, moves: set[str]) -> tuple[str, str, str]:
+    limits = ", ".join(map(print_sym, i.syms))
+    operands = ", ".join(f"{a.name}[{', '.join(map(str, a.shape))}]" for a in i.body.arguments)
+    homes = sorted({"|".join(system.homes(i, a.name)) for a in i.body.arguments})
+    if not any(c.homes for c in i.operands.values()) and i.name in moves:
+        homes = ["the ends of its edges"]
+    apart = "".join(f"; apart {', '.join(g)}" for g in i.apart)
+    return f"{operands} ({limits})" if limits else operands, ", ".join(homes) + apart, _cost(i)
 
 
 def _memory(m: Memory) -> list[str]:

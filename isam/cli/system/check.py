@@ -8,7 +8,7 @@ import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson
-from isam.cli.system.listing import _summary
+from isam.cli.system.listing import summary
 from isam.diagnostics import Diagnostic, IsamError
 
 SYSTEMS = Annotated[list[str], typer.Argument(metavar="SYSTEM...", help="Names, or paths of YAML descriptions.")]
@@ -34,7 +34,7 @@ def check(systems: SYSTEMS, bodies: BODIES = True, as_json: AsJson = False) -> A
             continue
         if bodies:
             faults += [d for i in s.instructions.values() if not _any(i) for d in verify(i.body)]
-        rows.append({"given": name, "name": s.name, "summary": _summary(s)})
+        rows.append({"given": name, "name": s.name, "summary": summary(s)})
     if faults:
         raise IsamError(faults)
     return Answer("\n".join(f"{r['given']}: {r['summary']}" for r in rows), {"systems": rows})

@@ -16,12 +16,14 @@ MERMAID = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart
 @answering(
     "system show", name="the system's name", backend="its emitter", approach="its default Approach",
     memories="kind, capacity, cells", units="clock and what it runs", moves="edges",
-    instructions="per name the body's text", assumed="costs that the description leaves open",
+    instructions="per name the body's text",
+    families="per family its members and parameters", assumed="costs that the description leaves open",
 )  # fmt: skip
 def show(system: SYSTEM, mermaid: MERMAID = False, as_json: AsJson = False) -> Answer:
     """Prints memories, units, moves and instructions of a machine."""
     from isam.ir.text import print_kernel
     from isam.system.load import load_system
+    from isam.system.names import families, parameters
     from isam.system.show import mermaid as drawing
     from isam.system.show import text
 
@@ -33,6 +35,8 @@ def show(system: SYSTEM, mermaid: MERMAID = False, as_json: AsJson = False) -> A
         "units": {u.name: {"clock": u.clock, "runs": list(u.runs)} for u in s.units.values()},
         "moves": [{"from": m.source, "to": m.target, "by": m.by, "issuer": m.issuer} for m in s.moves],
         "instructions": {n: print_kernel(i.body, "instruction") for n, i in s.instructions.items()} if as_json else {},
+        "families": [{"name": f[0].family or f[0].name, "members": [i.name for i in f],
+                      "parameters": parameters(f)} for f in families(s)],
         "assumed": list(s.assumed),
     }  # fmt: skip
     return Answer(drawing(s) if mermaid else text(s), data)

@@ -11,14 +11,14 @@ import typer
 from isam.cli.answer import Answer, answering
 from isam.cli.data import random_arrays
 from isam.cli.options import AsJson
-from isam.diagnostics import InternalError, IsamError, did_you_mean, fail
+from isam.diagnostics import InternalError, IsamError
 
 if TYPE_CHECKING:
     from isam.ir.instruction import Instruction
     from isam.system.graph import System
 
 SYSTEM = Annotated[str, typer.Argument(metavar="SYSTEM", help="A shipped system or the path of a YAML description.")]
-ONLY = Annotated[str, typer.Option("--instruction", "-i", help="Only these; * and ? match several.")]
+ONLY = Annotated[str, typer.Option("--instruction", "-i", help="Only these, or this family; * and ? match several.")]
 SECONDS = Annotated[float, typer.Option("--seconds", help="Stop after this long and say what was left.")]
 
 
@@ -32,13 +32,11 @@ def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, as_j
     Sizes: the limits of the instruction, one less, and 1. Exit code 1 when an instruction computes something else.
     """
     from isam.system.load import load_system
+    from isam.system.names import named
 
     s = load_system(system)
-    chosen = [i for i in s.compute if fnmatch(i.name, instruction)]
-    if not chosen:
-        names = [i.name for i in s.compute]
-        hint = did_you_mean(instruction, names) or f"isam system show {system} lists them"
-        raise fail("instruction-unknown", f"'{s.name}' has no compute instruction '{instruction[:60]}'", hint=hint)
+    s.demand_backend()
+    chosen = [i for i in s.compute if fnmatch(i.name, instruction)] or named(s, instruction)
     right, left = [], []
     wrong: dict[str, str] = {}
     refused: dict[str, str] = {}
