@@ -13,6 +13,7 @@ from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.artifact import Artifact
 from isam.diagnostics import Diagnostic, InternalError, IsamError, fail
+from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Mapping
 from isam.schedule.tree import Schedule
@@ -85,22 +86,27 @@ def _cover(job: Job) -> None:
 
 def _required(job: Job) -> tuple[str, ...]:
     """The instructions demanded; of a family, the member that fits best as operands lie."""
-    from isam.mapper import match
     from isam.system.names import named
 
     assert job.kernel is not None
     out = []
     for name in job.require:
         family = named(job.system, name)
-        fits = {}
-        if len(family) > 1:
-            fits = {i.name: min(map(_turned, found)) for i in family if (found := match(job.kernel, i))}
-        out.append(min(fits, key=fits.__getitem__) if fits else family[0].name)
+        out.append(family[0].name if len(family) == 1 else _best(job.kernel, family))
     return tuple(out)
 
 
+def _best(kernel: Kernel, family: list[Instruction]) -> str:
+    from isam.mapper import match
+    from isam.mapper.match import Matches
+
+    answers = ((i.name, match(kernel, i)) for i in family)
+    fits = {name: min(map(_turned, found)) for name, found in answers if isinstance(found, Matches)}
+    return min(fits, key=fits.__getitem__) if fits else family[0].name
+
+
 def _turned(mapping: Mapping) -> int:
-    """How many operands would have to be copied, because another dimension than the last would have to be contiguous."""
+    """How many operands would have to be copied: another dimension than their last would have to be contiguous."""
     contracts = ((o, mapping.instruction.contract(o.operand).strides) for o in mapping.operands if o.buffer)
     return sum(any(s == 1 and d != len(o.index) - 1 for s, d in zip(strides, o.dims, strict=True))
                for o, strides in contracts)  # fmt: skip
@@ -174,7 +180,8 @@ def _ours(job: Job, stage: Stage, e: Exception) -> InternalError:
     return InternalError(f"the stage '{stage.name}' failed on {job.system.name} with {type(e).__name__}: {e}\n"
                          f"sizes: {sizes or 'none'}\n{job.original}")  # fmt: skip
 
-def new_job(kernel: Kernel, system: System, sizes: MappingABC[str, int], approach: Approach | None, **options: Any) -> Job:
+def new_job(kernel: Kernel, system: System, sizes: MappingABC[str, int], approach: Approach | None,
+            **options: Any) -> Job:  # fmt: skip
     """A job with the Approach that the system names unless another is given; ``replay`` as for :func:`compile`."""
     replay = options.pop("replay", None)
     chosen = approach or registry.load("isam.approaches", system.approach)()

@@ -55,7 +55,7 @@ def test_names_families_and_values_find_instructions() -> None:
 
 
 @pytest.mark.parametrize(("text", "hint"), [
-    ("gem", "did you mean 'gemm'?"),
+    ("gemmm", "did you mean 'gemm'?"),
     ("gemm[T=f16]", "'gemm' has T: f32 f64; V: nn nt tn tt"),
     ("gemm[t=f32]", "'gemm' has T: f32 f64; V: nn nt tn tt"),
     ("gemm[T", "did you mean 'gemm'?"),
