@@ -26,6 +26,7 @@ from isam.proof.boxes import (
     minus,
 )
 from isam.proof.context import Context, Var
+from isam.proof.cuts import outside
 from isam.proof.geometry import resolve
 from isam.proof.legal import Legality
 from isam.proof.sets import Isl
@@ -188,6 +189,8 @@ class Facts:
                 same.append(f)
             elif not self.apart(f, t.low, t.high, ctx) and not self._sifted(f, t, ctx):
                 state.drop(f)
+                for part in self.spared(f, t.low, t.high, ctx):
+                    state.put(part)
         if compute:
             for f in list(state.of.get(t.buffer, ())):
                 if f not in same:
@@ -200,6 +203,14 @@ class Facts:
         return bool(f.over) and self.no_clash(
             f, self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over), ctx
         )
+
+    def spared(self, f: Fact, low: Affine, high: Affine, ctx: Context) -> list[Fact]:
+        """What still lies where a fact says after a write from ``low`` to ``high``."""
+        if f.over:
+            return []
+        size = self.legality.buffers[f.buffer].bytes
+        parts = [self.changed(f, box) for box in outside(f, size, low, high)]
+        return [p for p in parts if self.apart(p, low, high, ctx)]
 
     def stale(self, state: State, f: Fact, t: Target, ctx: Context) -> None:
         hole = t.hole

@@ -5,6 +5,7 @@ from __future__ import annotations
 from isam.ir.affine import Affine
 from isam.proof.boxes import Family, Span, contains, disjoint, hull
 from isam.proof.context import Context, Var
+from isam.proof.cuts import intersection
 from isam.proof.facts import Facts, substituted
 from isam.proof.state import Fact, Hole, State, Target
 from isam.proof.writes import Write
@@ -32,21 +33,29 @@ def meet(one: State, two: State, facts: Facts, ctx: Context, both: bool = True) 
         for f in a:
             if f in b.of.get(f.buffer, ()):
                 out.put(f)
-            elif (g := _weaker(f, b, facts, ctx)) is not None:
-                add(out, g, facts, ctx)
+            else:
+                for g in _weaker(f, b, facts, ctx):
+                    add(out, g, facts, ctx)
     return out
 
 
-def _weaker(f: Fact, other: State, facts: Facts, ctx: Context) -> Fact | None:
-    """What of ``f`` another state implies: the same box with more holes."""
+def _weaker(f: Fact, other: State, facts: Facts, ctx: Context) -> list[Fact]:
+    """What of ``f`` another state implies: the same box with more holes, or parts of it."""
     if f.over:
-        return f if implied(other, f, facts, ctx) else None
+        return [f] if implied(other, f, facts, ctx) else []
     t = as_target(f, facts)
+    parts: list[Fact] = []
     for g in other.near(f.spot, f.cells):
-        if not g.over and facts.same_layout(g, t, ctx) and contains(g.box, f.box, ctx):
-            return facts.changed(f, holes=f.holes | {h for h in g.holes if not facts.parted(f.bare or f, h, ctx)})
+        if g.over or not facts.same_layout(g, t, ctx):
+            continue
+        whole = contains(g.box, f.box, ctx)
+        box = f.box if whole else intersection(g.box, f.box, ctx)
+        if box is not None:
+            parts.append(facts.changed(f, box, f.holes | {h for h in g.holes if not facts.parted(f.bare or f, h, ctx)}))
+        if whole:
+            return parts[-1:]
     bare = facts.changed(f, holes=())
-    return f if implied(other, bare, facts, ctx) else None
+    return [f] if implied(other, bare, facts, ctx) else parts if f.cells is None else []
 
 
 def forget(state: State, var: str, over: Span, facts: Facts) -> State:

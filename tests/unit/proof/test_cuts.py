@@ -1,0 +1,70 @@
+"""What is left of a fact after a write over some of its bytes, against a count of every element."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from isam.ir.affine import Affine
+from isam.proof.context import Context
+from isam.proof.cuts import intersection, outside
+from isam.proof.state import Fact
+
+
+def fact(strides: tuple[int, ...], shape: tuple[int, ...], offset: int = 0) -> Fact:
+    box = tuple((Affine(), Affine((), n)) for n in shape)
+    return Fact("x", ("m", ""), None, Affine((), offset), strides, box)
+
+
+def elements(box) -> set[tuple[int, ...]]:
+    return set(product(*(range(lo.const, hi.const) for lo, hi in box)))
+
+
+def kept(f: Fact, size: int, low: int, high: int) -> tuple[set, set]:
+    """(elements in the parts, elements that the write does not touch); parts do not overlap."""
+    parts = outside(f, size, Affine((), low), Affine((), high))
+    together = [e for b in parts for e in elements(b)]
+    assert len(together) == len(set(together))
+    first = {e: f.address(map(Affine.lift, e)).const for e in elements(f.box)}
+    return set(together), {e for e, at in first.items() if at + size <= low or at >= high}
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_never_a_touched_element_and_all_others_of_packed_tiles(seed):
+    rng = random.Random(seed)
+    size = rng.choice([1, 2, 4, 8])
+    shape = tuple(rng.randint(1, 5) for _ in range(rng.randint(1, 3)))
+    strides, packed = [], size
+    for n in reversed(shape):
+        strides.insert(0, packed * rng.choice([1, -1]))
+        packed *= n
+    low = rng.randint(-packed, packed)
+    inside, untouched = kept(fact(tuple(strides), shape, 8), size, low, low + rng.randint(1, packed))
+    assert inside == untouched
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_never_a_touched_element_of_any_layout(seed):
+    rng = random.Random(seed)
+    shape = tuple(rng.randint(1, 5) for _ in range(rng.randint(0, 3)))
+    strides = tuple(rng.randint(-20, 20) for _ in shape)
+    inside, untouched = kept(fact(strides, shape), 4, low := rng.randint(-60, 60), low + rng.randint(1, 60))
+    assert inside <= untouched
+
+
+def test_what_is_not_known_is_not_kept():
+    f = fact((4,), (8,))
+    assert outside(f, 4, Affine.of("i"), Affine.of("i", 1, 4)) == []
+
+
+def test_intersections():
+    def box(*sides):
+        return tuple((Affine((), a), Affine((), b)) for a, b in sides)
+
+    assert intersection(box((0, 8), (2, 4)), box((4, 12), (0, 9)), Context()) == box((4, 8), (2, 4))
+    assert intersection(box((0, 4)), box((4, 8)), Context()) is None
+    moving = ((Affine.of("i"), Affine.of("i", 1, 4)),)
+    assert intersection(box((0, 4)), moving, Context()) is None
+    assert intersection(moving, moving, Context()) is moving or intersection(moving, moving, Context()) == moving
