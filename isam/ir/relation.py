@@ -1,0 +1,228 @@
+"""Relations between integer points by position, for reasoning about values: composition, products, fibres.
+
+Where :mod:`isam.ir.poly` speaks of named dimensions, these speak of the first, the second, ... Names that are no
+dimension are parameters, as there. A :class:`Region` is a set of points; a :class:`Rel` relates points to points. All
+questions are answered for every value of the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import islpy as isl
+
+from isam.ir.affine import Affine
+from isam.ir.poly import Map, Set, affine_map
+
+_IN, _OUT, _PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param
+T = TypeVar("T")
+WORK = 2_000_000  # elementary steps of the library that one bounded question may take
+
+
+class TooMuch(Exception):
+    """A bounded question was not answered within its budget."""
+
+
+def bounded(question: Callable[[], T], work: int = WORK) -> T:
+    """``question()``, ended by :class:`TooMuch` when it takes the library too many steps."""
+    ctx = isl.DEFAULT_CONTEXT
+    if ctx.get_max_operations():
+        return question()
+    ctx.reset_operations()
+    ctx.set_max_operations(work)
+    try:
+        return question()
+    except isl.Error as e:
+        raise TooMuch(str(e)) from None
+    finally:
+        ctx.set_max_operations(0)
+        ctx.reset_operations()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """Points of one space."""
+
+    raw: isl.Set
+
+    @staticmethod
+    def of(points: Set) -> Region:
+        return Region(points.raw)
+
+    @property
+    def rank(self) -> int:
+        return self.raw.dim(isl.dim_type.set)
+
+    def is_empty(self) -> bool:
+        return self.raw.is_empty()
+
+    def __and__(self, other: Region) -> Region:
+        return Region(self.raw.intersect(other.raw))
+
+    def __or__(self, other: Region) -> Region:
+        return Region(self.raw.union(other.raw).coalesce())
+
+    def __sub__(self, other: Region) -> Region:
+        return Region(self.raw.subtract(other.raw))
+
+    def inside(self, other: Region) -> bool:
+        return self.raw.is_subset(other.raw)
+
+    def apart(self, other: Region) -> bool:
+        return self.raw.is_disjoint(other.raw)
+
+    def none(self) -> Region:
+        """No point of the same space."""
+        return Region(isl.Set.empty(self.raw.get_space()))
+
+    def to_nothing(self) -> Rel:
+        """Every point related to the one point without coordinates."""
+        return Rel(isl.Map.from_domain(self.raw))
+
+    def times(self, other: Region) -> Rel:
+        """Every point related to every point of the other region."""
+        return Rel(isl.Map.from_domain_and_range(self.raw, other.raw))
+
+    def identity(self) -> Rel:
+        return Rel(self.raw.identity())
+
+    def sample(self) -> str:
+        return str(self.raw.lexmin() if self.raw.is_bounded() else self.raw.sample())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rel:
+    """Pairs of points."""
+
+    raw: isl.Map
+
+    @staticmethod
+    def of(m: Map) -> Rel:
+        return Rel(m.raw)
+
+    @staticmethod
+    def affine(ins: Sequence[str], rows: Sequence[Affine], over: Region) -> Rel:
+        """The function with these rows, for the points of ``over`` (dimensions called ``ins``)."""
+        return Rel(affine_map(tuple(ins), tuple(rows)).raw.intersect_domain(over.raw))
+
+    @property
+    def outs(self) -> int:
+        return self.raw.dim(_OUT)
+
+    @property
+    def ins(self) -> int:
+        return self.raw.dim(_IN)
+
+    # questions ----------------------------------------------------------------------------------------------------
+    def is_empty(self) -> bool:
+        return self.raw.is_empty()
+
+    def same(self, other: Rel) -> bool:
+        return self.raw.plain_is_equal(other.raw) or self.raw.is_equal(other.raw)
+
+    def inside(self, other: Rel) -> bool:
+        return self.raw.is_subset(other.raw)
+
+    def apart(self, other: Rel) -> bool:
+        return self.raw.is_disjoint(other.raw)
+
+    def is_function(self) -> bool:
+        return self.raw.is_single_valued()
+
+    def is_injective(self) -> bool:
+        return self.raw.is_injective()
+
+    def is_identity(self) -> bool:
+        return self.ins == self.outs and self.raw.is_subset(isl.Map.identity(self.raw.get_space()))
+
+    def pieces(self) -> int:
+        """How many convex pieces it is represented with: a measure of its size."""
+        return self.raw.n_basic_map()
+
+    # algebra ------------------------------------------------------------------------------------------------------
+    def __or__(self, other: Rel) -> Rel:
+        return Rel(self.raw.union(other.raw).coalesce())
+
+    def __and__(self, other: Rel) -> Rel:
+        return Rel(self.raw.intersect(other.raw))
+
+    def __sub__(self, other: Rel) -> Rel:
+        return Rel(self.raw.subtract(other.raw))
+
+    def inverse(self) -> Rel:
+        return Rel(self.raw.reverse())
+
+    def then(self, after: Rel) -> Rel:
+        return Rel(self.raw.apply_range(after.raw))
+
+    def beside(self, other: Rel) -> Rel:
+        """x -> (y, z) for x -> y here and x -> z in ``other``."""
+        return Rel(self.raw.flat_range_product(other.raw))
+
+    def on(self, points: Region) -> Rel:
+        return Rel(self.raw.intersect_domain(points.raw))
+
+    def off(self, points: Region) -> Rel:
+        return Rel(self.raw.subtract_domain(points.raw))
+
+    def domain(self) -> Region:
+        return Region(self.raw.domain())
+
+    def range(self) -> Region:
+        return Region(self.raw.range())
+
+    def none(self) -> Rel:
+        return Rel(isl.Map.empty(self.raw.get_space()))
+
+    def least(self) -> Rel:
+        """The lexicographically least output of every input."""
+        return Rel(self.raw.lexmin())
+
+    def greatest(self) -> Rel:
+        return Rel(self.raw.lexmax())
+
+    def tidy(self) -> Rel:
+        return Rel(self.raw.coalesce())
+
+    def picked(self, order: Sequence[int]) -> Rel:
+        """Only these coordinates of the output, in this order."""
+        if list(order) == list(range(self.outs)):
+            return self
+        names = tuple(f"o{k}" for k in range(self.outs))
+        rows = [Affine.of(names[k]) for k in order]
+        return Rel(self.raw.apply_range(affine_map(names, rows).raw))
+
+    def lifted(self, count: int) -> Rel:
+        """The last ``count`` outputs made inputs, behind those there are: (x, z) -> y for x -> (y, z)."""
+        n, m = self.ins, self.outs
+        return Rel(_nameless(self.raw.move_dims(_IN, n, _OUT, m - count, count)))
+
+    def spread(self) -> tuple[int | None, Rel] | None:
+        """For outputs of one coordinate that form an interval for every input: the length of the interval, as a number
+        (None where it is not the same for all inputs) and as a function of the input; None where it is no interval."""
+        low, high = self.raw.lexmin(), self.raw.lexmax()
+        back = affine_map(("o",), [Affine.of("o") - 1]).raw
+        if not self.raw.subtract(low).apply_range(back).is_subset(self.raw):
+            return None
+        further = affine_map(("o",), [Affine.of("o") + 1]).raw
+        length = low.neg().sum(high).apply_range(further)
+        values = length.range()
+        number = None
+        if not values.is_empty():
+            lo, hi = values.dim_min_val(0), values.dim_max_val(0)
+            if lo.is_int() and lo.eq(hi):
+                number = lo.to_python()
+        return number, Rel(length)
+
+    def __str__(self) -> str:
+        return str(self.raw)
+
+
+def _nameless(raw: Any) -> Any:
+    """Without the tuple structure that moving dimensions leaves."""
+    for kind in (_IN, _OUT):
+        if raw.has_tuple_id(kind):
+            raw = raw.reset_tuple_id(kind)
+    return raw

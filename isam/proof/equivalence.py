@@ -1,0 +1,229 @@
+"""Whether two kernels compute the same, for all inputs and all admitted sizes: the judge of every rewriting.
+
+Both are executed on values (:mod:`isam.proof.execution`) and what they leave in their outputs is compared. Recurrent
+loops are compared as loops: the buffers that are equal before each step, and stay equal by it, are found by taking
+away those that do not. The answer is "equal", with the numerics that the argument used, or a reason why it was not
+shown; "not shown" counts as "not equal".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isam.ir.kernel import Item, Kernel, Recurrence
+from isam.ir.relation import Rel, TooMuch, bounded
+from isam.ir.verify import verify
+from isam.proof.execution import Execution, Memory, shared_buffers, written_in
+from isam.proof.operations import Licence, Operations
+from isam.proof.value import Ring, Value
+
+ROUNDS = 12
+LICENCES = (Licence(free=False), Licence(), Licence(finite=True))
+"""From the least that may be used to the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``equal``: it was shown. ``numerics``: what the argument used of floats. ``why``: what was not shown."""
+
+    equal: bool
+    numerics: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.equal
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"equal ({', '.join(self.numerics) or 'exact'})"
+        return f"undecided: {'; '.join(self.why)}"
+
+
+class Equivalence:
+    """Compares kernels of one chain. Remembers what it computed from one comparison to the next."""
+
+    def __init__(self) -> None:
+        self._executions: dict[tuple[object, ...], Execution] = {}
+
+    def judge(self, before: Kernel, after: Kernel, claimed: Sequence[str] = ("exact",)) -> Verdict:
+        """``claimed``: the numerics that the step says it needs; less is tried only where it claims none.
+
+        What the user of ``before`` does not permit is never used.
+        """
+        faults = _differences(before, after) or [str(d.message) for d in verify(after)]
+        if faults:
+            return Verdict(False, (), tuple(faults))
+        allowed = [x for x in LICENCES if permitted(before, x)]
+        if set(claimed) - {"exact", "integers"} and len(allowed) > 1:
+            allowed = [x for x in allowed if x.free]
+        why: tuple[str, ...] = ()
+        for licence in allowed:
+            why = self._try(before, after, licence)
+            if not why:
+                return Verdict(True, licence.uses if _floats(before) else ())
+        for licence in LICENCES:
+            if not permitted(before, licence) and not self._try(before, after, licence):
+                missing = ", ".join(n for n in licence.uses if n not in granted_numerics(before))
+                return Verdict(False, (), (f"equal only with numerics that the kernel does not permit: {missing}",))
+        return Verdict(False, (), why)
+
+    def _try(self, before: Kernel, after: Kernel, licence: Licence) -> tuple[str, ...]:
+        key = (licence, before.syms)
+        if key not in self._executions:
+            self._executions[key] = Execution(Operations(licence), before.syms)
+        return _Pair(self._executions[key], before, after).differences()
+
+
+def equivalent(before: Kernel, after: Kernel) -> Verdict:
+    """One comparison by itself."""
+    return Equivalence().judge(before, after)
+
+
+def granted_numerics(kernel: Kernel) -> frozenset[str]:
+    """The numerics that the user of a kernel permits."""
+    free = "reassociate" in kernel.permits and "exact" not in kernel.permits
+    return frozenset({"exact", "integers"} | ({"reassociates", "rounding"} if free else set())
+                     | ({"finite"} if "finite" in kernel.permits else set()))  # fmt: skip
+
+
+def permitted(kernel: Kernel, licence: Licence) -> bool:
+    return not _floats(kernel) or set(licence.uses) <= granted_numerics(kernel)
+
+
+def _floats(kernel: Kernel) -> bool:
+    return any(b.dtype in ("f64", "f32", "f16", "bf16") for b in kernel.buffers)
+
+
+def _differences(a: Kernel, b: Kernel) -> list[str]:
+    """What a caller, or the user's permissions, would see."""
+    out = []
+    if a.arguments != b.arguments:
+        out.append("the arguments differ")
+    if a.syms != b.syms:
+        out.append("the sizes differ")
+    if a.permits != b.permits:
+        out.append("the permissions differ")
+    return out
+
+
+@dataclass(slots=True)
+class _Pair:
+    """Two kernels executed side by side."""
+
+    execution: Execution
+    a: Kernel
+    b: Kernel
+
+    def differences(self) -> tuple[str, ...]:
+        one, two = self.execution.start(self.a), self.execution.start(self.b)
+        try:
+            self._bodies(self.a.body, self.b.body, one, two, ())
+        except TooMuch as e:
+            return (str(e),)
+        out = [f"'{b.name}' was not shown to be the same" for b in self.a.arguments
+               if b.role in ("out", "inout") and not self._equal(one[b.name], two[b.name])]  # fmt: skip
+        return tuple(out + [f"{at}: {why}" for at, why in self.execution.notes.items()] if out else out)
+
+    def _equal(self, a: Value, b: Value) -> bool:
+        if a.serial == b.serial:
+            return True
+        try:
+            return bounded(lambda: self.execution.operations.numbers.ring.equal(a, b))
+        except TooMuch:
+            return False
+
+    def _bodies(
+        self, a: Sequence[Item], b: Sequence[Item], one: Memory, two: Memory, loops: tuple[Recurrence, ...]
+    ) -> None:
+        """Straight runs of statements, then the loops after them, pair by pair."""
+        first, second = _segments(a), _segments(b)
+        if len(first) != len(second):
+            raise TooMuch("the kernels have different recurrent loops")
+        for k, ((items, loop), (others, other)) in enumerate(zip(first, second, strict=True)):
+            self.execution.run(items, one, self.a, loops)
+            self.execution.run(others, two, self.b, loops)
+            if loop is not None and other is not None:
+                self._loop(loop, other, one, two, loops, f"{'.'.join(r.axis.name for r in loops)}.{k}")
+
+    def _loop(
+        self, a: Recurrence, b: Recurrence, one: Memory, two: Memory, loops: tuple[Recurrence, ...], path: str
+    ) -> None:
+        if a.axis != b.axis:
+            raise TooMuch("the recurrent loops have different trips or counters")
+        mine = written_in(a.body) | written_in(b.body)
+        alike = {n for n in mine & shared_buffers(self.a, self.b).keys() if self._equal(one[n], two[n])}
+        laid = self._laid(mine, one, two)
+        for _ in range(ROUNDS):
+            left, right = dict(one), dict(two)
+            self._unknown(left, right, mine, alike, laid, f"step {path}")
+            self._bodies(a.body, b.body, left, right, (*loops, a))
+            still = {n for n in alike if self._equal(left[n], right[n])}
+            holds = [x for x in laid if self._equal(*x.sides(left, right, self._ring))]
+            if still == alike and len(holds) == len(laid):
+                break
+            alike, laid = still, holds
+        else:
+            raise TooMuch("the steps of a loop were not related")
+        self._unknown(one, two, mine, alike, laid, f"after {path}")
+
+    @property
+    def _ring(self) -> Ring:
+        return self.execution.operations.numbers.ring
+
+    def _laid(self, mine: set[str], one: Memory, two: Memory) -> list[Laid]:
+        """Buffers that only one kernel has and that hold, before the loop, what a buffer of the other holds."""
+        out: list[Laid] = []
+        for own, other, theirs, flip in ((two, one, self.a, False), (one, two, self.b, True)):
+            for n in sorted(mine & own.keys() - theirs.by_name.keys()):
+                for m in sorted(mine & other.keys()):
+                    path = self._path(own[n], other[m])
+                    if path is not None:
+                        out.append(Laid(n, m, path, flip))
+                        break
+        return out
+
+    def _path(self, own: Value, other: Value) -> Rel | None:
+        """The one element of the other buffer that every element of this one equals."""
+        try:
+            path = bounded(lambda: self._ring.agreement(own, other))
+        except TooMuch:
+            return None
+        return path if path.is_function() and own.over.inside(path.domain()) else None
+
+    def _unknown(
+        self, one: Memory, two: Memory, mine: set[str], alike: set[str], laid: Sequence[Laid], label: str
+    ) -> None:
+        """What the written buffers hold at some step: the same on both sides where that was shown."""
+        for memory, kernel, side in ((one, self.a, "first"), (two, self.b, "second")):
+            for n in mine & kernel.by_name.keys():
+                b = kernel.by_name[n]
+                memory[n] = self.execution.unknown(f"{label} {n}" if n in alike else f"{label} {side} {n}", b)
+        for x in laid:
+            memory, source = (one, two) if x.flip else (two, one)
+            memory[x.name] = self._ring.through(x.path, source[x.of])
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """The second kernel's buffer ``name`` is the first's buffer ``of`` in another layout (``flip``: the other way)."""
+
+    name: str
+    of: str
+    path: Rel
+    flip: bool
+
+    def sides(self, one: Memory, two: Memory, ring: Ring) -> tuple[Value, Value]:
+        memory, source = (one, two) if self.flip else (two, one)
+        return memory[self.name], ring.through(self.path, source[self.of])
+
+
+def _segments(items: Sequence[Item]) -> list[tuple[list[Item], Recurrence | None]]:
+    out: list[tuple[list[Item], Recurrence | None]] = [([], None)]
+    for it in items:
+        if isinstance(it, Recurrence):
+            out[-1] = (out[-1][0], it)
+            out.append(([], None))
+        else:
+            out[-1][0].append(it)
+    return out

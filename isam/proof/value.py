@@ -1,0 +1,311 @@
+"""Values of whole buffers as polynomials: for every element a sum, over integer sets, of products of reads.
+
+A :class:`Value` gives every point of a region a polynomial. A term ``(w, R)`` under the key ``(a, b)`` stands for
+``w * sum of a[y] * b[z] over all (y, z) that R relates to the point``: the summation indices are the coordinates of
+what is read, so names, splits and orders of axes, layouts of temporaries and the grouping of sums leave no trace. The
+terms of a key are kept with disjoint relations. Two values are equal, as polynomials, when all weights are.
+
+Terms of weight zero are kept where ``support`` is on: ``0 * x`` is not 0 when x is infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import reduce
+from itertools import count, permutations, product
+from math import factorial, prod
+
+from isam.ir.relation import Region, Rel, TooMuch
+
+Key = tuple[int, ...]  # arrays, ascending
+Term = tuple[Fraction, Rel]
+Terms = dict[Key, tuple[Term, ...]]
+ONE, ZERO = Fraction(1), Fraction(0)
+PIECES = 400  # convex pieces of one value: beyond, nothing is decided
+ORDERS = 24  # permutations of equal factors that are compared
+_serial = count()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """``modulus``: of integers that wrap (0: none). ``serial``: tells values apart without comparing them."""
+
+    over: Region
+    terms: Mapping[Key, tuple[Term, ...]]
+    modulus: int = 0
+    serial: int = field(default_factory=_serial.__next__)
+
+
+@dataclass(slots=True)
+class Ring:
+    """Arithmetic of values. ``ranks``: coordinates of every array; ``support``: terms of weight zero are kept."""
+
+    ranks: list[int]
+    support: bool = True
+
+    # making -------------------------------------------------------------------------------------------------------
+    def constant(self, number: Fraction, over: Region, modulus: int = 0) -> Value:
+        return self.value(over, {(): [(number, over.to_nothing())]}, modulus)
+
+    def read(self, array: int, where: Rel, modulus: int = 0) -> Value:
+        """``array`` at the points that ``where``, a function, leads to."""
+        return Value(where.domain(), {(array,): ((ONE, where),)}, modulus)
+
+    def value(self, over: Region, terms: Mapping[Key, Iterable[Term]], modulus: int = 0) -> Value:
+        """From terms that may overlap."""
+        out: Terms = {}
+        for key, found in terms.items():
+            parts = tuple((w, r) for w, r in self._disjoint(list(found), modulus) if w or (self.support or not key))
+            if parts:
+                out[key] = parts
+        self._without_idle_zeros(out)
+        if sum(r.pieces() for parts in out.values() for _, r in parts) > PIECES:
+            raise TooMuch("a value has too many pieces")
+        return Value(over, out, modulus)
+
+    def _disjoint(self, terms: list[Term], modulus: int) -> list[Term]:
+        """Weights added up where relations meet; one relation per weight."""
+        if len(terms) == 1:
+            w, r = terms[0]
+            return [(w % modulus if modulus else w, r)] if not r.is_empty() else []
+        done: list[Term] = []
+        for w, r in terms:
+            rest, parts = r, []
+            for v, s in done:
+                both = None if rest.is_empty() else rest & s
+                if both is None or both.is_empty():
+                    parts.append((v, s))
+                    continue
+                left = s - both
+                parts += [(v + w, both)] if left.is_empty() else [(v + w, both), (v, left)]
+                rest = rest - both
+            done = parts if rest.is_empty() else [*parts, (w, rest)]
+        by: dict[Fraction, Rel] = {}
+        for w, r in done:
+            w = w % modulus if modulus else w
+            by[w] = by[w] | r if w in by else r
+        return list(by.items())
+
+    def _without_idle_zeros(self, terms: Terms) -> None:
+        """``x + 0`` is ``x``: a constant zero stays only where nothing else is."""
+        zero = next((r for w, r in terms.get((), ()) if not w), None)
+        if zero is None:
+            return
+        for key, parts in terms.items():
+            for w, r in parts:
+                if key or w:
+                    zero = zero.off(r.domain())
+        rest = [(w, r) for w, r in terms[()] if w]
+        if not zero.is_empty():
+            rest.append((ZERO, zero))
+        terms[()] = tuple(rest)
+        if not rest:
+            del terms[()]
+
+    # arithmetic ---------------------------------------------------------------------------------------------------
+    def add(self, a: Value, b: Value) -> Value:
+        terms: dict[Key, list[Term]] = {k: list(t) for k, t in a.terms.items()}
+        for k, t in b.terms.items():
+            terms.setdefault(k, []).extend(t)
+        return self.value(a.over, terms, a.modulus)
+
+    def scale(self, a: Value, number: Fraction) -> Value:
+        return self.value(a.over, {k: [(w * number, r) for w, r in t] for k, t in a.terms.items()}, a.modulus)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        terms: dict[Key, list[Term]] = {}
+        for (j, s), (k, t) in product(a.terms.items(), b.terms.items()):
+            key, order = self._merged(j, k)
+            for (v, p), (w, q) in product(s, t):
+                if v * w or self.support or not key:
+                    terms.setdefault(key, []).append((v * w, p.beside(q).picked(order)))
+        return self.value(a.over, terms, a.modulus)
+
+    def _merged(self, a: Key, b: Key) -> tuple[Key, list[int]]:
+        """The key of a product and where its coordinates stand in those of ``a`` followed by those of ``b``."""
+        both, starts, at = a + b, [], 0
+        for n in both:
+            starts.append(at)
+            at += self.ranks[n]
+        places = sorted(range(len(both)), key=lambda i: (both[i], i))
+        order = [starts[i] + d for i in places for d in range(self.ranks[both[i]])]
+        return tuple(both[i] for i in places), order
+
+    # moving -------------------------------------------------------------------------------------------------------
+    def through(self, path: Rel, a: Value) -> Value:
+        """The value at the point that ``path``, a function, leads to."""
+        terms = {k: tuple((w, path.then(r)) for w, r in t) for k, t in a.terms.items()}
+        return Value(path.domain(), _nonempty(terms), a.modulus)
+
+    def placed(self, dest: Rel, a: Value) -> Value:
+        """The value written at ``dest``, an injective function of its points."""
+        back = dest.inverse()
+        return Value(dest.range(), {k: tuple((w, back.then(r)) for w, r in t) for k, t in a.terms.items()}, a.modulus)
+
+    def summed(self, dest: Rel, a: Value, sizes: int) -> Value:
+        """The sum of the values of all points that ``dest`` leads to one element. ``sizes``: the array whose n-th
+        element is n, for sums of equal terms whose number is no number."""
+        back = dest.inverse()
+        terms: dict[Key, list[Term]] = {}
+        for key, parts in a.terms.items():
+            for w, r in parts:
+                both = dest.beside(r)
+                if both.is_injective():
+                    terms.setdefault(key, []).append((w, back.then(r)))
+                    continue
+                times, extra = self._fibres(both.inverse())
+                k, order = self._merged(key, (sizes,) * len(extra))
+                for e in extra:
+                    r = r.beside(both.then(e))
+                terms.setdefault(k, []).append((w * times, back.then(r.picked(order))))
+        return self.value(dest.range(), terms, a.modulus)
+
+    def _fibres(self, points: Rel) -> tuple[int, list[Rel]]:
+        """How many outputs every input has: a number times functions of the input."""
+        times, extra = 1, []
+        while not points.is_function():
+            found, rest = self._peeled(points)
+            length = found.spread()
+            if length is None:
+                raise TooMuch("equal terms are added an unknown number of times")
+            if length[0] is not None:
+                times *= length[0]
+            else:
+                extra.append(_first(length[1], points.ins))
+                if not extra[-1].is_function():
+                    raise TooMuch("equal terms are added a number of times that varies")
+            points = rest
+        return times, extra
+
+    def _peeled(self, points: Rel) -> tuple[Rel, Rel]:
+        """One output coordinate as a relation of the input and the others; and the relation without it. The first
+        that is not determined by the others."""
+        last: tuple[Rel, Rel] | None = None
+        for k in range(points.outs):
+            others = [j for j in range(points.outs) if j != k]
+            single = points.picked([k, *others]).lifted(len(others))
+            last = single, points.picked(others)
+            if not single.is_function():
+                return last
+        assert last is not None
+        return last
+
+    def on(self, a: Value, points: Region) -> Value:
+        terms = {k: tuple((w, r.on(points)) for w, r in t) for k, t in a.terms.items()}
+        return Value(a.over & points, _nonempty(terms), a.modulus)
+
+    def off(self, a: Value, points: Region) -> Value:
+        terms = {k: tuple((w, r.off(points)) for w, r in t) for k, t in a.terms.items()}
+        return Value(a.over - points, _nonempty(terms), a.modulus)
+
+    def joined(self, a: Value, b: Value) -> Value:
+        """Two values over different points as one."""
+        terms: dict[Key, list[Term]] = {k: list(t) for k, t in a.terms.items()}
+        for k, t in b.terms.items():
+            mine = terms.setdefault(k, [])
+            for w, r in t:
+                at = next((i for i, (v, _) in enumerate(mine) if v == w), None)
+                if at is None:
+                    mine.append((w, r))
+                else:
+                    mine[at] = (w, mine[at][1] | r)
+        return Value(a.over | b.over, {k: tuple(t) for k, t in terms.items()}, a.modulus)
+
+    # comparing ----------------------------------------------------------------------------------------------------
+    def equal(self, a: Value, b: Value) -> bool:
+        """Whether both are the same polynomial at every point (of the same region)."""
+        for key in a.terms.keys() | b.terms.keys():
+            one, two = self._orders(key, a.terms.get(key, ())), self._orders(key, b.terms.get(key, ()))
+            if not self._same_weights(key, one, two, a.modulus):
+                return False
+        return True
+
+    def _same_weights(self, key: Key, one: tuple[Term, ...], two: tuple[Term, ...], modulus: int) -> bool:
+        left = list(two)
+        rest: list[Term] = []
+        for w, r in one:
+            at = next((i for i, (v, s) in enumerate(left) if v == w and r.same(s)), None)
+            if at is None:
+                rest.append((w, r))
+            else:
+                del left[at]
+        if not rest and not left:
+            return True
+        difference = self._disjoint([*rest, *((-w, r) for w, r in left)], modulus)
+        if any(w and not r.is_empty() for w, r in difference):
+            return False
+        return not (self.support and key) or _cover(one, two)
+
+    def _orders(self, key: Key, terms: tuple[Term, ...]) -> tuple[Term, ...]:
+        """The terms under every order of equal factors: ``a[y] * a[z]`` is ``a[z] * a[y]``."""
+        groups = [[i for i, n in enumerate(key) if n == a] for a in dict.fromkeys(key)]
+        if not terms or not 1 < prod(factorial(len(g)) for g in groups) <= ORDERS:
+            return terms
+        starts = [sum(self.ranks[n] for n in key[:i]) for i in range(len(key))]
+        out: list[Term] = []
+        for chosen in product(*(permutations(g) for g in groups)):
+            to = {i: j for g, c in zip(groups, chosen, strict=True) for i, j in zip(g, c, strict=True)}
+            order = [starts[to[i]] + d for i in range(len(key)) for d in range(self.ranks[key[i]])]
+            out += [(w, r.picked(order)) for w, r in terms]
+        return tuple(self._disjoint(out, 0))
+
+    def agreement(self, a: Value, b: Value) -> Rel:
+        """All pairs (point of ``a``, point of ``b``) at which the polynomials are the same."""
+        whole = a.over.times(b.over)
+        for key in sorted(a.terms.keys() | b.terms.keys()):
+            one, two = self._orders(key, a.terms.get(key, ())), self._orders(key, b.terms.get(key, ()))
+            for w in sorted({w for w, _ in (*one, *two)}):
+                if not w and not key:
+                    continue
+                whole = whole & _agree(_of(one, w), _of(two, w), a.over, b.over)
+            if whole.is_empty():
+                break
+        return whole.tidy()
+
+
+def _nonempty(terms: Mapping[Key, tuple[Term, ...]]) -> Terms:
+    out = {k: tuple((w, r) for w, r in t if not r.is_empty()) for k, t in terms.items()}
+    return {k: t for k, t in out.items() if t}
+
+
+def _of(terms: Sequence[Term], weight: Fraction) -> Rel | None:
+    return reduce(lambda a, b: a | b, [r for w, r in terms if w == weight]) if any(
+        w == weight for w, _ in terms) else None  # fmt: skip
+
+
+def _cover(one: Sequence[Term], two: Sequence[Term]) -> bool:
+    """Whether the same products appear on both sides, whatever their weights."""
+    if not one or not two:
+        return not one and not two
+    a, b = (reduce(lambda x, y: x | y, [r for _, r in t]) for t in (one, two))
+    return a.same(b)
+
+
+def _agree(r: Rel | None, s: Rel | None, u: Region, v: Region) -> Rel:
+    """Pairs of points that ``r`` and ``s`` relate to the same set."""
+    whole = u.times(v)
+    if r is None or s is None:
+        here = r if r is not None else s
+        assert here is not None
+        off = here.domain()
+        return (u - off).times(v) if r is not None else u.times(v - off)
+    inside, outside = (u - r.domain()), (v - s.domain())
+    nothing = inside.times(outside)
+    if r.is_function() and s.is_function():
+        return r.then(s.inverse()) | nothing
+    both = r.domain().times(s.domain())
+    return (both - _misses(r, s) - _misses(s, r).inverse() | nothing) & whole
+
+
+def _misses(r: Rel, s: Rel) -> Rel:
+    """Pairs of points where the first has an output that the second has not."""
+    without = s.domain().times(r.range()) - s
+    return r.then(without.inverse())
+
+
+def _first(length: Rel, first: int) -> Rel:
+    """A function as one of its first inputs only (a relation where it depends on others)."""
+    turned = length.inverse().picked(list(range(first)))
+    return turned.inverse()
