@@ -75,11 +75,23 @@ class Mapping:
 
 
 @dataclass(frozen=True)
+class Rewriting:
+    """One step of the chain from the user's kernel to the one that is carried out: the ``law`` applied at ``site``, the
+    numerics it says it ``needs``, and the ``kernel`` after it."""
+
+    law: str
+    site: str
+    needs: tuple[str, ...]
+    kernel: Kernel
+
+
+@dataclass(frozen=True)
 class Cover:
     """Every statement of ``kernel`` carried out by exactly one of ``mappings`` (SEL-1), in dataflow order.
 
     ``kernel`` is the rewritten kernel; ``original`` the user's; ``steps`` the transforms applied between the two (their
-    printed form) and ``back`` the correspondences that lead from the rewritten names to the user's.
+    printed form), ``chain`` the same with the kernel after each, and ``back`` the correspondences that lead from the
+    rewritten names to the user's.
     """
 
     kernel: Kernel
@@ -87,6 +99,7 @@ class Cover:
     mappings: tuple[Mapping, ...]
     steps: tuple[str, ...] = ()
     back: tuple[Any, ...] = ()
+    chain: tuple[Rewriting, ...] = ()
     gap: float | None = None  # None: proved best for the rule in force
     notes: MappingABC[str, Any] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
-from isam.ir.mapping import Cover
+from isam.ir.mapping import Cover, Rewriting
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import Offer, settle
@@ -196,4 +196,15 @@ def cover_with_search(
         "because": tuple(s.reason for s in path.steps),
         "blind expansions": result.blind_expansions,
     }
-    return replace(made, original=kernel, steps=tuple(map(str, path.steps)), back=back, notes=notes)
+    chain = rewritings(kernel, path.steps)
+    steps = tuple(map(str, path.steps))
+    return replace(made, original=kernel, steps=steps, back=back, chain=chain, notes=notes)
+
+
+def rewritings(kernel: Kernel, steps: Sequence[Step]) -> tuple[Rewriting, ...]:
+    """The chain of kernels that the steps lead through: what the proof asks for."""
+    out: list[Rewriting] = []
+    for s in steps:
+        kernel = s.transform.apply(kernel, s.site).kernel
+        out.append(Rewriting(s.transform.law, str(s.site), tuple(sorted(s.transform.needs)), kernel))
+    return tuple(out)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from isam.diagnostics import InternalError
+from isam.proof.chain import check_chain
 from isam.proof.legal import Legality
 from isam.proof.points import check_points
 from isam.proof.sets import Isl
@@ -95,6 +96,8 @@ def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
     isl, lg = Isl(), Legality(schedule)
     violations = check_points(schedule, isl, lg)
     violations += [v for v in check_tree(schedule, isl, lg) if v not in violations]
+    chain, broken = check_chain(schedule.cover)
+    violations += broken
     nodes = [n for t in (schedule.bind, schedule.call) for n in distinct(t)]
     kernel, original = schedule.cover.kernel, schedule.cover.original
     bodies = {id(p) for n in nodes if isinstance(n, Loop) for p in (n.first, n.body, n.last) if p is not None}
@@ -109,6 +112,7 @@ def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
             "rewritten_hash": digest(str(kernel)),
             "steps": list(schedule.cover.steps),
         },
+        "chain": chain,
         "system": {"name": schedule.system.name, "hash": system_hash(used(schedule))},
         "schedule": {"hash": schedule_hash(schedule)},
         "obligations": [

@@ -45,13 +45,20 @@ class Equivalence:
 
     def __init__(self) -> None:
         self._executions: dict[tuple[object, ...], Execution] = {}
+        self._verified: dict[int, tuple[Kernel, list[str]]] = {}
+
+    def _faults(self, kernel: Kernel) -> list[str]:
+        """What makes a kernel none at all: indices out of range, elements read before they are written, ..."""
+        if id(kernel) not in self._verified:
+            self._verified[id(kernel)] = (kernel, [f"not a kernel: {d.message}" for d in verify(kernel)])
+        return self._verified[id(kernel)][1]
 
     def judge(self, before: Kernel, after: Kernel, claimed: Sequence[str] = ("exact",)) -> Verdict:
         """``claimed``: the numerics that the step says it needs; less is tried only where it claims none.
 
         What the user of ``before`` does not permit is never used.
         """
-        faults = _differences(before, after) or [str(d.message) for d in verify(after)]
+        faults = _differences(before, after) or self._faults(before) or self._faults(after)
         if faults:
             return Verdict(False, (), tuple(faults))
         allowed = [x for x in LICENCES if permitted(before, x)]
@@ -118,7 +125,7 @@ class _Pair:
     def differences(self) -> tuple[str, ...]:
         one, two = self.execution.start(self.a), self.execution.start(self.b)
         try:
-            self._bodies(self.a.body, self.b.body, one, two, ())
+            self._bodies(self.a.body, self.b.body, one, two, (), "")
         except TooMuch as e:
             return (str(e),)
         out = [f"'{b.name}' was not shown to be the same" for b in self.a.arguments
@@ -134,7 +141,7 @@ class _Pair:
             return False
 
     def _bodies(
-        self, a: Sequence[Item], b: Sequence[Item], one: Memory, two: Memory, loops: tuple[Recurrence, ...]
+        self, a: Sequence[Item], b: Sequence[Item], one: Memory, two: Memory, loops: tuple[Recurrence, ...], place: str
     ) -> None:
         """Straight runs of statements, then the loops after them, pair by pair."""
         first, second = _segments(a), _segments(b)
@@ -144,7 +151,7 @@ class _Pair:
             self.execution.run(items, one, self.a, loops)
             self.execution.run(others, two, self.b, loops)
             if loop is not None and other is not None:
-                self._loop(loop, other, one, two, loops, f"{'.'.join(r.axis.name for r in loops)}.{k}")
+                self._loop(loop, other, one, two, loops, f"{place}.{k}")
 
     def _loop(
         self, a: Recurrence, b: Recurrence, one: Memory, two: Memory, loops: tuple[Recurrence, ...], path: str
@@ -157,7 +164,7 @@ class _Pair:
         for _ in range(ROUNDS):
             left, right = dict(one), dict(two)
             self._unknown(left, right, mine, alike, laid, f"step {path}")
-            self._bodies(a.body, b.body, left, right, (*loops, a))
+            self._bodies(a.body, b.body, left, right, (*loops, a), path)
             still = {n for n in alike if self._equal(left[n], right[n])}
             holds = [x for x in laid if self._equal(*x.sides(left, right, self._ring))]
             if still == alike and len(holds) == len(laid):

@@ -56,7 +56,9 @@ class Numbering:
         return len(self.arrays) - 1
 
     # functions ----------------------------------------------------------------------------------------------------
-    def function(self, label: str, args: tuple[Value, ...], over: Region, modulus: int = 0, swap: bool = False) -> Value:
+    def function(
+        self, label: str, args: tuple[Value, ...], over: Region, modulus: int = 0, swap: bool = False
+    ) -> Value:
         """``label`` applied to values over the same points. ``swap``: two arguments in either order."""
         key = (label, modulus, *(a.serial for a in args))
         if key not in self._done:
@@ -170,14 +172,27 @@ class Numbering:
             found[least] = found[least].off(some)
         found = {n: r for n, r in found.items() if not r.is_empty()}
         several = self._several(list(found.values()), over)
-        terms = {(n,): ((ONE, r.off(several)),) for n, r in found.items()}
-        single = Value(over - several, {k: t for k, t in terms.items() if not t[0][1].is_empty()}, modulus)
+        single = self._single({n: r.off(several) for n, r in found.items()}, over - several, modulus)
         if several.is_empty():
             return single
         parts = {(n,): ((ONE, r.on(several)),) for n, r in found.items()}
         args = Value(several, {k: t for k, t in parts.items() if not t[0][1].is_empty()}, modulus)
         many = self.function(label, (args,), several, modulus)
         return self.ring.joined(single, many) if single.terms else many
+
+    def _single(self, found: dict[int, Rel], over: Region, modulus: int) -> Value:
+        """One element for every point, as a value; what was only named is itself again."""
+        terms: dict[Key, list[Term]] = {}
+        for n, r in found.items():
+            if r.is_empty():
+                continue
+            inner = self.arrays[n]
+            if not inner.label.startswith("value "):
+                terms.setdefault((n,), []).append((ONE, r))
+                continue
+            for key, parts in self.ring.through(r, inner.args[0]).terms.items():
+                terms.setdefault(key, []).extend(parts)
+        return self.ring.value(over, terms, modulus)
 
     def _several(self, found: Sequence[Rel], over: Region) -> Region:
         """The points that have more than one element."""

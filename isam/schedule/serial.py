@@ -21,7 +21,7 @@ from isam.schedule.values import Reader, Writer, affine, read_affine
 from isam.system.graph import System
 
 SCHEMA = "isam.schedule-tree/1"
-COVER = ("original", "mappings", "steps", "back", "gap", "notes")
+COVER = ("original", "mappings", "steps", "back", "chain", "gap", "notes")
 
 
 def to_json(schedule: Schedule) -> str:

@@ -1,0 +1,327 @@
+"""Pairs of kernels: rewritings that keep the meaning, and forged ones, each wrong in one way."""
+
+# ruff: noqa: E501  (tables: a pair is one entry)
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Bodies over the arguments ``head``; ``sizes``: the kernel's sizes."""
+
+    what: str
+    head: str
+    before: str
+    after: str
+    sizes: str = ""
+
+    def text(self, body: str) -> str:
+        lines = [f"kernel k({self.sizes})", *(f"  {line}" for line in self.head.strip().split("\n"))]
+        return "\n".join(lines + [f"  {line}" for line in body.strip("\n").split("\n")]) + "\n"
+
+
+VECTOR = "in x: f32[8]\nin z: f32[8]\nout y: f32[8]"
+MATMUL = "in A: f32[M, K]\nin B: f32[K, N]\nout C: f32[M, N]"
+PRODUCT = """
+forall i < M, j < N
+  C[i, j] = 0
+forall i < M, j < N, k < K
+  C[i, j] += A[i, k] * B[k, j]
+"""
+FIXED = "in A: f32[6, 8]\nin B: f32[8, 4]\nout C: f32[6, 4]"
+SMALL = """
+forall i < 6, j < 4
+  C[i, j] = 0
+forall i < 6, j < 4, k < 8
+  C[i, j] += A[i, k] * B[k, j]
+"""
+SPLIT = """
+forall i < 6, j < 4
+  C[i, j] = 0
+forall i < 6, j < 4, o < 2, n < 4
+  C[i, j] += A[i, 4 * o + n] * B[4 * o + n, j]
+"""
+FACTORED = "in a: f32[3, 4, 2]\nin p: f32[3, 4]\nout y: f32[3]"
+UNFACTORED = """
+forall i < 3
+  y[i] = 0
+forall i < 3, k < 4, r < 2
+  y[i] += a[i, k, r] * p[i, k]
+"""
+FACTOR = """
+forall i < 3, k < 4
+  z[i, k] = 0
+forall i < 3, k < 4, r < 2
+  z[i, k] += a[i, k, r]
+forall i < 3
+  y[i] = 0
+forall i < 3, k < 4
+  y[i] += z[i, k] * p[i, k]
+"""
+CONV = "permits reassociate, finite\nin x: f32[6]\nin w: f32[3]\nout y: f32[6]"
+WHERE = """
+forall v < 6
+  y[v] = 0
+forall v < 6, s < 3 where 0 <= v + s - 1, v + s - 1 < 6
+  y[v] += x[v + s - 1] * w[s]
+"""
+PADDED = """
+temp p: f32[8]
+forall v < 8
+  p[v] = 0
+forall v < 6
+  p[v + 1] = x[v]
+forall v < 6
+  y[v] = 0
+forall v < 6, s < 3
+  y[v] += p[v + s] * w[s]
+"""
+WINOGRAD_HEAD = "permits reassociate, finite\nin d: f32[4]\nin g: f32[3]\nout y: f32[2]"
+DIRECT = """
+forall i < 2
+  y[i] = 0
+forall i < 2, r < 3
+  y[i] += d[i + r] * g[r]
+"""
+WINOGRAD = """
+m[0] = (d[0] - d[2]) * g[0]
+m[1] = (d[1] + d[2]) * (0.5 * (g[0] + g[1] + g[2]))
+m[2] = (d[2] - d[1]) * (0.5 * (g[0] - g[1] + g[2]))
+m[3] = (d[1] - d[3]) * g[2]
+y[0] = m[0] + m[1] + m[2]
+y[1] = m[1] - m[2] - m[3]
+"""
+STRASSEN_HEAD = "permits reassociate, finite\nin a: f32[2, 2, 4, 4]\nin b: f32[2, 2, 4, 4]\nout c: f32[2, 2, 4, 4]"
+BLOCKS = """
+forall p < 2, q < 2, i < 4, j < 4
+  c[p, q, i, j] = 0
+forall p < 2, q < 2, r < 2, i < 4, j < 4, k < 4
+  c[p, q, i, j] += a[p, r, i, k] * b[r, q, k, j]
+"""
+
+
+def _strassen() -> str:
+    left = ["{0} + {3}", "{2} + {3}", "{0}", "{3}", "{0} + {1}", "{2} - {0}", "{1} - {3}"]
+    right = ["{0} + {3}", "{0}", "{1} - {3}", "{2} - {0}", "{3}", "{0} + {1}", "{2} + {3}"]
+    lines = []
+    for n, (x, y) in enumerate(zip(left, right, strict=True)):
+        one = x.format(*(f"a[{p}, {q}, i, k]" for p in (0, 1) for q in (0, 1)))
+        two = y.format(*(f"b[{p}, {q}, k, j]" for p in (0, 1) for q in (0, 1)))
+        lines += ["forall i < 4, k < 4", f"  s{n}[i, k] = {one}", "forall k < 4, j < 4", f"  t{n}[k, j] = {two}",
+                  "forall i < 4, j < 4", f"  m{n}[i, j] = 0", "forall i < 4, j < 4, k < 4",
+                  f"  m{n}[i, j] += s{n}[i, k] * t{n}[k, j]"]  # fmt: skip
+    sums = {"0, 0": "0 + 3 - 4 + 6", "0, 1": "2 + 4", "1, 0": "1 + 3", "1, 1": "0 - 1 + 2 + 5"}
+    lines.append("forall i < 4, j < 4")
+    for at, terms in sums.items():
+        text = " ".join(t if t in "+-" else f"m{t}[i, j]" for t in terms.split())
+        lines.append(f"  c[{at}, i, j] = {text}")
+    return "\n".join(lines)
+
+
+STRASSEN = _strassen()
+LOOP_HEAD = "in x: f32[T, 3]\nin w: f32[3, 3]\nin u: f32[3, 3]\ninout h: f32[3]\nout ys: f32[T, 3]"
+RNN = """
+loop t < T
+  forall j < 3
+    a[j] = 0
+  forall j < 3, k < 3
+    a[j] += x[t, k] * w[k, j]
+  forall j < 3, k < 3
+    a[j] += h[k] * u[k, j]
+  forall j < 3
+    h[j] = tanh(a[j])
+    ys[t, j] = h[j]
+"""
+HOISTED = """
+temp p: f32[T, 3]
+forall t < T, j < 3
+  p[t, j] = 0
+forall t < T, j < 3, k < 3
+  p[t, j] += x[t, k] * w[k, j]
+loop t < T
+  forall j < 3
+    a[j] = p[t, j]
+  forall j < 3, k < 3
+    a[j] += h[k] * u[k, j]
+  forall j < 3
+    h[j] = tanh(a[j])
+    ys[t, j] = h[j]
+"""
+SOFT_HEAD = "in x: f32[M, N]\nout y: f32[M, N]"
+SOFTMAX = """
+forall i < M
+  m[i] = -inf
+  s[i] = 0
+forall i < M, j < N
+  m[i] max= x[i, j]
+forall i < M, j < N
+  e[i, j] = exp(x[i, j] - m[i])
+  s[i] += e[i, j]
+forall i < M, j < N
+  y[i, j] = e[i, j] / s[i]
+"""
+RECOMPUTED = """
+temp e: f32[N, M]
+forall r < M
+  m[r] = -inf
+forall c < N, r < M
+  m[r] max= x[r, c]
+forall c < N, r < M
+  e[c, r] = exp(x[r, c] - m[r])
+forall r < M
+  s[r] = 0
+forall r < M, c < N
+  s[r] += e[c, r]
+forall r < M
+  q[r] = 1 / s[r]
+forall r < M, c < N
+  y[r, c] = exp(x[r, c] - m[r]) * q[r]
+"""
+EXACT = "permits exact\nin x: f32[8]\ninout y: f32"
+
+
+def _one(expression: str) -> str:
+    return f"forall i < 8\n  y[i] = {expression}"
+
+
+def changed(text: str, old: str, new: str) -> str:
+    assert text.count(old) == 1, (old, text)
+    return text.replace(old, new)
+
+
+SAME = (
+    Pair("names and order of axes", MATMUL, PRODUCT, """
+forall b < N, a < M
+  C[a, b] = 0
+forall c < K, b < N, a < M
+  C[a, b] += B[c, b] * A[a, c]
+""", "M, N, K"),
+    Pair("an axis is split", FIXED, SMALL, SPLIT),
+    Pair("an axis is reversed", FIXED, SMALL, SMALL.replace("A[i, k] * B[k, j]", "A[i, 7 - k] * B[7 - k, j]")),
+    Pair("a sum is peeled", FIXED, SMALL, SMALL.replace("k < 8", "k < 7") + """
+forall i < 6, j < 4
+  C[i, j] += A[i, 7] * B[7, j]
+"""),
+    Pair("a sum is nested", MATMUL, PRODUCT, """
+temp p: f32[M, N, K]
+forall i < M, j < N, k < K
+  p[i, j, k] = A[i, k] * B[k, j]
+forall i < M, j < N
+  c[i, j] = 0
+forall i < M, j < N, k < K
+  c[i, j] += p[i, j, k]
+forall i < M, j < N
+  C[i, j] = c[i, j]
+""", "M, N, K"),
+    Pair("an operand is transposed first", MATMUL, PRODUCT, """
+temp T: f32[N, K]
+forall k < K, j < N
+  T[j, k] = B[k, j]
+forall i < M, j < N
+  C[i, j] = 0
+forall i < M, j < N, k < K
+  C[i, j] += A[i, k] * T[j, k]
+""", "M, N, K"),
+    Pair("a term is factored out", FACTORED, UNFACTORED, FACTOR),
+    Pair("distributed", VECTOR, _one("(x[i] + z[i]) * x[i]"), _one("x[i] * x[i] + z[i] * x[i]")),
+    Pair("a border of zeros", CONV, WHERE, PADDED),
+    Pair("unfolded", CONV, PADDED, PADDED.replace("y[v] += p[v + s] * w[s]", "c[v, s] = p[v + s]\n  y[v] += c[v, s] * w[s]")),
+    Pair("Winograd F(2, 3)", WINOGRAD_HEAD, DIRECT, WINOGRAD),
+    Pair("Strassen, one level", STRASSEN_HEAD, BLOCKS, STRASSEN),
+    Pair("an input projection is hoisted", LOOP_HEAD, RNN, HOISTED, "T"),
+    Pair("a statement that nobody reads", VECTOR, _one("x[i] + z[i]"), _one("x[i] + z[i]") + "\n  d[i] = exp(x[i])"),
+    Pair("recomputed, in another layout, with a reciprocal", SOFT_HEAD, SOFTMAX, RECOMPUTED, "M, N"),
+    Pair("sigmoid by tanh", VECTOR, _one("sigmoid(x[i])"), _one("0.5 * tanh(0.5 * x[i]) + 0.5")),
+    Pair("subtraction by addition", VECTOR, _one("x[i] - z[i]"), _one("x[i] + -z[i]")),
+    Pair("max, in another order, twice", VECTOR, _one("max(max(x[i], z[i]), 0)"), _one("max(0, max(z[i], max(x[i], z[i])))")),
+    Pair("integers wrap", "in x: i8[8]\nin z: i8[8]\nout y: i8[8]", _one("(x[i] + z[i]) * 3"), _one("x[i] * 3 - (126 * z[i] + 127 * z[i])")),
+    Pair("a cast of a cast", "in x: i8[8]\nout y: i32[8]", _one("i32(x[i])"), _one("i32(i16(x[i]))")),
+    Pair("exact: a split axis keeps the order", EXACT, "forall i < 8\n  y[] += x[i]", "forall o < 2, n < 4\n  y[] += x[4 * o + n]"),
+    Pair("exact: products commute", "permits exact\n" + VECTOR, _one("x[i] * z[i] - 1"), _one("z[i] * x[i] + -1")),
+    Pair("the same element read twice", VECTOR, _one("x[i] * x[7 - i]"), _one("x[7 - i] * x[i]")),
+    Pair("equal terms are counted", "in x: f32[8]\nout y: f32", "y[] = 0\nforall i < 8, k < 3\n  y[] += x[i]", "y[] = 0\nforall i < 8\n  y[] += 3 * x[i]"),
+    Pair("equal terms, as many as a size", "in x: f32[8]\nin w: f32[K]\nout y: f32", "y[] = 0\nforall i < 8, k < K\n  y[] += x[i]",
+         "y[] = 0\nforall k < K, i < 8\n  y[] += x[7 - i]", "K"),
+)  # fmt: skip
+
+FORGED = (
+    Pair("a coefficient of the sum", FIXED, SMALL, SPLIT.replace("B[4 * o + n, j]", "B[4 * n + o, j]").replace("n < 4", "n < 2")
+         .replace("A[i, 4 * o + n]", "A[i, 4 * n + o]").replace("o < 2", "o < 3")),
+    Pair("one operand split otherwise", FIXED, SMALL, SPLIT.replace("B[4 * o + n, j]", "B[2 * n + o, j]")),
+    Pair("an axis lost its last element", FIXED, SMALL, SMALL.replace("k < 8", "k < 7")),
+    Pair("an element is added twice", FIXED, SMALL, SMALL + "\nforall i < 6, j < 4\n  C[i, j] += A[i, 7] * B[7, j]"),
+    Pair("a reversed axis without its access", FIXED, SMALL, SMALL.replace("A[i, k] * B[k, j]", "A[i, 7 - k] * B[k, j]")),
+    Pair("no zeroing", "in A: f32[6, 8]\nin B: f32[8, 4]\ninout C: f32[6, 4]", SMALL, SMALL.split("forall i < 6, j < 4, k < 8")[1]
+         .join(("forall i < 6, j < 4, k < 8", ""))),
+    Pair("zeroed too late", FIXED, SMALL, SMALL + "\nforall i < 6, j < 4\n  C[i, j] = 0"),
+    Pair("zeroed in part", "in A: f32[6, 8]\nin B: f32[8, 4]\ninout C: f32[6, 4]", SMALL, changed(SMALL, "forall i < 6, j < 4\n", "forall i < 5, j < 4\n")),
+    Pair("a transposed result", "in A: f32[6, 8]\nin B: f32[8, 6]\nout C: f32[6, 6]", SMALL.replace("j < 4", "j < 6"),
+         SMALL.replace("j < 4", "j < 6").replace("C[i, j]", "C[j, i]")),
+    Pair("a factor that depends on the summed axis", FACTORED.replace("p: f32[3, 4]", "p: f32[3, 4, 2]"),
+         UNFACTORED.replace("p[i, k]", "p[i, k, r]"), FACTOR.replace("p[i, k]", "p[i, k, 0]")),
+    Pair("the factored sum kept for all k", FACTORED, UNFACTORED, FACTOR.replace("z[i, k]", "z[i]").replace("forall i < 3, k < 4\n  z", "forall i < 3\n  z")),
+    Pair("the factored sum not zeroed", FACTORED, UNFACTORED, FACTOR.replace("forall i < 3, k < 4\n  z[i, k] = 0\n", "forall i < 3, k < 4\n  z[i, k] = p[i, k]\n")),
+    Pair("a product for a sum", FACTORED, UNFACTORED, FACTOR.replace("z[i, k] += a[i, k, r]", "z[i, k] *= a[i, k, r]")),
+    Pair("half distributed", VECTOR, _one("(x[i] + z[i]) * x[i]"), _one("x[i] * x[i] + z[i]")),
+    Pair("minus is not associative", VECTOR, _one("x[i] - (z[i] - x[i])"), _one("(x[i] - z[i]) - x[i]")),
+    Pair("minus does not commute", VECTOR, _one("x[i] - z[i]"), _one("z[i] - x[i]")),
+    Pair("division does not commute", VECTOR, _one("x[i] / z[i]"), _one("z[i] / x[i]")),
+    Pair("division does not distribute over its divisor", VECTOR, _one("1 / (x[i] + z[i])"), _one("1 / x[i] + 1 / z[i]")),
+    Pair("the border begins one element late", CONV, WHERE, PADDED.replace("p[v + 1] = x[v]", "p[v + 2] = x[v]")),
+    Pair("the border is read one element late", CONV, WHERE, PADDED.replace("f32[8]", "f32[9]").replace("v < 8", "v < 9").replace("p[v + s]", "p[v + s + 1]")),
+    Pair("the border is one element narrow", CONV, WHERE, changed(PADDED, "forall v < 6\n  p[v + 1]", "forall v < 5\n  p[v + 1]")),
+    Pair("the border holds ones", CONV, WHERE, changed(PADDED, "p[v] = 0", "p[v] = 1")),
+    Pair("the border is written last", CONV, WHERE, PADDED.replace("forall v < 8\n  p[v] = 0\nforall v < 6\n  p[v + 1] = x[v]", "forall v < 8\n  p[v] = 0")),
+    Pair("padding without the permission", CONV.replace(", finite", ""), WHERE, PADDED),
+    Pair("a condition off by one", CONV, WHERE, WHERE.replace("0 <= v + s - 1", "1 <= v + s - 1")),
+    Pair("a condition forgotten", "permits reassociate, finite\nin x: f32[8]\nin w: f32[3]\nout y: f32[6]",
+         WHERE.replace("x[v + s - 1]", "x[v + s]"), changed(WHERE, " where 0 <= v + s - 1, v + s - 1 < 6", "").replace("x[v + s - 1]", "x[v + s]")),
+    Pair("unfolded with the wrong stride", CONV, PADDED, PADDED.replace("forall v < 6, s < 3\n  y[v] += p[v + s] * w[s]",
+         "forall v < 6, s < 3\n  c[v, s] = p[v + 2 - s]\n  y[v] += c[v, s] * w[s]")),
+    Pair("a Winograd constant", WINOGRAD_HEAD, DIRECT, WINOGRAD.replace("0.5 * (g[0] + g[1] + g[2])", "0.25 * (g[0] + g[1] + g[2])")),
+    Pair("a Winograd sign", WINOGRAD_HEAD, DIRECT, WINOGRAD.replace("m[1] - m[2] - m[3]", "m[1] - m[2] + m[3]")),
+    Pair("a Winograd difference", WINOGRAD_HEAD, DIRECT, WINOGRAD.replace("(d[2] - d[1])", "(d[1] - d[2])")),
+    Pair("Winograd without the permission", WINOGRAD_HEAD.replace("reassociate, finite", "exact"), DIRECT, WINOGRAD),
+    Pair("a Strassen sign", STRASSEN_HEAD, BLOCKS, STRASSEN.replace("m0[i, j] - m1[i, j]", "m0[i, j] + m1[i, j]")),
+    Pair("a Strassen product", STRASSEN_HEAD, BLOCKS, STRASSEN.replace("m5[i, j] += s5[i, k] * t5[k, j]", "m5[i, j] += s5[i, k] * t4[k, j]")),
+    Pair("a Strassen block", STRASSEN_HEAD, BLOCKS, STRASSEN.replace("c[0, 1, i", "c[_, 1, i").replace("c[1, 0, i", "c[0, 1, i").replace("c[_, 1, i", "c[1, 0, i")),
+    Pair("the carried part is hoisted", LOOP_HEAD, RNN, HOISTED.replace("p[t, j] += x[t, k] * w[k, j]", "p[t, j] += h[k] * u[k, j]")
+         .replace("a[j] += h[k] * u[k, j]", "a[j] += x[t, k] * w[k, j]"), "T"),
+    Pair("hoisted, read one step early", LOOP_HEAD, RNN, HOISTED.replace("p: f32[T, 3]", "p: f32[T + 1, 3]")
+         .replace("forall t < T, j < 3\n", "forall t < T + 1, j < 3\n").replace("a[j] = p[t, j]", "a[j] = p[t + 1, j]"), "T"),
+    Pair("hoisted, one step for all", LOOP_HEAD, RNN, HOISTED.replace("x[t, k]", "x[0, k]"), "T >= 1"),
+    Pair("hoisted, and added again", LOOP_HEAD, RNN, HOISTED.replace("    a[j] = p[t, j]", "    a[j] = p[t, j] + p[t, j]"), "T"),
+    Pair("a loop one step short", LOOP_HEAD, RNN, RNN.replace("t < T", "t < T - 1"), "T >= 1"),
+    Pair("the state is used after it is replaced", LOOP_HEAD, RNN, RNN.replace("    h[j] = tanh(a[j])\n    ys[t, j] = h[j]",
+         "    ys[t, j] = h[j]\n    h[j] = tanh(a[j])"), "T"),
+    Pair("a live statement is dropped", VECTOR, _one("x[i] + z[i]") + "\n  y[i] *= 2", _one("x[i] + z[i]")),
+    Pair("a reciprocal of the wrong row", SOFT_HEAD.replace("M", "N"), SOFTMAX.replace("M", "N"), RECOMPUTED.replace("M", "N").replace("* q[r]", "* q[c]"), "N"),
+    Pair("the maximum of something else", SOFT_HEAD, SOFTMAX, RECOMPUTED.replace("m[r] max= x[r, c]", "m[r] max= 2 * x[r, c]"), "M, N"),
+    Pair("min for max", SOFT_HEAD, SOFTMAX, RECOMPUTED.replace("max=", "min=").replace("-inf", "inf"), "M, N"),
+    Pair("a maximum over part of a row", SOFT_HEAD, SOFTMAX, RECOMPUTED.replace("forall c < N, r < M\n  m[r]", "forall c < N, r < M where 1 <= c\n  m[r]"), "M, N"),
+    Pair("sigmoid by tanh without the halves", VECTOR, _one("sigmoid(x[i])"), _one("0.5 * tanh(x[i]) + 0.5")),
+    Pair("tanh for sigmoid", VECTOR, _one("sigmoid(x[i])"), _one("tanh(x[i])")),
+    Pair("exp of another argument", VECTOR, _one("exp(x[i])"), _one("exp(z[i])")),
+    Pair("a function of a neighbour", VECTOR, _one("exp(x[i])"), _one("exp(x[7 - i])")),
+    Pair("less or equal for less", "in x: f32[8]\nin z: f32[8]\nout y: bool[8]", _one("x[i] < z[i]"), _one("x[i] <= z[i]")),
+    Pair("a comparison turned over", "in x: f32[8]\nin z: f32[8]\nout y: bool[8]", _one("x[i] < z[i]"), _one("x[i] > z[i]")),
+    Pair("a cast that loses something", "in x: i32[8]\nout y: i32[8]", _one("x[i]"), _one("i32(i8(x[i]))")),
+    Pair("a cast moved over a product", "in x: i8[8]\nin z: i8[8]\nout y: i32[8]", _one("i32(x[i]) * i32(z[i])"), _one("i32(x[i] * z[i])")),
+    Pair("a saturating cast for a wrapping one", "in x: i32[8]\nout y: i8[8]", _one("i8(x[i])"), _one("sat_i8(x[i])")),
+    Pair("integers do not divide back", "in x: i32[8]\nout y: i32[8]", _one("x[i]"), _one("(x[i] * 2) / 2")),
+    Pair("another number", VECTOR, _one("x[i] * 3"), _one("x[i] * 4")),
+    Pair("a number added once more", VECTOR, _one("x[i] + 1"), _one("x[i] + 1 + 1")),
+    Pair("exact: another order", EXACT, "forall i < 8\n  y[] += x[i]", "forall i < 8\n  y[] += x[7 - i]"),
+    Pair("exact: another grouping", "permits exact\n" + VECTOR, _one("(x[i] + z[i]) + 1"), _one("x[i] + (z[i] + 1)")),
+    Pair("exact: split, the inner axis first", EXACT, "forall i < 8\n  y[] += x[i]", "forall n < 4, o < 2\n  y[] += x[4 * o + n]"),
+    Pair("exact: a product by a reciprocal", "permits exact\n" + VECTOR, _one("x[i] / z[i]"), _one("x[i] * (1 / z[i])")),
+    Pair("x - x is no zero without the permission", VECTOR, _one("x[i]"), _one("x[i] + z[i] - z[i]")),
+    Pair("equal terms miscounted", "in x: f32[8]\nout y: f32", "y[] = 0\nforall i < 8, k < 3\n  y[] += x[i]", "y[] = 0\nforall i < 8\n  y[] += 2 * x[i]"),
+    Pair("a size for a number", "in x: f32[8]\nin w: f32[K]\nout y: f32", "y[] = 0\nforall i < 8, k < K\n  y[] += x[i]", "y[] = 0\nforall i < 8\n  y[] += x[i]", "K"),
+    Pair("an index out of range", VECTOR, _one("x[i]"), _one("x[i + 1]")),
+    Pair("read before it is written", VECTOR, _one("x[i]"), "temp t: f32[8]\nforall i < 8\n  y[i] = t[i]\nforall i < 8\n  t[i] = x[i]"),
+    Pair("two points write one element", VECTOR, _one("x[i]"), "forall i < 8, k < 8\n  y[i] = x[k]"),
+    Pair("an output left alone", "in x: f32[8]\ninout y: f32[8]", _one("x[i]"), "forall i < 7\n  y[i] = x[i]"),
+)  # fmt: skip

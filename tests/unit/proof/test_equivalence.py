@@ -1,0 +1,77 @@
+"""The judge of rewritings: what keeps the meaning is accepted, every forged rewriting is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from isam.ir.text import parse_kernel
+from isam.proof.equivalence import Equivalence, equivalent
+from tests.unit.proof.rewritings import FORGED, SAME, WINOGRAD, WINOGRAD_HEAD, Pair
+
+
+def both(p: Pair):
+    return parse_kernel(p.text(p.before)), parse_kernel(p.text(p.after))
+
+
+@pytest.mark.parametrize("pair", SAME, ids=lambda p: p.what)
+def test_rewritings_that_keep_the_meaning(pair):
+    a, b = both(pair)
+    assert equivalent(a, b), equivalent(a, b)
+    assert equivalent(b, a)
+
+
+@pytest.mark.parametrize("pair", FORGED, ids=lambda p: p.what)
+def test_forged_rewritings(pair):
+    a, b = both(pair)
+    verdict = equivalent(a, b)
+    assert not verdict
+    assert verdict.why
+
+
+def test_there_are_at_least_sixty():
+    assert len({p.what for p in FORGED}) == len(FORGED) >= 60
+
+
+@pytest.mark.parametrize(
+    ("what", "numerics"),
+    [
+        ("names and order of axes", ()),
+        ("an operand is transposed first", ()),
+        ("a border of zeros", ("reassociates", "rounding", "finite")),
+        ("an axis is split", ()),
+        ("integers wrap", ()),
+        ("subtraction by addition", ()),
+        ("a sum is peeled", ("reassociates", "rounding")),
+    ],
+)
+def test_the_least_numerics_that_do_are_recorded(what, numerics):
+    a, b = both(next(p for p in SAME if p.what == what))
+    assert equivalent(a, b).numerics == numerics
+
+
+def test_what_is_missing_is_named():
+    a, b = both(next(p for p in FORGED if p.what == "padding without the permission"))
+    assert equivalent(a, b).why == ("equal only with numerics that the kernel does not permit: finite",)
+    a, b = both(next(p for p in FORGED if p.what == "exact: another order"))
+    assert "reassociates, rounding" in equivalent(a, b).why[0]
+
+
+def test_the_callers_side_must_stay():
+    a = parse_kernel(SAME[0].text(SAME[0].before))
+    wider = parse_kernel(SAME[0].text(SAME[0].before).replace("f32", "f64"))
+    assert equivalent(a, wider).why == ("the arguments differ",)
+    assert equivalent(a, replace(a, permits=a.permits | {"finite"})).why == ("the permissions differ",)
+    assert equivalent(a, replace(a, syms=())).why == ("the sizes differ",)
+
+
+def test_a_chain_is_judged_step_by_step_with_one_memory():
+    e = Equivalence()
+    pair = Pair("", WINOGRAD_HEAD, "forall i < 2\n  y[i] = 0\nforall i < 2, r < 3\n  y[i] += d[i + r] * g[r]", WINOGRAD)
+    a, b = both(pair)
+    assert e.judge(a, b, ("reassociates",))
+    assert e.judge(b, a, ("reassociates",))
+    c = parse_kernel(pair.text(pair.after.replace("0.5", "0.75")))
+    assert not e.judge(b, c, ("reassociates",))
+    assert e.judge(a, a)
