@@ -12,8 +12,9 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Item, Kernel, Literal, Recurrence, Source, Statement
 from tests.random_kernels import Chooser
 
-OTHER = {"add": "sub", "sub": "add", "mul": "add", "div": "mul", "max": "min", "min": "max", "exp": "tanh", "neg": "abs",
-         "lt": "le", "gt": "lt", "and": "or", "sqrt": "exp", "sigmoid": "tanh", "tanh": "sigmoid"}  # fmt: skip
+OTHER = {"add": "sub", "sub": "add", "mul": "add", "div": "mul", "max": "min", "min": "max", "exp": "tanh",
+         "neg": "abs", "lt": "le", "gt": "lt", "and": "or", "sqrt": "exp", "sigmoid": "tanh",
+         "tanh": "sigmoid"}  # fmt: skip
 
 
 def put(k: Kernel, at: int, new: Sequence[Statement]) -> Kernel:
