@@ -12,7 +12,7 @@ from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import Offer, offer
 from isam.mapper.match import BUDGET, normal, probe
-from isam.mapper.pricing import Pricing, limits
+from isam.mapper.pricing import Pricing, fixed_axes, limits
 from isam.mapper.space import Indexed, Look, Rank, State, Step
 from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
@@ -21,10 +21,26 @@ from isam.transforms.law import Correspondence
 PATIENCE = 4.0  # steps that a contradiction at once is behind one at the last pair
 
 
-def with_limit(m: Mismatch, limits: Mapping[str, int | None]) -> Mismatch:
-    """Adds what one call takes along the instruction axis that a mismatch names (for splits)."""
-    limit = limits.get(m.about("instruction_axis") or "")
-    return m if limit is None else replace(m, subject=(*m.subject, ("limit", limit)))
+@dataclass(frozen=True)
+class Limits:
+    """What one call takes along each axis of an instruction: at most so many, and exactly so many."""
+
+    most: Mapping[str, int | None]
+    fixed: tuple[tuple[str, int | None], ...]
+
+    @staticmethod
+    def of(instruction: Instruction) -> Limits:
+        most = limits(instruction)
+        return Limits(most, tuple((axis, most[axis]) for axis in sorted(fixed_axes(instruction))))
+
+
+def with_limits(m: Mismatch, limits: Limits) -> Mismatch:
+    """Adds what one call takes along the instruction axis that a mismatch names (``limit``, for splits), and the axes
+    of which it takes exactly one number (``fixed``)."""
+    limit = limits.most.get(m.about("instruction_axis") or "")
+    facts: list[tuple[str, object]] = [("fixed", limits.fixed)] if limits.fixed else []
+    facts += [("limit", limit)] if limit is not None else []
+    return replace(m, subject=(*m.subject, *facts)) if facts else m
 
 
 @dataclass(frozen=True)
@@ -43,7 +59,7 @@ class Covered:
         return {i.name: i for i in self.instructions}
 
     @cached_property
-    def _limits(self) -> dict[str, dict[str, int | None]]:
+    def _limits(self) -> dict[str, Limits]:
         return {"": {}}
 
     def look(self, kernel: Kernel, back: Correspondence) -> Look[Offer | Uncovered]:
@@ -57,8 +73,8 @@ class Covered:
 
     def _limited(self, mismatches: Sequence[Mismatch]) -> list[Mismatch]:
         for name in {m.instruction for m in mismatches} - self._limits.keys():
-            self._limits[name] = limits(self._by_name[name])
-        return [with_limit(m, self._limits[m.instruction]) for m in mismatches]
+            self._limits[name] = Limits.of(self._by_name[name])
+        return [with_limits(m, self._limits[m.instruction]) for m in mismatches]
 
     def _hopeless(self, kernel: Kernel, found: Uncovered) -> bool:
         """Some statement's operation is in no instruction, and no law turns it into others."""
@@ -83,8 +99,8 @@ class Used:
     shortest = True
 
     @cached_property
-    def _limits(self) -> dict[str, int | None]:
-        return limits(self.instruction)
+    def _limits(self) -> Limits:
+        return Limits.of(self.instruction)
 
     @cached_property
     def _pairs(self) -> int:
@@ -101,7 +117,7 @@ class Used:
         if hits:
             price = min(Pricing(kernel).candidate(m).price for m in hits)
             return Look(hits, True, price, whole=found.complete, pairs=found.pairs)
-        asks = tuple(with_limit(m, self._limits) for m in found.near)
+        asks = tuple(with_limits(m, self._limits) for m in found.near)
         distance = min(map(self._distance, asks), default=1.0)
         return Look((), False, distance=distance, asks=asks, whole=found.complete, pairs=found.pairs)
 

@@ -27,14 +27,14 @@ class Factor(Transform):
         return tuple(
             Site.of(sum=n, product=m, pulled=p)
             for n in range(len(kernel.statements))
-            for m in _product_of(kernel, n)
+            for m in product_of(kernel, n)
             for p in (0, 1)
             if _plan(kernel, n, m, p) is not None
         )
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         n, m, pulled = site["sum"], site["product"], site["pulled"]
-        plan = _plan(kernel, n, m, pulled) if m in _product_of(kernel, n) else None
+        plan = _plan(kernel, n, m, pulled) if m in product_of(kernel, n) else None
         if plan is None:
             raise ValueError(f"'{self.law}' does not apply at {site}")
         return _rewrite(kernel, n, m, pulled, plan)
@@ -69,7 +69,7 @@ def _buffer(x: Source) -> str:
     return x.buffer if isinstance(x, Access) else ""
 
 
-def _product_of(kernel: Kernel, n: int) -> tuple[int, ...]:
+def product_of(kernel: Kernel, n: int) -> tuple[int, ...]:
     """The one statement whose product the sum ``n`` adds up, when nothing else reads or writes it."""
     s = kernel.statements[n]
     if not (s.accumulate and s.op == "add" and isinstance(s.sources[0], Access)):
@@ -83,7 +83,7 @@ def _product_of(kernel: Kernel, n: int) -> tuple[int, ...]:
     return made if p.op == "mul" and not p.accumulate and same_list else ()
 
 
-def _renaming(product: Statement, total: Statement) -> dict[str, Affine] | None:
+def renaming(product: Statement, total: Statement) -> dict[str, Affine] | None:
     """The product's axes in the sum's names, by the temporary that joins them: plain axes in every dimension."""
     read = total.sources[0]
     assert isinstance(read, Access)
@@ -103,12 +103,12 @@ def _lone(row: Affine) -> bool:
 
 def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
     total, product = kernel.statements[n], kernel.statements[m]
-    renaming = _renaming(product, total)
-    if renaming is None or isinstance(product.sources[1 - pulled], Literal):
+    values = renaming(product, total)
+    if values is None or isinstance(product.sources[1 - pulled], Literal):
         return None
 
     def named(x: Source) -> Source:
-        return replace(x, index=tuple(i.substitute(renaming) for i in x.index)) if isinstance(x, Access) else x
+        return replace(x, index=tuple(i.substitute(values) for i in x.index)) if isinstance(x, Access) else x
 
     factor, term = named(product.sources[pulled]), named(product.sources[1 - pulled])
     used = (_buffer(factor), _buffer(term), product.dest.buffer, total.dest.buffer)

@@ -178,6 +178,35 @@ START_THEN = """kernel k(M, N)
     y[h, v] += b[h, v]
 """
 
+FILTER = """kernel k(N, C, K)
+  in  x: f32[N, C, 10]
+  in  w: f32[K, C, 3]
+  in  b: f32[K]
+  out y: f32[N, K, 8]
+  forall n < N, k < K, h < 8
+    y[n, k, h] = b[k]
+  forall n < N, k < K, c < C, h < 8, r < 3
+    y[n, k, h] += x[n, c, h + r] * w[k, c, r]
+"""
+IMAGE = """kernel k(C, K)
+  in  x: f32[C, 6, 8]
+  in  w: f32[K, C, 3, 3]
+  out y: f32[K, 4, 6]
+  forall k < K, h < 4, v < 6
+    y[k, h, v] = 0
+  forall k < K, c < C, h < 4, v < 6, r < 3, s < 3
+    y[k, h, v] += x[c, h + r, v + s] * w[k, c, r, s]
+"""
+EVEN = """kernel k(B)
+  in  a: {dtype}[B, 4, 6]
+  in  b: {dtype}[6, 2]
+  out y: {dtype}[B, 4, 2]
+  forall b0 < B, i < 4, j < 2
+    y[b0, i, j] = 0
+  forall b0 < B, i < 4, j < 2, k < 6
+    y[b0, i, j] += a[b0, i, k] * b[k, j]
+"""
+
 HOLDS: dict[str, tuple[str, ...]] = {
     "distribute": (SUM_TIMES, SUM_TIMES_SUM, SUM_TIMES_LOOP),
     "nest-sum": (TWO_SUMS.format(where=""), TWO_SUMS.format(where=" where r <= k"), PRODUCT),
@@ -188,6 +217,9 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "duplicate": (SHARED, CARRIED, OUTPUT_READ),
     "unify": (TWINS, TWINS.replace("t[i] * s[i]", "t[i] * 3\n    y[i] = y[i] + s[i]")),
     "fission": (ADD, SUM_TIMES_SUM.replace("= z[i, k] * p[k]", "= z[i, k] + p[k]")),
+    "winograd-2-3": (FILTER, IMAGE),
+    "winograd-4-3": (FILTER, IMAGE),
+    "strassen": (EVEN.format(dtype="f32"), EVEN.format(dtype="i16")),
     "fusion": (START_THEN, START_THEN.replace("i < M, j < N", "j < N, i < M")),
 }
 
@@ -214,6 +246,23 @@ REFUSED: dict[str, tuple[str, ...]] = {
         NESTED.format(where="").replace("in    a", "inout a").replace("  forall i < M, k < K\n    y",
             "  forall i < M, k < K, r < R\n    a[i, k, r] = 2\n  forall i < M, k < K\n    y"),
         PARTIAL_THEN_BIAS.replace("y[i2] + p", "p[i2] + p"),
+    ),
+    "winograd-2-3": (
+        FILTER.replace("f32", "i32"),
+        FILTER.replace("h + r]", "2 * h + r]").replace("C, 10]", "C, 17]"),
+        FILTER.replace("h + r]", "h + 2 * r]").replace("C, 10]", "C, 12]"),
+        FILTER.replace("w[k, c, r]", "w[k, r, r]").replace("K, C, 3", "K, 3, 3"),
+        FILTER.replace("h < 8", "h < 7").replace("K, 8]", "K, 7]"),
+        FILTER.replace("r < 3", "r < 2"),
+        FILTER.replace("c, h + r] * w[k, c, r]", "c, h + r] * w[k, c, h - h]"),
+        FILTER.replace("r < 3\n", "r < 3 where r <= h\n"),
+    ),
+    "winograd-4-3": (FILTER.replace("h < 8", "h < 6").replace("K, 8]", "K, 6]"), FILTER.replace("r]", "0]")),
+    "strassen": (
+        EVEN.format(dtype="f32").replace("6", "5"),
+        EVEN.format(dtype="f32").replace("a[b0, i, k]", "a[b0, i, i]"),
+        EVEN.format(dtype="f32").replace(" * b", " + b"),
+        EVEN.format(dtype="f32").replace("(B)", "(B, K)").replace("6", "K"),
     ),
     "dead": (OVERWRITTEN_LATER, SHARED, CARRIED, ADD.replace("    y[i] = y", "    z[i] = z")),
     "inline": (

@@ -1,6 +1,7 @@
 """Laws on values: sums and products, numbers, element types."""
 
 from isam.transforms.law import Transform
+from isam.transforms.values.bilinear import BILINEAR
 from isam.transforms.values.distribute import Distribute
 from isam.transforms.values.join import Join
 from isam.transforms.values.nest import NESTS
@@ -9,5 +10,6 @@ LAWS: tuple[Transform, ...] = (
     Distribute(),
     *NESTS,
     Join(),
+    *BILINEAR,
 )
 """In the order in which the search offers them."""
