@@ -60,7 +60,7 @@ class Covered:
 
     @cached_property
     def _limits(self) -> dict[str, Limits]:
-        return {"": {}}
+        return {"": Limits({}, ())}
 
     def look(self, kernel: Kernel, back: Correspondence) -> Look[Offer | Uncovered]:
         found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties)
