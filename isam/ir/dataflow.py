@@ -43,6 +43,13 @@ class Level:
 
 def levels(kernel: Kernel) -> tuple[Level, ...]:
     """Every straight-line list of the kernel, outermost first."""
+    known = kernel.__dict__.get("_levels")
+    if known is None:
+        known = kernel.__dict__["_levels"] = _levels(kernel)
+    return known
+
+
+def _levels(kernel: Kernel) -> tuple[Level, ...]:
     out: list[Level] = []
 
     def walk(body: tuple[Item, ...], at: int, around: tuple[Recurrence, ...]) -> int:

@@ -16,8 +16,9 @@ from isam.mapper.pricing import Pricing, fixed_axes, limits
 from isam.mapper.space import Indexed, Look, Rank, State, Step
 from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
-from isam.transforms.law import Correspondence
+from isam.transforms.law import Correspondence, Transform
 
+MIRROR = {"gt": "lt", "ge": "le"}  # a > b is b < a
 PATIENCE = 4.0  # steps that a contradiction at once is behind one at the last pair
 
 
@@ -95,12 +96,17 @@ class Used:
     buffer: str | None = None
     strided: bool = False
     pairs: int = BUDGET
+    laws: Sequence[Transform] = ()
 
     shortest = True
 
     @cached_property
     def _limits(self) -> Limits:
         return Limits.of(self.instruction)
+
+    @cached_property
+    def _operations(self) -> frozenset[str]:
+        return frozenset(MIRROR.get(op, op) for op, _, _ in self.instruction.signature)
 
     @cached_property
     def _pairs(self) -> int:
@@ -119,7 +125,8 @@ class Used:
             return Look(hits, True, price, whole=found.complete, pairs=found.pairs)
         asks = tuple(with_limits(m, self._limits) for m in found.near)
         distance = min(map(self._distance, asks), default=1.0)
-        return Look((), False, distance=distance, asks=asks, whole=found.complete, pairs=found.pairs)
+        hopeless = not self._operations <= within_reach(kernel, self.laws)
+        return Look((), False, distance=distance, asks=asks, hopeless=hopeless, whole=found.complete, pairs=found.pairs)
 
     def _distance(self, m: Mismatch) -> float:
         """Which part of all pairs was not agreed on."""
@@ -135,6 +142,18 @@ class Used:
     def rank(self, state: State[tuple[Mapped, ...]], step: Step) -> Rank:
         """Steps on the path so far, and how early the contradiction came that this one answers."""
         return (len(state.steps) + PATIENCE * (1.0 if step.because is None else self._distance(step.because)),)
+
+
+def within_reach(kernel: Kernel, laws: Sequence[Transform]) -> frozenset[str]:
+    """The operations of the kernel and those that the laws could make of them (of ``a > b`` and ``b < a`` one)."""
+    out = {s.op for s in kernel.statements}
+    before = -1
+    while len(out) > before:
+        before = len(out)
+        for t in laws:
+            if getattr(t, "op", None) in (None, *out):
+                out |= t.makes
+    return frozenset(MIRROR.get(op, op) for op in out)
 
 
 def _refused(kernel: Kernel, instruction: Instruction) -> Mismatch:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from isam.ir.dtype import DTYPES
-from isam.ir.kernel import Access, Buffer, Kernel, Literal, Source, Statement
+from isam.ir.kernel import BINARY, Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
@@ -35,6 +35,20 @@ class Draft:
     def end(self, op: str, *sources: Source) -> None:
         """The last operation, into the old destination."""
         self.made.append(replace(self.old, op=op, sources=sources))
+
+
+class _Operations:
+    """Stands in for a draft to learn which operations a row of the table makes."""
+
+    def __init__(self) -> None:
+        self.made: set[str] = set()
+
+    def put(self, op: str, *_: Source, dtype: str = "") -> Source:
+        self.made.add(op)
+        return Literal(0)
+
+    def end(self, op: str, *_: Source) -> None:
+        self.made.add(op)
 
 
 ONE, HALF = Literal(1), Literal(0.5)
@@ -88,6 +102,13 @@ class Convert(Transform):
     kinds = frozenset({"operation", "literal"})
     grows = True
 
+    @property
+    def makes(self) -> frozenset[str]:  # type: ignore[override]
+        """The operations of the row's right side."""
+        seen = _Operations()
+        self.build(seen, *(Literal(0) for _ in range(2 if self.op in BINARY else 1)))
+        return frozenset(seen.made)
+
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(Site.of(statement=i) for i in range(len(kernel.statements)) if self._holds(kernel, i))
 
@@ -107,8 +128,11 @@ class Convert(Transform):
         return Rewrite(new, Correspondence(origin, meanings=meanings))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
-        """Answers a statement whose operation no instruction has, or only with other numbers in it (``1 / x``)."""
-        if not self.answers(mismatch) or not (mismatch.about("missing") or mismatch.kind == "literal"):
+        """Answers a statement whose operation no instruction has, or only with other numbers in it (``1 / x``), or in
+        whose place an instruction needs an operation that this row makes."""
+        need = mismatch.about("need")
+        made = isinstance(need, tuple) and need[0] in self.makes and not need[1]
+        if not self.answers(mismatch) or not (mismatch.about("missing") or mismatch.kind == "literal" or made):
             return ()
         return tuple(s for s in self.sites(kernel) if s["statement"] == mismatch.about("statement"))
 

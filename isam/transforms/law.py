@@ -3,8 +3,9 @@ it answers and the numerics it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, ClassVar
 
 from isam.ir.dtype import DTYPES
@@ -105,6 +106,19 @@ class Rewrite:
     back: Correspondence
 
 
+def _once(sites: Callable[[Any, Kernel], tuple[Site, ...]]) -> Callable[[Any, Kernel], tuple[Site, ...]]:
+    """The sites of one law on one kernel, found once: every mismatch of a kernel asks for them again."""
+
+    @wraps(sites)
+    def found(self: Any, kernel: Kernel) -> tuple[Site, ...]:
+        known = kernel.__dict__.setdefault("_sites", {})
+        if self not in known:
+            known[self] = sites(self, kernel)
+        return known[self]
+
+    return found
+
+
 class Transform:
     """A law. Subclasses are frozen dataclasses whose fields are their options.
 
@@ -113,7 +127,8 @@ class Transform:
     ``inverse``: the law that undoes it ('' where there is none); ``judge``: what decides equality in its tests: the
     oracle modulo a prime (``residues``, granted the laws of numbers in ``model``), the interpreter bit by bit on the
     numbers of the machine (``interpreter``), or float64 with a derived bound where it uses a property of a function
-    (``float bound``).
+    (``float bound``); ``makes``: operations that the result may have and the kernel before had not: an instruction with
+    an operation that no law makes is out of reach, and the search need not begin.
     """
 
     law: ClassVar[str]
@@ -124,6 +139,12 @@ class Transform:
     inverse: ClassVar[str] = ""
     judge: ClassVar[str] = "residues"
     model: ClassVar[frozenset[str]] = frozenset()
+    makes: ClassVar[frozenset[str]] = frozenset({"copy"})
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if "sites" in vars(cls):
+            setattr(cls, "sites", _once(vars(cls)["sites"]))  # noqa: B010
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         """Every place where the law holds, in a fixed order, whatever numerics the kernel grants."""

@@ -8,6 +8,7 @@ import pytest
 
 from isam.approach.choice import Approach, Trace
 from isam.ir import oracle
+from isam.mapper.goals import within_reach
 from isam.mapper.match import match
 from isam.mapper.search import DEFAULT, Budget, reach
 from tests.unit.mapper.catalogue import instruction, kernel, named
@@ -54,6 +55,16 @@ def test_nothing_leads_there_and_the_search_knows_that_it_has_tried_everything()
     assert r.complete
     assert r.ended == ""
     assert r.near[0].kind == "operation"
+
+
+def test_an_operation_that_no_law_makes_is_not_searched_for():
+    gate = kernel("g(N)\n in a: f32[N]\n out y: f32[N]\n forall i < N\n  y[i] = sigmoid(a[i])")
+    body = "one(N)\n in S: f32[N]\n out D: f32[N]\n forall i < N\n  D[i] = {}(S[i])"
+    erf, tanh = (replace(instruction("relu"), body=kernel(body.format(f))) for f in ("erf", "tanh"))
+    r = reach(gate, erf)
+    assert (bool(r), r.states, r.complete) == (False, 1, True)
+    assert within_reach(gate, DEFAULT) >= {"tanh", "exp", "mul", "add", "neg"}
+    assert [p.label() for p in reach(gate, tanh).paths] == ["sigmoid-by-tanh (statement 0)"]
 
 
 @pytest.mark.parametrize("budget", [Budget(states=0), Budget(states=1), Budget(work=0, blind=0), Budget(depth=0)])

@@ -146,7 +146,7 @@ def test_growing_laws_take_no_blind_steps():
             return choice.options[0]
 
     chain = body("y[i] = exp(a[i]) * b[i] * a[i]", "z[i] = 0")
-    reach(chain, VNNI, Trace(Watch()), Budget(blind=5))
+    reach(chain, instruction("square"), Trace(Watch()), Budget(blind=5))
     grow = {t.law for t in ALL if t.grows}
     assert seen
     assert not seen & grow
@@ -166,8 +166,8 @@ def test_pairs_and_blind_steps_have_budgets(amount):
     r = reach(GEMV, VNNI, budget=Budget(pairs=amount, blind=0))
     assert (r.ended, r.states) == ("pairs", 1 + amount)
     text = "kernel c()\n  in a: f32[6]\n  in b: f32[6]\n  in c: f32[6]\n  out y: f32[6]\n  forall i < 6\n" \
-           "    y[i] = a[i] * b[i] * c[i] * a[i]\n"  # fmt: skip
-    r = reach(parse(text), instruction("row_sum"), budget=Budget(blind=amount))
+           "    y[i] = a[i] * b[i] * c[i] * b[i]\n"  # fmt: skip
+    r = reach(parse(text), instruction("square"), budget=Budget(blind=amount))
     assert r.blind_expansions == amount
     assert (r.complete, r.ended) == ((True, "") if amount == 0 else (False, "blind"))
 
