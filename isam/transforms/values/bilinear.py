@@ -42,6 +42,7 @@ class Bilinear(Transform):
     kinds = frozenset({"axis-missing"})
     grows = True
     model = frozenset({"division"})
+    makes = frozenset({"copy", "div"})
 
     @property
     def law(self) -> str:  # type: ignore[override]
