@@ -1,6 +1,6 @@
 """A schedule as JSON and back: exact, deterministic, with shared nodes kept shared.
 
-Layout (schema ``isam.schedule-tree/1``): tables of affines, places, tiles, operands and nodes, each row referring to
+Layout (schema ``isam.schedule-tree/2``): tables of affines, places, tiles, operands and nodes, each row referring to
 earlier rows by number; then the system as a snapshot that loads again without its description (the instructions and
 moves that this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes.
 Equal rows are one row, so the bytes depend on values only, never on which objects happened to be one.
@@ -15,12 +15,12 @@ from typing import Any
 from isam.diagnostics import IsamError, fail
 from isam.ir.affine import Affine
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, distinct
+from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, Wait, distinct
 from isam.schedule.typed import typed
 from isam.schedule.values import Reader, Writer, affine, read_affine
 from isam.system.graph import System
 
-SCHEMA = "isam.schedule-tree/1"
+SCHEMA = "isam.schedule-tree/2"
 COVER = ("original", "mappings", "steps", "back", "chain", "gap", "notes")
 
 
@@ -132,7 +132,8 @@ class _Tables:
         if isinstance(n, Issue):
             point = tuple([(name, self.affine(e)) for name, e in n.point])
             operands = tuple([self.operand(o) for o in n.operands])
-            row: tuple[Any, ...] = ("issue", n.unit, n.instruction, n.sizes, operands, n.nest, point)
+            row: tuple[Any, ...] = ("issue", n.unit, n.instruction, n.sizes, operands, n.nest, point,
+                                    tuple([(w.stream, w.lag) for w in n.after]))
         elif isinstance(n, Seq):
             row = ("seq", *[self.node(c) for c in n.children])
         else:
@@ -168,9 +169,10 @@ def _nodes(d: dict[str, Any]) -> list[Node]:
     for row in d["nodes"]:
         kind = row[0]
         if kind == "issue":
-            _, unit, ins, sizes, ops, nest, point = row
+            _, unit, ins, sizes, ops, nest, point, after = row
             nodes.append(Issue(unit, ins, tuple([(n, v) for n, v in sizes]), tuple([operands[o] for o in ops]), nest,
-                               tuple([(n, affines[e]) for n, e in point])))  # fmt: skip
+                               tuple([(n, affines[e]) for n, e in point]),
+                               tuple([typed(Wait(s, k)) for s, k in after])))  # fmt: skip
         elif kind == "seq":
             nodes.append(Seq(tuple([nodes[i] for i in row[1:]])))
         elif kind == "loop":

@@ -63,8 +63,17 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """Before a call starts, ``stream`` has finished every call that stands before it in the tree's order, but for the
+    last ``lag`` of them. A unit is a stream: it starts its calls in the tree's order (SCH-8)."""
+
+    stream: str
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
 class Issue:
-    """One instruction call on a unit. ``sizes``: values of the instruction's size symbols.
+    """One instruction call on a unit. ``sizes``: values of the instruction's size symbols; ``after``: what it waits for.
 
     ``nest`` indexes ``Schedule.nests`` and ``point`` gives the start of each of that nest's axes (affine in loop
     variables); the call covers, for a mapped axis, as many elements as the size it plays. Moves have ``nest`` None.
@@ -76,6 +85,7 @@ class Issue:
     operands: tuple[Operand, ...]
     nest: int | None = None
     point: tuple[tuple[str, Affine], ...] = ()
+    after: tuple[Wait, ...] = ()
 
     @property
     def is_move(self) -> bool:

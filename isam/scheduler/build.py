@@ -19,6 +19,7 @@ from isam.scheduler.options import plans
 from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group, join, private_axes
 from isam.scheduler.state import FAR
+from isam.scheduler.tokens import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
 
@@ -29,7 +30,7 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        return _Builder(cover, system, trace).build()
+        return with_waits(_Builder(cover, system, trace).build())
     except NoSchedule as no:
         return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
 

@@ -96,10 +96,10 @@ def _between(s: Affine, t: Affine, ranges: Mapping[str, tuple[int, int]]) -> tup
     if s.terms == t.terms:
         diff = t.const - s.const
         return diff, diff
-    return _bounds(t - s, ranges)
+    return bounds_of(t - s, ranges)
 
 
-def _bounds(e: Affine, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+def bounds_of(e: Affine, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
     """Smallest and largest value; variables are taken relative to where their loops begin, innermost first."""
     lo = hi = 0
     if isinstance(ranges, Ranges) and ranges.origin:

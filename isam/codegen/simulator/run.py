@@ -127,14 +127,14 @@ class Simulation:
 
         def run(scope: Scope) -> None:
             nonlocal call
-            figures.steps += 1
             try:
                 if call is None:
                     call = Call(self.machine, issue, self._bodies)
                 call(scope)
             except SimulationFault as fault:
                 message = str(fault).partition("]: ")[2].partition("\n")[0]
-                raise SimulationFault(fault.kind, message, figures.steps, print_issue(issue), scope) from None
+                raise SimulationFault(fault.kind, message, figures.steps + 1, print_issue(issue), scope) from None
+            figures.steps += 1
             figures.calls[issue.instruction] += 1
             if call.edge is not None:
                 figures.moved[call.edge] += call.moved
