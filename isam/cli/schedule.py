@@ -23,7 +23,7 @@ DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions
 
 @answering(
     "schedule", kernel="its name", system="its name", figures="distinct loops, calls and bodies of bind and call",
-    schedule="the exact schedule (isam.schedule-tree/1)", trace="the decisions (isam.trace/1)",
+    schedule="the exact schedule (isam.schedule-tree/2)", trace="the decisions (isam.trace/1)",
     seconds="per stage", proved="obligations proved",
 )  # fmt: skip
 def schedule(

@@ -73,7 +73,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One instruction call on a unit. ``sizes``: values of the instruction's size symbols; ``after``: what it waits for.
+    """One instruction call on a unit. ``sizes``: values of the instruction's size symbols. ``after``: its waits.
 
     ``nest`` indexes ``Schedule.nests`` and ``point`` gives the start of each of that nest's axes (affine in loop
     variables); the call covers, for a mapped axis, as many elements as the size it plays. Moves have ``nest`` None.

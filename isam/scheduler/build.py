@@ -15,9 +15,9 @@ from isam.scheduler.dry import DryRun
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, nests_of
-from isam.scheduler.options import plans
 from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group, join, private_axes
+from isam.scheduler.plans import plans
 from isam.scheduler.state import FAR
 from isam.scheduler.tokens import with_waits
 from isam.scheduler.walk import Walk

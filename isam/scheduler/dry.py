@@ -13,7 +13,7 @@ from isam.scheduler.nests import Nest, Use
 from isam.scheduler.placement import joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.scope import Scope
-from isam.scheduler.state import Copy, Key, disjoint, mentions
+from isam.scheduler.state import Key, disjoint, mentions
 from isam.system.graph import System
 
 
@@ -41,25 +41,25 @@ class DryRun:
                 raise
             places = {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
         held = {k for k, (u, _, _) in zip(keys, bound, strict=True) if k is not None and u.reads}
-        landed: list[tuple[Key | None, Copy | None, Tile, bool]] = []
+        landed: list[tuple[Key | None, Tile, bool]] = []
         for u, t, m in bound:
             if u.writes:
                 known = self.data.state.copies.get(self._key(u, t, m) or ("", t, None))
                 places[u.name], key, copy = self.data.write(u, t, m, held)
-                landed.append((key, copy, t, known is not None and known.dirty))
+                if key is not None and copy is not None:
+                    self.data.state.put(key, copy)  # taken: another output may ask for room
+                landed.append((key, t, known is not None and known.dirty))
                 held |= {key} if key is not None else set()
         operands = tuple(Operand(u.name, t, places[u.name], u.dims) for u, t, _ in bound)
         around = ((t, Affine.of(t)) for t in nest.mapping.loops)
         where = (*around, *((nest.own.get(a, a), p) for a, p in point.items()))
         name = nest.instruction.name
         self.scope.out.append(Issue(self._unit(nest), name, tuple(sizes.items()), operands, nest.number, where))
-        for key, copy, tile, alone in landed:
+        for key, tile, alone in landed:
             self.data.since.write(tile)
             for other in () if alone else self.data.state.of(tile.buffer):  # a dirty copy was the only one already
                 if other != key and not disjoint(other[1], tile, self.scope.ranges):
                     self.data.state.drop(other)
-            if key is not None and copy is not None:
-                self.data.state.put(key, copy)
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
         return None if memory == self.system.home else (memory, tile, mv.form_of(self.system, memory, tile, use.dims))

@@ -92,9 +92,10 @@ class Tokens:
         if loop.last is not None:
             history = shifted(self.follow(loop.last, history), loop.var, loop.step)
         self.ranges.leave(loop.var)
-        if trip is None or len(loop.lo) > 1 or loop.lo[0].div > 1:  # it may have run any number of times
-            return self.follow(loop.exit, {s: (BARRIER,) for s in history})
-        end = loop.lo[0].expr + trip * loop.step  # one step beyond the last value, to which all was shifted
+        start, *more = loop.lo
+        if trip is None or more or start.div > 1:  # it may have run any number of times
+            return self.follow(loop.exit, dict.fromkeys(history, (BARRIER,)))
+        end = start.expr + trip * loop.step  # one step beyond the last value, to which all was shifted
         return self.follow(loop.exit, substituted(history, {loop.var: end}))
 
     def _middle(self, loop: Loop, history: History, times: int) -> History:

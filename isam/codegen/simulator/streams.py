@@ -27,7 +27,7 @@ class Given:
 
 
 class Streams(Simulation):
-    """A simulation whose streams run apart. ``eager``: the stream that is always preferred, else one drawn at random."""
+    """A simulation whose streams run apart. ``eager``: the stream that goes on whenever it can, else one at random."""
 
     def __init__(
         self,

@@ -1,0 +1,73 @@
+"""Cache blocks: outer blocks whose boxes stay in a cache in front of home memory."""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from isam.ir.dtype import size_of
+from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plans.register import axes_of
+from isam.system.graph import CACHED, System
+
+WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew pays
+
+
+def caches(system: System) -> list[int]:
+    """Capacities of caches in front of home memory, smallest first, in bytes."""
+    return sorted(m.capacity for m in system.memories.values() if m.kind == CACHED)
+
+
+def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[str]) -> bool:
+    """Whether an operand is read along its rows where it lies, so seldom that packing it would not pay."""
+    last = len(use.index) - 1
+    along = [a for a in axes_of(use) if a in main.mapped and a not in main.reduced]
+    if use.writes or use.buffer in bindable or not along or use.index[last].names != (along[0],):
+        return False
+    again = outside(main, use, width)
+    return again < WORTH_PACKING and use.steps[use.dims.index(last)] == 1 and main.length(along[0]) > width[along[0]]
+
+
+def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[str, int]]:
+    """Outer blocks so that the box shared by all rows stays in a cache of so many bytes, with the least traffic beyond
+    it: what is read along rows is read again for every block of columns, results for every part of the reduction.
+    Rows that nearly fit the cache themselves are read again at an eighth of the price (measured)."""
+    reduced = [a for a in main.axes if a in main.reduced]
+    vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
+    if not vector:
+        return []
+    axis, along = max(reduced, key=main.length), vector[-1]
+    others = prod(main.length(a) for a in (*reduced, *vector) if a not in (axis, along))
+    size = max((size_of(u.dtype) for u in main.uses if u.reads and not u.buffer.startswith("#")), default=4)
+    column = others * size
+    rows: float = sum(volume(main, u) for u in main.uses if u.reads and not u.writes and along not in axes_of(u))
+    rows *= 1 if rows * size > 2 * cache else 1 / 8
+    results = 2 * sum(volume(main, u) for u in main.uses if u.writes)
+    n, best = main.length(axis), None
+    for step in dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64))]):
+        fit = cache * 3 // 4 // (step * column) // width[along] * width[along]
+        columns = even(main.length(along), max(width[along], fit), width[along])
+        traffic = rows * ceil(main.length(along) / columns) + results * (ceil(n / step) - 1)
+        if not fit:
+            traffic += 1 << 60
+        if best is None or traffic < best[0]:
+            best = (traffic, columns, step)
+    assert best is not None
+    _, columns, step = best
+    return [(a, b) for a, b in ((along, columns), (axis, step)) if b < main.length(a)]
+
+
+def even(length: int, most: int, unit: int) -> int:
+    """Blocks of at most about ``most`` elements that cut a length evenly, in multiples of ``unit``."""
+    return ceil(ceil(length / ceil(length / most)) / unit) * unit
+
+
+def volume(nest: Nest, use: Use) -> int:
+    """Elements of a buffer that the nest touches."""
+    return prod(1 + sum(abs(c) * (nest.length(a) - 1) for a, c in r.terms if a in nest.extents) for r in use.index)
+
+
+def outside(main: Nest, use: Use, width: dict[str, int]) -> int:
+    """How often blocks that the operand has no part in make it be read again."""
+    mine = axes_of(use)
+    others = (a for a in main.axes if a not in mine and a not in main.reduced)
+    return prod(ceil(main.length(a) / max(1, width.get(a, 1))) for a in others)

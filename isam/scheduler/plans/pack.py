@@ -1,0 +1,92 @@
+"""What is laid out anew in home memory: panels, rows whose stride aliases, operands whose contract asks for it."""
+
+from __future__ import annotations
+
+from math import prod
+
+from isam.ir.dtype import size_of
+from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plan import Plan, Stage
+from isam.scheduler.plans.cache import WORTH_PACKING, caches, outside
+from isam.scheduler.plans.register import axes_of
+from isam.system.graph import System
+
+
+def repack(nest: Nest, use: Use, system: System, bindable: frozenset[str]) -> Stage | None:
+    """A stage that lays a read operand out as its contract asks, when the buffer's own layout does not."""
+    if use.writes or not use.reads or all(s != 1 for s in use.strides) or not use.dims:
+        return None
+    need = [d for d, s in zip(use.dims, use.strides, strict=True) if s == 1]
+    last = len(use.index) - 1
+    if all(d == last for d in need):
+        return None
+    order = tuple(d for d in range(len(use.index)) if d not in use.dims) + tuple(d for d in use.dims if d not in need)
+    return Stage(use.buffer, 0, system.home, order + tuple(need), bound=use.buffer in bindable)
+
+
+def packs(
+    plan: Plan, main: Nest, width: dict[str, int], head: int, system: System, bindable: frozenset[str]
+) -> tuple[Stage, ...]:
+    """Boxes to lay out anew: panels of what is read along the vector axis, rows whose stride aliases in the cache."""
+    out = []
+    depth_of = {a: i for i, (a, _) in reversed(list(enumerate(plan.order)))}
+    for u in main.uses:
+        if u.writes or not u.reads or u.buffer.startswith("#") or not u.index or not main.reduced:
+            continue
+        mine = axes_of(u)
+        if any(v.writes and v.buffer == u.buffer for n in plan.group.nests for v in n.uses):
+            continue
+        along = [a for a in mine if a in main.mapped and a not in main.reduced]
+        if along and all(len(r.names) <= 1 for r in u.index):
+            stage = panel(plan, main, u, along[0], width, head, bindable, system)
+            if stage is not None:
+                out.append(stage)
+        elif not along:
+            rows = row_copy(plan, main, u, width, depth_of, system)
+            if rows is not None:
+                out.append(rows)
+    return tuple(out)
+
+
+def panel(
+    plan: Plan,
+    main: Nest,
+    use: Use,
+    axis: str,
+    width: dict[str, int],
+    head: int,
+    bindable: frozenset[str],
+    system: System,
+) -> Stage | None:
+    """The operand in panels as wide as the register block, contiguous in the order in which they are read."""
+    dim = next(d for d, r in enumerate(use.index) if r.names == (axis,))
+    native = dim == len(use.index) - 1 and use.steps[use.dims.index(dim)] == 1
+    bound = use.buffer in bindable
+    if native and not bound and outside(main, use, width) < WORTH_PACKING:
+        return None
+    if main.length(axis) <= width[axis] and native:
+        return None
+    order = (dim, *(d for d in range(len(use.index)) if d != dim))
+    cut = ((dim, width[axis]),) if main.length(axis) > width[axis] else ()
+    if not cut:
+        order = (*(d for d in range(len(use.index)) if d != dim), dim)
+    return Stage(use.buffer, 0 if bound else head, system.home, order, cut, bound=bound)
+
+
+def row_copy(
+    plan: Plan, main: Nest, use: Use, width: dict[str, int], depth_of: dict[str, int], system: System
+) -> Stage | None:
+    """Rows read side by side whose distance is a multiple of 2 KiB fall on the same cache sets: copy them apart."""
+    rows = [(d, r) for d, r in enumerate(use.index) if any(width.get(n, 1) > 1 for n in r.names)]
+    if not rows or any(len(r.names) > 1 for r in use.index) or not caches(system):
+        return None
+    d, _r = rows[0]
+    last = use.index[-1]
+    if d == len(use.index) - 1 or not last.names or last.names[0] not in main.reduced:
+        return None
+    stride = size_of(use.dtype) * main.length(last.names[0])
+    columns = prod(-(-main.length(a) // width.get(a, 1)) for a in main.mapped if a not in main.reduced)
+    if stride % 2048 or columns < 4:
+        return None
+    at = max(i for i, (a, _) in enumerate(plan.order) if a in axes_of(use) and a not in main.reduced) + 1
+    return Stage(use.buffer, at, system.home, tuple(range(len(use.index))), pad=64)

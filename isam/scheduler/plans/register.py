@@ -1,0 +1,161 @@
+"""Register blocks: how many tiles of each axis stay in the memories next to the unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from isam.ir.dtype import size_of
+from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plan import Group
+from isam.scheduler.trim import segments
+from isam.system.graph import COUNTED, System
+
+
+@dataclass(frozen=True)
+class Block:
+    """How many tiles of each axis the innermost block holds, and the model's cost per call."""
+
+    tiles: tuple[tuple[str, int], ...]
+    cost: float
+
+    def of(self, axis: str) -> int:
+        return dict(self.tiles).get(axis, 1)
+
+
+def register_memory(nest: Nest, system: System) -> str | None:
+    """The memory, other than home, that the nest's operands must be brought to."""
+    for u in nest.uses:
+        if u.homes and u.homes[0] != system.home:
+            return u.homes[0]
+    return None
+
+
+class Room:
+    """The memories next to a nest's unit, in cells (bytes where there are none). Operands with several homes may be
+    spread over them; one tile's room is left for what passes through."""
+
+    def __init__(self, nest: Nest, system: System):
+        self.homes = [tuple(h for h in u.homes if h != system.home) for u in nest.uses]
+        self.sizes = [self._size(nest, u, system) for u in nest.uses]
+        self.limit = {h: system.memories[h].limit for homes in self.homes for h in homes}
+        self.spare = max([s for s, h in zip(self.sizes, self.homes, strict=True) if h], default=0)
+        written = [n for n, u in enumerate(nest.uses) if u.writes and self.homes[n]]
+        rooms = [sum(self.limit[h] for h in self.homes[n]) // self.sizes[n] for n in written]
+        self.outputs = max(1, min(rooms, default=1) - 1)
+
+    @staticmethod
+    def _size(nest: Nest, use: Use, system: System) -> int:
+        """Cells or bytes of one tile of the operand."""
+        m = system.memories[use.homes[0]] if use.homes else None
+        n = tile_bytes(nest, use, system)
+        return max(1, n if m is None or m.cells is None else -(-n // (m.cell or 1)))
+
+    def holds(self, tiles: list[int]) -> bool:
+        """Whether so many tiles of each operand fit together: in every set of memories what can live nowhere else."""
+        names = sorted(self.limit)
+        for chosen in range(1, 1 << len(names)):
+            some = {n for i, n in enumerate(names) if chosen >> i & 1}
+            bound_to = zip(tiles, self.sizes, self.homes, strict=True)
+            need = sum(k * size for k, size, homes in bound_to if homes and some.issuperset(homes))
+            if need and need + (self.spare if len(some) == len(names) else 0) > sum(self.limit[n] for n in some):
+                return False
+        return True
+
+
+def tile_bytes(nest: Nest, use: Use, system: System) -> int:
+    n = size_of(use.dtype)
+    memory = system.memories.get(use.homes[0]) if use.homes else None
+    if memory is not None and memory.kind == COUNTED:
+        return n * int(system.facts.get("lanes", 1))
+    for a in nest.mapped:
+        if any(a in r.names for r in use.index):
+            n *= nest.unit(a)
+    return n
+
+
+def axes_of(use: Use) -> frozenset[str]:
+    return frozenset(n for r in use.index for n in r.names)
+
+
+def least(group: Group, main: Nest) -> dict[str, int]:
+    """Tiles of an axis below which no block of the main nest may go, because one call of another nest takes as much."""
+    units = {a: max(n.unit(a) for n in group.nests if a in n.extents) for a in main.axes}
+    return {a: -(-min(u, main.length(a)) // max(1, main.unit(a))) for a, u in units.items() if u > main.unit(a)}
+
+
+def blocks(nest: Nest, system: System, floor: dict[str, int]) -> list[Block]:
+    """Register blocks that fit, best predicted cost first; ``floor``: as :func:`least` says."""
+    room = Room(nest, system)
+    parallel = [a for a in nest.axes if a not in nest.reduced]
+    counts = {a: -(-nest.length(a) // nest.unit(a)) for a in parallel}
+    reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
+    limit = room.outputs if reducing else min(room.outputs, 8)
+    found: list[Block] = []
+    for tiles in _candidates(nest, parallel, counts, limit, floor):
+        cost = block_cost(nest, parallel, counts, tiles, room, reducing)
+        if cost is not None:
+            found.append(Block(tuple(sorted(tiles.items())), cost))
+    found.sort(key=lambda b: b.cost)
+    return found
+
+
+def _candidates(nest: Nest, parallel: list[str], counts: dict[str, int], limit: int,
+                floor: dict[str, int]) -> Iterator[dict[str, int]]:  # fmt: skip
+    """Numbers of tiles per axis: at most three axes are blocked, the last ones named first."""
+    wide = [a for a in reversed(parallel) if counts[a] > 1][:3]
+    ranges = [range(floor.get(a, 1), min(counts[a], limit) + 1, floor.get(a, 1)) for a in wide]
+    for combo in product(*ranges):
+        if prod(combo) <= limit:
+            yield dict(zip(wide, combo, strict=True))
+
+
+def block_cost(
+    nest: Nest, parallel: list[str], counts: dict[str, int], tiles: dict[str, int], room: Room, reducing: bool
+) -> float | None:
+    """Relative cycles per useful call, or None when the block does not fit the memories next to the unit."""
+    per = {a: tiles.get(a, 1) for a in parallel}
+    calls = prod(per.values())
+    order = unroll_order(nest, per)
+    outs = ins = 0
+    live: list[int] = []  # tiles of each operand that are there together
+    for u in nest.uses:
+        n = prod(per[a] for a in axes_of(u) if a in per)
+        if u.writes:
+            outs += n
+            live.append(n)
+        elif not u.buffer.startswith("#"):
+            ins += n
+            streamed = order[0] if order and per[order[0]] > 1 and order[0] in axes_of(u) else None
+            live.append(n // per[streamed] if streamed else n)
+        else:
+            live.append(0)
+    if reducing and not room.holds(live):
+        return None
+    waste = 1.0
+    for a in parallel:
+        n, unit = counts[a], nest.unit(a)
+        have = sum(max(1, -(-s.size // unit)) * s.count for s in segments(n, per[a], 1, unit > 1))
+        waste *= max(1.0, have / max(1, n)) * (1 + 0.04 * (len(segments(n, per[a], 1, unit > 1)) - 1))
+        blocks_of_axis = -(-n // per[a])
+        average = n / max(1, blocks_of_axis)
+        waste *= 1 + 0.15 * (per[a] - average) / per[a]
+    if not reducing:
+        traffic = (ins + outs) / calls
+        return waste * (traffic + 2.0 / calls)
+    latency = 8.0 / min(8, calls)  # independent accumulators hide the latency of the unit
+    return waste * (max(1.0, 1.1 * ins / calls) + 0.25 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
+
+
+def unroll_order(nest: Nest, per: dict[str, int]) -> list[str]:
+    """Reduced axes outermost, then the others so that operands of the largest axis stream by one at a time."""
+    rest = [a for a in nest.axes if a not in nest.reduced]
+    return sorted(rest, key=lambda a: (-per.get(a, 1) if a not in nest.mapped else 1, rest.index(a)))
+
+
+def steps(block: Block) -> int:
+    """Steps of a reduction that are unrolled: enough calls to hide the loop around them."""
+    calls = prod(n for _, n in block.tiles)
+    return 4 if calls < 16 else 2 if calls < 32 else 1
