@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from isam.codegen.llvm.lower import lanes_of
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.instruction import Instruction
@@ -52,7 +53,7 @@ def whole(system: System, kernel: Kernel, call: Seq) -> Schedule:
 
 def mapped(system: System, instruction: Instruction, n: int) -> Schedule:
     """``D[i] = f(A[i])`` over ``n`` elements by a unary vector instruction: a loop over whole vectors, then a tail."""
-    lanes = int(system.facts["lanes"])
+    lanes = lanes_of(system)
     kernel = instruction.body.with_sizes({J: n})
     size = {b.name: size_of(b.dtype) for b in kernel.arguments}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 CODES: dict[str, str] = {
     "codegen-features": "The description needs CPU features that this machine lacks.",
     "emission-increment": "A template needs a distance in elements where the distance in bytes is no multiple of them.",
-    "emission-lanes": "A tile has more elements than the vector that a template puts it into.",
+    "emission-lanes": "A tile does not fit the vector of a template, or registers do not say what they hold.",
     "emission-leading": "A template needs a leading dimension that holds the rows of the tile.",
     "emission-missing": "The instruction has no emission template for this code generator.",
     "emission-name": "An emission template uses a value, a type or a snippet that does not exist.",

@@ -43,7 +43,6 @@ class Residency:
         self.later: dict[Tile, list[int]] = {}
         self.bound: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
-        self.lanes = system.facts.get("lanes")
         self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
         self._units: dict[object, int] = {}
         self._routes: dict[tuple[str, str], tuple[str, ...] | None] = {}
@@ -77,7 +76,7 @@ class Residency:
         key = (memory, tile.buffer, tile.shape)
         known = self._units.get(key)
         if known is None:
-            known = units_needed(self.system.memories[memory], tile, self.homes.dtype(tile.buffer), self.lanes)
+            known = units_needed(self.system.memories[memory], tile, self.homes.dtype(tile.buffer))
             self._units[key] = known
         return known
 

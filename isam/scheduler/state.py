@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
-from isam.system.graph import COUNTED, Memory, System
+from isam.system.graph import Memory, System
 
 Form = tuple[int | None, ...] | None  # which buffer dimensions lie along a register; None where bytes are addressed
 Key = tuple[str, Tile, Form]  # memory, tile, form
@@ -218,13 +218,13 @@ def bytes_of(tile: Tile, dtype: str) -> int:
     return n
 
 
-def units_needed(memory: Memory, tile: Tile, dtype: str, lanes: int | None) -> int:
-    """Cells (whole) or bytes that the tile takes. A register holds ``lanes`` elements whatever the tile's size."""
+def units_needed(memory: Memory, tile: Tile, dtype: str) -> int:
+    """Cells (whole) or bytes that the tile takes. A register takes its lanes whatever the tile's size."""
     n = bytes_of(tile, dtype)
     if memory.cells is None:
         return max(1, n)
-    if memory.kind == COUNTED and lanes:
-        n = max(n, lanes * size_of(dtype))
+    if memory.lanes:
+        n = max(n, memory.lanes * size_of(dtype))
     return max(1, -(-n // (memory.cell or 1)))
 
 

@@ -155,7 +155,7 @@ class Transfer:
         for name in self.path[1:-1]:
             m = self.data.system.memories[name]
             part = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
-            while units_needed(m, part, self.dtype, self.data.lanes) > m.limit and max(shape, default=1) > 1:
+            while units_needed(m, part, self.dtype) > m.limit and max(shape, default=1) > 1:
                 d = max(range(len(shape)), key=lambda i: shape[i])
                 shape = (*shape[:d], shape[d] // 2, *shape[d + 1 :])
                 part = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)

@@ -20,7 +20,8 @@ class Memory:
     code generator allocates; only the number in use is checked. ``cached``: in front of ``of``, needs no moves; its
     capacity steers blocking.
 
-    ``capacity`` in bytes. ``home``: arguments live here. An operand in a cell memory occupies whole cells.
+    ``capacity`` in bytes. ``home``: arguments live here. An operand in a cell memory occupies whole cells. ``lanes``:
+    how many elements a register of a counted memory is for, whatever their type (None: as many as its bytes hold).
     """
 
     name: str
@@ -31,6 +32,7 @@ class Memory:
     cell: int | None = None
     home: bool = False
     of: str = ""
+    lanes: int | None = None
     loc: Loc = field(default=NOWHERE, compare=False)
 
     @property

@@ -185,7 +185,8 @@ class _Build:
             self.faults.add("system-memory", "an alignment is at least 1 B", e.key.loc, "leave it out")
         return Memory(e.name, kind, capacity if capacity is not None else (cells or 0) * (cell or 0),
                       v.get("align") or 1,
-                      cells, cell, v.get("home", False), v["of"].text if "of" in v else "", e.key.loc)  # fmt: skip
+                      cells, cell, v.get("home", False), v["of"].text if "of" in v else "", v.get("lanes"),
+                      e.key.loc)  # fmt: skip
 
     def _unit(self, e: Entry) -> Unit | None:
         v = read_fields(e.node, UNIT, f"the unit '{e.name}'", self.faults, e.key.loc)

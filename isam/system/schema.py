@@ -30,6 +30,7 @@ MEMORY: Table = {
     "capacity": Field("bytes", "size of a byte-addressed memory"),
     "cells": Field("count", "number of cells; an operand occupies whole cells"),
     "cell": Field("bytes", "size of one cell"),
+    "lanes": Field("count", "elements that a register of a counted memory is for, whatever their type"),
     "align": Field("bytes", "addresses are multiples of this"),
     "home": Field("flag", "arguments live here (exactly one memory)"),
     "of": Field("word", "the memory a cached one stands in front of"),

@@ -11,7 +11,7 @@ from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.trim import segments
-from isam.system.graph import COUNTED, System
+from isam.system.graph import System
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class Room:
 def tile_bytes(nest: Nest, use: Use, system: System) -> int:
     n = size_of(use.dtype)
     memory = system.memories.get(use.homes[0]) if use.homes else None
-    if memory is not None and memory.kind == COUNTED:
-        return n * int(system.facts.get("lanes", 1))
+    if memory is not None and memory.lanes:
+        return n * memory.lanes
     for a in nest.mapped:
         if any(a in r.names for r in use.index):
             n *= nest.unit(a)

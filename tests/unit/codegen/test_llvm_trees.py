@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from isam.codegen.llvm import generate, to_ir
+from isam.codegen.llvm.lower import lanes_of
 from isam.diagnostics import InternalError, IsamError
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
@@ -18,7 +19,7 @@ from isam.system.load import load_system
 from tests.native import run
 
 HOST = load_system("host")
-L = int(HOST.facts["lanes"])
+L = lanes_of(HOST)
 A, V = Affine.lift, Affine.of
 
 
