@@ -17,6 +17,7 @@ from isam.ir.mapping import Mapping
 
 P = 2**31 - 1
 Memory = dict[str, dict[tuple[int, ...], int]]
+Forms = dict[tuple, tuple[dict[str, dict], dict[str, set]]]  # per sizes of a call: elements touched, elements written
 
 BINARY = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "max": max, "min": min,
@@ -163,43 +164,50 @@ def _call_all(kernel: Kernel, mapping: Mapping, memory: Memory, at: dict[str, in
         cuts.append([(lo, min(size, extents[k] - lo)) for lo in range(0, extents[k], max(1, size))])
     calls = list(product(product(*(range(extents[n]) for n in mapping.outer)), product(*cuts)))
     rng.shuffle(calls)
+    forms: Forms = {}
     for point, tile in calls:
         here = {**at, **dict(zip(mapping.outer, point, strict=True))}
         origin = {played[a]: lo for (a, _), (lo, _) in zip(mapping.axes, tile, strict=True)}
         sizes = {a: n for (a, _), (_, n) in zip(mapping.axes, tile, strict=True)}
         asked = [w for w in where if not any(n in mapping_whole(mapping) for n in w.names)]
         if all(w.evaluate({**here, **origin}) >= 0 for w in asked):
-            _call(mapping, memory, {**here, **origin}, sizes, rng)
+            _call(mapping, memory, {**here, **origin}, sizes, rng, forms)
 
 
 def mapping_whole(mapping: Mapping) -> set[str]:
     return {mapping.axis_map[a] for a in mapping.whole}
 
 
-def _call(mapping: Mapping, memory: Memory, at: dict[str, int], sizes: dict[str, int], rng: random.Random) -> None:
+def _call(
+    mapping: Mapping, memory: Memory, at: dict[str, int], sizes: dict[str, int], rng: random.Random, forms: Forms
+) -> None:
     body = mapping.instruction.body
     local: Memory = {}
-    used = _elements(body, sizes)
+    key = tuple(sizes.items())
+    if key not in forms:
+        written = {s.dest.buffer for s in body.statements}
+        forms[key] = _elements(body, sizes), {n: _written(body, n, sizes) for n in written}
+    used, written = forms[key]
+    places: dict[str, dict[tuple[int, ...], tuple[int, ...]]] = {}
     for o in mapping.operands:
         if o.literal is not None:
             local[o.operand] = {(): _number(o.literal)}
             continue
         base = [i.evaluate(at) for i in o.index]
         local[o.operand] = {}
+        places[o.operand] = {}
         for e in used.get(o.operand, ()):
             to = list(base)
             for d, (r, step) in enumerate(zip(o.dims, o.steps, strict=True)):
                 to[r] += step * e[d]
             held = memory.get(o.buffer, {}).get(tuple(to))
             local[o.operand][e] = rng.randrange(P) if body.buffer(o.operand).role == "out" or held is None else held
-            used[o.operand][e] = tuple(to)
+            places[o.operand][e] = tuple(to)
     for s in body.statements:
         run_statement(s, local, {n: sizes[n] for n in s.domain.names}, {})
-    written = {s.dest.buffer for s in body.statements}
     for o in mapping.operands:
-        if o.operand in written:
-            for e in _written(body, o.operand, sizes):
-                memory.setdefault(o.buffer, {})[used[o.operand][e]] = local[o.operand][e]
+        for e in written.get(o.operand, ()):
+            memory.setdefault(o.buffer, {})[places[o.operand][e]] = local[o.operand][e]
 
 
 def _elements(body: Kernel, sizes: dict[str, int]) -> dict[str, dict]:

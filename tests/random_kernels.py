@@ -59,7 +59,7 @@ class Builder(Blocks):
     def sizes(self, names: list[str], k: Kernel) -> dict[str, int]:
         """Sizes drawn one by one, lowered until every statement has few points."""
         sizes = {n: self.pick(SIZES) for n in names}
-        while largest(k, sizes) > self.options.points:
+        while largest(k, sizes) > self.options.points and any(sizes.values()):
             most = max(sizes, key=lambda n: sizes[n])
             sizes[most] = sizes[most] * 2 // 3
         return sizes

@@ -1,0 +1,146 @@
+"""One random pair, judged: what the mapper says is carried out, what it denies is looked for by brute force."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+
+from isam.ir import oracle
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Access, Kernel, Recurrence
+from isam.ir.mapping import Mapping
+from isam.ir.normal import normal_form
+from isam.ir.text import print_instruction, print_kernel
+from isam.mapper.match import Matches, count, match
+from isam.mapper.search import Budget, reach
+from tests.blocks import initial, run_kernel, run_mapped, visible
+from tests.brute_force import brute_count
+from tests.pairs.instructions import drawn, invented, piece
+from tests.pairs.kernels import grown
+from tests.random_kernels import Options, random_kernel
+
+KERNELS = Options(most_blocks=3, points=90)
+NEAR = Budget(states=10, work=150, blind=0, depth=3)
+PAIRS = 5_000  # tried by the matcher on one kernel
+LAWS = frozenset({"division", "casts"})
+CALLED_OFF = ("domain", "aliasing", "escapes", "budget")  # a fit of the matrices that the order of things forbids
+
+
+@dataclass(frozen=True)
+class Pair:
+    """``kernel`` has numbers for sizes. ``origin`` says how the two came about."""
+
+    kernel: Kernel
+    instruction: Instruction
+    origin: str
+
+    def __str__(self) -> str:
+        return f"# {self.origin}\n{print_kernel(self.kernel)}{print_instruction(self.instruction)}"
+
+
+@dataclass
+class Findings:
+    """What a pair showed: ``counts`` for the figure, ``wrong`` for the reader."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+def pair(seed: int) -> Pair:
+    """The pair of this number: half of the instructions are a machine's, half of the kernels grow around them."""
+    rng = random.Random(seed)
+    origin = rng.choice(("drawn", "drawn", "drawn", "invented", "piece"))
+    kernel, sizes = random_kernel(rng.randrange(1 << 30), KERNELS)
+    kernel = kernel.with_sizes(sizes)
+    if origin == "piece":
+        made = piece(normal_form(kernel), rng)
+        if made is not None:
+            return Pair(kernel, made, origin)
+    instruction = drawn(rng) if origin == "drawn" else invented(rng)
+    around = grown(instruction, rng) if rng.random() < 0.8 else None
+    return Pair(around or kernel, instruction, f"{origin}, {'grown' if around else 'apart'}")
+
+
+def judged(seed: int) -> Findings:
+    """Everything about the pair of this number."""
+    p, f = pair(seed), Findings()
+    rng = random.Random(~seed)
+    kernel = normal_form(p.kernel)
+    found = match(kernel, p.instruction, strided=rng.random() < 0.3, budget=PAIRS, normalise=False)
+    f.counts["pairs"] += 1
+    f.counts[f"of {p.origin}"] += 1
+    if isinstance(found, Matches):
+        f.counts["mapped"] += 1
+        some = [m for m, _ in zip(found, range(12), strict=False)]
+        for m in rng.sample(some, min(2, len(some))):
+            carried_out(p, kernel, m, f)
+    else:
+        f.counts[f"no: {found.kind}"] += 1
+        if rng.random() < 0.5:
+            after_steps(p, kernel, f)
+    if small(p):
+        counted(p, kernel, found, f)
+    return f
+
+
+def carried_out(p: Pair, kernel: Kernel, m: Mapping, f: Findings) -> None:
+    """The mapping as calls of the instruction, in random blocks and order, against the kernel."""
+    names = {(a.name, a.extent) for s in m.instruction.body.statements for a in s.domain.axes}
+    if len(names) > len({n for n, _ in names}) or {n for n, _ in names} != m.axis_map.keys():
+        f.counts["left: an axis of the instruction has two names, or a name two axes"] += 1
+        return
+    seed = zlib.crc32(str(m).encode())
+    want = run_kernel(kernel, initial(kernel, seed))
+    got = run_mapped(kernel, m, initial(kernel, seed), seed)
+    f.counts["carried out"] += 1
+    if visible(kernel, m, got) != visible(kernel, m, want):
+        f.wrong.append(f"{p}# wrong: {m}\n# in\n{print_kernel(kernel)}")
+
+
+def after_steps(p: Pair, kernel: Kernel, f: Findings) -> None:
+    """Kernels that the search rewrote for the instruction: equal to the kernel, and the mapping right in them."""
+    r = reach(kernel, p.instruction, budget=NEAR, pairs=PAIRS)
+    f.counts["searched"] += 1
+    if r:
+        f.counts["mapped after steps"] += 1
+    for path in r.paths[:2]:
+        if all(s.transform.judge == "residues" for s in path.steps):
+            f.counts["rewritten"] += 1
+            if not oracle.equal(r.kernel, path.kernel, {}, 1, laws=LAWS):
+                f.wrong.append(f"{p}# wrong: {path.label()}\n{print_kernel(path.kernel)}")
+        for m in path.found[:1]:
+            carried_out(p, path.kernel, m, f)
+
+
+def small(p: Pair) -> bool:
+    """Brute force takes no time, and its reading of names is that of the kernel: an axis of two statements that share
+    a buffer has one name."""
+    k, body = p.kernel, p.instruction.body
+    every = (*k.statements, *body.statements)
+    if any(isinstance(it, Recurrence) for it in (*k.body, *body.body)) or any(s.domain.where for s in every):
+        return False
+    if len(k.statements) > 6 or len(body.statements) > 3 or max(len(s.domain.names) for s in every) > 5:
+        return False
+    begun = [(s.dest.buffer, s in body.statements) for s in every if not s.accumulate]
+    if len(begun) > len(set(begun)):
+        return False
+    written = {s.dest.buffer for s in every}
+    seen: dict[str, set[tuple[object, ...]]] = {}
+    for s in every:
+        for a in (s.dest, *s.reads):
+            if a.buffer in written:
+                seen.setdefault(a.buffer, set()).add(a.index)
+    return all(len(ways) == 1 for ways in seen.values())
+
+
+def counted(p: Pair, kernel: Kernel, found: object, f: Findings) -> None:
+    """The number of fits of the matrices (MAP-10) by brute force. Where the mapper has fewer, it must know of an order
+    of things that forbids the rest; where it has one at all, brute force has it too."""
+    mine, theirs = count(p.kernel, p.instruction), brute_count(p.kernel, p.instruction)
+    f.counts["counted"] += 1
+    f.counts["counted, none"] += not theirs
+    if mine != theirs:
+        f.counts["counted, forbidden"] += 1
+        f.wrong.append(f"{p}# counted {mine}, by brute force {theirs}")
