@@ -64,10 +64,14 @@ def _readings(s: Statement) -> list[Statement]:
 
 
 def _in_order(mine: tuple[Statement, ...], numbers: list[int]) -> bool:
-    """Statements of the instruction that share a buffer stand in the same order in the kernel."""
+    """Statements of the instruction that share a buffer, one of them writing it, stand in the kernel in that order."""
+    wrote = [{s.dest.buffer} for s in mine]
     touched = [{s.dest.buffer, *(a.buffer for a in s.reads)} for s in mine]
     return all(
-        numbers[i] < numbers[j] for j in range(len(mine)) for i in range(j) if touched[i] & touched[j]
+        numbers[i] < numbers[j]
+        for j in range(len(mine))
+        for i in range(j)
+        if wrote[i] & touched[j] or touched[i] & wrote[j]
     )
 
 

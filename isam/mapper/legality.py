@@ -2,8 +2,9 @@
 
 The kernel runs each statement over its whole domain; the instruction runs all of them on one block. That is the same
 when blocks do not meddle with each other: for every two accesses of one buffer, one of them a write, that touch the
-same element, the axes along which blocks are cut must have the same value. An axis for which this holds is *cut*
-freely; a mapped axis for which it does not must be taken whole by one call; an outer one makes the mapping illegal.
+same element, the axes along which blocks are cut must have the same value; and all accesses of one operand must move on
+together from block to block, because a call gets one block of it. An axis for which this holds is *cut* freely; a
+mapped axis for which it does not must be taken whole by one call; an outer one makes the mapping illegal.
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ class _Touch:
     operand: str
     form: Form
     writes: bool
+
+    def column(self, k: int) -> dict[int, int]:
+        """How far the access moves along each dimension when the axis goes one further."""
+        out: dict[int, int] = {}
+        for a, col in enumerate(self.form.cols):
+            for r, c in col if self.pair.classes[a] == k else ():
+                out[r] = out.get(r, 0) + c
+        return {r: c for r, c in out.items() if c}
 
     def row(self, r: int) -> Term:
         terms = tuple(sorted((self.pair.classes[a], c) for a, c in self.form.rows[r]))
@@ -109,6 +118,10 @@ def _stuck(state: Extension, pairs: list[Pair]) -> dict[int, Pair] | Mismatch:
                     return problem
                 for k in every - kept:
                     out.setdefault(k, one.pair)
+            if one.operand == two.operand:  # A[i, j] and A[j, i]: the next block is another one for each
+                for k in every:
+                    if one.column(k) != two.column(k):
+                        out.setdefault(k, one.pair)
     for k, p in _summed(pairs, inside).items():
         out.setdefault(k, p)
     return out

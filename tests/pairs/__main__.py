@@ -9,44 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import time
-import traceback
 from collections import Counter
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.pairs.judge import judged, pair
-
-BLOCK = 250
-
-
-def block(first: int, last: int) -> dict[str, object]:
-    """The findings of a run of numbers, ready for the log."""
-    counts: Counter[str] = Counter()
-    wrong: list[str] = []
-    start = time.process_time()
-    for seed in range(first, last):
-        try:
-            found = judged(seed)
-            counts.update(found.counts)
-            wrong += [f"# pair {seed}\n{text}" for text in found.wrong]
-        except Exception:  # whatever it is, it is a finding
-            wrong.append(f"# pair {seed}: {traceback.format_exc().splitlines()[-1]}\n{_shown(seed)}")
-    return {"first": first, "last": last, "counts": counts, "wrong": wrong, "seconds": time.process_time() - start}
-
-
-def _shown(seed: int) -> str:
-    try:
-        return str(pair(seed))
-    except Exception:
-        return traceback.format_exc()
-
-
-def _job(numbers: tuple[int, int]) -> dict[str, object]:
-    os.nice(max(0, 5 - os.nice(0)))
-    return block(*numbers)
+from tests.pairs.blocks import BLOCK, job
 
 
 def main() -> int:
@@ -62,7 +30,7 @@ def main() -> int:
     ends = range(o.first, o.first + o.count, BLOCK)
     todo = [b for n in ends if (b := (n, min(n + BLOCK, o.first + o.count))) not in have]
     with get_context("spawn").Pool(o.jobs) as pool:
-        for made in pool.imap_unordered(_job, todo):
+        for made in pool.imap_unordered(job, todo):
             done.append(made)
             if o.log:
                 with o.log.open("a") as f:

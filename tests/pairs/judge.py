@@ -8,9 +8,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from isam.ir import oracle
+from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Access, Kernel, Recurrence
+from isam.ir.kernel import Kernel, Recurrence
 from isam.ir.mapping import Mapping
+from isam.ir.mismatch import Mismatch
 from isam.ir.normal import normal_form
 from isam.ir.text import print_instruction, print_kernel
 from isam.mapper.match import Matches, count, match
@@ -123,6 +125,10 @@ def small(p: Pair) -> bool:
         return False
     if len(k.statements) > 6 or len(body.statements) > 3 or max(len(s.domain.names) for s in every) > 5:
         return False
+    if any(a.extent.is_constant and a.extent.const < 2 for s in every for a in s.domain.axes):
+        return False  # an axis of one value: left out by the normal form, an axis like any other here
+    if any(r.const for s in body.statements for a in (s.dest, *s.reads) for r in a.index):
+        return False  # two choices of rows may begin elsewhere: one fit here, two there
     begun = [(s.dest.buffer, s in body.statements) for s in every if not s.accumulate]
     if len(begun) > len(set(begun)):
         return False
@@ -132,15 +138,36 @@ def small(p: Pair) -> bool:
         for a in (s.dest, *s.reads):
             if a.buffer in written:
                 seen.setdefault(a.buffer, set()).add(a.index)
-    return all(len(ways) == 1 for ways in seen.values())
+    hidden = {b.name for b in (*k.buffers, *body.buffers) if b.role == "temp"}
+    rows = [r for n in hidden & seen.keys() for way in seen[n] for r in way]
+    plain = all(len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const for r in rows)
+    return plain and all(len(ways) == 1 for ways in seen.values())
 
 
-def counted(p: Pair, kernel: Kernel, found: object, f: Findings) -> None:
-    """The number of fits of the matrices (MAP-10) by brute force. Where the mapper has fewer, it must know of an order
-    of things that forbids the rest; where it has one at all, brute force has it too."""
+def counted(p: Pair, kernel: Kernel, found: Matches | Mismatch, f: Findings) -> None:
+    """The number of fits of the matrices (MAP-10) by brute force; and a "no" although they fit has a reason that the
+    matrices do not show: a dtype, a limit, an order of things. ``kernel``: the normal form; ``found`` is of it."""
     mine, theirs = count(p.kernel, p.instruction), brute_count(p.kernel, p.instruction)
     f.counts["counted"] += 1
     f.counts["counted, none"] += not theirs
     if mine != theirs:
-        f.counts["counted, forbidden"] += 1
         f.wrong.append(f"{p}# counted {mine}, by brute force {theirs}")
+    if theirs and isinstance(found, Mismatch) and p.kernel == kernel:
+        f.counts["counted, fits but for a dtype, a limit, an order of things"] += 1
+        if not (found.kind in CALLED_OFF or differ(p) or limited(p)):
+            f.wrong.append(f"{p}# fits, and is denied: {found}")
+
+
+def differ(p: Pair) -> bool:
+    """Some dtype, number or permission is not on both sides."""
+    k, body = p.kernel, p.instruction.body
+    dtypes = {b.dtype for b in body.buffers} - {ANY}
+    return len(dtypes | {b.dtype for b in k.buffers}) > 1 or not p.instruction.takes <= k.permits
+
+
+def limited(p: Pair) -> bool:
+    """One call takes less than the largest axis, along some axis."""
+    largest = max(int(a.extent) for s in p.kernel.statements for a in s.domain.axes) if p.kernel.statements else 0
+    own = [a.extent for s in p.instruction.body.statements for a in s.domain.axes]
+    return any(e.is_constant and e.const < largest for e in own) or any(
+        s.hi is not None and s.hi < largest for s in p.instruction.syms)  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from math import prod
 
 from isam.ir.affine import Affine
@@ -32,7 +33,7 @@ class Grown:
     # what is done to it ---------------------------------------------------------------------------------------------
     def outer(self) -> None:
         """An axis more: a dimension of its own, a slide along one that is there, or a longer sum."""
-        name = next(n for n in ("o", "p", "q", "u") if n not in self.extents)
+        name = next(n for n in (f"o{k}" for k in count()) if n not in self.extents)
         self.extents[name] = self.rng.choice((1, 2, 2, 3))
         how: dict[str, tuple[str, int, int]] = {}
         for b in self.buffers:
@@ -137,10 +138,11 @@ class Grown:
         names = self.body[k].domain.names
         if len(names) > 1:
             a, b = self.rng.sample(names, 2)
-            for k in range(len(self.body)) if self.rng.random() < 0.7 else (k,):
-                d = self.body[k].domain
+            every = range(len(self.body)) if self.rng.random() < 0.7 else (k,)
+            for n in every:
+                d = self.body[n].domain
                 if {a, b} <= set(d.names):
-                    self.body[k] = replace(self.body[k], domain=Domain(d.axes, (Affine.of(a) - Affine.of(b) + 1,)))
+                    self.body[n] = replace(self.body[n], domain=Domain(d.axes, (Affine.of(a) - Affine.of(b) + 1,)))
 
     def points(self) -> int:
         """Of all statements together."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isam.ir.text import parse_instruction
+from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import Matches, match
 from tests.blocks import initial, run_kernel, run_mapped, visible
 from tests.unit.mapper.catalogue import _shaped, instruction, kernel
@@ -149,3 +149,24 @@ def test_sizes_that_the_instruction_computes_with_make_an_axis_whole():
     assert [str(r) for r in found.first.operand("x").index] == ["m", "-n"]
     assert match(k.with_sizes({"M": 2, "N": 9}), i).kind == "extent"
     assert not match(kernel("k(N)\n in x: f32[N + 1]\n out y: f32[N]\n forall n < N\n  y[n] = exp(x[n])"), i)
+
+
+SYMMETRIC = """kernel s()
+  in  x: f32[8, 8]
+  out y: f32[8, 8]
+  forall i < 8, j < 8
+    y[i, j] = x[i, j] * x[j, i]
+"""
+
+
+@pytest.mark.parametrize(("head", "n"), [("s(M <= 4)", "M"), ("s()", "4")])
+def test_an_operand_read_in_two_ways_is_one_block(head: str, n: str):
+    """A finding of random pairs: the block of x at (4, 0) is not that at (0, 4), and a call gets one of them."""
+    body = f"  in A: f32[{n}, {n}]\n  out D: f32[{n}, {n}]\n"
+    body += f"  forall i < {n}, j < {n}\n    D[i, j] = A[i, j] * A[j, i]\n"
+    text, symmetric = f"instruction {head}\n{body}", parse_kernel(SYMMETRIC)
+    found = match(symmetric, parse_instruction(text))
+    assert not found
+    assert found.kind == "extent"
+    free = sound(symmetric, parse_instruction(text.replace("M <= 4", "M").replace("4", "8")))
+    assert {m.whole for m in free} == {("i", "j")}
