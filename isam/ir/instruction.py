@@ -15,6 +15,7 @@ from isam.diagnostics import NOWHERE, Loc
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.kernel import Buffer, Kernel, Sym
+from isam.ir.span import Span, span_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,19 @@ class Instruction:
     def _contracts(self) -> dict[str, OperandContract]:
         return {}
 
-    def limit(self, axis_or_sym: str) -> Sym:
-        return next(s for s in self.body.syms if s.name == axis_or_sym)
+    @cached_property
+    def spans(self) -> dict[str, Span]:
+        """For each axis, how much of it one call takes."""
+        axes = (a for s in self.body.statements for a in s.domain.axes)
+        return {a.name: span_of(a.extent, self.body.syms) for a in axes}
+
+    def span(self, axis: str) -> Span:
+        return self.spans[axis]
+
+    @cached_property
+    def fixed(self) -> tuple[tuple[str, int], ...]:
+        """The axes of which every call takes one and the same number of elements, with that number."""
+        return tuple((a, s.least) for a, s in sorted(self.spans.items()) if s.least == s.most)
 
     def operand(self, name: str) -> Buffer:
         return self.body.buffer(name)

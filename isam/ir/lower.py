@@ -66,7 +66,8 @@ class Lowering:
         seen: set[str] = set()
         for s in self.definition.syms:
             if s.name in seen:
-                self.say("L201", f"the size '{s.name}' stands in the head twice", s.loc, "remove one of them")
+                self.say("L201", f"the size '{s.name}' stands in the head twice", s.loc,
+                         "remove one, or say both of it at once: 1 <= M % 8 <= 16")
             seen.add(s.name)
 
     def _declare(self, b: BufferDecl) -> None:

@@ -35,9 +35,9 @@ class Mapping:
     """An instruction carrying out ``statements`` of a kernel (indices into ``kernel.statements``).
 
     ``axes``: instruction axis -> kernel axis (injective). ``outer``: kernel axes left, in domain order; the block is
-    one instruction call at a fixed point of them. ``tails``: instruction axis -> rest when its limit does not divide
-    the extent. ``orbit``: mappings that differ by a symmetry of the instruction share it. ``statement_map``:
-    instruction statement index -> kernel statement index.
+    one instruction call at a fixed point of them. ``tails``: instruction axis -> what the last call takes where the
+    others take more (never a number that the instruction does not admit). ``orbit``: mappings that differ by a symmetry
+    of the instruction share it. ``statement_map``: instruction statement index -> kernel statement index.
 
     ``guards``: conditions of the kernel's ``where`` (each >=
     0) that involve a mapped axis: the caller peels, splits or masks so that each call sees a full box. ``whole``:

@@ -12,7 +12,7 @@ from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import Offer, offer
 from isam.mapper.match import BUDGET, normal, probe
-from isam.mapper.pricing import Pricing, fixed_axes, limits
+from isam.mapper.pricing import Pricing
 from isam.mapper.space import Indexed, Look, Rank, State, Step
 from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
@@ -22,25 +22,14 @@ MIRROR = {"gt": "lt", "ge": "le"}  # a > b is b < a
 PATIENCE = 4.0  # steps that a contradiction at once is behind one at the last pair
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one call takes along each axis of an instruction: at most so many, and exactly so many."""
-
-    most: Mapping[str, int | None]
-    fixed: tuple[tuple[str, int | None], ...]
-
-    @staticmethod
-    def of(instruction: Instruction) -> Limits:
-        most = limits(instruction)
-        return Limits(most, tuple((axis, most[axis]) for axis in sorted(fixed_axes(instruction))))
-
-
-def with_limits(m: Mismatch, limits: Limits) -> Mismatch:
-    """Adds what one call takes along the instruction axis that a mismatch names (``limit``, for splits), and the axes
-    of which it takes exactly one number (``fixed``)."""
-    limit = limits.most.get(m.about("instruction_axis") or "")
-    facts: list[tuple[str, object]] = [("fixed", limits.fixed)] if limits.fixed else []
-    facts += [("limit", limit)] if limit is not None else []
+def with_limits(m: Mismatch, instruction: Instruction | None) -> Mismatch:
+    """Adds what one call takes at most along the instruction axis that a mismatch names (``limit``, for splits), and
+    the axes of which it takes exactly one number (``fixed``)."""
+    if instruction is None:
+        return m
+    named = instruction.spans.get(m.about("instruction_axis") or "")
+    facts: list[tuple[str, object]] = [("fixed", instruction.fixed)] if instruction.fixed else []
+    facts += [("limit", named.most)] if named is not None and named.most is not None else []
     return replace(m, subject=(*m.subject, *facts)) if facts else m
 
 
@@ -59,10 +48,6 @@ class Covered:
     def _by_name(self) -> dict[str, Instruction]:
         return {i.name: i for i in self.instructions}
 
-    @cached_property
-    def _limits(self) -> dict[str, Limits]:
-        return {"": Limits({}, ())}
-
     def look(self, kernel: Kernel, back: Correspondence) -> Look[Offer | Uncovered]:
         found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties)
         if isinstance(found, Offer):
@@ -73,9 +58,7 @@ class Covered:
                     hopeless=self._hopeless(kernel, found))  # fmt: skip
 
     def _limited(self, mismatches: Sequence[Mismatch]) -> list[Mismatch]:
-        for name in {m.instruction for m in mismatches} - self._limits.keys():
-            self._limits[name] = Limits.of(self._by_name[name])
-        return [with_limits(m, self._limits[m.instruction]) for m in mismatches]
+        return [with_limits(m, self._by_name.get(m.instruction)) for m in mismatches]
 
     def _hopeless(self, kernel: Kernel, found: Uncovered) -> bool:
         """Some statement's operation is in no instruction, and no law turns it into others."""
@@ -101,10 +84,6 @@ class Used:
     shortest = True
 
     @cached_property
-    def _limits(self) -> Limits:
-        return Limits.of(self.instruction)
-
-    @cached_property
     def _operations(self) -> frozenset[str]:
         return frozenset(MIRROR.get(op, op) for op, _, _ in self.instruction.signature)
 
@@ -123,7 +102,7 @@ class Used:
         if hits:
             price = min(Pricing(kernel).candidate(m).price for m in hits)
             return Look(hits, True, price, whole=found.complete, pairs=found.pairs)
-        asks = tuple(with_limits(m, self._limits) for m in found.near)
+        asks = tuple(with_limits(m, self.instruction) for m in found.near)
         distance = min(map(self._distance, asks), default=1.0)
         hopeless = not self._operations <= within_reach(kernel, self.laws)
         return Look((), False, distance=distance, asks=asks, hopeless=hopeless, whole=found.complete, pairs=found.pairs)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isam.ir.affine import Affine
-from isam.ir.instruction import Instruction
 from isam.ir.mismatch import Mismatch
 from isam.mapper.dataflow import Form, Node
 from isam.mapper.extend import Extension, Pair
@@ -72,10 +71,10 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     if isinstance(fixed, Mismatch):
         return fixed
     whole = asked | fixed | {owner[k] for k in stuck}
-    for c in sorted(whole) if sized else ():
-        too_large = _too_large(state, c, pairs)
-        if too_large is not None:
-            return too_large
+    for c, k in enumerate(state.axes) if sized else ():
+        refused = _inadmissible(state, c, c in whole, guards, pairs) if k >= 0 else None
+        if refused is not None:
+            return refused
     return Verdict(whole, guards)
 
 
@@ -316,25 +315,32 @@ def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tu
     return frozenset[int]().union(*(c.whole for c in found.values())), guards
 
 
-def limit_of(instruction: Instruction, extent: Affine) -> int | None:
-    """The largest extent one call takes along an axis of this extent, None: no limit known."""
-    if extent.is_constant:
-        return extent.const
-    if len(extent.terms) == 1 and extent.terms[0][1] == 1:
-        hi = next((s.hi for s in instruction.syms if s.name == extent.terms[0][0]), None)
-        return None if hi is None else hi + extent.const
-    return None
-
-
-def _too_large(state: Extension, c: int, pairs: list[Pair]) -> Mismatch | None:
-    limit = limit_of(state.plan.instruction, state.plan.extents[c])
-    extent = state.classes[state.axes[c]]
-    if limit is None or not extent.is_constant or extent.const <= limit:
+def _inadmissible(
+    state: Extension, c: int, whole: bool, guards: tuple[Term, ...], pairs: list[Pair]
+) -> Mismatch | None:
+    """Why calls cannot carry out as much of an axis as the kernel has: all in one call where it must be whole, else in
+    several, of which the last takes what is left (MAP-6)."""
+    k = state.axes[c]
+    span, extent = state.plan.instruction.span(state.plan.axis_names[c]), state.classes[k]
+    if span.free and not (whole and span.most is not None):
         return None
-    name, axis = state.plan.axis_names[c], state.class_name(state.axes[c])
+    name, axis = state.plan.axis_names[c], state.class_name(k)
     pair = next(p for p in pairs if c in p.plays.axes)
+    if not span.free and any(k in (a for a, _ in terms) for terms, _ in guards):
+        return state._mismatch(
+            "domain", f"a condition on axis {axis}, which leaves any number of its steps",
+            f"{span} along {name} in every call", pair.node, pair.plays, instruction_axis=name, axis=axis,
+            relation="guard")  # fmt: skip
+    if not extent.is_constant or (span.admits(extent.const) if whole else span.cut(extent.const) is not None):
+        return None
+    padded = span.padded(extent.const)
+    pad = "" if padded is None or (whole and not span.admits(padded)) else f" (padding would make them {padded})"
+    if whole:
+        need = f"{span} along {name}, all in one call"
+    else:
+        need = f"{span} along {name} in every call"
     return state._mismatch(
-        "extent", f"{extent} steps of axis {axis}", f"at most {limit} along {name}, all in one call", pair.node,
-        pair.plays, instruction_axis=name, axis=axis, need=limit, have=extent.const,
+        "extent", f"{extent} steps of axis {axis}{pad}", need, pair.node, pair.plays, instruction_axis=name, axis=axis,
+        need=span.most if whole else span.most if span.least == span.most else span.step, have=extent.const,
+        padded=padded if pad else None,
     )  # fmt: skip
-

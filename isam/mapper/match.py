@@ -13,7 +13,7 @@ from isam.ir.mismatch import Mismatch
 from isam.ir.normal import normal_form
 from isam.mapper.dataflow import Flow, Node, Plan, flow_of, plan_of
 from isam.mapper.extend import Exhausted, Extension
-from isam.mapper.legality import Verdict, judge, limit_of
+from isam.mapper.legality import Verdict, judge
 from isam.mapper.report import Reporter
 from isam.mapper.symmetry import orbit_key, preserves_contract
 
@@ -328,15 +328,12 @@ def _operand(state: Extension, operand: str, names: dict[int, str], owner: dict[
 
 
 def _tails(state: Extension) -> tuple[tuple[str, int], ...]:
+    """What is left for the last call along an axis, where it is not as much as the others take."""
     out = []
-    for c, k in enumerate(state.axes):
-        if k < 0 or not state.classes[k].is_constant:
-            continue
-        extent, need = state.classes[k].const, state.plan.extents[c]
-        limit = limit_of(state.plan.instruction, need)
-        step = limit
-        if limit is None and len(need.terms) == 1:
-            step = next((s.multiple_of for s in state.plan.instruction.syms if s.name == need.terms[0][0]), None)
-        if step and step > 0 and extent % step:
-            out.append((state.plan.axis_names[c], extent % step))
+    for name, k in zip(state.plan.axis_names, state.axes, strict=True):
+        if k >= 0 and state.classes[k].is_constant:
+            extent = state.classes[k].const
+            block = state.plan.instruction.span(name).cut(extent)
+            if block and extent % block:
+                out.append((name, extent % block))
     return tuple(out)

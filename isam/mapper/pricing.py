@@ -47,24 +47,6 @@ def number(e: Affine) -> int:
     return max(0, e.const + sum(c * RUNTIME_TRIP for _, c in e.terms) if e.terms else e.const)
 
 
-def limits(instruction: Instruction) -> dict[str, int | None]:
-    """The most elements one call covers along each instruction axis; None: any number."""
-    highest = {s.name: s.hi for s in instruction.syms}
-    out: dict[str, int | None] = {}
-    for s in instruction.body.statements:
-        for a in s.domain.axes:
-            open_ended = any(c < 0 or highest.get(n) is None for n, c in a.extent.terms)
-            out[a.name] = None if open_ended else a.extent.const + sum(c * (highest[n] or 0) for n, c in a.extent.terms)
-    return out
-
-
-def fixed_axes(instruction: Instruction) -> frozenset[str]:
-    """Instruction axes of which a call takes exactly one number of elements, neither more nor less."""
-    loose = {s.name for s in instruction.syms if s.hi is None or s.lo < s.hi}
-    axes = (a for s in instruction.body.statements for a in s.domain.axes)
-    return frozenset(a.name for a in axes if not loose & set(a.extent.names))
-
-
 def _contiguous_strides(shape: Sequence[Affine]) -> list[int]:
     out, run = [0] * len(shape), 1
     for d in range(len(shape) - 1, -1, -1):
@@ -78,8 +60,6 @@ class Pricing:
     def __init__(self, kernel: Kernel, penalties: Mapping[str, float] | None = None):
         self.kernel = kernel
         self.penalties = penalties or {}
-        self._known: dict[str, dict[str, int | None]] = {}
-        self._fixed: dict[str, frozenset[str]] = {}
         self._strides: dict[str, list[int]] = {}
         self.trips = [1] * len(kernel.statements)
         for level in levels(kernel):
@@ -88,16 +68,6 @@ class Pricing:
                 if level.own >> i & 1:
                     self.trips[i] = around
 
-    def _limits(self, instruction: Instruction) -> dict[str, int | None]:
-        if instruction.name not in self._known:
-            self._known[instruction.name] = limits(instruction)
-        return self._known[instruction.name]
-
-    def _fixed_axes(self, instruction: Instruction) -> frozenset[str]:
-        if instruction.name not in self._fixed:
-            self._fixed[instruction.name] = fixed_axes(instruction)
-        return self._fixed[instruction.name]
-
     def extents(self, mapping: Mapped) -> dict[str, int]:
         """Extents of the axes of the mapping's statements."""
         statements = (self.kernel.statements[i] for i in mapping.statements)
@@ -105,19 +75,17 @@ class Pricing:
 
     def tile(self, mapping: Mapped) -> dict[str, int]:
         """What one full call takes along each mapped kernel axis."""
-        extents, size = self.extents(mapping), self._limits(mapping.instruction)
-        return {k: _tile(extents.get(k, 1), size.get(i)) for i, k in mapping.axes}
+        extents, spans = self.extents(mapping), mapping.instruction.spans
+        sizes = ((k, extents.get(k, 1), spans[i]) for i, k in mapping.axes)
+        return {k: span.cut(n) or n for k, n, span in sizes}
 
     def candidate(self, mapping: Mapped) -> Candidate:
         """The mapping with its price."""
         statements = [self.kernel.statements[i] for i in mapping.statements]
-        extents, size = self.extents(mapping), self._limits(mapping.instruction)
-        tile = {k: _tile(extents.get(k, 1), size.get(i)) for i, k in mapping.axes}
+        extents, tile = self.extents(mapping), self.tile(mapping)
         counts = {k: -(-extents.get(k, 1) // max(1, t)) for k, t in tile.items()}
         counts.update((k, extents.get(k, 1)) for k in mapping.outer if k not in mapping.loops)
         calls = float(math.prod(counts.values())) * GUARD_FACTOR ** min(2, len(mapping.guards))
-        fixed = self._fixed_axes(mapping.instruction) if any(size.values()) else frozenset[str]()
-        short = [k for i, k in mapping.axes if i in fixed and extents.get(k, 1) % max(1, size[i] or 1)]
         touched, packing, scattered = 0.0, 0.0, 1.0
         written = {s.dest.buffer for s in statements}
         for operand in mapping.operands:
@@ -125,8 +93,7 @@ class Pricing:
                 continue
             elements, tiles, width = self._tiles(operand, tile, counts)
             touched += calls * (elements * width + LINE * self._runs(operand, tile, elements))
-            padded = any(operand.index[d].coefficient(a) for d in operand.dims for a in short)
-            if padded or self.breach(mapping.instruction, operand, tile) is not None:
+            if self.breach(mapping.instruction, operand, tile) is not None:
                 touched += elements * tiles * width
                 if self.kernel.buffer(operand.buffer).role != "const":
                     packing += elements * tiles
@@ -167,7 +134,3 @@ class Pricing:
             if along > 1 and step * strides[dim] != needed:
                 return dim, needed, step * strides[dim]
         return None
-
-
-def _tile(extent: int, limit: int | None) -> int:
-    return extent if limit is None else min(extent, limit)

@@ -9,9 +9,10 @@ from itertools import product
 from math import prod
 
 from isam.approach.choice import Choice
+from isam.ir.span import Span
 from isam.schedule.tree import Tile
 from isam.scheduler import move as mv
-from isam.scheduler.nests import MappedAxis, Nest, Use, tile_of
+from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
 from isam.scheduler.placement import joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.state import packed
@@ -50,7 +51,7 @@ def fitting(nest: Nest, data: Residency) -> Nest:
 def fits(nest: Nest, data: Residency, units: Mapping[str, int]) -> bool:
     """Whether some joint placement has room for one call's operands, everything else evicted, and all can be brought
     there."""
-    sizes = {m.sym: units[a] for a, m in nest.mapped.items() if m.sym is not None}
+    sizes = sizes_of(nest, dict(units))
     system = data.system
     for places in joint_placements(nest):
         away = [(u, tile_of(u, {}, sizes), m) for u, m in zip(nest.uses, places, strict=True) if m != system.home]
@@ -73,7 +74,7 @@ def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
 def _largest(nest: Nest, data: Residency, most: Mapping[str, int]) -> Iterator[CallSize]:
     """Sizes that fit and that no other fitting size exceeds in every axis."""
     whole = {k for i, k in nest.mapping.axes if i in nest.mapping.whole}
-    steps = [[n] if a in whole else _smaller(nest, nest.mapped[a], n) for a, n in most.items()]
+    steps = [[n] if a in whole else _smaller(nest.mapped[a].span, nest.length(a), n) for a, n in most.items()]
     found: list[tuple[int, ...]] = []
     for sizes in sorted(product(*steps), key=lambda s: (-prod(s), s)):
         if any(all(a <= b for a, b in zip(sizes, f, strict=True)) for f in found):
@@ -85,13 +86,9 @@ def _largest(nest: Nest, data: Residency, most: Mapping[str, int]) -> Iterator[C
             yield CallSize(tuple(units.items()), prod(-(-n // units.get(a, 1)) for a, n in lengths.items()))
 
 
-def _smaller(nest: Nest, axis: MappedAxis, most: int) -> list[int]:
+def _smaller(span: Span, length: int, most: int) -> list[int]:
     """What a call may take of an axis: all of it, halved again and again as far as the instruction allows."""
-    if axis.fixed or axis.sym is None:
-        return [most]
-    unit = axis.multiple_of
-    least = max(unit, nest.instruction.limit(axis.sym).lo)
     out = [most]
-    while (n := max(unit, out[-1] // 2 // unit * unit)) >= least and n < out[-1]:
-        out.append(n)
+    while (half := span.nearest(out[-1] // 2)) is not None and 0 < half < out[-1] and span.cuts(length, half):
+        out.append(half)
     return out

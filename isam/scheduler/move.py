@@ -10,6 +10,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access
+from isam.ir.span import Span
 from isam.schedule.tree import Issue, Operand, Place, Tile
 from isam.scheduler.state import Form
 from isam.system.graph import COUNTED, Move, System
@@ -17,17 +18,15 @@ from isam.system.graph import COUNTED, Move, System
 
 @dataclass(frozen=True)
 class Carrier:
-    """A move edge with its instruction taken apart: per instruction axis its size symbol, limit and the dimensions of
-    source and destination operand it indexes."""
+    """A move edge with its instruction taken apart: per instruction axis how much of it a call takes and the dimensions
+    of source and destination operand it indexes."""
 
     move: Move
     instruction: Instruction
     source: str
     target: str
     axes: tuple[str, ...]
-    syms: tuple[str | None, ...]
-    limits: tuple[int | None, ...]
-    fixed: tuple[bool, ...]
+    spans: tuple[Span, ...]
     source_axes: tuple[int, ...]  # for each source operand dimension, the axis that indexes it
     target_axes: tuple[int, ...]
 
@@ -39,17 +38,6 @@ def carriers(system: System, source: str, target: str) -> tuple[Carrier, ...]:
         ins = system.instructions[m.by]
         st = ins.body.statements[0]
         axes = st.domain.names
-        syms, limits, fixed = [], [], []
-        for a in st.domain.axes:
-            if a.extent.is_constant:
-                syms.append(None)
-                limits.append(a.extent.const)
-                fixed.append(True)
-            else:
-                s = ins.limit(a.extent.names[0])
-                syms.append(s.name)
-                limits.append(s.hi)
-                fixed.append(s.hi is not None and s.lo == s.hi)
         src = st.sources[0]
         assert isinstance(src, Access)
         at = {a: i for i, a in enumerate(axes)}
@@ -60,9 +48,7 @@ def carriers(system: System, source: str, target: str) -> tuple[Carrier, ...]:
                 src.buffer,
                 st.dest.buffer,
                 axes,
-                tuple(syms),
-                tuple(limits),
-                tuple(fixed),
+                tuple(map(ins.span, axes)),
                 tuple(at[r.names[0]] for r in src.index),
                 tuple(at[r.names[0]] for r in st.dest.index),
             )
@@ -101,15 +87,22 @@ def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tup
 
 
 def chunk(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> tuple[int, ...] | None:
-    """The largest part of the tile that one call carries under this assignment, per buffer dimension."""
+    """The largest part of the tile that calls of one size, and one of what is left, carry under this assignment, per
+    buffer dimension; None where no calls do."""
     shape = [1] * len(tile.shape)
-    for d, limit, fixed in zip(dims, c.limits, c.fixed, strict=True):
+    for d, span in zip(dims, c.spans, strict=True):
         n = 1 if d is None else tile.shape[d]
-        if fixed and limit is not None and n != limit:
+        part = span.cut(n)
+        if part is None or (d is None and part != 1):
             return None
         if d is not None:
-            shape[d] = n if limit is None else min(n, limit)
+            shape[d] = part
     return tuple(shape)
+
+
+def takes(c: Carrier) -> str:
+    """How much one call carries, in words."""
+    return f"{c.instruction.name} takes " + ", ".join(f"{s} along {a}" for a, s in zip(c.axes, c.spans, strict=True))
 
 
 def contract_met(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place, size: int) -> bool:
@@ -132,7 +125,8 @@ def admits(c: Carrier, dtype: str) -> bool:
 
 def make_issue(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place) -> Issue:
     """The call that moves the tile."""
-    sizes = tuple((s, 1 if d is None else tile.shape[d]) for s, d in zip(c.syms, dims, strict=True) if s is not None)
+    taken = [1 if d is None else tile.shape[d] for d in dims]
+    sizes = tuple((s.sym, s.size(n)) for s, n in zip(c.spans, taken, strict=True) if s.sym is not None)
     ops = {
         c.source: Operand(c.source, tile, source, tuple(dims[a] for a in c.source_axes)),
         c.target: Operand(c.target, tile, target, tuple(dims[a] for a in c.target_axes)),

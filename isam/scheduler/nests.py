@@ -10,6 +10,7 @@ from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Axis, Domain, Kernel
 from isam.ir.mapping import Cover, Mapping, OperandMap
+from isam.ir.span import Span
 from isam.schedule.tree import Tile
 from isam.system.graph import System
 
@@ -35,12 +36,19 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class MappedAxis:
-    """A kernel axis that plays an instruction axis: at most ``limit`` elements per call (None: any number)."""
+    """A kernel axis that plays an instruction axis: calls of ``limit`` elements (None: of all of it) and one of what is
+    left, each as the ``span`` admits."""
 
-    sym: str | None  # the size symbol it sets; None when the instruction's extent is a number
+    span: Span
     limit: int | None
-    fixed: bool  # exactly `limit` elements, no ragged call
-    multiple_of: int = 1
+
+    @property
+    def unit(self) -> int:
+        """Blocks are multiples of this, so that every call in them is admitted."""
+        s = self.span
+        if s.least <= s.step and s.least % s.step == 0:
+            return s.step
+        return 1 if s.free or self.limit is None else self.limit
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,7 @@ def nest_of(number: int, mapping: Mapping, kernel: Kernel, system: System) -> Ne
     inverse = {k: i for i, k in mapping.axis_map.items()}
     order = [a.name for d in reversed(domains) for a in d.axes]
     extents = {a: extents[a] for a in dict.fromkeys(order) if a in extents}
-    mapped = {k: _mapped(ins, inverse[k], inverse[k] in mapping.whole) for k in extents if k in inverse}
+    mapped = {k: _mapped(ins.span(i), i in mapping.whole, e) for k, e in extents.items() if (i := inverse.get(k))}
     uses = tuple(_use(ins, o, mapping, kernel, system) for o in mapping.operands)
     return Nest(number, mapping, ins, extents, mapped, uses, tuple(where))
 
@@ -132,14 +140,11 @@ def _renamed(domain: Domain, names: tuple[tuple[str, str], ...]) -> Domain:
     return Domain(axes, tuple(w.substitute(to) for w in domain.where))
 
 
-def _mapped(ins: Instruction, axis: str, whole: bool) -> MappedAxis:
+def _mapped(span: Span, whole: bool, extent: Affine) -> MappedAxis:
     """What one call takes of the axis; all of it, where the mapping says that it may not be cut."""
-    extent = next(a.extent for s in ins.body.statements for a in s.domain.axes if a.name == axis)
-    if extent.is_constant:
-        return MappedAxis(None, extent.const, True)
-    (name, _), *_ = extent.terms
-    sym = ins.limit(name)
-    return MappedAxis(name, None if whole else sym.hi, sym.lo > 0 and sym.lo == sym.hi, sym.multiple_of)
+    if whole and span.sym is not None:
+        return MappedAxis(span, None)
+    return MappedAxis(span, span.most if span.free or not extent.is_constant else span.cut(extent.const))
 
 
 def _use(ins: Instruction, o: OperandMap, mapping: Mapping, kernel: Kernel, system: System) -> Use:
@@ -172,7 +177,7 @@ def _use(ins: Instruction, o: OperandMap, mapping: Mapping, kernel: Kernel, syst
 
 def sizes_of(nest: Nest, length: dict[str, int]) -> dict[str, int]:
     """The values of the instruction's size symbols for a call of these lengths."""
-    return {m.sym: length[a] for a, m in nest.mapped.items() if m.sym is not None}
+    return {m.span.sym: m.span.size(length[a]) for a, m in nest.mapped.items() if m.span.sym is not None}
 
 
 def tile_of(use: Use, point: dict[str, Affine], sizes: dict[str, int]) -> Tile:

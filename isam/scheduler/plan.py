@@ -7,6 +7,7 @@ run says.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import lcm
 
 from isam.ir.affine import Affine
 from isam.scheduler.nests import Nest
@@ -56,8 +57,13 @@ class Group:
     def parts(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
         """How a length of an axis is cut: the same for every nest of the group, in multiples of what one call takes."""
         nests = [n for n in self.nests if axis in n.extents]
-        limits = [n.mapped[axis].limit or 1 for n in nests if axis in n.mapped]
-        return segments(length, block, max([1, *limits]), any(axis in n.reduced for n in nests))
+        return segments(length, block, self.unit(axis), any(axis in n.reduced for n in nests))
+
+    def unit(self, axis: str) -> int:
+        """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted."""
+        mapped = [n.mapped[axis] for n in self.nests if axis in n.mapped]
+        step = lcm(*(m.unit for m in mapped))
+        return -(-max([1, *(m.limit or 1 for m in mapped)]) // step) * step
 
     def users(self, buffer: str) -> frozenset[int]:
         """The nests that touch a buffer."""

@@ -63,7 +63,16 @@ class Transfer:
             self._issue(self.tile, hops)
             return
         self.part = self._part()
+        self._whole_cells()
         self._cut(0, self.tile)
+
+    def _whole_cells(self) -> None:
+        """What a call finds in cells has been brought there by one move: a second one would take the cells anew."""
+        m = self.data.system.memories[self.path[-1]]
+        if m.cells is None or m.kind == COUNTED or self.part == self.tile.shape:
+            return
+        one = " x ".join(map(str, self.part))
+        raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", f"one move carries {one} elements of it"))
 
     def _direct(self) -> list[Hop] | None:
         """The common case: the whole tile in one call per hop. What carries it depends only on shapes and strides."""
@@ -94,14 +103,16 @@ class Transfer:
             if part is not None and self._aligned(part) and (best is None or self._worth(part) > best[0]):
                 best = (self._worth(part), part)
         if best is None:
-            raise NoSchedule(
-                Infeasible(
-                    f"a move {' -> '.join(self.path)}",
-                    f"to carry {whole}",
-                    "no move instruction on that path can, with these strides",
-                )
-            )
+            raise NoSchedule(Infeasible(f"a move {' -> '.join(self.path)}", f"to carry {whole}", self._why_not(whole)))
         return best[1]
+
+    def _why_not(self, tile: Tile) -> str:
+        """What the move instructions of a hop that none of them makes take, where that is the reason; else strides."""
+        for i in range(len(self.path) - 1):
+            here = [c for c in self.data.carriers_of(self.path[i], self.path[i + 1]) if mv.admits(c, self.dtype)]
+            if here and not any(mv.chunk(c, dims, tile) for c in here for dims in self._dims(c, i, tile)):
+                return "no move instruction there takes that: " + "; ".join(map(mv.takes, here))
+        return "no move instruction on that path can, with these strides"
 
     def _aligned(self, part: tuple[int, ...]) -> bool:
         """Whether every part lands where an access to the last memory may begin."""

@@ -82,7 +82,7 @@ def axes_of(use: Use) -> frozenset[str]:
 
 def least(group: Group, main: Nest) -> dict[str, int]:
     """Tiles of an axis below which no block of the main nest may go, because one call of another nest takes as much."""
-    units = {a: max(n.unit(a) for n in group.nests if a in n.extents) for a in main.axes}
+    units = {a: max(group.unit(a), *(n.unit(a) for n in group.nests if a in n.extents)) for a in main.axes}
     return {a: -(-min(u, main.length(a)) // max(1, main.unit(a))) for a, u in units.items() if u > main.unit(a)}
 
 
