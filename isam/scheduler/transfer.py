@@ -71,8 +71,8 @@ class Transfer:
         m = self.data.system.memories[self.path[-1]]
         if m.cells is None or m.kind == COUNTED or self.part == self.tile.shape:
             return
-        one = " x ".join(map(str, self.part))
-        raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", f"one move carries {one} elements of it"))
+        bound = f"one move carries {' x '.join(map(str, self.part))} elements of it"
+        raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", bound))
 
     def _direct(self) -> list[Hop] | None:
         """The common case: the whole tile in one call per hop. What carries it depends only on shapes and strides."""

@@ -11,9 +11,9 @@ from isam.ir.text import parse_instruction
 
 
 def span(head: str, extent: str = "N") -> Span:
-    return parse_instruction(
-        f"instruction f({head})\n  in  A: f32[{extent}]\n  out D: f32[{extent}]\n  forall i < {extent}\n    D[i] = A[i]\n"
-    ).span("i")
+    shape = f"f32[{extent}]"
+    text = f"instruction f({head})\n  in  A: {shape}\n  out D: {shape}\n  forall i < {extent}\n    D[i] = A[i]\n"
+    return parse_instruction(text).span("i")
 
 
 @pytest.mark.parametrize(
