@@ -98,13 +98,16 @@ def offer(
 def settle(found: Offer, trace: Trace) -> Cover:
     """Asks the Approach which cover and which mappings to take."""
     chosen: list[Candidate] = []
+    touching: dict[str, list[Mapped]] = {s.dest.buffer: [] for s in found.kernel.statements}  # what was chosen
     gap: float | None = None
     ways = _ways(found.candidates)
     for level, selected in found.levels:
         regions = _choose_cover(found.kernel, level, selected, ways, trace)
         gap = selected.gap if gap is None else max(gap, selected.gap or 0.0)
         for r in sorted(regions, key=lambda r: (-r.price[0], r.mask & -r.mask)):
-            chosen.append(_choose_mapping(found.kernel, r, ways, chosen, trace))
+            chosen.append(_choose_mapping(found.kernel, r, ways, touching, trace))
+            for buffer in {o.buffer for o in chosen[-1].mapping.operands} & touching.keys():
+                touching[buffer].append(chosen[-1].mapping)
     mappings = _in_order(found.kernel, chosen, found.order)
     calls, moved = sum(c.calls for c in chosen), sum(c.bytes for c in chosen)
     notes = {"calls": calls, "bytes": moved, "candidates": len(found.candidates), "enumeration cut": found.cut}
@@ -185,18 +188,21 @@ def _label(regions: Sequence[Region], ways: Ways) -> str:
 
 
 def _choose_mapping(
-    kernel: Kernel, region: Region, ways: Ways, chosen: Sequence[Candidate], trace: Trace
+    kernel: Kernel, region: Region, ways: Ways, touching: Mapping[str, list[Mapped]], trace: Trace
 ) -> Candidate:
     """One of the mappings of a region; the options are the mappings themselves, sorted by price. Dear regions are asked
-    first, so that cheap ones can follow them."""
+    first, so that cheap ones can follow them: ``_chosen`` are those taken before that touch a buffer of the region
+    which the kernel writes."""
     options = _options(region, ways)
     by_mapping: list[Mapped] = [c.mapping for c in options]
+    buffers = dict.fromkeys(o.buffer for m in by_mapping for o in m.operands)
+    near = {id(m): m for b in buffers if b for m in touching.get(b, ())}
     context = {
         "kernel": kernel.name,
         "statements": list(bits(region.mask)),
         "bytes": [c.bytes for c in options],
         "_kernel": kernel,
-        "_chosen": [c.mapping for c in chosen],
+        "_chosen": list(near.values()),
     }
     picked = trace.choose(Choice("mapping", by_mapping, context, [c.calls for c in options]))
     return next(c for c in options if c.mapping is picked)

@@ -118,20 +118,25 @@ class _Search:
 
 def components(regions: Sequence[Region], goal: int) -> list[tuple[int, list[Region]]]:
     """Groups of regions that share no statement with another group, with the statements of each."""
-    groups: list[tuple[int, list[Region]]] = []
+    leader: dict[int, int] = {}
+
+    def find(s: int) -> int:
+        while leader.setdefault(s, s) != s:
+            leader[s] = s = leader[leader[s]]
+        return s
+
     for r in regions:
-        mask, members, rest = r.mask, [r], []
-        for m, rs in groups:
-            if m & mask:
-                mask, members = mask | m, [*rs, *members]
-            else:
-                rest.append((m, rs))
-        groups = [*rest, (mask, members)]
-    reached = 0
-    for m, _ in groups:
-        reached |= m
-    groups.extend((1 << s, []) for s in bits(goal & ~reached))
-    return sorted(groups, key=lambda g: g[0] & -g[0])
+        first, *others = bits(r.mask)
+        for s in others:
+            leader[find(s)] = find(first)
+    groups: dict[int, tuple[int, list[Region]]] = {find(s): (0, []) for s in bits(goal)}
+    for r in regions:
+        at = find((r.mask & -r.mask).bit_length() - 1)
+        mask, members = groups.get(at, (0, []))
+        members.append(r)
+        groups[at] = mask | r.mask, members
+    alone = ((1 << at, []) for at, (mask, _) in groups.items() if not mask)
+    return sorted((*(g for g in groups.values() if g[0]), *alone), key=lambda g: g[0] & -g[0])
 
 
 def select(
