@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from isam.ir.dataflow import Order, levels, mask_of
-from isam.ir.dtype import ANY, DTYPES, size_of
+from isam.ir.dtype import DTYPES, size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
+from isam.mapper.filters import present
 from isam.mapper.pricing import Candidate, Pricing
 
 PER_INSTRUCTION = 64  # mappings looked at per instruction and region
@@ -24,20 +25,6 @@ class Gathered:
     candidates: tuple[Candidate, ...]
     refused: tuple[Mismatch, ...]
     cut: bool
-
-
-def present(instruction: Instruction, operations: frozenset[tuple[str, bool, str]]) -> bool:
-    """Does the kernel have every operation of the instruction, each on its dtype? The cheap filter; an accumulation may
-    be played by a plain statement and the other way round, so that flag does not count."""
-    return _plain(instruction.signature) <= _plain(operations) | _any(operations)
-
-
-def _plain(operations: frozenset[tuple[str, bool, str]]) -> set[tuple[str, str]]:
-    return {(o, d) for o, _, d in operations}
-
-
-def _any(operations: frozenset[tuple[str, bool, str]]) -> set[tuple[str, str]]:
-    return {(o, ANY) for o, _, _ in operations}
 
 
 def _unreachable(mapping: Mapped, pricing: Pricing) -> Mismatch | None:
@@ -95,18 +82,15 @@ def _ordered(mapping: Mapped, kernel: Kernel) -> bool:
     return True
 
 
-def gather(kernel: Kernel, instructions: Iterable[Instruction], order: Order, pricing: Pricing) -> Gathered:
+def gather(kernel: Kernel, instructions: Sequence[Instruction], order: Order, pricing: Pricing) -> Gathered:
     """Every schedulable candidate, one per orbit (the cheapest)."""
     from isam.mapper import match
 
-    operations = kernel.operations
     own = [level.own for level in levels(kernel)]
     best: dict[tuple[str, str, int], Candidate] = {}
     refused: dict[tuple[str, object], Mismatch] = {}
     cut = False
-    for instruction in instructions:
-        if not present(instruction, operations) or not instruction.takes <= kernel.permits:
-            continue
+    for instruction in present(instructions, kernel):
         found = match(kernel, instruction, strided=True, normalise=False)
         if isinstance(found, Mismatch):
             continue

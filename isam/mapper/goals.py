@@ -11,6 +11,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import Offer, offer
+from isam.mapper.filters import MIRROR
 from isam.mapper.match import BUDGET, normal, probe
 from isam.mapper.pricing import Pricing
 from isam.mapper.space import Indexed, Look, Rank, State, Step
@@ -18,7 +19,6 @@ from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
 from isam.transforms.law import Correspondence, Transform
 
-MIRROR = {"gt": "lt", "ge": "le"}  # a > b is b < a
 PATIENCE = 4.0  # steps that a contradiction at once is behind one at the last pair
 
 

@@ -11,6 +11,7 @@ from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
+from isam.mapper.filters import one_per_structure
 from isam.mapper.suggest import would_do
 
 SHOWN = 3  # mismatches printed per statement
@@ -173,7 +174,7 @@ def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int, re
     relevant = [i for i in alike if any(o == s.op and d in (dtype, ANY) for o, _, d in i.signature)]
     missing = not relevant
     found = [m for m in refused if m.about("statement") == statement]
-    for i in relevant or alike:
+    for i in one_per_structure(relevant or alike, kernel):
         answer = match(kernel, i, strided=True, region=window(kernel, statement, len(i.body.statements)))
         if isinstance(answer, Mismatch):
             found.append(answer if answer.about("statement") is not None else _untried(answer, i, kernel, statement))
