@@ -13,31 +13,35 @@ from isam.cli.answer import Answer, answering
 from isam.cli.options import Approach, AsJson, Kernel, On, Require, Sizes
 
 if TYPE_CHECKING:
-    from isam.ir.mapping import Mapping
+    from isam.ir.mapping import Cover, Mapping
 
 ONE = Annotated[str, typer.Option("--instruction", "-i", help="Every mapping onto this one (or family), no choice.")]
 DECISIONS = Annotated[bool, typer.Option("--decisions", help="With what was decided, among what, and why.")]
+CERTIFY = Annotated[bool, typer.Option("--certify", help="Prove what is answered; the certificates are in the JSON.")]
 STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: other coefficients than 1 are admitted.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``mappings`` after the transforms ``steps``, or ``why`` there are none; ``decisions``: their printed form."""
+    """``mappings`` after the transforms ``steps``, or ``why`` there are none; ``decisions``: their printed form.
+    ``covers``: what a certificate is asked for, one by one."""
 
     mappings: tuple[Mapping, ...] = ()
     steps: tuple[str, ...] = ()
     why: str = ""
     decisions: str = ""
+    covers: tuple[Cover, ...] = ()
 
 
 @answering(
     "map", kernel="its name", system="its name", mappings="instruction, operands, axes, outer axes, tails, statements",
     steps="the transforms applied first", why="where the answer is no: the report", seconds="spent on mapping",
-    decisions="what was decided, and why",
+    decisions="what was decided, and why", certificates="with --certify: one for the whole, or one per mapping",
 )  # fmt: skip
 def map_(
     kernel: Kernel, on: On = "host", define: Sizes = None, instruction: ONE = "", strided: STRIDED = False,
-    approach: Approach = "", require: Require = None, decisions: DECISIONS = False, as_json: AsJson = False,
+    approach: Approach = "", require: Require = None, decisions: DECISIONS = False, certify: CERTIFY = False,
+    as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Chooses instructions of a machine that carry out every statement of a kernel, and says how.
 
@@ -55,11 +59,20 @@ def map_(
         found = covered(k, system, approach, require)
     seconds = time.perf_counter() - start
     data = {"kernel": k.name, "system": system.name, "mappings": [plain(m) for m in found.mappings], "why": found.why,
-            "steps": list(found.steps), "seconds": seconds, "decisions": found.decisions.splitlines()}  # fmt: skip
+            "steps": list(found.steps), "seconds": seconds, "decisions": found.decisions.splitlines(),
+            "certificates": certificates(found.covers) if certify else []}  # fmt: skip
     if found.why:
         return Answer(found.why, data, yes=False)
     text = _text(k.name, system.name, found, seconds, instruction)
+    if certify:
+        text += f"\nproved: obligations 1 to 7, {len(found.covers)} certificate{'s' if len(found.covers) != 1 else ''}"
     return Answer(text + (f"\ndecisions\n{found.decisions}" if decisions else ""), data)
+
+
+def certificates(covers: tuple[Cover, ...]) -> list[dict[str, Any]]:
+    from isam.proof.mapped import certify
+
+    return [certify(c) for c in covers]
 
 
 def _text(kernel: str, system: str, found: Found, seconds: float, one: str) -> str:
@@ -72,12 +85,15 @@ def _text(kernel: str, system: str, found: Found, seconds: float, one: str) -> s
 
 def onto(k: Any, instruction: Any, strided: bool) -> Found:
     """Every mapping onto one instruction."""
+    from isam.ir.mapping import Cover
+    from isam.ir.normal import normal_form
     from isam.mapper import match
     from isam.mapper.match import Matches
 
     answer = match(k, instruction, strided=strided)
     if isinstance(answer, Matches):
-        return Found(tuple(answer))
+        found, n = tuple(answer), normal_form(k)
+        return Found(found, covers=tuple(Cover(n, n, (m,)) for m in found))
     return Found(why=str(answer))
 
 
@@ -92,7 +108,7 @@ def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Fo
     except Refused as e:
         return Found(why=str(e.answer), decisions=str(job.trace))
     assert job.cover is not None
-    return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace))
+    return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace), (job.cover,))
 
 
 def named(system: Any, name: str, k: Any) -> Any:

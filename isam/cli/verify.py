@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from isam.artifact import Artifact
     from isam.schedule.tree import Schedule
 
-ARTIFACT = Annotated[str, typer.Argument(metavar="OUT", help="What isam compile wrote.")]
+ARTIFACT = Annotated[str, typer.Argument(metavar="OUT", help="What isam compile wrote, or map --certify --json.")]
 CODE = Annotated[bool, typer.Option("--code/--no-code", help="Also emit the code again and compare it byte by byte.")]
 
 
@@ -30,6 +30,8 @@ def verify(artifact: ARTIFACT, code: CODE = True, as_json: AsJson = False) -> An
     from isam.proof.certificate import verify as against
     from isam.schedule.serial import from_json
 
+    if artifact.endswith(".json"):
+        return _mapping(artifact)
     a = load_artifact(artifact)
     if "certificate.json" not in a.parts:
         raise fail("artifact-part", f"{artifact} has no certificate: it was compiled without proof")
@@ -46,6 +48,28 @@ def verify(artifact: ARTIFACT, code: CODE = True, as_json: AsJson = False) -> An
         return Answer(f"{artifact}: refused\n" + "\n".join(f"  {v}" for v in violations), data, yes=False)
     proved = "\n".join(f"  {o['number']:>2} {o['statement']}" for o in data["obligations"])  # type: ignore[union-attr]
     return Answer(f"{artifact}: {a.name} on {schedule.system.name}, proved again\n{proved}\n  code: {same}", data)
+
+
+def _mapping(path: str) -> Answer:
+    """A certificate of mappings, or the answer of ``isam map --certify --json``, judged by the small checker."""
+    from pathlib import Path
+
+    from isam.diagnostics import fail
+    from isam.proof.checker import refusals
+
+    try:
+        data = json.loads(Path(path).read_text())
+        found = data.get("certificates", [data])
+    except (OSError, ValueError, AttributeError) as e:
+        raise fail("artifact-part", f"{path} is no certificate: {e}") from None
+    violations = [f"certificate {n}: {why}" for n, c in enumerate(found, 1) for why in refusals(c)]
+    if not found:
+        violations = ["there is no certificate in it"]
+    answer = {"artifact": path, "holds": not violations, "violations": violations, "code": "not compared",
+              "obligations": [] if violations else found[0]["obligations"]}  # fmt: skip
+    if violations:
+        return Answer(f"{path}: refused\n" + "\n".join(f"  {v}" for v in violations), answer, yes=False)
+    return Answer(f"{path}: {len(found)} certificate{'s' if len(found) != 1 else ''}, proved again", answer)
 
 
 def _obligations(certificate: str) -> list[dict[str, object]]:

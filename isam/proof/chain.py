@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
-from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
+from isam.proof.checker import hash_of
 from isam.proof.equivalence import Equivalence, Verdict
 from isam.proof.violation import Violation
 
@@ -30,7 +29,7 @@ def check_chain(cover: Cover) -> tuple[list[dict[str, Any]], list[Violation]]:
             "claims": sorted(step.needs),
             "numerics": list(verdict.numerics),
             "kernel": str(step.kernel),
-            "hash": kernel_hash(step.kernel),
+            "hash": hash_of(step.kernel),
             "verdict": "equal" if verdict else "undecided",
         }
         for step, verdict in zip(cover.chain, verdicts, strict=True)
@@ -46,7 +45,3 @@ def check_chain(cover: Cover) -> tuple[list[dict[str, Any]], list[Violation]]:
     if tuple(f"{s.law} ({s.site})" for s in cover.chain) != cover.steps:
         bad.append(Violation(3, "rewriting", "the steps that are named are not those of the chain"))
     return data, bad
-
-
-def kernel_hash(kernel: Kernel) -> str:
-    return hashlib.sha256(str(kernel).encode()).hexdigest()

@@ -19,6 +19,7 @@ from isam.proof.operations import Licence, Operations
 from isam.proof.value import Ring, Value
 
 ROUNDS = 12
+UNWRITTEN = ("V420", "V421")  # an output left as it was is compared as such
 LICENCES = (Licence(free=False), Licence(), Licence(finite=True))
 """From the least that may be used to the most."""
 
@@ -50,7 +51,8 @@ class Equivalence:
     def _faults(self, kernel: Kernel) -> list[str]:
         """What makes a kernel none at all: indices out of range, elements read before they are written, ..."""
         if id(kernel) not in self._verified:
-            self._verified[id(kernel)] = (kernel, [f"not a kernel: {d.message}" for d in verify(kernel)])
+            found = [f"not a kernel: {d.message}" for d in verify(kernel) if d.code not in UNWRITTEN]
+            self._verified[id(kernel)] = (kernel, found)
         return self._verified[id(kernel)][1]
 
     def judge(self, before: Kernel, after: Kernel, claimed: Sequence[str] = ("exact",)) -> Verdict:

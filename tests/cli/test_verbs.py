@@ -67,6 +67,24 @@ def test_map_names_instructions(cli, matmul):
     assert required.code == 1
 
 
+def test_mappings_are_certified(cli, matmul, tmp_path):
+    for more, count in (((), 1), (("--instruction", "s_mac_f32"), None)):
+        ran = cli("map", matmul, "--on", "toy", *SMALL, *more, "--certify", "--json")
+        assert ran.code == 0
+        d = ran.json("map")
+        assert len(d["certificates"]) == (count or len(d["mappings"]))
+        out = tmp_path / "map.json"
+        out.write_text(ran.out)
+        assert cli("verify", out).code == 0
+        out.write_text(ran.out.replace('"proved"', '"assumed"', 1))
+        ran = cli("verify", out)
+        assert ran.code == 1
+        assert "the obligations are not the seven, proved" in ran.out
+    assert "proved: obligations 1 to 7, 1 certificate\n" in cli("map", matmul, "--on", "toy", *SMALL, "--certify").out
+    (tmp_path / "none.json").write_text("[]")
+    assert cli("verify", tmp_path / "none.json").code == 2
+
+
 def test_map_and_explain_say_no(cli, matmul):
     for verb in ("map", "explain"):
         ran = cli(verb, matmul, "--on", "tiny")
