@@ -27,6 +27,9 @@ SHIPPED: dict[str, dict[str, str]] = {
         "simulator": "isam.codegen.simulator:emit",
         "llvm": "isam.codegen.llvm:emit",
     },
+    "isam.templates": {  # what is wrong with the templates of a System
+        "llvm": "isam.codegen.llvm.judge:judge",
+    },
     "isam.runners": {  # Artifact -> something that executes it
         "simulator": "isam.codegen.simulator.execute:Runner",
         "llvm": "isam.runtime.native:Runner",

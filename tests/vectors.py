@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isam.codegen.llvm.lower import lanes_of
+from isam.codegen.llvm.lanes import lanes_of
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.instruction import Instruction

@@ -8,6 +8,8 @@ CODES: dict[str, str] = {
     "emission-lanes": "A tile does not fit the vector of a template, or registers do not say what they hold.",
     "emission-leading": "A template needs a leading dimension that holds the rows of the tile.",
     "emission-missing": "The instruction has no emission template for this code generator.",
+    "emission-operand": "An emission template leaves an operand out, or asks for what the operand does not have.",
+    "emission-type": "An emission template takes or gives a value as another type than it has.",
     "emission-name": "An emission template uses a value, a type or a snippet that does not exist.",
     "simulator-loop": "The body of an instruction has a recurrent loop: an instruction is one step.",
 }

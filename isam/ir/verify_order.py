@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from isam.ir.affine import Affine
@@ -50,12 +51,16 @@ class _Walk:
     """Follows the text, carrying what has certainly been written."""
 
     def __init__(self, f: Findings):
-        from isam.ir.poly_domain import context
-
         self.f = f
         self.watched = {b.name for b in f.kernel.buffers if b.role in ("temp", "out")}
-        self.context = context(f.kernel.syms)
         self.reported: set[str] = set()
+
+    @cached_property
+    def context(self) -> Set:
+        """The sizes that the head admits."""
+        from isam.ir.poly_domain import context
+
+        return context(self.f.kernel.syms)
 
     def body(self, body: Iterable[Item], outer: tuple[Axis, ...], before: Written, full: set[str]) -> None:
         """Visits a straight line of items; ``before`` and ``full`` are updated to what holds after it."""

@@ -49,7 +49,21 @@ def parse_body(body: Scalar, name: Scalar, faults: Faults) -> Instruction | None
                    f"call both '{name.text}'")  # fmt: skip
         return None
     types = spelling.types if spelling is not None else {}
-    return Instruction(own, respelt(found, own, types, to), loc=name.loc)
+    made = respelt(found, own, types, to)
+    if not _sound(spelling.text if spelling is not None else body.text):
+        from isam.ir.verify import verify
+
+        for d in verify(made):
+            faults.take(d)
+    return Instruction(own, made, loc=name.loc)
+
+
+@lru_cache(maxsize=4096)
+def _sound(text: str) -> bool:
+    """Whether the language's verifier finds nothing (IR-8): what it finds depends on kinds of types, not on widths."""
+    from isam.ir.verify import verify
+
+    return not verify(_parsed(text).body)
 
 
 def _reported(body: Scalar, to_file: Relocate, faults: Faults) -> None:
@@ -137,6 +151,24 @@ def _types(line: str) -> tuple[tuple[int, int], ...]:
 @lru_cache(maxsize=1024)
 def _lines(text: str) -> tuple[str, ...]:
     return tuple(text.split("\n"))
+
+
+def permission(body: Scalar) -> Loc:
+    """Where the text says what it permits; the text itself when it does not."""
+    for number, line in enumerate(body.text.split("\n"), 1):
+        if line.lstrip().startswith("permits"):
+            return place_in(body, number, len(line) - len(line.lstrip()) + 1)
+    return body.loc
+
+
+def place_in(text: Scalar, line: int, column: int) -> Loc:
+    """The place in the file of a line and column (from 1) of a text; of the text itself when they are 0."""
+    if not line:
+        return text.loc
+    if text.block:
+        return _relocation(text)(Loc(text.loc.file, line, column))
+    before = column_before(text.template or text.text, dict(text.env), column)
+    return Loc(text.loc.file, text.loc.line, text.loc.column + text.quoted + before - 1)
 
 
 def _relocation(body: Scalar) -> Relocate:

@@ -9,6 +9,7 @@ from typing import Any
 from isam import registry
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
 from isam.ir.instruction import Instruction
+from isam.system.emission import check_emission, later_members
 from isam.system.faults import Faults, nearest
 from isam.system.graph import CACHED, COUNTED, SEMANTICS_ONLY, System
 
@@ -22,6 +23,7 @@ def check(system: System, bodies: bool = False) -> list[Diagnostic]:
     of text)."""
     faults = Faults()
     check_system(system, faults)
+    check_emission(system, faults, lambda name, *_: getattr(system.instructions.get(name), "loc", NOWHERE))
     if bodies:
         _verify(system, faults)
     return faults.found
@@ -101,8 +103,11 @@ class _Check:
         if self.sound:
             self.out, self.back = self.reach()
             self.reachable()
+        later = later_members(self.s)
         for i in self.s.instructions.values():
+            self.faults.member = i.name in later
             self.operands(i)
+        self.faults.member = False
 
     def plugged(self, key: str, name: str, what: str, also: tuple[str, ...] = ()) -> None:
         """Whether somebody registered what the description names."""

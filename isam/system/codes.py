@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
+    "system-align": "An alignment is a power of two.",
     "system-alias": "YAML aliases can make a small file enormous. Descriptions use families and files instead.",
     "system-apart": "Operands that must lie in different memories have homes that leave no such placement.",
     "system-block": "An instruction's text must keep its lines: it stands in a literal block ('body: |').",
@@ -35,6 +36,7 @@ CODES: dict[str, str] = {
     "system-no-home": "An operand has no home, or one that data cannot get to or cannot come back from.",
     "system-nodes": "The file has more values than any description needs.",
     "system-not-a-move": "A move is carried out by an instruction that is a single plain copy.",
+    "system-numerics": "The numerics an instruction declares (permits, ulp) cannot be those of its body.",
     "system-operand": "A contract names an operand that the instruction does not have.",
     "system-part": "An included file holds sections only; systems are extended or selected.",
     "system-scalar": "One value of the file is longer than any description needs.",

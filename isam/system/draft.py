@@ -9,7 +9,7 @@ from typing import Any
 
 from isam.diagnostics import IsamError, Loc
 from isam.system.families import Entry, expand
-from isam.system.faults import Faults
+from isam.system.faults import MAX_FAULTS, Faults
 from isam.system.fields import Values, is_word, misspelling, read_fields
 from isam.system.files import MAX_FILES, included, sibling
 from isam.system.schema import SECTIONS, TOP, VARIANT
@@ -68,7 +68,7 @@ class Reader:
 
     def _draft(self, top: Mapping, path: Path, part: bool, given: dict[str, Node]) -> Draft:
         draft = Draft(str(path))
-        draft.lost |= {misspelling(k.text, TOP) for k, _ in top.items if k.text not in TOP}
+        draft.lost |= {misspelling(k.text, TOP) for k, _ in top.items[:MAX_FAULTS] if k.text not in TOP}
         values = read_fields(top, TOP, "a system description", self.faults, Loc(str(path), 1, 1))
         self._header(top, values, path, part)
         self._base(values.pop("extends", None), draft, path)

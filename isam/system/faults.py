@@ -20,6 +20,11 @@ class Faults:
         self.member = False
         self._seen: set[tuple[str, Loc, str]] = set()
 
+    @property
+    def full(self) -> bool:
+        """Whether further faults would not be shown: no hints need be found for them."""
+        return len(self.found) > MAX_FAULTS
+
     def copy(self) -> Faults:
         """The same faults, open for more."""
         other = Faults()
@@ -35,7 +40,7 @@ class Faults:
 
     def take(self, d: Diagnostic) -> None:
         alike = {(d.code, d.loc, d.message), (d.code, d.loc, "")} if self.member else {(d.code, d.loc, d.message)}
-        if alike & self._seen or len(self.found) > MAX_FAULTS:
+        if alike & self._seen or self.full:
             return
         if len(self.found) == MAX_FAULTS:
             d = Diagnostic("system-faults", f"only the first {MAX_FAULTS} faults are shown", d.loc, "mend these first")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from isam.diagnostics import Loc
-from isam.system.faults import Faults, nearest
+from isam.system.faults import MAX_FAULTS, Faults, nearest
 from isam.system.schema import COST, WORD, Field, Table
 from isam.system.source import Mapping, Node, Scalar, Sequence, describe
 from isam.system.units import QuantityError, parse_count, parse_quantity
@@ -30,9 +30,12 @@ def read_fields(node: Node, table: Table, what: str, faults: Faults, at: Loc | N
                    f"fields: {', '.join(table)}")  # fmt: skip
         return {}
     out: Values = {}
-    misspelt = {meant for key, _ in node.items if key.text not in table and (meant := misspelling(key.text, table))}
+    unknown = [key.text for key, _ in node.items[:MAX_FAULTS] if key.text not in table]
+    misspelt = {meant for word in unknown if (meant := misspelling(word, table))}
     for key, value in node.items:
         f = table.get(key.text)
+        if f is None and faults.full:
+            continue
         if f is None:
             faults.add("system-unknown-key", f"{what} has no field '{key.text}'", key.loc,
                        nearest(key.text, table, f"fields: {', '.join(table)}"))  # fmt: skip
@@ -156,8 +159,19 @@ def _aligns(node: Node, f: Field, faults: Faults) -> dict[Scalar, int] | None:
         faults.add("system-kind", f"expected an alignment per operand, found {describe(node)}", node.loc,
                    "for example {A: 64 B}")  # fmt: skip
         return None
-    size = Field("bytes", "")
-    return {k: int(got) for k, v in node.items if (got := _quantity(v, size, faults)) is not None}
+    return {k: got for k, v in node.items if (got := _alignment(v, f, faults)) is not None}
+
+
+def _alignment(node: Node, f: Field, faults: Faults) -> int | None:
+    got = _quantity(node, Field("bytes", f.meaning), faults)
+    if got is None:
+        return None
+    if got < 1 or int(got) & (int(got) - 1):
+        below = 1 << max(0, int(got).bit_length() - 1)
+        faults.add("system-align", f"an alignment is a power of two, not {int(got)} B", node.loc,
+                   f"write {below} B or {2 * below} B" if got else "leave it out")  # fmt: skip
+        return None
+    return int(got)
 
 
 PACKED = "packed"
@@ -211,7 +225,7 @@ def _keep(node: Node, f: Field, faults: Faults) -> Node:
 
 _READ: dict[str, Callable[[Any, Field, Faults], Any]] = {
     "count": _count, "flag": _flag, "word": read_word, "words": words, "text": _text, "block": _block, "homes": _homes,
-    "groups": _groups, "aligns": _aligns, "strides": _strides, "cost": _cost, "free": free,
+    "groups": _groups, "aligns": _aligns, "alignment": _alignment, "strides": _strides, "cost": _cost, "free": free,
     "entries": _keep, "moves": _keep, "variants": _keep, "lists": _keep,
 }  # fmt: skip
 

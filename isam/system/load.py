@@ -12,9 +12,10 @@ from typing import Any
 from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 from isam.ir.instruction import Cost, Instruction, OperandContract, packed
 from isam.ir.kernel import Buffer
-from isam.system.bodies import parse_body
+from isam.system.bodies import parse_body, permission, place_in
 from isam.system.check import Marks, assumed_costs, check_system
 from isam.system.draft import Draft, Reader
+from isam.system.emission import check_emission
 from isam.system.families import Entry, spoken
 from isam.system.faults import Faults, nearest
 from isam.system.features import lacking
@@ -22,6 +23,7 @@ from isam.system.fields import Values, read_fields
 from isam.system.files import sibling, texts_of
 from isam.system.find import find_system
 from isam.system.graph import CACHED, Memory, Move, System, Unit
+from isam.system.numerics import contradictions
 from isam.system.schema import INSTRUCTION, MEMORY, MOVE, UNIT
 from isam.system.source import Mapping, Scalar
 
@@ -105,6 +107,8 @@ def _built(draft: Draft, faults: Faults) -> System:
     system = build.system()
     broken, lost = frozenset(build.broken | draft.lost), frozenset(draft.lost)
     check_system(system, faults, build.marks, build.declared, broken, lost)
+    if not broken:
+        check_emission(system, faults, build.place)
     faults.stop()
     return replace(system, assumed=(*system.assumed, *assumed_costs(system)))
 
@@ -118,6 +122,7 @@ class _Build:
         self.declared = {s: frozenset(e) for s, e in draft.entries.items()}
         self.broken: set[str] = set()
         self.assumed: list[str] = []
+        self.templates: dict[tuple[str, str], tuple[Scalar, Scalar | None]] = {}  # key and text of each emission
 
     def system(self) -> System:
         memories = self._section("memories", self._memory)
@@ -181,8 +186,6 @@ class _Build:
                 "it must say what it stands in front of" if kind == CACHED
                 else "only a cached one stands in front of another"),
                 e.key.loc, "write 'of: MEMORY'" if kind == CACHED else "remove 'of'")  # fmt: skip
-        if not v.get("align", 1):
-            self.faults.add("system-memory", "an alignment is at least 1 B", e.key.loc, "leave it out")
         return Memory(e.name, kind, capacity if capacity is not None else (cells or 0) * (cell or 0),
                       v.get("align") or 1,
                       cells, cell, v.get("home", False), v["of"].text if "of" in v else "", v.get("lanes"),
@@ -242,20 +245,40 @@ class _Build:
         v = read_fields(e.node, INSTRUCTION, f"the instruction '{e.name}'", self.faults, e.key.loc)
         if "body" not in v:
             return None
+        before = len(self.faults.found)
         found = parse_body(v["body"], Scalar(e.name, e.key.loc), self.faults)
         if found is None:
             return None
+        sound = len(self.faults.found) == before
         operands = _Operands(e.name, {a.name: a for a in found.body.arguments}, self.faults, self.marks)
-        return Instruction(e.name, found.body, operands.contracts(v, e.key.loc), operands.apart(v),
+        made = Instruction(e.name, found.body, operands.contracts(v, e.key.loc), operands.apart(v),
                            Cost(**v.get("cost", {})),
                            self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0),
                            e.key.loc, v["family"].text if "family" in v else spoken(e.family), e.values)  # fmt: skip
+        for what, message, hint in contradictions(made) if sound else ():
+            stated = e.node.get("ulp") if isinstance(e.node, Mapping) else None
+            at = stated.loc if what == "ulp" and stated is not None else permission(v["body"])
+            self.faults.add("system-numerics", message, at, hint)
+        return made
+
+    def place(self, instruction: str, backend: str, line: int, column: int) -> Loc:
+        """Where a template, or its line, stands; else its instruction, or the name of the back end."""
+        key, text = self.templates.get((instruction, backend), (None, None))
+        if text is not None and line:
+            return place_in(text, line, column)
+        if key is not None:
+            return key.loc
+        entry = self.draft.entries["instructions"].get(instruction)
+        return entry.key.loc if entry else self.marks.get(("backend",), Loc(self.draft.file, 1, 1))
 
     def _emission(self, v: Values, e: Entry) -> dict[str, Any]:
         emission = v.get("emission") or {}
         if not isinstance(emission, dict):
             self.faults.add("system-kind", "expected templates by back end", e.key.loc, "write 'emission: {llvm: ...}'")
             return {}
+        given = e.node.get("emission") if isinstance(e.node, Mapping) else None
+        for key, text in given.items if isinstance(given, Mapping) else ():
+            self.templates[e.name, key.text] = key, text if isinstance(text, Scalar) else None
         return emission
 
 

@@ -107,6 +107,9 @@ def _declared(text: str, homes: Mapping[str, Sequence[str]], strides: Strides, a
             raise fail("system-strides",
                        f"'{name}' has {len(body.buffer(name).shape)} dimensions, {len(s)} strides are given",
                        body.buffer(name).loc, "one stride per dimension: a number or None")  # fmt: skip
+    for name, size in align.items():
+        if size < 1 or size & (size - 1):
+            raise fail("system-align", f"an alignment is a power of two, not {size} B", body.buffer(name).loc)
     contracts = {o: OperandContract(tuple(homes.get(o, ())), tuple(strides.get(o, ())), align.get(o, 1))
                  for o in operands if o in homes or o in strides or o in align}  # fmt: skip
     return Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart), cost, {}, tuple(needs), ulp,

@@ -13,7 +13,7 @@ WORD = r"^[A-Za-z_][A-Za-z0-9_.\-]*$"
 @dataclass(frozen=True, slots=True)
 class Field:
     """``kind``: a dimension of ``units.UNITS``, or count, flag, word, words, text, block, free, cost, homes, groups,
-    aligns, strides. ``values``: the only words allowed."""
+    alignment, aligns, strides. ``values``: the only words allowed."""
 
     kind: str
     meaning: str
@@ -31,7 +31,7 @@ MEMORY: Table = {
     "cells": Field("count", "number of cells; an operand occupies whole cells"),
     "cell": Field("bytes", "size of one cell"),
     "lanes": Field("count", "elements that a register of a counted memory is for, whatever their type"),
-    "align": Field("bytes", "addresses are multiples of this"),
+    "align": Field("alignment", "addresses are multiples of this, a power of two"),
     "home": Field("flag", "arguments live here (exactly one memory)"),
     "of": Field("word", "the memory a cached one stands in front of"),
     "description": Field("text", "for readers"),
@@ -145,6 +145,8 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
     names = {"type": "array", "items": text}
     if f.kind in special:
         return special[f.kind]
+    if f.kind == "alignment":
+        f = Field("bytes", f.meaning)
     if f.kind in UNITS:
         units = "|".join(UNITS[f.kind])
         return {"type": "string", "pattern": rf"^\s*[0-9][0-9_]*(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*({units})\s*$",

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isam.codegen.llvm.irtext import Function, Module
+from isam.codegen.llvm.lanes import lanes_of
 from isam.codegen.llvm.liveness import Flow, references, weight
 from isam.codegen.llvm.walk import Walk
-from isam.diagnostics import fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.schedule.tree import Issue, Node, Operand, Schedule, Seq
-from isam.system.graph import COUNTED, System
 
 SMALLEST_FUNCTION = 12  # issues: below that a shared node is emitted in place
 
@@ -129,16 +128,3 @@ def _free(node: Node, bases: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[st
     seen: dict[int, set[str]] = {}
     free = tuple(sorted(names(node)))
     return tuple(b for b in bases if b in used), free
-
-
-def lanes_of(system: System) -> int:
-    """Elements of a vector register. Raises ``IsamError`` where the description does not say."""
-    registers = [m for m in system.memories.values() if m.kind == COUNTED]
-    for m in registers:
-        if not m.lanes:
-            what = f"the registers '{m.name}' of '{system.name}' do not say how many elements they take"
-            raise fail("emission-lanes", what, m.loc, "write 'lanes: 16'")
-        if m.lanes != registers[0].lanes:
-            what = f"'{m.name}' and '{registers[0].name}' of '{system.name}' take different numbers of elements"
-            raise fail("emission-lanes", what, m.loc, "one kind of vector register can be emitted")
-    return registers[0].lanes or 1 if registers else 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isam.codegen.llvm import generate
-from isam.codegen.llvm.lower import lanes_of
+from isam.codegen.llvm.lanes import lanes_of
 from isam.ir import interp
 from isam.ir.dtype import DTYPES
 from isam.ir.instruction import Instruction

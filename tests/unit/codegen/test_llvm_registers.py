@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from isam.codegen.llvm.lower import lanes_of
+from isam.codegen.llvm.lanes import lanes_of
 from isam.diagnostics import IsamError
 from isam.system.load import load_system
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isam.codegen.llvm import generate, to_ir
-from isam.codegen.llvm.lower import lanes_of
+from isam.codegen.llvm.lanes import lanes_of
 from isam.diagnostics import InternalError, IsamError
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,14 +54,18 @@ def test_tiny_as_it_stands() -> None:
     assert check(s) == []
 
 
-def test_bodies_are_verified_on_request() -> None:
-    s = parse_system(TINY.replace("D[i, j] = S[i, j]", "D[i, 0] = S[i, j + 1]"), "m.yaml")
-    assert check(s) == []
-    found = check(s, bodies=True)
+def test_bodies_are_verified() -> None:
+    with pytest.raises(IsamError) as e:
+        parse_system(TINY.replace("D[i, j] = S[i, j]", "D[i, 0] = S[i, j + 1]"), "m.yaml")
     row = next(n for n, line in enumerate(TINY.split("\n"), 1) if "D[i, j] = S" in line)
-    assert found
-    assert {(d.loc.file, d.loc.line) for d in found} == {("m.yaml", row)}
-    assert check(load_system("tiny"), bodies=True) == []
+    assert {(d.loc.file, d.loc.line) for d in e.value.diagnostics} == {("m.yaml", row)}
+    tiny = load_system("tiny")
+    assert check(tiny, bodies=True) == []
+    body = parse_instruction("instruction mm4(J)\n  out D: f32[J]\n  forall j < J\n    D[0] = 1\n").body
+    mm4 = replace(tiny.instructions["mm4"], body=body, operands={}, apart=())
+    worse = replace(tiny, instructions={**tiny.instructions, "mm4": mm4})
+    assert check(worse) == []
+    assert [d.code for d in check(worse, bodies=True)] == ["V431"]
 
 
 def test_places_are_those_of_the_file() -> None:
@@ -204,7 +209,7 @@ def test_families() -> None:
           D[j] = {e}
     homes: [ra]
     cost: {issue: "{cycles} cycles", latency: 4 cycles}
-    emission: {llvm: "%D = {op} <{lanes} x {llvm}> {unknown} { op }"}
+    emission: {llvm: "call void @{op}({unknown} { op } ptr %A, ptr %B, ptr %D, <{lanes} x {llvm}> undef)"}
 lists:
   ops: {add: {sign: +, cycles: 1, e: "A[j] {sign} B[j]"}, div: {sign: /, cycles: 8, e: "A[j] {sign} B[j]"}}
 """
@@ -212,7 +217,7 @@ lists:
     assert s.units["mm"].runs == ("mm4", "vadd_f32", "vdiv_f32", "vadd_f64")
     i = s.instructions["vadd_f64"]
     assert (i.body.syms[0].hi, i.body.buffer("A").dtype, i.cost.issue) == (8, "f64", 1)
-    assert i.emission == {"llvm": "%D = add <8 x double> {unknown} { op }"}
+    assert i.emission == {"llvm": "call void @add({unknown} { op } ptr %A, ptr %B, ptr %D, <8 x double> undef)"}
     assert s.instructions["vdiv_f32"].body.statements[0].op == "div"
     assert s.instructions["vdiv_f32"].cost.issue == 8
     row = text.split("\n")[i.body.statements[0].loc.line - 1]

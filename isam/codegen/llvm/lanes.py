@@ -1,0 +1,19 @@
+"""How many elements a vector register takes."""
+
+from __future__ import annotations
+
+from isam.diagnostics import fail
+from isam.system.graph import COUNTED, System
+
+
+def lanes_of(system: System) -> int:
+    """Elements of a vector register. Raises ``IsamError`` where the description does not say."""
+    registers = [m for m in system.memories.values() if m.kind == COUNTED]
+    for m in registers:
+        if not m.lanes:
+            what = f"the registers '{m.name}' of '{system.name}' do not say how many elements they take"
+            raise fail("emission-lanes", what, m.loc, "write 'lanes: 16'")
+        if m.lanes != registers[0].lanes:
+            what = f"'{m.name}' and '{registers[0].name}' of '{system.name}' take different numbers of elements"
+            raise fail("emission-lanes", what, m.loc, "one kind of vector register can be emitted")
+    return registers[0].lanes or 1 if registers else 1
