@@ -73,7 +73,14 @@ class IsamError(Exception):
 
 
 class InternalError(Exception):
-    """ISAM is wrong, not its user: please report it with the kernel that this message prints."""
+    """ISAM is wrong, not its user: please report it with the kernel that this message prints.
+
+    ``shown``: the smallest kernel found that shows the fault, as text."""
+
+    shown: str = ""
+
+    def __str__(self) -> str:
+        return super().__str__() + (f"\n{self.shown}" if self.shown else "")
 
 
 def fail(code: str, message: str, loc: Loc = NOWHERE, hint: str = "", source_line: str = "") -> IsamError:

@@ -158,21 +158,54 @@ STAGES = (
 
 def run_stages(job: Job, until: str = "") -> Job:
     """Carries the job through every stage, or as far as the one named ``until``. Raises ``IsamError`` (the input),
-    ``InternalError`` (us)."""
+    ``InternalError`` (us), which shows the smallest kernel found with which the same stage fails."""
     for stage in STAGES:
         start = time.perf_counter()
         try:
-            stage.run(job)
-        except (IsamError, InternalError):
+            _run(stage, job)
+        except InternalError as e:
+            if stage.name != "emit":  # where text in a description may be wrong: found by trying each instruction
+                e.shown = _shown(job, stage, e)
             raise
-        except RecursionError:
-            raise fail("too-deep", f"'{job.original.name}' is nested too deeply for the stage '{stage.name}'") from None
-        except Exception as e:
-            raise _ours(job, stage, e) from e
         job.seconds[stage.name] = time.perf_counter() - start
         if stage.name == until:
             break
     return job
+
+
+def _run(stage: Stage, job: Job) -> None:
+    try:
+        stage.run(job)
+    except (IsamError, InternalError):
+        raise
+    except RecursionError:
+        raise fail("too-deep", f"'{job.original.name}' is nested too deeply for the stage '{stage.name}'") from None
+    except Exception as e:
+        raise _ours(job, stage, e) from e
+
+
+def _shown(job: Job, stage: Stage, fault: InternalError) -> str:
+    """The smallest kernel found with which the stage fails in the same way, as text."""
+    from isam.compiler.smallest import smallest
+
+    def shows(kernel: Kernel, sizes: MappingABC[str, int]) -> bool:
+        again = Job(kernel, job.system, Trace(job.trace.approach), dict(sizes), job.require, threads=job.threads)
+        try:
+            for s in STAGES[: STAGES.index(stage)]:
+                _run(s, again)
+        except (IsamError, InternalError):
+            return False
+        try:
+            _run(stage, again)
+        except InternalError as e:
+            return type(e) is type(fault)
+        except IsamError:
+            pass
+        return False
+
+    kernel, sizes = smallest(job.original, job.sizes, shows)
+    given = ", ".join(f"{n}={v}" for n, v in sizes.items())
+    return f"the smallest kernel found that shows it{f' ({given})' if given else ''}:\n{kernel}"
 
 
 def _ours(job: Job, stage: Stage, e: Exception) -> InternalError:

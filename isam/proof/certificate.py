@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 from isam.diagnostics import InternalError
@@ -25,6 +26,7 @@ from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.system.graph import System
 
 SCHEMA = "isam.certificate/1"
+TRIP, STEPS, POINTS = 3, 20_000, 1_000_000  # of what is executed to tell wrong schedules from unproved ones
 METHODS: dict[int, str] = {
     1: "images of the steps as families of boxes over the loop variables; isl where boxes do not meet",
     2: "affine identity of every operand's tile with the kernel's access at the step's point",
@@ -41,15 +43,37 @@ METHODS: dict[int, str] = {
 
 
 class ProofError(InternalError):
-    """The schedule is wrong. ``violations`` holds all that was found."""
+    """The schedule is not proved. ``violations``: what could not be shown of it. ``executed``: what the slow judge met
+    when it executed every step; empty where it met nothing, None where there are too many steps for it."""
 
     def __init__(self, schedule: Schedule, violations: list[Violation]):
         self.violations = tuple(violations)
-        found = "\n".join(map(str, violations))
-        super().__init__(
-            f"the schedule of '{schedule.kernel.name}' violates {len(violations)} obligations\n{found}\n"
-            f"the kernel:\n{schedule.cover.original}"
-        )
+        self.executed = executed(schedule)
+        self.shown = f"the kernel:\n{schedule.cover.original}"
+        name, n = f"the schedule of '{schedule.kernel.name}'", len(violations)
+        many = f"{n} obligation{'s' if n != 1 else ''}"
+        if self.executed:
+            said = f"{name} is wrong: it violates {many}"
+            found = [*violations, "executed step by step:", *self.executed]
+        elif self.executed is None:
+            said, found = f"{name} is not proved: {many} not shown, and too many steps to execute them all", violations
+        else:
+            said = f"{name} is not proved: {many} not shown, though executing every step meets nothing wrong"
+            found = violations
+        super().__init__("\n".join([said, *map(str, found)]))
+
+
+def executed(schedule: Schedule) -> tuple[Violation, ...] | None:
+    """What the slow judge finds with small run-time trips; None where it would take too long."""
+    from isam.proof.flat import check_flat
+
+    trips = {s.name: s.lo + TRIP * s.multiple_of - s.lo % s.multiple_of for s in schedule.cover.kernel.syms}
+    trips = {s.name: min(trips[s.name], s.hi or trips[s.name]) for s in schedule.cover.kernel.syms}
+    boxes = (prod(max(1, e.evaluate(trips)) for _, e in n.axes) for n in schedule.nests)
+    if sum(boxes) > POINTS:
+        return None
+    found = tuple(check_flat(schedule, trips, STEPS))
+    return None if any(v.kind in ("budget", "sizes") for v in found) else found
 
 
 @dataclass(frozen=True)
