@@ -39,24 +39,25 @@ def _unreachable(mapping: Mapped, pricing: Pricing) -> Mismatch | None:
         for dim, step, needed in zip(o.dims, o.steps, contract.strides, strict=False):
             gaps = size % step != 0 if contract.homes else needed is not None
             if step != 1 and (step < 1 or gaps):
-                return _layout(mapping, o.operand, dim, f"a step of {step}", "a step of 1", turn=False)
+                return _layout(mapping, o.operand, dim, ("step", step, 1), turn=False)
         if o.buffer in written and not contract.homes:
             breach = pricing.breach(mapping.instruction, o, pricing.tile(mapping))
             if breach is not None:
                 dim, needed, there = breach
-                have, need = f"a stride of {there} elements", f"a stride of {needed}"
-                return _layout(mapping, o.operand, dim, have, need, turn=True)
+                return _layout(mapping, o.operand, dim, ("stride", there, needed), turn=True)
     return None
 
 
-def _layout(mapping: Mapped, operand: str, dim: int, have: str, need: str, *, turn: bool) -> Mismatch:
-    """``turn``: exchanging dimensions would help."""
+def _layout(mapping: Mapped, operand: str, dim: int, what: tuple[str, int, int], *, turn: bool) -> Mismatch:
+    """``what``: what is measured, how much there is, how much is needed. ``turn``: exchanging dimensions would help."""
     buffer = mapping.operand(operand).buffer
-    facts = {"statement": mapping.statements[-1], "buffer": buffer, "operand": operand, "row": dim, "layout": turn}
+    measure, have, need = what
+    facts = {"statement": mapping.statements[-1], "buffer": buffer, "operand": operand, "row": dim, "layout": turn,
+             "have": have, "need": need}  # fmt: skip
     return Mismatch(
         "coefficient",
-        f"{have} along dimension {dim} of {buffer}",
-        f"{need} there in {operand}",
+        f"a {measure} of {have}{' elements' * turn} along dimension {dim} of {buffer}",
+        f"a {measure} of {need} there in {operand}",
         instruction_loc=mapping.instruction.loc,
         instruction=mapping.instruction.name,
         depth=len(mapping.axes) + len(mapping.operands) + len(mapping.statements),

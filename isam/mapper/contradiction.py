@@ -9,6 +9,7 @@ from isam.ir.kernel import Literal
 from isam.ir.mismatch import Mismatch
 from isam.mapper.dataflow import Flow, Form, Node, Plan, Source
 from isam.mapper.report import place, show, subject, verb
+from isam.mapper.rows import step_between
 
 if TYPE_CHECKING:
     from isam.mapper.extend import Pair
@@ -246,13 +247,19 @@ class Contradictions:
         for r, row in enumerate(have.rows):
             mine = {played[x]: n for x, n in row if x in played}
             like = [w for w in shape if w.keys() == mine.keys()]
-            if not mine or mine in like or (like and self.strided):
+            if not mine or any(step_between(w, mine, self.strided) for w in like):
                 continue
             facts: dict[str, Any] = {"operand": want.buffer, "buffer": have.buffer, "row": r}
             facts["axis"] = pair.node.names[a if a is not None else back[min(mine)]]
             facts["instruction_axis"] = self.plan.axis_names[c if c is not None else min(mine)]
             facts["swapped"] = pair.swapped or None
             kind = "coefficient" if like else "extra-dependence"
+            if like:
+                i = next(i for i, n in like[0].items() if n != mine[i])
+                facts.update(axis=pair.node.names[back[i]], instruction_axis=self.plan.axis_names[i],
+                             need=like[0][i], have=mine[i])  # fmt: skip
+            elif len(mine) == 1:
+                facts["shares"] = True
             axes = [f"{n}*{pair.node.names[back[i]]}" if n != 1 else pair.node.names[back[i]] for i, n in mine.items()]
             need = " and ".join(self.plan.axis_names[i] for i in mine)
             if like:

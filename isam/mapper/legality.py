@@ -306,13 +306,21 @@ def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tu
     for p in pairs:
         mine = found[p.plays.index].others
         if mine - full or (p in seen and mine != full):
+            lacking = (*_lacking(p, full - mine), *_lacking(seen[0], mine - full))
             return state._mismatch(
                 "domain", f"other conditions in {show(p.node.statement)} than in {show(seen[0].node.statement)}",
-                "one domain for the whole region", p.node, p.plays, relation="conditions",
+                "one domain for the whole region", p.node, p.plays, relation="conditions", conditions=lacking,
             )  # fmt: skip
     mapped = {k for k in state.axes if k >= 0}
     guards = tuple(t for t in sorted(full, key=str) if any(k in mapped for k, _ in t[0]))
     return frozenset[int]().union(*(c.whole for c in found.values())), guards
+
+
+def _lacking(p: Pair, terms: frozenset[Term]) -> tuple[tuple[int, Affine], ...]:
+    """(statement, condition in its own axes) of conditions that the rest of the region has and this one could have."""
+    names = {k: p.node.names[a] for a, k in enumerate(p.classes)}
+    known = sorted((t for t in terms if all(k in names for k, _ in t[0])), key=str)
+    return tuple((p.node.index, rest + Affine.from_terms([(names[k], c) for k, c in own])) for own, rest in known)
 
 
 def _inadmissible(

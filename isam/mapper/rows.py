@@ -32,14 +32,14 @@ def choices(want: Form, have: Form, names: dict[int, int], strided: bool) -> Ite
             return
         for r, row in enumerate(rows):
             if r not in dims:
-                step = _step(need[d], row, strided)
+                step = step_between(need[d], row, strided)
                 if step:
                     yield from choose(d + 1, (*dims, r), (*steps, step))
 
     yield from choose(0, (), ())
 
 
-def _step(need: dict[int, int], row: dict[int, int], strided: bool) -> int:
+def step_between(need: dict[int, int], row: dict[int, int], strided: bool) -> int:
     """The factor from ``need`` to ``row``, or 0: they do not fit."""
     if need == row:
         return 1

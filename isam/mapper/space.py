@@ -150,7 +150,8 @@ def demand_of(step: Step, back: Correspondence) -> Demand | None:
         return None
     facts = (m.about(k) for k in ("operand", "instruction_axis", "instruction_statement"))
     at = m.about("statement")
-    return (step.transform.law, m.instruction, m.kind, *facts, back.statements[at] if at is not None else ())
+    where = back.statements[at] if at is not None else ()
+    return (step.transform.law, m.instruction, m.kind, *facts, where, *step.transform.demand(step.site))
 
 
 Indexed = Mapping[str, tuple[Transform, ...]]

@@ -32,6 +32,11 @@ class Draft:
         self.made.append(replace(self.old, dest=dest, op=op, sources=sources))
         return dest
 
+    def choose(self, condition: Access, value: Source, otherwise: Access) -> None:
+        """The last operation: ``value`` where the condition holds, else what is there."""
+        self.made.append(replace(self.old, dest=otherwise, op="select", sources=(condition, value), accumulate=True))
+        self.end("copy", otherwise)
+
     def end(self, op: str, *sources: Source) -> None:
         """The last operation, into the old destination."""
         self.made.append(replace(self.old, op=op, sources=sources))
@@ -46,6 +51,9 @@ class _Operations:
     def put(self, op: str, *_: Source, dtype: str = "") -> Source:
         self.made.add(op)
         return Literal(0)
+
+    def choose(self, *_: Source) -> None:
+        self.made.add("select")
 
     def end(self, op: str, *_: Source) -> None:
         self.made.add(op)
@@ -71,7 +79,7 @@ def _abs(d: Draft, a: Source) -> None:
 
 
 def _max(d: Draft, a: Source, b: Source) -> None:
-    d.end("select", d.put("gt", a, b, dtype="bool"), a, b)
+    d.choose(d.put("gt", a, b, dtype="bool"), a, d.put("copy", b))
 
 
 def _rsqrt(d: Draft, a: Source) -> None:

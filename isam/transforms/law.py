@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar
 
+from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
@@ -35,7 +36,7 @@ class Site:
 
 
 def _text(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return " ".join(map(str, value)) if isinstance(value, tuple) and not isinstance(value, Affine) else str(value)
 
 
 Relation = tuple[tuple[str, tuple[str, ...]], ...]
@@ -157,6 +158,10 @@ class Transform:
     def answers(self, mismatch: Mismatch) -> bool:
         """Could this law remove that mismatch?"""
         return mismatch.kind in self.kinds
+
+    def demand(self, site: Site) -> tuple[Any, ...]:
+        """What tells two answers to one mismatch apart: on one path a law that grows answers each demand once."""
+        return ()
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The sites whose application acts on what the mismatch names."""

@@ -29,7 +29,7 @@ class Inline(Transform):
 
     law = "inline"
     equation = "t[i] = x[i]; y = f(t[e])  =>  y = f(x[e])"
-    kinds = frozenset({"operation", "escapes"})
+    kinds = frozenset({"operation", "escapes", "extra-dependence"})
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(
@@ -55,7 +55,11 @@ class Inline(Transform):
         return Rewrite(new, Correspondence(origin, buffers=((name, ()),)))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
-        """A copy stands where the instruction wants something else, or no instruction copies."""
+        """A copy stands where the instruction wants something else, or no instruction copies; or it gave axes rows of
+        their own that the instruction wants in one."""
+        if mismatch.kind == "extra-dependence":
+            buffer = mismatch.about("buffer") if mismatch.about("shares") else None
+            return tuple(s for s in self.sites(kernel) if s["buffer"] == buffer)
         at = mismatch.about("statement")
         if not self.answers(mismatch) or at is None or kernel.statements[at].op != "copy":
             return ()

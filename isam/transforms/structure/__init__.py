@@ -3,13 +3,30 @@
 from isam.transforms.law import Transform
 from isam.transforms.structure.axes import AddUnitAxis, RemoveUnitAxis, SplitAxis
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension
+from isam.transforms.structure.fuse import FuseAxes, FuseDimensions
 from isam.transforms.structure.pad import Pad
+from isam.transforms.structure.peel import Peel, PeelSum
+from isam.transforms.structure.reverse import ReverseAxis, ReverseDimension, ReverseSum
+from isam.transforms.structure.unfold import Unfold, UnfoldSum
+from isam.transforms.structure.unpeel import Unpeel, UnpeelSum
 
 LAWS: tuple[Transform, ...] = (
     SplitAxis(),
     SplitDimension(),
+    FuseAxes(),
+    FuseDimensions(),
     AddUnitAxis(),
     RemoveUnitAxis(),
     Pad(),
+    Unpeel(),
+    UnpeelSum(),
+    Peel(),
+    PeelSum(),
+    ReverseAxis(),
+    ReverseSum(),
+    ReverseDimension(),
+    Unfold(),
+    UnfoldSum(),
     PermuteDimensions(),
 )
+"""In the order in which the search offers them."""

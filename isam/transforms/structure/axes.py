@@ -11,6 +11,7 @@ from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import accesses, fresh, mentioned, names_in, splice, substituted
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import Index, box_copy, reshaped, stageable
+from isam.transforms.structure.dimensions import divides, split_row
 
 
 def joined(kernel: Kernel, axis: str) -> tuple[tuple[int, ...], ...]:
@@ -42,18 +43,14 @@ class SplitAxis(Transform):
     equation = "forall k < f * q  =>  forall k_o < q, k_i < f with k = f * k_o + k_i"
     kinds = frozenset({"axis-missing"})
     grows = True
+    inverse = "fuse-axes"
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         out: list[Site] = []
         for axis in axis_names(kernel):
             for group in joined(kernel, axis):
                 extent = kernel.statements[group[0]].domain.extent(axis)
-                fits = extent.is_constant
-                out.extend(
-                    Site.of(axis=axis, statements=group, factor=f)
-                    for f in self.factors
-                    if fits and extent.const > f and extent.const % f == 0
-                )
+                out.extend(Site.of(axis=axis, statements=group, factor=f) for f in self.factors if divides(f, extent))
         return tuple(out)
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
@@ -65,7 +62,7 @@ class SplitAxis(Transform):
         def one(s: Statement) -> Statement:
             axes: list[Axis] = []
             for a in s.domain.axes:
-                cut = (Axis(outer, Affine((), a.extent.const // factor)), Axis(inner, Affine((), factor)))
+                cut = (Axis(outer, split_row(a.extent, factor)[0]), Axis(inner, Affine((), factor)))
                 axes.extend(cut if a.name == axis else (a,))
             return substituted(s, {axis: value}, axes)
 

@@ -22,6 +22,7 @@ class SplitDimension(Transform):
     equation = "b[f * a + i]  =>  b[a][i]   (0 <= i < f)"
     kinds = frozenset({"extra-dependence", "coefficient"})
     grows = True
+    inverse = "fuse-dimensions"
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(
@@ -29,7 +30,7 @@ class SplitDimension(Transform):
             for b in kernel.buffers
             for d, size in enumerate(b.shape)
             for f in self.factors
-            if size.is_constant and size.const > f and size.const % f == 0
+            if divides(f, size)
             if stageable(kernel, b.name) and _splits(kernel, b.name, d, f)
         )
 
@@ -38,7 +39,7 @@ class SplitDimension(Transform):
         b = kernel.buffer(buffer)
         taken = names_in(kernel)
         axes: list[Axis] = []
-        shape = [*b.shape[:dim], Affine((), b.shape[dim].const // factor), Affine((), factor), *b.shape[dim + 1 :]]
+        shape = [*b.shape[:dim], split_row(b.shape[dim], factor)[0], Affine((), factor), *b.shape[dim + 1 :]]
         for size in shape:
             name = fresh(taken, f"d{len(axes)}")
             taken.add(name)
@@ -70,6 +71,7 @@ class PermuteDimensions(Transform):
     law = "permute-dimensions"
     equation = "b[i][j]  =>  b[j][i]"
     kinds = frozenset({"coefficient"})
+    inverse = "permute-dimensions"
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(
@@ -95,6 +97,11 @@ class PermuteDimensions(Transform):
             return ()
         place = (mismatch.about("buffer"), mismatch.about("row"))
         return tuple(s for s in self.sites(kernel) if (s["buffer"], s["dim"]) == place)
+
+
+def divides(factor: int, size: Affine) -> bool:
+    """Is the size a multiple of the factor, whatever the sizes in it are, and larger where it is a number?"""
+    return split_row(size, factor)[1] == Affine() and (not size.is_constant or size.const > factor)
 
 
 def split_row(row: Affine, factor: int) -> tuple[Affine, Affine]:

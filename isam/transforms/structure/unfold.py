@@ -1,0 +1,115 @@
+"""Unfold: what several axes index together is copied, or summed up, so that each has a dimension of its own (im2col
+and col2im). The copy is folded again by `inline`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import DTYPES
+from isam.ir.kernel import Access, Buffer, Domain, Kernel, Literal, Statement
+from isam.ir.mismatch import Mismatch
+from isam.transforms.edit import fresh, names_in, splice
+from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.structure.rows import uncertain, used_axes
+
+IDENTITY = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
+
+
+@dataclass(frozen=True)
+class Unfold(Transform):
+    """A source whose rows mix or scale axes is copied first, one dimension per axis."""
+
+    law = "unfold"
+    equation = "f(x[a + b])  =>  u[a][b] = x[a + b]; f(u[a][b])"
+    kinds = frozenset({"extra-dependence", "coefficient"})
+    grows = True
+    inverse = "inline"
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        return tuple(
+            Site.of(statement=i, source=k)
+            for i, s in enumerate(kernel.statements)
+            for k, x in enumerate(s.sources)
+            if isinstance(x, Access) and is_bent(x, s) and x not in s.sources[:k]
+        )
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        i, k = site["statement"], site["source"]
+        s = kernel.statements[i]
+        x = s.sources[k]
+        assert isinstance(x, Access)
+        axes = used_axes(x, s)
+        name = fresh(names_in(kernel), f"{x.buffer}_u")
+        copy = Access(name, tuple(Affine.of(a.name) for a in axes), x.loc)
+        into = Statement(Domain(axes, uncertain(kernel, x, axes)), copy, "copy", (x,), False, x.loc)
+        after = replace(s, sources=tuple(copy if y == x else y for y in s.sources))
+        shape = tuple(a.extent for a in axes)
+        buffers = (*kernel.buffers, Buffer(name, shape, kernel.buffer(x.buffer).dtype, "temp", loc=x.loc))
+        new, origin = splice(kernel, {i: ((into, ()), (after, (i,)))}, buffers=buffers)
+        relation = ((x.buffer, (x.buffer, name)),)
+        return Rewrite(new, Correspondence(origin, buffers=relation, meanings=((name, f"{x} for every index"),)))
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """The access whose rows do not fit: where the report names its statement, there."""
+        if not self.answers(mismatch) or mismatch.about("layout"):
+            return ()
+        buffer, at = mismatch.about("buffer"), mismatch.about("statement")
+        found = [s for s in self.sites(kernel) if _source(kernel, s).buffer == buffer]
+        return tuple([s for s in found if s["statement"] == at] or found)
+
+
+@dataclass(frozen=True)
+class UnfoldSum(Transform):
+    """A sum into overlapping windows is made window by window first; the windows are then added up (col2im)."""
+
+    law = "unfold-sum"
+    equation = "y[a + b] += f  =>  u[a][b] = 0; u[a][b] += f; y[a + b] += u[a][b]"
+    needs = frozenset({"reassociates", "rounding"})
+    kinds = frozenset({"extra-dependence", "coefficient"})
+    grows = True
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        return tuple(
+            Site.of(statement=i)
+            for i, s in enumerate(kernel.statements)
+            if s.accumulate and s.op in IDENTITY and is_bent(s.dest, s)
+            if s.op in ("add", "mul") or DTYPES[kernel.buffer(s.dest.buffer).dtype].kind == "f"
+        )
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        i = site["statement"]
+        s = kernel.statements[i]
+        y, axes = s.dest, used_axes(s.dest, s)
+        name = fresh(names_in(kernel), f"{y.buffer}_u")
+        window = Access(name, tuple(Affine.of(a.name) for a in axes), y.loc)
+        start = Statement(Domain(axes), window, "copy", (Literal(IDENTITY[s.op]),), False, y.loc)
+        total = replace(s, dest=window)
+        last = Statement(Domain(axes, uncertain(kernel, y, axes)), y, s.op, (window,), True, y.loc)
+        shape = tuple(a.extent for a in axes)
+        buffers = (*kernel.buffers, Buffer(name, shape, kernel.buffer(y.buffer).dtype, "temp", loc=y.loc))
+        new, origin = splice(kernel, {i: ((start, (i,)), (total, (i,)), (last, (i,)))}, buffers=buffers)
+        return Rewrite(new, Correspondence(origin, meanings=((name, f"windows of {y.buffer}"),)))
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        if not self.answers(mismatch) or mismatch.about("layout"):
+            return ()
+        name = mismatch.about("buffer")
+        return tuple(s for s in self.sites(kernel) if kernel.statements[s["statement"]].dest.buffer == name)
+
+
+def is_bent(a: Access, s: Statement) -> bool:
+    """Do rows of the access mix axes, scale one, or use one twice?"""
+    seen: set[str] = set()
+    bent = False
+    for row in a.index:
+        mine = [(n, c) for n, c in row.terms if n in s.domain.names]
+        bent = bent or len(mine) > 1 or any(c != 1 or n in seen for n, c in mine)
+        seen.update(n for n, _ in mine)
+    return bent
+
+
+def _source(kernel: Kernel, site: Site) -> Access:
+    x = kernel.statements[site["statement"]].sources[site["source"]]
+    assert isinstance(x, Access)
+    return x

@@ -1,0 +1,233 @@
+"""Each law of axes, buffers and domains is chosen because a mismatch asks for it: a kernel and an instruction that do
+not fit as they stand, and what the search does about it, without a blind step."""
+
+from __future__ import annotations
+
+from isam.approach.choice import Approach, Trace
+from isam.ir import oracle
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover
+from isam.ir.text import parse, parse_instruction
+from isam.mapper.search import cover_with_search
+
+ONE = parse_instruction("instruction one()\n  in S: f32\n  out D: f32\n  D = S\n")
+ZERO = parse_instruction("instruction zero(N)\n  out D: f32[N]\n  forall i < N\n    D[i] = 0\n")
+WHOLE = parse_instruction("""instruction whole(K)
+  in  a: f32[K]
+  in  b: f32[K]
+  out c: f32
+  c[] = 0
+  forall k < K
+    c[] += a[k] * b[k]
+""")
+GEMV = parse_instruction("""instruction gemv(M, K)
+  in    A: f32[M, K]
+  in    x: f32[K]
+  inout y: f32[M]
+  forall i < M, k < K
+    y[i] += A[i, k] * x[k]
+""")
+
+
+def solved(kernel: Kernel, *instructions, uses: str) -> Cover:
+    """The cover that the search finds: by directed steps only, with the meaning kept, using that instruction."""
+    c = cover_with_search(kernel, [*instructions, ONE], Trace(Approach()))
+    assert c, c
+    assert c.notes["blind expansions"] == 0
+    assert uses in {m.instruction.name for m in c.mappings}, [str(m) for m in c.mappings]
+    assert oracle.equal(kernel, c.kernel, {}, 5)
+    return c
+
+
+def laws(c: Cover) -> list[str]:
+    return [s.split(" ")[0] for s in c.steps]
+
+
+GER = parse_instruction("""instruction ger(M, N)
+  in    a: f32[M]
+  in    b: f32[N]
+  inout C: f32[M, N]
+  forall i < M, j < N
+    C[i, j] += a[i] * b[j]
+""")
+ADD = parse_instruction("instruction add(N)\n  in a: f32[N]\n  inout c: f32[N]\n  forall i < N\n    c[i] += a[i]\n")
+INC = parse_instruction("instruction inc(N)\n  in a: f32[N]\n  out c: f32[N]\n  forall i < N\n    c[i] = a[i] + 1\n")
+
+
+def test_a_sum_over_both_dimensions_becomes_one_over_a_long_row():
+    kernel = parse("""kernel frobenius()
+  in  a: f32[6, 3, 4]
+  in  b: f32[3, 4]
+  out y: f32[6]
+  forall i < 6
+    y[i] = 0
+  forall i < 6, h < 3, w < 4
+    y[i] += a[i, h, w] * b[h, w]
+""")
+    c = solved(kernel, WHOLE, uses="whole")
+    assert laws(c) == ["fuse-dimensions", "fuse-dimensions", "fuse-axes"]
+    assert all("left over" in why for why in c.notes["because"])
+    (back,) = c.back
+    assert back.new_axes("h") == back.new_axes("w") == ("h_w",)
+    assert back.meaning("h_w") == "4*h + w"
+
+
+def test_an_operand_with_two_axes_in_one_row_is_reached_by_fusing_dimensions():
+    rows = parse_instruction("""instruction rows()
+  in    A: f32[64]
+  inout C: f32[8]
+  forall i < 8, k < 8
+    C[i] += A[8 * i + k]
+""")
+    kernel = parse("""kernel sums()
+  in    x: f32[8, 8]
+  inout y: f32[8]
+  forall i < 8, k < 8
+    y[i] += x[i, k]
+""")
+    c = solved(kernel, rows, uses="rows")
+    assert laws(c) == ["fuse-dimensions"]
+    assert "shares its row" in c.notes["because"][0]
+
+
+def test_a_sliding_window_gets_a_row_per_window():
+    kernel = parse("""kernel window()
+  in  x: f32[9]
+  in  w: f32[3]
+  out y: f32[7]
+  forall i < 7
+    y[i] = 0
+  forall i < 7, k < 3
+    y[i] += x[i + k] * w[k]
+""")
+    c = solved(kernel, GEMV, ZERO, uses="gemv")
+    assert laws(c) == ["unfold"]
+    assert "separate rows for i and k" in c.notes["because"][0]
+
+
+def test_windows_copied_by_hand_are_read_where_they_lie():
+    slide = parse_instruction("""instruction slide(N, K)
+  in    x: f32[N + K - 1]
+  in    w: f32[K]
+  inout y: f32[N]
+  forall i < N, k < K
+    y[i] += x[i + k] * w[k]
+""")
+    kernel = parse("""kernel unfolded()
+  in    x: f32[9]
+  in    w: f32[3]
+  inout y: f32[7]
+  temp  u: f32[7, 3]
+  forall i < 7, k < 3
+    u[i, k] = x[i + k]
+  forall i < 7, k < 3
+    y[i] += u[i, k] * w[k]
+""")
+    c = solved(kernel, slide, uses="slide")
+    assert laws(c) == ["inline"]
+    assert len(c.kernel.statements) == 2
+
+
+def test_a_sum_into_overlapping_windows_is_made_window_by_window():
+    kernel = parse("""kernel spread()
+  in  x: f32[7]
+  in  w: f32[3]
+  out y: f32[9]
+  forall i < 9
+    y[i] = 0
+  forall i < 7, k < 3
+    y[i + k] += x[i] * w[k]
+""")
+    c = solved(kernel, GER, ADD, ZERO, uses="ger")
+    assert laws(c) == ["unfold-sum"]
+    assert c.notes["numerics"] == ["reassociates", "rounding"]
+
+
+def test_a_flipped_filter_is_laid_out_the_other_way_round():
+    kernel = parse("""kernel flipped()
+  in  x: f32[6]
+  in  w: f32[6]
+  out y: f32[1]
+  y[0] = 0
+  forall k < 6
+    y[0] += x[k] * w[5 - k]
+""")
+    c = solved(kernel, WHOLE, uses="whole")
+    assert laws(c) == ["reverse-dimension"]
+    assert "a step of -1" in c.notes["because"][0]
+
+
+def test_what_runs_backwards_everywhere_runs_forwards():
+    square = parse_instruction("""instruction square(N)
+  in  a: f32[N]
+  out c: f32[N]
+  forall i < N
+    c[i] = a[i] * a[i]
+""")
+    kernel = parse("kernel back()\n  in x: f32[6]\n  out y: f32[6]\n  forall k < 6\n"
+                   "    y[5 - k] = x[5 - k] * x[5 - k]\n")  # fmt: skip
+    c = solved(kernel, square, uses="square")
+    assert laws(c) == ["reverse-axis"]
+    total = parse("kernel t()\n  in x: f32[6]\n  in w: f32[6]\n  inout y: f32[1]\n  forall k < 6\n"
+                  "    y[0] += x[5 - k] * w[5 - k]\n")  # fmt: skip
+    dot = parse_instruction("instruction dot(K)\n  in a: f32[K]\n  in b: f32[K]\n  inout c: f32\n  forall k < K\n"
+                            "    c[] += a[k] * b[k]\n")  # fmt: skip
+    c = solved(total, dot, uses="dot")
+    assert laws(c) == ["reverse-sum"]
+    assert c.notes["numerics"] == ["reassociates"]
+
+
+def test_a_region_that_starts_with_more_than_it_needs_is_peeled():
+    kernel = parse("""kernel part()
+  in  x: f32[6, 4]
+  in  w: f32[4]
+  out y: f32[9]
+  forall i < 9
+    y[i] = 0
+  forall i < 6, k < 4
+    y[i + 2] += x[i, k] * w[k]
+""")
+    c = solved(kernel, WHOLE, ZERO, uses="whole")
+    assert laws(c) == ["peel", "peel"]
+    assert all("touches other elements" in why for why in c.notes["because"])
+
+
+def test_a_condition_of_half_a_region_cuts_the_other_half():
+    scale = parse_instruction("""instruction scale(N)
+  in  a: f32[N]
+  in  b: f32[N]
+  out c: f32[N]
+  forall i < N
+    c[i] = a[i] + 1
+  forall i < N
+    c[i] = c[i] * b[i]
+""")
+    kernel = parse("""kernel half()
+  in  x: f32[9, 9]
+  in  w: f32[9]
+  out y: f32[9, 9]
+  forall i < 9, j < 9
+    y[i, j] = x[i, j] + 1
+  forall i < 9, j < 9 where i <= j
+    y[i, j] = y[i, j] * w[j]
+""")
+    c = solved(kernel, scale, INC, uses="scale")
+    assert laws(c) == ["peel"]
+    assert "other conditions" in c.notes["because"][0]
+
+
+def test_parts_of_one_thing_are_joined_for_an_instruction_that_does_all_of_it():
+    kernel = parse("""kernel two()
+  in  x: f32[9, 4]
+  in  w: f32[4]
+  out y: f32[9]
+  forall i < 2
+    y[i] = 0
+  forall i < 7
+    y[i + 2] = 0
+  forall i < 9, k < 4
+    y[i] += x[i, k] * w[k]
+""")
+    c = solved(kernel, WHOLE, uses="whole")
+    assert laws(c) == ["unpeel"]
+    assert c.back[0].statements[0] == (0, 1)
