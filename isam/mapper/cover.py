@@ -82,8 +82,9 @@ def offer(
     *,
     require: Sequence[str] = (),
     penalties: Mapping[str, float] | None = None,
+    remedies: bool = True,
 ) -> Offer | Uncovered:
-    """The legal covers of a kernel, or why there are none; chooses nothing."""
+    """The legal covers of a kernel, or why there are none (``remedies``: and what would do); chooses nothing."""
     order = order_of(kernel.statements)
     gathered = gather(kernel, instructions, order, Pricing(kernel, penalties))
     candidates = gathered.candidates
@@ -91,7 +92,7 @@ def offer(
     if isinstance(found, int):
         usable = {c.mapping.instruction.name for c in candidates}
         unmet = sorted(set(require) if not found else set(require) - usable)
-        return reports(kernel, instructions, bits(found), unmet, gathered.refused)
+        return reports(kernel, instructions, bits(found), unmet, gathered.refused, remedies=remedies)
     return Offer(kernel, order, candidates, tuple(found), gathered.cut)
 
 

@@ -17,7 +17,7 @@ from isam.mapper.pricing import Pricing
 from isam.mapper.space import Indexed, Look, Rank, State, Step
 from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
-from isam.transforms.law import Correspondence, Transform
+from isam.transforms.law import Correspondence, Transform, dtypes_at, granted
 
 PATIENCE = 4.0  # steps that a contradiction at once is behind one at the last pair
 
@@ -35,8 +35,10 @@ def with_limits(m: Mismatch, instruction: Instruction | None) -> Mismatch:
 
 @dataclass(frozen=True)
 class Covered:
-    """Every statement is carried out by some instruction; ``require`` names instructions that must take part."""
+    """Every statement of ``kernel``, the user's, or of one equal to it is carried out by some instruction; ``require``
+    names instructions that must take part."""
 
+    kernel: Kernel
     instructions: Sequence[Instruction]
     laws: Indexed
     require: Sequence[str] = ()
@@ -49,7 +51,8 @@ class Covered:
         return {i.name: i for i in self.instructions}
 
     def look(self, kernel: Kernel, back: Correspondence) -> Look[Offer | Uncovered]:
-        found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties)
+        shown = kernel is self.kernel  # only the report about the user's own kernel will be read
+        found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties, remedies=shown)
         if isinstance(found, Offer):
             asks = tuple(self._limited(wasted(found, self.instructions)))
             return Look(found, True, found.price, asks=asks, grows=False)
@@ -61,9 +64,26 @@ class Covered:
         return [with_limits(m, self._by_name.get(m.instruction)) for m in mismatches]
 
     def _hopeless(self, kernel: Kernel, found: Uncovered) -> bool:
-        """Some statement's operation is in no instruction, and no law turns it into others."""
+        """Some statement's operation is in no instruction, and no law turns it into operations that are."""
         absent = (next(m for m in g.mismatches if m.about("missing")) for g in found.gaps if g.missing)
-        return any(not any(t.sites_for(kernel, m) for t in self.laws.get(m.kind, ())) for m in absent)
+        return any(not any(self._helps(t, kernel, m) for t in self.laws.get(m.kind, ())) for m in absent)
+
+    def _helps(self, t: Transform, kernel: Kernel, m: Mismatch) -> bool:
+        """Has the law something to say about the statement, and if it replaces its operation, by such as can be had?"""
+        if not any(granted(kernel, t.needs, dtypes_at(kernel, site)) for site in t.sites_for(kernel, m)):
+            return False
+        return getattr(t, "op", None) is None or all(op in self._had for op in t.makes)
+
+    @cached_property
+    def _had(self) -> frozenset[str]:
+        """Operations that some instruction has, or that a law replaces by such operations."""
+        had = {op for i in self.instructions for op, _, _ in i.signature} | {"copy"}
+        rows = [t for ts in self.laws.values() for t in ts if getattr(t, "op", None) is not None]
+        before = -1
+        while len(had) > before:
+            before = len(had)
+            had |= {getattr(t, "op", "") for t in rows if t.makes <= had}
+        return frozenset(had)
 
     def rank(self, state: State[Offer | Uncovered], step: Step) -> Rank:
         return state.look.distance, len(state.steps)

@@ -117,7 +117,7 @@ def find(
 ) -> SearchResult[Offer]:
     """Searches for kernels equivalent to ``kernel`` that the instructions can carry out. The result is a set of paths,
     cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it."""
-    goal = Covered(instructions, by_kind(transforms), require, penalties)
+    goal = Covered(kernel, instructions, by_kind(transforms), require, penalties)
     done = explore(kernel, goal, trace, budget or Budget(), transforms, _guesses(transforms))
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in done.states
              if isinstance(s.look.found, Offer)]  # fmt: skip

@@ -148,15 +148,18 @@ def reports(
     statements: Sequence[int],
     unmet: Sequence[str] = (),
     refused: Sequence[Mismatch] = (),
+    *,
+    remedies: bool = True,
 ) -> Uncovered:
     """Asks the matcher, for each statement, why each instruction that has its operation does not fit.
 
-    ``refused``: reports of mappings that fit but whose operands could not be laid out.
+    ``refused``: reports of mappings that fit but whose operands could not be laid out. ``remedies``: look for
+    instructions that would do.
     """
     from isam.mapper import match
 
     by_name = {i.name: i for i in instructions}
-    gaps = tuple(_gap(kernel, instructions, s, refused) for s in statements)
+    gaps = tuple(_gap(kernel, instructions, s, refused, remedies) for s in statements)
     demanded: list[tuple[str, Mismatch | None]] = []
     for name in unmet:
         found = match(kernel, by_name[name], strided=True, normalise=False) if name in by_name else None
@@ -165,7 +168,9 @@ def reports(
     return Uncovered(kernel, gaps, tuple(demanded))
 
 
-def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int, refused: Sequence[Mismatch]) -> Gap:
+def _gap(
+    kernel: Kernel, instructions: Sequence[Instruction], statement: int, refused: Sequence[Mismatch], remedies: bool
+) -> Gap:
     from isam.mapper import match
 
     s = kernel.statements[statement]
@@ -181,7 +186,7 @@ def _gap(kernel: Kernel, instructions: Sequence[Instruction], statement: int, re
     found.sort(key=lambda m: -m.depth)
     if missing:
         found.insert(0, _missing(kernel, statement))
-    return Gap(statement, missing, _distinct(found), would_do(kernel, statement))
+    return Gap(statement, missing, _distinct(found), would_do(kernel, statement) if remedies else ())
 
 
 def _untried(answer: Mismatch, instruction: Instruction, kernel: Kernel, statement: int) -> Mismatch:

@@ -193,6 +193,29 @@ def test_no_instruction_at_all():
     assert len(r.uncovered.gaps) == len(GEMV.statements)
 
 
+def test_a_conversion_into_what_no_instruction_has_is_no_hope():
+    """a - b is a + (-b); that helps only where there is a negation, or a product to negate with."""
+    kernel = body("y[i] = a[i] - b[i]", "z[i] = rsqrt(a[i])")
+    vadd, vmul = instruction("vadd"), instruction("vmul")
+    r = find(kernel, [vadd, vmul], Trace(Approach()))
+    assert (bool(r), r.states, r.complete) == (False, 1, True)
+    double = instruction("scale")
+    r = find(body("y[i] = a[i] - b[i]", "z[i] = a[i] * b[i]"), [vadd, vmul, double], Trace(Approach()))
+    assert [s.transform.law for s in r.paths[0].steps] == ["sub-by-add", "neg-by-mul"]
+    assert not find(body("y[i] = a[i] - b[i]", "z[i] = a[i] + b[i]"), [vadd], Trace(Approach()))
+
+
+def test_instructions_that_would_do_are_looked_for_once(monkeypatch):
+    from isam.mapper import uncovered
+
+    asked = []
+    monkeypatch.setattr(uncovered, "would_do", lambda kernel, statement: asked.append(kernel) or ())
+    r = find(GEMV, [GEMM, COPY], Trace(Approach()), Budget(blind=0))
+    assert r.states > 1
+    assert all(k is GEMV for k in asked)
+    assert asked
+
+
 def test_requiring_what_is_not_there_or_cannot_be_used_is_told():
     absent = find(GEMV, [GEMM, ZERO, COPY], Trace(Approach()), require=["nothing"])
     assert not absent
@@ -203,7 +226,7 @@ def test_requiring_what_is_not_there_or_cannot_be_used_is_told():
 
 
 def test_demands_survive_the_names_that_answers_invent():
-    goal = Covered([GEMM, ZERO, COPY], by_kind(DEFAULT))
+    goal = Covered(GEMV, [GEMM, ZERO, COPY], by_kind(DEFAULT))
     done = explore(GEMV, goal, Trace(Approach()), Budget(), DEFAULT)
     for s in done.states:
         grown = [t for t in s.steps if t.transform.grows and t.because is not None and t.because.instruction]
