@@ -129,6 +129,8 @@ def small(p: Pair) -> bool:
         return False  # an axis of one value: left out by the normal form, an axis like any other here
     if any(r.const for s in body.statements for a in (s.dest, *s.reads) for r in a.index):
         return False  # two choices of rows may begin elsewhere: one fit here, two there
+    if any(not joined(n, body) for n in {n for s in body.statements for n in s.domain.names}):
+        return False
     begun = [(s.dest.buffer, s in body.statements) for s in every if not s.accumulate]
     if len(begun) > len(set(begun)):
         return False
@@ -142,6 +144,18 @@ def small(p: Pair) -> bool:
     rows = [r for n in hidden & seen.keys() for way in seen[n] for r in way]
     plain = all(len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const for r in rows)
     return plain and all(len(ways) == 1 for ways in seen.values())
+
+
+def joined(axis: str, body: Kernel) -> bool:
+    """The statements with this axis hang together by buffers that one of them writes and that the axis walks: it is
+    one axis, whatever it is called."""
+    mine = [s for s in body.statements if axis in s.domain.names]
+    walked = [{a.buffer for a in (s.dest, *s.reads) if any(axis in r.names for r in a.index)} for s in mine]
+    written = {s.dest.buffer for s in mine}
+    reached = {0}
+    for _ in mine:
+        reached |= {j for j in range(len(mine)) for i in reached if walked[i] & walked[j] & written}
+    return len(reached) == len(mine)
 
 
 def counted(p: Pair, kernel: Kernel, found: Matches | Mismatch, f: Findings) -> None:

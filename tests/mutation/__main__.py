@@ -1,0 +1,95 @@
+"""``python -m tests.mutation [PART...] [--sample N] [--seed S] [--log FILE]``: mutants, and the tests that kill them.
+
+Parts: matcher, transforms, checker. ``--sample``: so many mutants per part, drawn by the seed (0: all). Each is put in
+place of its function in a child process and faces the part's tests until one fails. ``--log``: keep what is done here,
+and go on from there. Prints the figures and the survivors; exits with 1 where a survivor is not in ``survivors.txt``,
+which says for each why no test can, or need, kill it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+
+from tests.mutation.checks import PARTS, checks
+from tests.mutation.edits import Mutant, mutants
+from tests.mutation.face import faced, gently, order
+from tests.mutation.live import ROOT
+
+SOURCES = {
+    "matcher": [f"isam/mapper/{n}.py" for n in
+                ("match", "extend", "legality", "dataflow", "linking", "rows", "symmetry")],
+    "transforms": ["isam/transforms/*.py", "isam/transforms/*/*.py"],
+    "checker": ["isam/proof/*.py"],
+}  # fmt: skip
+KNOWN = Path(__file__).with_name("survivors.txt")
+SURVIVED = ""
+
+
+def drawn(part: str, sample: int, seed: int) -> list[Mutant]:
+    """The part's mutants, or a sample of them."""
+    files = sorted(f for pattern in SOURCES[part] for f in ROOT.glob(pattern))
+    every = [m for f in files for m in mutants(f, str(f.relative_to(ROOT)))]
+    return random.Random(f"{part}/{seed}").sample(every, min(sample, len(every))) if sample else every
+
+
+def known() -> dict[str, str]:
+    """Survivors with their reasons: pairs of lines, the reason indented."""
+    out: dict[str, str] = {}
+    for line in KNOWN.read_text(encoding="utf-8").splitlines():
+        if line.startswith("isam/"):
+            out[name := line] = ""
+        elif line.startswith("  "):
+            out[name] += line.strip()
+    return out
+
+
+def campaign(part: str, sample: int, seed: int, log: Path | None) -> dict[str, str]:
+    """Per mutant what killed it, '' for a survivor."""
+    lines = log.read_text().splitlines() if log and log.exists() else []
+    done = dict(map(tuple, map(json.loads, lines)))
+    own = {c.name: c for c in checks(part)}
+    taken = order(part)
+    tests = [own[name] for _, name in taken]
+    seconds = int(3 * sum(s for s, _ in taken)) + 10
+    out: dict[str, str] = {}
+    for m in drawn(part, sample, seed):
+        if str(m) not in done:
+            done[str(m)] = faced(m, tests, seconds)
+            if log:
+                with log.open("a") as f:
+                    f.write(json.dumps([str(m), done[str(m)]]) + "\n")
+            print(f"{done[str(m)] or 'SURVIVED'}  <  {m}", file=sys.stderr, flush=True)
+        out[str(m)] = done[str(m)]
+    return out
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    p.add_argument("part", nargs="*", default=list(PARTS))
+    p.add_argument("--sample", type=int, default=0)
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--nice", type=int, default=5)
+    p.add_argument("--log", type=Path)
+    o = p.parse_args()
+    gently(o.nice)
+    reasons, bad = known(), 0
+    for part in o.part:
+        found = campaign(part, o.sample, o.seed, o.log)
+        left = [m for m, by in found.items() if by == SURVIVED]
+        new = [m for m in left if m not in reasons]
+        killed = len(found) - len(left)
+        real = killed + len([m for m in left if not reasons.get(m, "").startswith("equivalent")])
+        print(f"{part}: {len(found)} mutants, {killed} killed, {len(left) - len(new)} survivors with a reason, "
+              f"{len(new)} without; killed of those not equivalent: {killed / max(1, real):.1%}")  # fmt: skip
+        for m in left:
+            print(f"  {m}\n    {reasons.get(m, 'no reason is known')}")
+        bad += len(new)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
