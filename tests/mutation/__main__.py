@@ -1,8 +1,8 @@
 """``python -m tests.mutation [PART...] [--sample N] [--seed S] [--log FILE]``: mutants, and the tests that kill them.
 
 Parts: matcher, transforms, checker. ``--sample``: so many mutants per part, drawn by the seed (0: all). Each is put in
-place of its function in a child process and faces the part's tests until one fails. ``--log``: keep what is done here,
-and go on from there. Prints the figures and the survivors; exits with 1 where a survivor is not in ``survivors.txt``,
+place of its function in a child process and faces the part's tests, fast ones first, until one fails; ``--seconds``
+keeps to those that together take so long. ``--log``: keep what is done here, and go on from there. Prints the figures and the survivors; exits with 1 where a survivor is not in ``survivors.txt``,
 which says for each why no test can, or need, kill it.
 """
 
@@ -12,7 +12,10 @@ import argparse
 import json
 import random
 import sys
+from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from tests.mutation.checks import PARTS, checks
 from tests.mutation.edits import Mutant, mutants
@@ -47,24 +50,33 @@ def known() -> dict[str, str]:
     return out
 
 
-def campaign(part: str, sample: int, seed: int, log: Path | None) -> dict[str, str]:
+class Log:
+    """What is done, by name; kept in a file where one is given."""
+
+    def __init__(self, path: Path | None):
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []
+        self.done: dict[str, Any] = dict(map(json.loads, lines))
+
+    def once(self, name: str, work: Callable[[], Any]) -> Any:
+        if name not in self.done:
+            self.done[name] = work()
+            if self.path:
+                with self.path.open("a", encoding="utf-8") as f:
+                    f.write(json.dumps([name, self.done[name]]) + "\n")
+            if isinstance(self.done[name], str):
+                print(f"{self.done[name] or 'SURVIVED'}  <  {name}", file=sys.stderr, flush=True)
+        return self.done[name]
+
+
+def campaign(part: str, sample: int, seed: int, seconds: float, log: Log) -> dict[str, str]:
     """Per mutant what killed it, '' for a survivor."""
-    lines = log.read_text().splitlines() if log and log.exists() else []
-    done = dict(map(tuple, map(json.loads, lines)))
     own = {c.name: c for c in checks(part)}
-    taken = order(part)
-    tests = [own[name] for _, name in taken]
-    seconds = int(3 * sum(s for s, _ in taken)) + 10
-    out: dict[str, str] = {}
-    for m in drawn(part, sample, seed):
-        if str(m) not in done:
-            done[str(m)] = faced(m, tests, seconds)
-            if log:
-                with log.open("a") as f:
-                    f.write(json.dumps([str(m), done[str(m)]]) + "\n")
-            print(f"{done[str(m)] or 'SURVIVED'}  <  {m}", file=sys.stderr, flush=True)
-        out[str(m)] = done[str(m)]
-    return out
+    took = log.once(f"order of {part}", lambda: order(part))
+    so_far = list(accumulate(s for s, _ in took))
+    tests = [own[name] for (_, name), t in zip(took, so_far, strict=True) if t <= seconds]
+    limit = int(3 * min(seconds, so_far[-1])) + 10
+    return {str(m): log.once(str(m), lambda m=m: faced(m, tests, limit)) for m in drawn(part, sample, seed)}
 
 
 def main() -> int:
@@ -72,13 +84,14 @@ def main() -> int:
     p.add_argument("part", nargs="*", default=list(PARTS))
     p.add_argument("--sample", type=int, default=0)
     p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--seconds", type=float, default=1e9)
     p.add_argument("--nice", type=int, default=5)
     p.add_argument("--log", type=Path)
     o = p.parse_args()
     gently(o.nice)
-    reasons, bad = known(), 0
+    reasons, bad, log = known(), 0, Log(o.log)
     for part in o.part:
-        found = campaign(part, o.sample, o.seed, o.log)
+        found = campaign(part, o.sample, o.seed, o.seconds, log)
         left = [m for m, by in found.items() if by == SURVIVED]
         new = [m for m in left if m not in reasons]
         killed = len(found) - len(left)

@@ -1,0 +1,80 @@
+"""The campaign of mutants itself, and a few mutants of each part (``python -m tests.mutation`` runs the rest)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.__main__ import KNOWN, SOURCES, drawn, known
+from tests.mutation.checks import PARTS, Check, checks
+from tests.mutation.edits import Mutant, mutants, mutated
+from tests.mutation.face import faced
+from tests.mutation.live import ROOT
+
+SMALL = '''
+def least(xs, top=3):
+    """The smallest, at most top."""
+    if not xs and top > 0:
+        return top
+    best = min(xs)
+    return best if best < top else top
+'''
+
+
+def named(part: str, *tests: str) -> list[Check]:
+    return [c for c in checks(part) if any(t in c.name for t in tests)]
+
+
+def test_edits_of_a_function(tmp_path: Path) -> None:
+    path = tmp_path / "small.py"
+    path.write_text(SMALL)
+    found = mutants(path, "small.py")
+    said = [m.what for m in found]
+    for what in ("not xs and top > 0 becomes not xs or top > 0", "not xs and top > 0 without top > 0", "3 becomes 4",
+                 "top > 0 becomes top >= 0", "min(xs) becomes max(xs)", "without best = min(xs)", "not xs without not",
+                 "if best < top: always False", "return top becomes return None"):  # fmt: skip
+        assert what in said, said
+    texts = {ast.unparse(mutated(path, m)) for m in found}
+    assert ast.unparse(ast.parse(SMALL)) not in texts
+    assert all("The smallest" in t for t in texts)
+
+
+@pytest.mark.parametrize(("part", "file", "tests"), [
+    ("matcher", "isam/mapper/rows.py", ("test_match.",)), ("matcher", "isam/mapper/linking.py", ("test_match.",)),
+    ("transforms", "isam/transforms/factor.py", ("test_law.", "test_chosen.", "test_examples.")),
+    ("checker", "isam/proof/cuts.py", ("test_cuts.",)),
+])  # fmt: skip
+def test_most_mutants_of_a_file_are_seen_by_its_own_tests(part: str, file: str, tests: tuple[str, ...]) -> None:
+    own, some = named(part, *tests), mutants(ROOT / file, file)[3::17][:5]
+    assert own
+    fates = {str(m): faced(m, own, 60) for m in some}
+    assert sum(bool(by) for by in fates.values()) >= len(fates) - 2, fates
+
+
+def test_what_changes_nothing_survives_and_what_never_ends_is_stopped() -> None:
+    file = "isam/mapper/symmetry.py"
+    (own, *_), (m, *_) = named("matcher", "test_match."), mutants(ROOT / file, file)
+    assert faced(m, [], 60) == ""
+
+    def endless() -> None:
+        while True:
+            pass
+
+    assert faced(m, [Check("endless", endless, ())], 1) == "a limit of time or memory"
+    assert own.name.startswith("test_match.")
+
+
+def test_every_known_survivor_is_a_mutant_and_has_a_reason() -> None:
+    every = {str(m) for part in SOURCES for m in drawn(part, 0, 0)}
+    for name, reason in known().items():
+        assert name in every, f"{KNOWN.name}: no such mutant any more: {name}"
+        assert reason, name
+    assert SOURCES.keys() == PARTS.keys()
+    assert len(every) > 5000
+
+
+def test_a_mutant_names_its_function() -> None:
+    m = Mutant("isam/a.py", "f", 0, 3, "1 becomes 2")
+    assert str(m) == "isam/a.py f: 1 becomes 2"
