@@ -2,8 +2,9 @@
 
 Parts: matcher, transforms, checker. ``--sample``: so many mutants per part, drawn by the seed (0: all). Each is put in
 place of its function in a child process and faces the part's tests, fast ones first, until one fails; ``--seconds``
-keeps to those that together take so long. ``--log``: keep what is done here, and go on from there. Prints the figures and the survivors; exits with 1 where a survivor is not in ``survivors.txt``,
-which says for each why no test can, or need, kill it.
+keeps to those that together take so long. ``--log``: keep what is done here, and go on from there. Prints the figures
+and the survivors; exits with 1 where a survivor is not in ``survivors.txt``, which says for each why no test can, or
+need, kill it.
 """
 
 from __future__ import annotations
