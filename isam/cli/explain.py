@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,23 +12,26 @@ from isam.cli import given
 from isam.cli.answer import Answer, answering
 from isam.cli.map import covered, named, plain
 from isam.cli.options import AsJson, Kernel, On, Sizes
+from isam.cli.schedule import write
 
 ONE = Annotated[str, typer.Option("--instruction", "-i", help="Explain this instruction alone.")]
+HTML = Annotated[str, typer.Option("--html", metavar="FILE", help="Writes the report as one page, too.")]
 STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: other coefficients than 1 are admitted.")]
 
 
 @answering(
     "explain", kernel="its name", on="the system's name", fits="whether every statement is carried out",
     mappings="how, where it fits", near="with --instruction: what was met on the way, deepest first",
+    repairs="with --instruction: currency (program, shape, hardware), change, size, then (the mapping after it), steps",
     report="what is printed otherwise",
 )  # fmt: skip
 def explain(
     kernel: Kernel, on: On = "host", instruction: ONE = "", define: Sizes = None, strided: STRIDED = False,
-    as_json: AsJson = False,
+    html: HTML = "", as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
-    """Says what stands in the way: which access depends on what, in both files, and an instruction that would do.
+    """Says what stands in the way: which access depends on what, in both files, and the smallest change that would do.
 
-    Exit code 1 when it does not fit.
+    Changes of the program, of shapes and layouts, of the hardware, each tried. Exit code 1 when it does not fit.
     """
     from isam.system.load import load_system
 
@@ -35,16 +39,34 @@ def explain(
     k = given.sized(k, given.sizes(define))
     system = load_system(on)
     data: dict[str, Any] = {"kernel": k.name, "on": system.name, "fits": True, "mappings": [], "near": []}
+    data["repairs"] = []
     if instruction:
         from isam.mapper.explain import explain as compare
 
         found = compare(k, named(system, instruction, k), strided=strided, sources=(source.text, ""))
         told = json.loads(found.to_json())
-        data |= {"fits": bool(found), "mappings": [plain(m) for m in found.mappings], "near": told["near"]}
-        return Answer(str(found), data | {"report": str(found)}, yes=bool(found))
+        data |= {"fits": bool(found), "mappings": [plain(m) for m in found.mappings]}
+        data |= {"near": told["near"], "repairs": told["repairs"], "report": str(found)}
+        return Answer(str(found), data, yes=bool(found), notes=_written(html, found))
     answer = covered(k, system, "", None)
     lines = [f"every statement of {k.name} is carried out on {system.name}"]
     lines += [f"  rewritten by {s}" for s in answer.steps]
     report = answer.why or "\n".join([*lines, *(f"  {m}" for m in answer.mappings)])
     data |= {"fits": not answer.why, "mappings": [plain(m) for m in answer.mappings], "report": report}
-    return Answer(report, data, yes=not answer.why)
+    return Answer(report, data, yes=not answer.why, notes=_written(html, answer.no or (k.name, system.name, report)))
+
+
+def _written(path: str, answer: Any) -> str:
+    """Writes the page of an answer, if one is asked for; says so."""
+    if not path:
+        return ""
+    from isam.mapper import page
+    from isam.mapper.explain import Explanation
+    from isam.mapper.uncovered import Uncovered
+
+    if isinstance(answer, Explanation):
+        text = page.page(answer)
+    else:
+        text = page.refusal(answer) if isinstance(answer, Uncovered) else page.told(*answer)
+    write(Path(path), text)
+    return f"wrote {path}"

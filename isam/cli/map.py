@@ -31,6 +31,7 @@ class Found:
     why: str = ""
     decisions: str = ""
     covers: tuple[Cover, ...] = ()
+    no: object = None  # the refusal itself
 
 
 @answering(
@@ -106,7 +107,7 @@ def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Fo
     try:
         run_stages(job, until="cover")
     except Refused as e:
-        return Found(why=str(e.answer), decisions=str(job.trace))
+        return Found(why=str(e.answer), decisions=str(job.trace), no=e.answer)
     assert job.cover is not None
     return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace), (job.cover,))
 

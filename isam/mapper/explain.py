@@ -13,12 +13,16 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping
 from isam.ir.mismatch import Mismatch
+from isam.mapper.goals import ungranted
 from isam.mapper.match import Matches, match, near_misses, normal
-from isam.mapper.remedy import Remedy, remedies
+from isam.mapper.repair import CURRENCIES, Repair, repairs
+from isam.mapper.repair.shape import turning
 from isam.mapper.report import show
 
-SCHEMA = "isam.explanation/1"
+SCHEMA = "isam.explanation/2"
 SHOWN = 8  # mappings printed
+TOLD = ("currency", "change", "size", "then", "steps")  # of a repair, in JSON
+NONE = "no change of program, shape or hardware was found that would do alone"
 
 
 @dataclass(frozen=True)
@@ -26,15 +30,15 @@ class Explanation:
     """Truthy when the instruction fits. ``sources``: the texts of the kernel and of the instruction, for the carets
     (empty: files on disk are read, else statements are printed anew).
 
-    ``near``: every contradiction met, deepest first; the first is the reason given. ``remedies``: changes after which
-    the instruction fits, each checked.
+    ``near``: every contradiction met, deepest first; the first is the reason given. ``repairs``: changes after which
+    the instruction fits (or, where it fits, after which its operands lie as it takes them), each tried.
     """
 
     kernel: Kernel
     instruction: Instruction
     mappings: tuple[Mapping, ...]
     near: tuple[Mismatch, ...]
-    remedies: tuple[Remedy, ...] = ()
+    repairs: tuple[Repair, ...] = ()
     sources: tuple[str, str] = field(default=("", ""), compare=False)
 
     def __bool__(self) -> bool:
@@ -56,16 +60,24 @@ class Explanation:
             lines = [f"{name} carries out {self.kernel.name} in {len(self.mappings)} way(s):"]
             lines += [f"  {m}" for m in self.mappings[:SHOWN]]
             more = len(self.mappings) - SHOWN
-            return "\n".join([*lines, f"  and {more} more"] if more > 0 else lines)
+            lines += [f"  and {more} more"] if more > 0 else []
+            return "\n".join([*lines, *self._repairs("some operand is laid out anew for it; none would be with:")])
         lines = [f"{name} does not fit {self.kernel.name}:"]
         for n, m in enumerate(self.near[:1]):
             lines += self._full(m, n)
-        lines += [f"  it would fit with: {r}" for r in self.remedies]
+        lines += self._repairs("it would fit with:") or [f"  {NONE}"]
         others = self._groups()
         if others:
             lines.append("  other near misses:")
             lines += [f"    [{kind}] {text}" + (f" (and {n - 1} like it)" if n > 1 else "") for kind, text, n in others]
         return "\n".join(lines)
+
+    def _repairs(self, title: str) -> list[str]:
+        lines: list[str] = []
+        for c in CURRENCIES:
+            for r in [r for r in self.repairs if r.currency == c]:
+                lines += [f"    {c}: {r.change}", f"      then {r.then}"]
+        return [f"  {title}", *lines] if lines else []
 
     def _full(self, m: Mismatch, n: int) -> list[str]:
         lines = [f"  [{m.kind}] the kernel has {m.have}"]
@@ -101,7 +113,7 @@ class Explanation:
                 "schema": SCHEMA, "kernel": self.kernel.name, "instruction": self.instruction.name,
                 "fits": bool(self.mappings), "mappings": [str(m) for m in self.mappings],
                 "near": [_plain(m) for m in self.near],
-                "remedies": [{"change": r.change, "steps": list(r.steps)} for r in self.remedies],
+                "repairs": [{n: getattr(r, n) for n in TOLD} for r in self.repairs],
             },
             indent=1,
         )  # fmt: skip
@@ -112,11 +124,17 @@ def explain(
 ) -> Explanation:
     """Lays ``instruction`` beside ``kernel`` and keeps everything that was met on the way (MAP-8)."""
     found = match(kernel, instruction, strided=strided)
+    if isinstance(found, Matches) and not instruction.takes <= kernel.permits:
+        ways = (ungranted(found.kernel, instruction),)
+        return Explanation(found.kernel, instruction, (), ways, repairs(found.kernel, instruction, ways), sources)
     if isinstance(found, Matches):
-        return Explanation(found.kernel, instruction, tuple(found), (), (), sources)
+        mappings = tuple(found)
+        turned = turning(found.kernel, instruction, mappings)
+        return Explanation(found.kernel, instruction, mappings, (), turned, sources)
     near = [m for m in near_misses(kernel, instruction, strided=strided) if m != found]
     same = normal(kernel)
-    return Explanation(same, instruction, (), (found, *near), remedies(same, instruction), sources)
+    ways = (found, *near)
+    return Explanation(same, instruction, (), ways, repairs(same, instruction, ways), sources)
 
 
 def _line(loc: Loc, text: str) -> str | None:

@@ -116,7 +116,7 @@ class Used:
 
     def look(self, kernel: Kernel, back: Correspondence) -> Look[tuple[Mapped, ...]]:
         if not self.instruction.takes <= kernel.permits:
-            return Look((), False, distance=1.0, asks=(_refused(kernel, self.instruction),), hopeless=True)
+            return Look((), False, distance=1.0, asks=(ungranted(kernel, self.instruction),), hopeless=True)
         found = probe(kernel, self.instruction, strided=self.strided, budget=self.pairs)
         hits = tuple(m for m in found if self.hit(kernel, back, m))
         if hits:
@@ -155,7 +155,7 @@ def within_reach(kernel: Kernel, laws: Sequence[Transform]) -> frozenset[str]:
     return frozenset(MIRROR.get(op, op) for op in out)
 
 
-def _refused(kernel: Kernel, instruction: Instruction) -> Mismatch:
+def ungranted(kernel: Kernel, instruction: Instruction) -> Mismatch:
     """The instruction takes liberties with numbers that the kernel's user does not grant."""
     missing = " and ".join(sorted(instruction.takes - kernel.permits))
     have = f"'permits {', '.join(sorted(kernel.permits)) or 'exact'}'"

@@ -15,7 +15,7 @@ GEMM = instruction("gemm")
 
 
 def changes(k: Kernel, i: Instruction) -> list[str]:
-    return [str(r) for r in explain(k, i).remedies]
+    return [str(r) for r in explain(k, i).repairs]
 
 
 def test_an_explanation_points_into_both_texts():
@@ -53,12 +53,12 @@ def test_what_fits_is_listed():
     assert fits.reason is None
     assert "in 14 way(s)" in str(fits)
     assert "and 6 more" in str(fits)
-    assert fits.remedies == ()
+    assert {r.currency for r in fits.repairs} <= {"shape"}
 
 
 def test_json_has_a_version_and_no_infinities():
     data = json.loads(explain(named("softmax"), instruction("gemm0")).to_json(), parse_constant=lambda c: 1 / 0)
-    assert data["schema"] == "isam.explanation/1"
+    assert data["schema"] == "isam.explanation/2"
     assert data["fits"] is False
     assert data["near"][0]["kind"] == "axis-missing"
     assert all(m["depth"] <= data["near"][0]["depth"] for m in data["near"])
@@ -68,24 +68,27 @@ def test_json_has_a_version_and_no_infinities():
 def test_strides_are_offered_when_they_are_all_that_is_missing():
     k = kernel("s(M, N, K)\n in A: f32[2 * M, K]\n in B: f32[K, N]\n inout C: f32[M, N]\n forall i < M, j < N, k < K\n"
                "  C[i, j] += A[2 * i, k] * B[k, j]")  # fmt: skip
-    assert changes(k, GEMM)[0] == "operands that may be strided: A with step 2"
+    assert "accept a strided operand: A (here A) with step 2" in changes(k, GEMM)
+    sized = changes(k.with_sizes({"M": 4, "N": 5, "K": 6}), GEMM)
+    assert "declare A: f32[4, 2, 6]" in sized
 
 
 def test_types_are_offered_when_they_are_all_that_is_wrong():
     k = kernel("m(M, N, K)\n in A: f64[M, K]\n in B: f64[K, N]\n inout C: f64[M, N]\n forall i < M, j < N, k < K\n"
                "  C[i, j] += A[i, k] * B[k, j]")  # fmt: skip
-    each = "; ".join(f"{o} is f64, {o} takes f32" for o in "ABC")
-    assert changes(k, GEMM) == [f"the same element types: {each}"]
+    each = "; ".join(f"{o} of f64 instead of f32" for o in "ABC")
+    assert changes(k, GEMM) == [f"accept other element types: {each}"]
 
 
 def test_rewriting_is_offered_with_its_steps():
-    found = explain(CASES["sepconv"].load(), GEMM).remedies
-    assert [r.steps[0].split()[0] for r in found] == ["factor"]
+    found = explain(CASES["sepconv"].load(), GEMM).repairs
+    assert found[0].currency == "program"
+    assert found[0].steps[0].split()[0] == "factor"
     k = kernel("v(M, K)\n in A: f32[M, K]\n in x: f32[K]\n inout y: f32[M]\n forall i < M, k < K\n"
                "  y[i] += A[i, k] * x[k]")  # fmt: skip
-    found = explain(k, GEMM).remedies
+    found = explain(k, GEMM).repairs
     assert [s.split()[0] for s in found[0].steps] == ["add-unit-axis"] * 2
-    assert "it would fit with: rewrite the kernel" in str(explain(k, GEMM))
+    assert "program: rewrite the kernel" in str(explain(k, GEMM))
 
 
 def test_nothing_is_offered_that_does_not_help():

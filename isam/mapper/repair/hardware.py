@@ -1,0 +1,108 @@
+"""Repairs of the instruction: what it would have to accept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from isam.ir.instruction import Instruction, OperandContract
+from isam.ir.kernel import Kernel, Literal, Statement
+from isam.ir.mapping import Mapping
+from isam.mapper.match import Matches, match, match_untyped
+from isam.mapper.repair.repair import Repair
+
+
+def accepting(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
+    """Operands with gaps, other element types, larger or ragged sizes, adding up instead of overwriting."""
+    yield from _strides(kernel, instruction)
+    yield from _types(kernel, instruction)
+    yield from _sizes(kernel, instruction)
+    yield from _adding(kernel, instruction)
+
+
+def _strides(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
+    found = match(kernel, instruction, strided=True, normalise=False)
+    if isinstance(found, Matches):
+        rows = [f"{o.operand} (here {o.buffer}) with step {s}" for o in found.first.operands for s in o.steps if s != 1]
+        yield Repair("hardware", f"accept a strided operand: {', '.join(rows)}", len(rows), str(found.first), kernel,
+                     replace(instruction, operands=_free(instruction)))  # fmt: skip
+
+
+def _types(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
+    found = match_untyped(kernel, instruction)
+    if found is None:
+        return
+    wrong = {
+        o.operand: (instruction.operand(o.operand).dtype, kernel.buffer(o.buffer).dtype)
+        for o in found.operands
+        if o.buffer and kernel.buffer(o.buffer).dtype != instruction.operand(o.operand).dtype
+    }
+    if wrong and (retyped := _retyped(kernel, instruction, {n: d for n, (_, d) in wrong.items()})) is not None:
+        said = "; ".join(f"{n} of {have} instead of {had}" for n, (had, have) in wrong.items())
+        yield Repair("hardware", f"accept other element types: {said}", len(wrong), str(retyped[1]), kernel, retyped[0])
+
+
+def _free(instruction: Instruction) -> dict[str, OperandContract]:
+    """The operands with every stride free."""
+    return {
+        b.name: replace(instruction.contract(b.name), strides=(None,) * len(b.shape))
+        for b in instruction.body.arguments
+    }
+
+
+def _retyped(kernel: Kernel, instruction: Instruction, dtypes: dict[str, str]) -> tuple[Instruction, Mapping] | None:
+    """The instruction with these types of its operands, and how it is used; temporaries take the type that is left."""
+    (other,) = kinds if len(kinds := set(dtypes.values())) == 1 else (None,)
+    body = instruction.body
+    buffers = tuple(
+        replace(b, dtype=dtypes.get(b.name, other if other is not None and b.role == "temp" else b.dtype))
+        for b in body.buffers
+    )
+    other_types = replace(instruction, body=replace(body, buffers=buffers))
+    found = match(kernel, other_types, normalise=False)
+    return (other_types, found.first) if isinstance(found, Matches) else None
+
+
+def _sizes(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
+    """The fewest limits that have to go."""
+    bounded = [s for s in instruction.syms if s.hi is not None or s.multiple_of > 1 or s.lo > 0]
+    for some in [*((s,) for s in bounded), tuple(bounded)]:
+        names = {s.name for s in some}
+        syms = tuple(replace(s, lo=0, hi=None, multiple_of=1) if s.name in names else s for s in instruction.syms)
+        larger = replace(instruction, body=replace(instruction.body, syms=syms))
+        found = match(kernel, larger, normalise=False)
+        if some and isinstance(found, Matches):
+            said = ", ".join(f"{s.name} (now {_limit(s.lo, s.hi, s.multiple_of)})" for s in some)
+            yield Repair("hardware", f"accept any {said} in one call", len(some), str(found.first), kernel, larger)
+            return
+
+
+def _limit(low: int, high: int | None, step: int) -> str:
+    if low > 0 and low == high:
+        return f"exactly {low}"
+    parts = [f"at most {high}"] if high is not None else []
+    return " and ".join([*parts, f"a multiple of {step}"] if step > 1 else parts) or f"at least {low}"
+
+
+def _adding(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
+    """An instruction that starts a sum itself, where the kernel has started it already."""
+    body = instruction.body
+    for at, s in enumerate(body.body):
+        b = body.buffer(s.dest.buffer) if isinstance(s, Statement) else None
+        if b is None or b.role != "out" or not _starts(body, at):
+            continue
+        buffers = tuple(replace(x, role="inout") if x.name == b.name else x for x in body.buffers)
+        rest = (*body.body[:at], *body.body[at + 1 :])
+        adding = replace(instruction, body=replace(body, body=rest, buffers=buffers))
+        found = match(kernel, adding, normalise=False)
+        if isinstance(found, Matches):
+            yield Repair("hardware", f"add to {b.name} instead of overwriting it", 1, str(found.first), kernel, adding)
+
+
+def _starts(body: Kernel, at: int) -> bool:
+    """Whether an item of a body writes a constant that later statements accumulate into."""
+    s = body.body[at]
+    if not isinstance(s, Statement) or s.op != "copy" or not isinstance(s.sources[0], Literal):
+        return False
+    later = [t for t in body.body[at + 1 :] if isinstance(t, Statement) and t.dest.buffer == s.dest.buffer]
+    return any(t.accumulate for t in later)

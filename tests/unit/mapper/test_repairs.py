@@ -1,0 +1,133 @@
+"""Repairs are tried before they are offered: each, applied, makes the instruction fit (MAP-8)."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+from isam.ir.text import parse_instruction
+from isam.ir.verify import verify
+from isam.mapper import explain, match
+from isam.mapper.explain import NONE
+from isam.mapper.match import Matches
+from isam.mapper.page import page
+from tests.corpus import CASES
+from tests.unit.mapper.catalogue import instruction, instruction_names, kernel
+
+PRODUCT = (" in B: f32[K, N]\n inout C: f32[M, N]\n forall i < M, j < N, k < K\n  C[i, j] += A[{i}, k] * B[k, j]")
+SIZES = {"M": 5, "N": 6, "K": 7}
+
+
+def product(a: str = "M", i: str = "i", head: str = ""):
+    return kernel(f"p(M, N, K)\n in A: f32[{a}, K]\n{head}{PRODUCT.format(i=i)}").with_sizes(SIZES)
+
+
+def gemm(sizes: str, out: str = "inout", start: str = ""):
+    return parse_instruction(
+        f"instruction g({sizes})\n  in A: f32[M, K]\n  in B: f32[K, N]\n  {out} C: f32[M, N]\n{start}"
+        "  forall i < M, j < N, k < K\n    C[i, j] += A[i, k] * B[k, j]\n"
+    )
+
+
+def works(r) -> None:
+    assert verify(r.kernel) == []
+    found = match(r.kernel, r.instruction, strided=True, normalise=False)
+    assert isinstance(found, Matches)
+    assert r.then.startswith(r.instruction.name)
+
+
+def by_currency(k, i) -> dict[str, str]:
+    why = explain(k, i)
+    for r in why.repairs:
+        works(r)
+    return {r.currency: r.change for r in why.repairs}
+
+
+def test_a_strided_operand_in_three_currencies():
+    found = by_currency(product("2 * M", "2 * i"), instruction("gemm"))
+    assert "split-dimension" in found["program"]
+    assert found["shape"] == "declare A: f32[5, 2, 7]"
+    assert found["hardware"] == "accept a strided operand: A (here A) with step 2"
+
+
+def test_an_instruction_that_overwrites():
+    start = "  forall i < M, j < N\n    C[i, j] = 0\n"
+    found = by_currency(product(), gemm("M, N, K", "out", start))
+    assert found["hardware"] == "add to C instead of overwriting it"
+
+
+def test_permissions_are_a_change_of_the_program():
+    k = kernel("p(M, N, K)\n in A: f32[M, K]\n in B: f32[K, N]\n inout C: f32[M, N]\n permits exact\n"
+               " forall i < M, j < N, k < K\n  C[i, j] += A[i, k] * B[k, j]")  # fmt: skip
+    i = gemm("M, N, K", start="  permits contract\n")
+    assert by_currency(k, i)["program"] == "permit contract"
+
+
+def test_sizes_that_one_call_does_not_take():
+    i = parse_instruction("instruction s(N <= 4)\n  in x: f32[N]\n  out y: f32[]\n  y[] = 0\n  forall j < N\n"
+                          "    y[] += x[j]\n")  # fmt: skip
+    k = kernel("s(N)\n in x: f32[N]\n out y: f32[]\n y[] = 0\n forall j < N\n  y[] += x[j]").with_sizes({"N": 10})
+    offered = {r.change for r in explain(k, i).repairs if r.currency == "hardware"}
+    assert offered == {"accept any N (now at most 4) in one call", "add to y instead of overwriting it"}
+
+
+def test_a_dimension_innermost_spares_a_copy():
+    k = CASES["matmul_at"].load().with_sizes(CASES["matmul_at"].small[0])
+    fits = explain(k, instruction("gemm"))
+    assert fits
+    (r,) = fits.repairs
+    works(r)
+    assert r.currency == "shape"
+    assert "with dimension 0 of A innermost" in r.change
+    assert "laid out anew" in str(fits)
+    plain = CASES["matmul"].load().with_sizes(CASES["matmul"].small[0])
+    assert explain(plain, instruction("gemm")).repairs == ()
+
+
+def test_where_nothing_helps_it_says_so():
+    k = kernel("e(N)\n in x: f32[N]\n out y: f32[N]\n forall i < N\n  y[i] = exp(x[i])")
+    why = explain(k, instruction("vadd"))
+    assert why.repairs == ()
+    assert NONE in str(why)
+
+
+@pytest.mark.parametrize(
+    "name", ["conv2d", "depthwise_conv2d/stride=2", "softmax", "sepconv", "gemv", "layer_norm", "ger"]
+)
+def test_every_repair_offered_works(name):
+    k = CASES[name].load().with_sizes(CASES[name].small[0])
+    for i in instruction_names():
+        why = explain(k, instruction(i))
+        for r in why.repairs:
+            works(r)
+        Page().feed(page(why))
+
+
+class Page(HTMLParser):
+    """Every element is closed in order, nothing is fetched."""
+
+    EMPTY = frozenset({"meta", "br"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        assert not {"src", "href"} & {name for name, _ in attrs}
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_a_page_shows_both_texts_and_the_matrices():
+    why = explain(product("2 * M", "2 * i"), instruction("gemm"))
+    text = page(why)
+    assert "Access matrices" in text
+    assert "class='m bad'>2<" in text
+    assert text.count("<mark>") == 2
+    assert "declare A: f32[5, 2, 7]" in text
+    hostile = kernel("p(N)\n in x: f32[N]\n out y: f32[N]\n forall i < N\n  y[i] = max(x[i], 0)")
+    assert "<script" not in page(explain(hostile, instruction("vadd")))
