@@ -81,10 +81,10 @@ def _reason(m: Mismatch) -> str:
 def _texts(found: Explanation) -> str:
     m = found.reason
     sides = (
-        ("kernel", found.sources[0], found.kernel, "kernel", m.kernel_loc if m else NOWHERE,
-         m.about("statement") if m else None),
+        ("kernel", found.sources[0], found.kernel, "kernel", NOWHERE if m is None else m.kernel_loc,
+         None if m is None else m.about("statement")),
         ("instruction", found.sources[1], normal(found.instruction.body), "instruction",
-         m.instruction_loc if m else NOWHERE, m.about("instruction_statement") if m else None),
+         NOWHERE if m is None else m.instruction_loc, None if m is None else m.about("instruction_statement")),
     )  # fmt: skip
     out = ""
     for title, source, body, keyword, loc, at in sides:
