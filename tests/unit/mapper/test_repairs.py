@@ -46,7 +46,7 @@ def by_currency(k, i) -> dict[str, str]:
 
 def test_a_strided_operand_in_three_currencies():
     found = by_currency(product("2 * M", "2 * i"), instruction("gemm"))
-    assert "split-dimension" in found["program"]
+    assert found["program"].startswith("rewrite the kernel")
     assert found["shape"] == "declare A: f32[5, 2, 7]"
     assert found["hardware"] == "accept a strided operand: A (here A) with step 2"
 
