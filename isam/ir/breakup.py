@@ -10,7 +10,7 @@ from isam.diagnostics import Loc
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.expressions import Fault
-from isam.ir.kernel import Access, Axis, Domain, Literal, Source, Statement
+from isam.ir.kernel import Access, Domain, Literal, Source, Statement
 from isam.ir.ranges import lower, nonnegative, upper
 from isam.ir.syntax import Assign, Call, Expr, Name, Number, Ref
 
@@ -139,8 +139,10 @@ class Breaker:
         placeholder = Access("?", (), e.loc)
         inner._into(self.domain, placeholder, e, e.loc)
         mine = [s for s in inner.out if s.dest is placeholder]
-        axes = self._axes([x for s in mine for x in s.sources if isinstance(x, Access) and x is not placeholder])
-        domain = self.domain if len(axes) == len(self.domain.axes) else Domain(axes)
+        reads = [x for s in mine for x in s.sources if isinstance(x, Access) and x is not placeholder]
+        total = all(s.op != "div" for s in mine)
+        domain = self._smallest(reads, {s.dest.buffer: s.domain for s in inner.out}, total)
+        axes = domain.axes
         temp = Access(self.host.fresh(), tuple(Affine.of(a.name) for a in axes), e.loc)
         for s in inner.out:
             if s.dest is placeholder:
@@ -151,26 +153,43 @@ class Breaker:
             self.host.pins[temp.buffer] = self.host.pins.pop("?")
         return temp
 
-    def _axes(self, sources: list[Access]) -> tuple[Axis, ...]:
-        """The axes of the smallest domain on which the sources can be read in range."""
-        if self.domain.where:
-            return self.domain.axes
+    def _smallest(self, sources: list[Access], made: dict[str, Domain], total: bool) -> Domain:
+        """The smallest box with conditions on which the sources can be read. A condition on other axes than theirs is
+        left out where they can be read without it. ``made``: the domains of the temporaries among them; ``total``: the
+        operation has a result for all values."""
         used = {n for s in sources for row in s.index for n in row.names}
         kept = tuple(a for a in self.domain.axes if a.name in used)
-        if len(kept) == len(self.domain.axes) or all(self._in_range(s, kept) for s in sources):
-            return kept
-        return self.domain.axes
+        names, others = {a.name for a in kept}, set(self.domain.names) - used
+        where = tuple(w for w in self.domain.where if not others & set(w.names) and names & set(w.names))
+        small = Domain(kept, where)
+        fewer = len(where) < len(self.domain.where)
+        if fewer and not (total and all(self._known_on(s, small, made) for s in sources)):
+            return self.domain
+        if fewer or len(kept) < len(self.domain.axes):
+            return small if all(self._in_range(s, small) for s in sources) else self.domain
+        return self.domain
 
-    def _in_range(self, s: Access, axes: tuple[Axis, ...]) -> bool:
-        """Whether the access stays in range when only ``axes`` are known to be occupied."""
+    def _known_on(self, s: Access, domain: Domain, made: dict[str, Domain]) -> bool:
+        """Whether the access has a value wherever ``domain`` has a point: an argument, or a part of the expression."""
+        if s.buffer in made:
+            return set(made[s.buffer].where) <= set(domain.where)
+        b = self.host.buffers.get(s.buffer)
+        return b is not None and b.role in ("in", "const")
+
+    def _in_range(self, s: Access, domain: Domain) -> bool:
+        """Whether the access stays in range when only the axes of ``domain`` are known to be occupied."""
         host = self.host
         b = host.buffers.get(s.buffer)
         if b is None:
             return True
-        around = (*axes, *(a for a in host.axes.values() if a.name not in self.domain.names))
+        around = (*domain.axes, *(a for a in host.axes.values() if a.name not in self.domain.names))
         slack = [lower(row, around) for row in s.index]
         slack += [dim - 1 - upper(row, around) for row, dim in zip(s.index, b.shape, strict=True)]
-        return all(nonnegative(e, host.syms, around) for e in slack)
+        exact = [*s.index, *(dim - 1 - row for row, dim in zip(s.index, b.shape, strict=True))]
+        return all(
+            nonnegative(e, host.syms, around) or any((x - w).is_constant and (x - w).const >= 0 for w in domain.where)
+            for e, x in zip(slack, exact, strict=True)
+        )
 
     def _select(self, domain: Domain, dest: Access, e: Call, loc: Loc) -> None:
         """``select(c, a, b)``: ``dest = b``, then ``dest = a where c``; one statement when ``b`` is ``dest`` itself."""

@@ -72,11 +72,28 @@ def test_subexpressions_use_the_axes_of_their_operands():
     assert verify(k) == []
 
 
-def test_conditions_keep_all_axes():
-    k = parse("kernel k(M, N)\n  in b: f32[N]\n  inout y: f32[M, N]\n  forall i < M, j < N where j + 1 < N\n"
-              "    y[i, j] = exp(b[j + 1]) + 1\n")
-    assert [len(s.domain.axes) for s in k.statements] == [2, 2]
+def block(statement: str, where: str):
+    """One statement over i and j with a condition, after a temporary that the condition guards too."""
+    return parse("kernel k(M, N)\n  in a: f32[M]\n  in b: f32[N]\n  in c: i32[N]\n  inout y: f32[M, N]\n"
+                 f"  forall i < M, j < N where {where}\n    u[i, j] = a[i] + b[j]\n    {statement}\n")
+
+
+def test_a_subexpression_keeps_the_conditions_on_its_own_axes_only():
+    k = block("y[i, j] = exp(b[j + 1]) * abs(a[i])", "j + 1 < N, i + j < M")
+    (first, second) = [s.domain for s in k.statements if s.dest.buffer in ("t1", "t2")]
+    assert first.names == ("j",)
+    assert [str(w) for w in first.where] == ["N - j - 2"]  # b[j + 1] is in range because of it
+    assert (second.names, second.where) == (("i",), ())
     assert verify(k) == []
+
+
+def test_a_condition_on_other_axes_stays_where_the_operand_needs_it():
+    k = block("y[i, j] = exp(a[j]) + 1", "i + j < M, j < M + i")  # a[j] is in range because of i
+    assert next(s.domain for s in k.statements if s.dest.buffer == "t1").names == ("i", "j")
+    k = block("y[i, j] = exp(u[i, 0]) + 1", "j < 1")  # u is written only where the condition holds
+    assert next(s.domain for s in k.statements if s.dest.buffer == "t1").names == ("i", "j")
+    k = block("y[i, j] = f32(c[0] / c[j]) * a[i]", "j <= i")  # a division stays where it was asked for
+    assert next(s.domain for s in k.statements if s.dest.buffer == "t1").names == ("i", "j")
 
 
 def test_a_subexpression_is_not_narrowed_out_of_bounds():
