@@ -69,6 +69,14 @@ class Contradictions:
             does=self._does(),
         )  # fmt: skip
 
+    def absent(self, plays: Node, node: Node) -> Mismatch:
+        """No statement is left that could play ``plays``; ``node`` is the one paired last."""
+        return self._mismatch(
+            "operation", f"nothing else that touches the arrays of {show(node.statement)}",
+            f"another statement: {show(plays.statement)}", node, plays,
+            need=(plays.statement.op, plays.statement.accumulate),
+        )  # fmt: skip
+
     def interrupted(self, plays: Node, node: Node) -> Mismatch:
         return self._mismatch(
             "domain", f"{show(node.statement)}, with another write in between or in another order",
@@ -197,21 +205,38 @@ class Contradictions:
         """Nothing can play ``c``: names the axis that comes nearest, or says that no axis is left."""
         name = self.plan.axis_names[c]
         spoken = {free[0] for _, d, free in options if d != c and len(free) == 1}
-        near = [a for a in pair.node.axes if pair.classes[a] < 0 and a not in spoken]
-        if len(near) >= 1 and len(pair.node.axes) >= len(pair.plays.axes):
-            wrong = {a: [(w, h) for w, h in pair.forms if isinstance(w, Form) and not self._same_column(w, h, c, a)]
-                     for a in near}  # fmt: skip
+        near = [a for a in pair.node.axes if pair.classes[a] < 0]
+        wrong = {a: [(w, h) for w, h in pair.forms if isinstance(w, Form) and not self._same_column(w, h, c, a)]
+                 for a in near}  # fmt: skip
+        for a in near:  # the same arrays, another coefficient: only the step is in the way
+            steps = [self._column_of(pair, w, h, c, a) for w, h in wrong[a]]
+            if steps and all(m.kind == "coefficient" for m in steps):
+                return steps[0]
+        operands = tuple(dict.fromkeys(w.buffer for w, _ in pair.forms if isinstance(w, Form) and w.signs[c]))
+        real = tuple(o for o in operands if o not in self.plan.temps)
+        shared = [a for a in pair.node.axes if operands and self._fits(pair, c, a)]
+        if shared:  # one axis for two: it could be split
+            return self._mismatch(
+                "axis-missing", f"axis {pair.node.names[shared[0]]} in {show(pair.node.statement)}, which is needed for "
+                f"another axis already", f"an axis {name} of its own that indexes {' and '.join(real or operands)}",
+                pair.node, pair.plays, instruction_axis=name, axis=pair.node.names[shared[0]], lacking=operands,
+                swapped=pair.swapped or None,
+            )  # fmt: skip
+        near = [a for a in near if a not in spoken]
+        if near and len(pair.node.axes) >= len(pair.plays.axes):
             a = min(near, key=lambda x: (len(wrong[x]) or 9, x))
             if wrong[a]:
                 severity = [self._column_of(pair, w, h, c, a) for w, h in wrong[a]]
                 return next((m for m in severity if m.kind != "axis-missing"), severity[0])
-        operands = tuple(dict.fromkeys(w.buffer for w, _ in pair.forms if isinstance(w, Form) and w.signs[c]))
-        real = tuple(o for o in operands if o not in self.plan.temps)
         return self._mismatch(
             "axis-missing", f"no axis left in {show(pair.node.statement)} that could play {name}",
             f"an axis {name} that indexes {' and '.join(real or operands) or 'nothing'}", pair.node, pair.plays,
             instruction_axis=name, lacking=operands, swapped=pair.swapped or None,
         )  # fmt: skip
+
+    def _fits(self, pair: Pair, c: int, a: int) -> bool:
+        """Would axis ``a`` play ``c`` if nothing else did?"""
+        return all(self._same_column(w, h, c, a) for w, h in pair.forms if isinstance(w, Form))
 
     def mixed_row(self, pair: Pair, c: int, a: int) -> Mismatch:
         """With column ``a`` for ``c`` the chosen rows of some operand are not the instruction's rows."""

@@ -175,9 +175,10 @@ def flow_of(kernel: Kernel) -> Flow:
 class Plan:
     """An instruction prepared: its axes numbered across statements, the order in which its statements are matched.
 
-    ``order``: first the first statement, then always one that shares a buffer with those before, so that candidates
-    come from the buffer's readers and writers. ``loose``: temporaries whose accesses are all the same function of the
-    axes: for these only the flow of elements matters, not the indexing.
+    ``order``: first the statement with most axes and arrays (it has the fewest counterparts), then always one that
+    shares a buffer with those before, so that candidates come from the buffer's readers and writers. ``loose``:
+    temporaries whose accesses are all the same function of the axes: for these only the flow of elements matters, not
+    the indexing.
     """
 
     __slots__ = ("axis_names", "body", "extents", "fixing", "flow", "instruction", "loose", "operands", "order",
@@ -236,12 +237,14 @@ class Plan:
         left = list(range(len(self.flow.nodes)))
         touched: set[str] = set()
         order: list[int] = []
+        nodes = self.flow.nodes
+        tightest = max(left, key=lambda i: (len(nodes[i].axes), len(forms(nodes[i])), -i), default=0)
         while left:
-            joined = (i for i in left if touched & {f.buffer for f in forms(self.flow.nodes[i])})
-            i = next(joined, left[0])
+            joined = (i for i in left if touched & {f.buffer for f in forms(nodes[i])})
+            i = next(joined, left[0]) if order else tightest
             left.remove(i)
             order.append(i)
-            touched |= {f.buffer for f in forms(self.flow.nodes[i])}
+            touched |= {f.buffer for f in forms(nodes[i])}
         return tuple(order)
 
 

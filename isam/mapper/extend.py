@@ -127,6 +127,9 @@ class Extension(Contradictions):
             free = node.index not in self.taken and (self.region is None or node.index in self.region)
             if free and not any(v.key == key for v in node.views):
                 self.reporter.no(self.depth, lambda n=node: self.operation(plays, n))
+        if not out and self.pairs and all(n.index in self.taken for n in nodes):
+            last = next(reversed(self.pairs.values())).node
+            self.reporter.no(self.depth, lambda: self.absent(plays, last))
         return out
 
     def _follows(self, plays: Node, node: Node) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, mentioned, names_in, splice, substituted
+from isam.transforms.edit import accesses, fresh, mentioned, names_in, splice, substituted, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import Index, box_copy, reshaped, stageable
 from isam.transforms.structure.dimensions import divides, split_row
@@ -41,7 +41,7 @@ class SplitAxis(Transform):
 
     law = "split-axis"
     equation = "forall k < f * q  =>  forall k_o < q, k_i < f with k = f * k_o + k_i"
-    kinds = frozenset({"axis-missing"})
+    kinds = frozenset({"axis-missing", "coefficient"})
     grows = True
     inverse = "fuse-axes"
 
@@ -72,10 +72,16 @@ class SplitAxis(Transform):
         return Rewrite(new, Correspondence(origin, axes=((axis, (outer, inner)),), meanings=meanings))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
-        """Splits the axis that came nearest, by what one call takes where the report says so."""
+        """Splits the axis that came nearest: by the coefficient that the instruction needs and the kernel lacks, else
+        by what one call takes where the report says so."""
         if not self.answers(mismatch):
             return ()
         wanted = mismatch.about("limit")
+        if mismatch.kind == "coefficient":
+            need, have = mismatch.about("need"), mismatch.about("have")
+            if have != 1 or not isinstance(need, int) or need < 2 or mismatch.about("axis") is None:
+                return ()
+            wanted = need
         law = SplitAxis((wanted,)) if isinstance(wanted, int) and wanted > 1 else self
         at, axis = mismatch.about("statement"), mismatch.about("axis")
         return tuple(
@@ -131,6 +137,8 @@ class AddUnitAxis(Transform):
         group = {i for i in _around(kernel, at) if {a.buffer for a in accesses(kernel.statements[i])} & set(names)}
         if near:  # the axis is there already: only its dimension is missing
             group = {i for i in group | {at} if _is_unit(kernel.statements[i], near)}
+        # what a sum starts from has the axis too
+        group |= {i for n in names for i in writers(kernel, n) if not kernel.statements[i].accumulate}
         return (Site.of(statements=tuple(sorted({at, *group})), buffers=names, axis=near),)
 
 
