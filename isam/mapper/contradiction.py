@@ -217,7 +217,7 @@ class Contradictions:
         shared = [a for a in pair.node.axes if operands and self._fits(pair, c, a)]
         if shared:  # one axis for two: it could be split
             return self._mismatch(
-                "axis-missing", f"axis {pair.node.names[shared[0]]} in {show(pair.node.statement)}, which is needed for "
+                "axis-missing", f"axis {pair.node.names[shared[0]]} in {show(pair.node.statement)}, needed for "
                 f"another axis already", f"an axis {name} of its own that indexes {' and '.join(real or operands)}",
                 pair.node, pair.plays, instruction_axis=name, axis=pair.node.names[shared[0]], lacking=operands,
                 swapped=pair.swapped or None,

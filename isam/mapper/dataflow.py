@@ -13,6 +13,7 @@ from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Item, Kernel, Literal, Recurrence, Statement
 from isam.ir.mapping import Mapping
+from isam.ir.span import span_of
 
 MIRROR = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # a < b is b > a
 Key = tuple[str, bool, int]  # operation, accumulates, number of sources
@@ -182,7 +183,7 @@ class Plan:
     """
 
     __slots__ = ("axis_names", "body", "extents", "fixing", "flow", "instruction", "loose", "operands", "order",
-                 "steps", "symmetries", "temps")  # fmt: skip
+                 "spans", "steps", "symmetries", "temps")  # fmt: skip
 
     def __init__(self, instruction: Instruction, body: Kernel):
         self.instruction = instruction
@@ -199,6 +200,7 @@ class Plan:
                 names[c] = names[c] or _unused(axis.name, names)
                 self.extents[c] = axis.extent
         self.axis_names = tuple(names)
+        self.spans = tuple(span_of(e, body.syms) for e in self.extents)
         self.flow = Flow(body, tuple(nodes))
         self.temps = frozenset(b.name for b in body.buffers if b.role == "temp")
         self.operands = tuple(b.name for b in body.arguments)

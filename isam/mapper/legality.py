@@ -329,7 +329,7 @@ def _inadmissible(
     """Why calls cannot carry out as much of an axis as the kernel has: all in one call where it must be whole, else in
     several, of which the last takes what is left (MAP-6)."""
     k = state.axes[c]
-    span, extent = state.plan.instruction.span(state.plan.axis_names[c]), state.classes[k]
+    span, extent = state.plan.spans[c], state.classes[k]
     if span.free and not (whole and span.most is not None):
         return None
     name, axis = state.plan.axis_names[c], state.class_name(k)

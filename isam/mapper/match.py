@@ -330,10 +330,10 @@ def _operand(state: Extension, operand: str, names: dict[int, str], owner: dict[
 def _tails(state: Extension) -> tuple[tuple[str, int], ...]:
     """What is left for the last call along an axis, where it is not as much as the others take."""
     out = []
-    for name, k in zip(state.plan.axis_names, state.axes, strict=True):
+    for name, span, k in zip(state.plan.axis_names, state.plan.spans, state.axes, strict=True):
         if k >= 0 and state.classes[k].is_constant:
             extent = state.classes[k].const
-            block = state.plan.instruction.span(name).cut(extent)
+            block = span.cut(extent)
             if block and extent % block:
                 out.append((name, extent % block))
     return tuple(out)
