@@ -22,6 +22,7 @@ SHOWN = 8  # options of a choice that are recorded by their printed forms
 
 POINTS = (
     "search",
+    "kernel",
     "mapping",
     "cover",
     "layout",
@@ -96,7 +97,7 @@ class Approach:
     def _first(self, choice: Choice) -> Any:
         return choice.options[0]
 
-    search = mapping = cover = layout = pack = tile = tail = order = _first
+    search = kernel = mapping = cover = layout = pack = tile = tail = order = _first
     fuse = device = source = place = route = victim = variant = measure = _first
 
 

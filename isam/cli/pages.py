@@ -17,6 +17,11 @@ REMARKS = """\
 `-`. With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and `verdict` (`yes`, `no`, `input`,
 `internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. Progress is shown on a terminal only.
 Measuring the costs of a machine (`system calibrate`) is a later verb."""
+CHOICES = """\
+An Approach is a class with a method per choice point ([approaches.md](approaches.md)). The method gets a `Choice`:
+`options`, all legal, of the classes named here; `costs`, one per option, where the core predicts them; `context`, a
+dictionary. It returns one of the options. Values under keys with an underscore are live objects, to be read, not
+changed; the others are recorded in the trace."""
 HEAD = "<!-- generated: python -m isam.cli.pages docs -->\n"
 
 
@@ -84,7 +89,22 @@ def codes_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"cli.md": cli_page, "codes.md": codes_page}
+def choices_page() -> str:
+    """What is asked at each choice point."""
+    from isam.approach.choice import POINTS
+    from isam.approach.questions import QUESTIONS
+
+    lines = [HEAD, "# What an Approach is asked", "", CHOICES]
+    for q in QUESTIONS:
+        names = ", ".join(f"`{o.removeprefix('builtins.')}`" for o in q.options)
+        lines += ["", f"## `{q.point}`", f"{q.asks[0].upper()}{q.asks[1:]}.", ""]
+        lines += [f"* options: {names}. {q.note}".rstrip(), f"* costs: {q.costs or 'none'}"]
+        lines += [f"* context `{key}`: {meaning}" for key, meaning in q.context.items()]
+    idle = ", ".join(f"`{p}`" for p in POINTS if p not in {q.point for q in QUESTIONS})
+    return "\n".join([*lines, "", f"Not asked on their own today: {idle}."]) + "\n"
+
+
+PAGES = {"cli.md": cli_page, "codes.md": codes_page, "choices.md": choices_page}
 
 
 def write(folder: Path) -> None:

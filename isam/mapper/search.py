@@ -185,9 +185,8 @@ def cover_with_search(
         return replace(result.uncovered, notes=notes)
     path = result.paths[0]
     if len(result.paths) > 1:
-        context = {"doing": "which kernel", "options": [p.label() for p in result.paths]}
         costs = [p.price[0] for p in result.paths]
-        path = trace.choose(Choice("search", result.paths, context, costs))
+        path = trace.choose(Choice("kernel", result.paths, {"options": [p.label() for p in result.paths]}, costs))
     made = settle(path.found, trace)
     back = (path.back,) if path.steps else ()
     notes = {

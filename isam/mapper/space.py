@@ -301,13 +301,15 @@ class _Walk(Generic[F]):
         """Asks the Approach. A search that the clock ended is a decision too, so that a recording ends there again."""
         ahead = self.trace.ahead
         if ahead.label == OUT_OF_TIME.label if ahead is not None else late:
-            return self.trace.choose(Choice("search", [OUT_OF_TIME], {"doing": "next step"}))
+            return self.trace.choose(Choice("search", [OUT_OF_TIME], self._context()))
         offered: list[Expansion | Stop] = [*options]
         if self.solved:
             content = self.looks - self.improved >= self.budget.further and not self.goal.shortest
             offered.insert(0 if content else len(offered), Stop())
-        context = {"doing": "next step", "looked at": self.looks, "solved": len(self.solved)}
-        return self.trace.choose(Choice("search", offered, {**context, "_states": tuple(self.states)}))
+        return self.trace.choose(Choice("search", offered, self._context()))
+
+    def _context(self) -> dict[str, Any]:
+        return {"looked at": self.looks, "solved": len(self.solved), "_states": tuple(self.states)}
 
 
 OUT_OF_TIME = Stop("stop: out of time")

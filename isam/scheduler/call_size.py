@@ -24,7 +24,7 @@ OFFERED = 16  # sizes of a call offered at most
 
 @dataclass(frozen=True)
 class CallSize:
-    """Elements of each mapped axis that a call takes at most, and the calls that this makes."""
+    """An option at ``tail``: elements of each mapped axis that a call takes at most, and the calls that this makes."""
 
     units: tuple[tuple[str, int], ...]
     calls: int
@@ -42,8 +42,8 @@ def fitting(nest: Nest, data: Residency) -> Nest:
     options = sorted(_largest(nest, data, most), key=lambda o: o.calls)[:OFFERED]
     if not options:
         return nest
-    context = {"doing": "size of a call", "nest": nest.number, "instruction": nest.instruction.name}
-    chosen: CallSize = data.trace.choose(Choice("tile", options, context, [float(o.calls) for o in options]))
+    context = {"nest": nest.number, "instruction": nest.instruction.name}
+    chosen: CallSize = data.trace.choose(Choice("tail", options, context, [float(o.calls) for o in options]))
     smaller = {a: replace(nest.mapped[a], limit=n) for a, n in chosen.units if n < most[a]}
     return replace(nest, mapped={**nest.mapped, **smaller})
 
@@ -53,8 +53,9 @@ def fits(nest: Nest, data: Residency, units: Mapping[str, int]) -> bool:
     there."""
     sizes = sizes_of(nest, dict(units))
     system = data.system
-    for places in joint_placements(nest):
-        away = [(u, tile_of(u, {}, sizes), m) for u, m in zip(nest.uses, places, strict=True) if m != system.home]
+    for placement in joint_placements(nest):
+        places = zip(nest.uses, placement.memories, strict=True)
+        away = [(u, tile_of(u, {}, sizes), m) for u, m in places if m != system.home]
         if data.roomy((m, tile) for _, tile, m in away) and all(_brought(data, u, tile, m) for u, tile, m in away):
             return True
     return False

@@ -10,7 +10,7 @@ from isam.scheduler import move as mv
 from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, Use
-from isam.scheduler.placement import joint_placements
+from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import Key, disjoint, mentions
@@ -26,8 +26,8 @@ class DryRun:
         self.homes = Homes(kernel, system)
         self.data = Residency(system, trace, self.scope, self.homes)
         self._runners: dict[str, tuple[str, ...]] = {}
-        self._placements: dict[str, list[tuple[str, ...]]] = {}
-        self._roomy: dict[object, list[tuple[str, ...]]] = {}  # those of them that hold such tiles
+        self._placements: dict[str, list[Placement]] = {}
+        self._roomy: dict[object, list[Placement]] = {}  # those of them that hold such tiles
 
     def call(self, nest: Nest, point: dict[str, Affine], sizes: dict[str, int], tiles: tuple[Tile, ...]) -> None:
         """One instruction call with all its operands in place."""
@@ -90,15 +90,15 @@ class DryRun:
         if len(options) > 1:
             key = (nest.instruction.name, *(t.shape for t in tiles))
             if key not in self._roomy:
-                fit = [o for o in options if self.data.roomy(zip(o, tiles, strict=True))]
+                fit = [o for o in options if self.data.roomy(zip(o.memories, tiles, strict=True))]
                 self._roomy[key] = fit or options
             options = self._roomy[key]
         if len(options) == 1:
-            return options[0]
+            return options[0].memories
         costs = []
         for option in options:
             missing = 0.0
-            for u, t, m in zip(nest.uses, tiles, option, strict=True):
+            for u, t, m in zip(nest.uses, tiles, option.memories, strict=True):
                 if self._key(u, t, m) not in self.data.state.copies:
                     missing += 1 if u.reads else 0.25
                     there = self.system.memories[m]
@@ -108,7 +108,7 @@ class DryRun:
                         missing += 2
             costs.append(missing)
         context = {"instruction": nest.instruction.name, "tiles": [str(t) for t in tiles]}
-        return self.trace.choose(Choice("place", options, context, costs))
+        return self.trace.choose(Choice("place", options, context, costs)).memories
 
     def release(self, tile: Tile, crowded: bool) -> None:
         """After its last use in a block: copies that no later iteration can use make room at once; where the block's

@@ -1,14 +1,49 @@
-"""Which memories the operands of a call may be in together (SYS-3)."""
+"""Which memories the operands of a call may be in together (SYS-3), and the other small things that are chosen."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 
 from isam.scheduler.nests import Nest
+from isam.scheduler.state import Key
+from isam.scheduler.transfer import End
 
 
-def joint_placements(nest: Nest) -> list[tuple[str, ...]]:
-    names = [u.name for u in nest.uses]
+@dataclass(frozen=True)
+class Placement:
+    """An option at ``place``: the memory that each operand of a call lies in."""
+
+    operands: tuple[str, ...]
+    memories: tuple[str, ...]
+
+    def label(self) -> str:
+        return ", ".join(f"{o} in {m}" for o, m in zip(self.operands, self.memories, strict=True))
+
+
+@dataclass(frozen=True)
+class Source:
+    """An option at ``source``: where a tile of ``buffer`` is fetched from."""
+
+    buffer: str
+    end: End
+
+    def label(self) -> str:
+        return f"{self.buffer} from {self.end.memory}"
+
+
+@dataclass(frozen=True)
+class Victim:
+    """An option at ``victim``: the copy of a tile that gives way."""
+
+    key: Key
+
+    def label(self) -> str:
+        return f"{self.key[1]} in {self.key[0]}"
+
+
+def joint_placements(nest: Nest) -> list[Placement]:
+    names = tuple(u.name for u in nest.uses)
     out = []
     for option in product(*(u.homes for u in nest.uses)):
         at = dict(zip(names, option, strict=True))
@@ -16,14 +51,5 @@ def joint_placements(nest: Nest) -> list[tuple[str, ...]]:
             len({at[o] for o in group if o in at}) == len([o for o in group if o in at])
             for group in nest.instruction.apart
         ):
-            out.append(option)
+            out.append(Placement(names, option))
     return out
-
-
-class Labelled:
-    """An option of a choice with a printed form."""
-
-    __slots__ = ("label", "value")
-
-    def __init__(self, value: object, label: str):
-        self.value, self.label = value, label

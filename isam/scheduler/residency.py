@@ -12,7 +12,7 @@ from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
-from isam.scheduler.placement import Labelled
+from isam.scheduler.placement import Source, Victim
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import (
     Copy,
@@ -57,11 +57,11 @@ class Residency:
         dtype = self.homes.dtype(tile.buffer)
         units = units or self.units(memory, tile)
         while (at := self.state.find_room(m, units)) is None:
-            victims = [k for _, _, k in self.state.used(memory) if k not in pinned]
+            victims = [Victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
             if not victims:
                 raise NoSchedule(self._full(memory, tile, units))
-            key = self.trace.choose(Choice("victim", victims, {"memory": memory, "for": str(tile), "_data": self}))
-            self.evict(key)
+            context = {"memory": memory, "for": str(tile), "_data": self}
+            self.evict(self.trace.choose(Choice("victim", victims, context)).key)
         return packed(m, tile, dtype, at, form)
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
@@ -177,8 +177,8 @@ class Residency:
         if len(options) == 1:
             return options[0]
         hops = [len(self.route(o.memory, memory) or ()) for o in options]
-        labels = [Labelled(o, f"{tile.buffer} from {o.memory}") for o in options]
-        return self.trace.choose(Choice("source", labels, {"tile": str(tile), "to": memory}, hops)).value
+        sources = [Source(tile.buffer, o) for o in options]
+        return self.trace.choose(Choice("source", sources, {"tile": str(tile), "to": memory}, hops)).end
 
     def _aligned(self, place: Place) -> bool:
         """Whether a place in a memory with addresses of its own begins where an access may begin."""

@@ -24,7 +24,7 @@ class Greedy(Approach):
             return choice.options[0]
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
-    search = cover = layout = pack = tile = tail = order = _cheapest
+    search = kernel = cover = layout = pack = tile = tail = order = _cheapest
     device = source = place = route = variant = measure = _cheapest
 
     def mapping(self, choice: Choice) -> Any:
@@ -62,9 +62,9 @@ class Greedy(Approach):
         """The copy whose next use lies farthest (Belady); of those never used again a clean one before a dirty one."""
         data = choice.context["_data"]
 
-        def merit(key: Any) -> tuple[int, bool]:
-            uses = data.later.get(key[1])
-            return (-(uses[-1] if uses else 1 << 30), data.state.copies[key].dirty)
+        def merit(victim: Any) -> tuple[int, bool]:
+            uses = data.later.get(victim.key[1])
+            return (-(uses[-1] if uses else 1 << 30), data.state.copies[victim.key].dirty)
 
         return min(choice.options, key=merit)
 

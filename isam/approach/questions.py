@@ -1,0 +1,139 @@
+"""What is asked at each choice point: the type of its options, what the context holds, what the costs are.
+
+The page ``docs/choices.md`` is written from this table, and a test compares it with what the compiler asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """``options``: the classes of the options, as ``module.Class``; ``context``: what is under which key (those with an
+    underscore hold live objects and are not recorded); ``costs``: what is predicted, '' for nothing."""
+
+    point: str
+    asks: str
+    options: tuple[str, ...]
+    context: dict[str, str] = field(default_factory=dict)
+    costs: str = ""
+    note: str = ""
+
+
+QUESTIONS: tuple[Question, ...] = (
+    Question(
+        "search",
+        "which rewriting is tried next, or whether to stop",
+        ("isam.mapper.space.Expansion", "isam.mapper.space.Stop"),
+        {
+            "looked at": "kernels looked at so far",
+            "solved": "how many of them do",
+            "_states": "those kernels: `number`, `parent`, `steps`, `look.distance` from the goal, `look.price`",
+        },
+        note="`Expansion`: `state` and `step` (`step.transform`, `step.site`, `step.because`: the mismatch). `Stop` is "
+        "offered once something is solved, first when nothing better is expected.",
+    ),
+    Question(
+        "kernel",
+        "which of the rewritten kernels that do is carried out",
+        ("isam.mapper.search.Path",),
+        {"options": "their printed forms"},
+        "calls and cycles, weighed, of the kernel's best cover",
+        "`steps` lead to it, `needs` are the numerics used, `price` is (calls, bytes). Asked where there are several.",
+    ),
+    Question(
+        "cover",
+        "which set of instructions carries out all statements of a straight-line list",
+        ("isam.mapper.cover.CoverOption",),
+        {
+            "kernel": "its name",
+            "statements": "their numbers",
+            "options": "the printed forms",
+            "gap": "how far from the best the first may be; None: it is the best",
+            "_kernel": "the kernel",
+        },
+        "calls and cycles, weighed",
+        "`regions`, `price` (calls, bytes). Asked where there are several.",
+    ),
+    Question(
+        "mapping",
+        "which of an instruction's mappings carries out a region",
+        ("isam.ir.mapping.Mapping",),
+        {
+            "kernel": "its name",
+            "statements": "their numbers",
+            "bytes": "what each option's calls touch",
+            "_kernel": "the kernel",
+            "_chosen": "mappings chosen so far",
+        },
+        "calls and cycles, weighed",
+        "`instruction`, `operands`, `axes`, `outer`, `tails`.",
+    ),
+    Question(
+        "tail",
+        "how much one call takes where the operands of the largest call do not fit together",
+        ("isam.scheduler.call_size.CallSize",),
+        {"nest": "its number", "instruction": "its name"},
+        "calls",
+        "`units`: elements per call of each mapped axis.",
+    ),
+    Question(
+        "fuse",
+        "whether a nest shares its loops with those before it",
+        ("builtins.bool",),
+        {
+            "nests": "the numbers of all of them",
+            "nest": "the instruction of the nest",
+            "into": "the instructions of those before it",
+            "_group": "those before it",
+            "_nest": "the nest, its axes renamed to theirs",
+            "_kernel": "the kernel",
+            "_system": "the machine",
+        },
+    ),
+    Question(
+        "tile",
+        "loop order, blocks and what is packed at which depth, as one plan for a group of nests",
+        ("isam.scheduler.plan.Plan",),
+        {
+            "nests": "their numbers",
+            "group": "their instructions",
+            "_group": "the nests",
+            "_system": "the machine",
+        },
+        "cycles, relative",
+        "`order` ((axis, block), ...) from outer to inner, `unroll`, `stages` (`buffer`, `depth`, `memory`, ...).",
+    ),
+    Question(
+        "device",
+        "which unit issues a call",
+        ("builtins.str",),
+        {"instruction": "its name"},
+        note="Names of units. Asked where several run the instruction.",
+    ),
+    Question(
+        "place",
+        "where the operands of a call lie, jointly",
+        ("isam.scheduler.placement.Placement",),
+        {"instruction": "its name", "tiles": "the operands' tiles, printed"},
+        "operands that would have to be brought, those without room counting more",
+        "`operands` and their `memories`. Asked where there are several.",
+    ),
+    Question(
+        "source",
+        "from which fresh copy an operand is fetched",
+        ("isam.scheduler.placement.Source",),
+        {"tile": "the tile, printed", "to": "the memory it goes to"},
+        "memories on the way",
+        "`buffer`, `end.memory`. Asked where there are several.",
+    ),
+    Question(
+        "victim",
+        "which copy gives way in a full memory",
+        ("isam.scheduler.placement.Victim",),
+        {"memory": "its name", "for": "the tile that needs room, printed", "_data": "what lies where"},
+        note="`key`: (memory, tile, form). `_data.later[tile]`: where in the block the tile is used again; "
+        "`_data.state.copies[key].dirty`: whether it would have to be written back.",
+    ),
+)

@@ -1,0 +1,94 @@
+"""What the compiler asks of an Approach is as the table of questions says: classes of options, keys of the context."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from isam.approach.choice import POINTS, Choice, label_of
+from isam.approach.questions import QUESTIONS
+from isam.approach.shipped.greedy import Greedy
+from isam.compiler import Refused
+from isam.system.load import load_system
+from tests.corpus import CASES
+from tests.pipeline import compiled, simulated
+
+TABLE = {q.point: q for q in QUESTIONS}
+
+
+def called(option: object) -> str:
+    return f"{type(option).__module__}.{type(option).__qualname__}"
+
+
+class Curious(Greedy):
+    """Writes down what it is asked."""
+
+    name = "curious"
+
+    def __init__(self) -> None:
+        self.asked: list[Choice] = []
+
+    def decide(self, choice: Choice):
+        self.asked.append(replace(choice, context=dict(choice.context)))
+        return super().decide(choice)
+
+
+def cramped():
+    """`toy` with two units for the vectors and little room."""
+    toy = simulated("toy")
+    files = {n: replace(toy.memories[n], cells=2, cell=32, capacity=64) for n in ("ra", "rb")}
+    units = {**toy.units, "twin": replace(toy.units["vec"], name="twin")}
+    return replace(toy, memories={**toy.memories, **files, "sp": replace(toy.memories["sp"], capacity=96)}, units=units)
+
+
+@pytest.fixture(scope="module")
+def asked() -> list[Choice]:
+    found: list[Choice] = []
+    pairs = [(n, m) for n in ("matmul", "softmax", "sepconv", "conv2d/stride=2", "leaky", "rnn") for m in MACHINES]
+    for name, machine in pairs:
+        curious = Curious()
+        with suppress(Refused):
+            compiled(CASES[name].load(), CASES[name].small[0], machine, curious)
+        found += curious.asked
+    return found
+
+
+MACHINES = [simulated("toy"), cramped(), load_system("host")]
+
+
+def test_every_choice_is_as_the_table_says(asked):
+    for choice in asked:
+        q = TABLE[choice.point]
+        assert {called(o) for o in choice.options} <= set(q.options), choice.point
+        assert choice.context.keys() == q.context.keys(), choice.point
+        assert (choice.costs is not None) == bool(q.costs), choice.point
+        assert choice.costs is None or len(choice.costs) == len(choice.options)
+
+
+def test_every_question_is_asked(asked):
+    assert {c.point for c in asked} == TABLE.keys()
+
+
+def test_options_print_themselves_for_people(asked):
+    for choice in asked:
+        for option in choice.options[:3]:
+            assert "Affine(" not in label_of(option), choice.point
+            assert "object at" not in label_of(option), choice.point
+
+
+def test_points_are_those_of_the_table_or_idle():
+    assert TABLE.keys() <= set(POINTS)
+    assert len(TABLE) == len(QUESTIONS)
+
+
+def test_an_approach_that_overrides_tile_meets_plans_alone():
+    class Staged(Greedy):
+        name = "staged"
+
+        def tile(self, choice: Choice):
+            return max(choice.options, key=lambda p: len(p.stages))
+
+    case = CASES["matmul"]
+    assert compiled(case.load(), case.small[0], cramped(), Staged()).schedule
