@@ -9,6 +9,7 @@ given to it are written that way.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import permutations, product
 
 from isam.ir.instruction import Instruction
@@ -135,11 +136,13 @@ def _rows_exist(pairs: list, axes: dict[str, str], strided: bool) -> bool:
 
 
 def _obeys(a: Access, b: Access, axes: dict[str, str], rows: tuple[int, ...], strided: bool) -> bool:
-    for mine, theirs in axes.items():
-        for d, r in enumerate(rows):
-            n, h = a.index[d].coefficient(mine), b.index[r].coefficient(theirs)
-            if (bool(n) != bool(h)) if strided else (n != h):
-                return False
+    for d, r in enumerate(rows):  # strided: the row times one step, the same for all its axes
+        pairs = [(a.index[d].coefficient(n), b.index[r].coefficient(h)) for n, h in axes.items()]
+        if any(bool(n) != bool(h) if strided else n != h for n, h in pairs):
+            return False
+        if len({Fraction(h, n) for n, h in pairs if n}) > 1:
+            return False
+    for theirs in axes.values():
         for r, row in enumerate(b.index):
             if r not in rows and row.coefficient(theirs):
                 return False
