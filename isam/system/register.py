@@ -20,9 +20,10 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from isam.diagnostics import IsamError, fail
+from isam.diagnostics import Diagnostic, IsamError, fail
 from isam.ir.dtype import ANY, numpy_dtype
 from isam.ir.instruction import Cost, Instruction, OperandContract
+from isam.system.numerics import contradictions
 
 Array = np.ndarray[Any, Any]
 NO_COST = Cost()
@@ -112,8 +113,12 @@ def _declared(text: str, homes: Mapping[str, Sequence[str]], strides: Strides, a
             raise fail("system-align", f"an alignment is a power of two, not {size} B", body.buffer(name).loc)
     contracts = {o: OperandContract(tuple(homes.get(o, ())), tuple(strides.get(o, ())), align.get(o, 1))
                  for o in operands if o in homes or o in strides or o in align}  # fmt: skip
-    return Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart), cost, {}, tuple(needs), ulp,
+    made = Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart), cost, {}, tuple(needs), ulp,
                        body.loc)  # fmt: skip
+    wrong = [Diagnostic("system-numerics", message, body.loc, hint) for _, message, hint in contradictions(made)]
+    if wrong:
+        raise IsamError(wrong)
+    return made
 
 
 def address_of(function: Any) -> int | None:

@@ -274,3 +274,15 @@ def test_wrong_declarations(text: str, options: dict, code: str | None) -> None:
 @pytest.mark.parametrize("function", [None, "gemv", 0, 1.5, True])
 def test_what_is_no_function(function) -> None:
     assert codes(GEMV, function) == ["instruction-function"]
+
+
+def test_numerics_that_contradict_the_declaration_are_refused() -> None:
+    text = "instruction twice(J)\n  inout y: {T}[J]\n{p}  forall j < J\n    y[j] *= 2\n"
+    for dtype, permits, ulp in (("i32", "", 1.0), ("f32", "", 1.0), ("f32", "  permits contract\n", 0.0),
+                                ("f32", "  permits reassociate\n", 0.0)):  # fmt: skip
+        with pytest.raises(IsamError) as e:
+            instruction(text.format(T=dtype, p=permits), ulp=ulp)
+        assert [d.code for d in e.value.diagnostics] == ["system-numerics"]
+    with pytest.raises(IsamError) as e:
+        instruction(AXPY, align={"x": 12})
+    assert e.value.diagnostics[0].code == "system-align"

@@ -1,0 +1,47 @@
+"""Machines whose instructions have state, compiled for the simulator: weights at home in an array, preload and compute.
+
+The zoo's own descriptions have no back end; here the simulator is theirs.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.ir.text import parse
+from isam.system.check import check
+from tests.pipeline import compiled, judge, simulated
+
+BYTES = """kernel product(M, N, K)
+  in  A: i8[M, K]
+  in  B: i8[K, N]
+  out C: i32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += i32(A[i, k]) * i32(B[k, j])
+"""
+HALVES = BYTES.replace("i8", "bf16").replace("i32", "f32")
+
+
+@pytest.mark.parametrize("sizes", [(16, 16, 16), (32, 48, 40), (5, 7, 3), (64, 16, 16), (17, 33, 16)])
+def test_weights_are_preloaded_once_for_all_rows_that_meet_them(sizes: tuple[int, int, int]) -> None:
+    machine = simulated("gemmini")
+    assert check(machine) == []
+    m, n, k = sizes
+    kernel, known = parse(BYTES), {"M": m, "N": n, "K": k}
+    job = compiled(kernel, known, machine, check=True)
+    figures = judge(kernel, known, job)
+    tiles, rows = -(-n // 16) * -(-k // 16), -(-m // 16)
+    computes = sum(calls for name, calls in figures.calls.items() if name.startswith("compute_"))
+    assert computes == tiles * rows
+    assert figures.calls["preload"] == tiles  # not once per product
+    assert figures.moved["spad", "pe"] == n * k
+
+
+@pytest.mark.parametrize("sizes", [(32, 32, 32), (64, 48, 40), (3, 5, 7)])
+def test_every_operand_of_a_product_in_another_register_file(sizes: tuple[int, int, int]) -> None:
+    known = dict(zip("MNK", sizes, strict=True))
+    kernel = parse(HALVES)
+    job = compiled(kernel, known, simulated("arrays"), check=True)
+    judge(kernel, known, job)
+    assert all(m.instruction.name.startswith(("mm32_", "v_zero", "v_fill")) for m in job.cover.mappings)
