@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,8 +51,11 @@ def mutants(path: Path, name: str) -> list[Mutant]:
     """Every mutant of a file, in order."""
     out: list[Mutant] = []
     for function, node in functions(ast.parse(path.read_text(encoding="utf-8"))):
-        if node.name not in ("__str__", "__repr__"):
-            out += [Mutant(name, function, n, line, what) for n, (line, what, _) in enumerate(_edits(node))]
+        said: Counter[str] = Counter()
+        for n, (line, what, _) in enumerate(_edits(node) if node.name not in ("__str__", "__repr__") else ()):
+            said[what] += 1
+            again = f" #{said[what]}" if said[what] > 1 else ""
+            out.append(Mutant(name, function, n, line, what + again))
     return out
 
 

@@ -36,6 +36,7 @@ def test_edits_of_a_function(tmp_path: Path) -> None:
                  "top > 0 becomes top >= 0", "min(xs) becomes max(xs)", "without best = min(xs)", "not xs without not",
                  "if best < top: always False", "return top becomes return None"):  # fmt: skip
         assert what in said, said
+    assert len(said) == len(set(said))
     texts = {ast.unparse(mutated(path, m)) for m in found}
     assert ast.unparse(ast.parse(SMALL)) not in texts
     assert all("The smallest" in t for t in texts)

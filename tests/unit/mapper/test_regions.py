@@ -170,3 +170,23 @@ def test_an_operand_read_in_two_ways_is_one_block(head: str, n: str):
     assert found.kind == "extent"
     free = sound(symmetric, parse_instruction(text.replace("M <= 4", "M").replace("4", "8")))
     assert {m.whole for m in free} == {("i", "j")}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_read_after_a_sum_is_not_read_before_it(first: bool):
+    """The instruction hands on what it has summed; a kernel that copies first hands on what was there before."""
+    total, handed = "  forall i < N, j < M\n    s[i] += x[i, j]\n", "  forall i < N\n    y[i] = s[i]\n"
+    head = "  in    x: f32[N, M]\n  inout s: f32[N]\n  out   y: f32[N]\n"
+    i = parse_instruction(f"instruction sum_out(N, M)\n{head}{total}{handed}")
+    k = parse_kernel(f"kernel k(N, M)\n{head}{total + handed if first else handed + total}").with_sizes(SIZES)
+    if first:
+        assert {m.whole for m in sound(k, i)} == {("j",)}
+    else:
+        assert match(k, i).kind == "domain"
+
+
+def test_an_axis_of_two_sizes_together_has_no_tail():
+    body = "  in a: f32[L]\n  out d: f32[L]\n  forall i < L\n    d[i] = -a[i]\n"
+    i = parse_instruction(f"instruction n(M, N)\n{body.replace('L', 'M + N')}")
+    k = parse_kernel(f"kernel k()\n{body.replace('L', '5')}")
+    assert [m.tails for m in sound(k, i)] == [()]
