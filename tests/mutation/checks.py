@@ -19,7 +19,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "transforms": (
         "tests.laws.test_laws", "tests.laws.test_mutants", "tests.laws.test_examples", "tests.laws.test_chosen",
         "tests.laws.test_makes", "tests.laws.test_bilinear", "tests.laws.test_value_mutants",
-        "tests.unit.transforms.test_law", "tests.unit.mapper.test_search",
+        "tests.unit.transforms.test_law", "tests.unit.mapper.test_search", "tests.unit.mapper.test_reach",
+        "tests.paper.test_tr3", "tests.paper.test_factored_sums",
     ),
     "checker": (
         "tests.unit.proof.test_mutants", "tests.unit.proof.test_prover", "tests.unit.proof.test_points",
