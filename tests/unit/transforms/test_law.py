@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from isam.ir.mismatch import KINDS, Mismatch
+from isam.ir.normal import normal_form
 from isam.ir.text import parse
+from isam.transforms import ALL
 from isam.transforms.factor import Factor
-from isam.transforms.law import Correspondence, Site, dtypes_at, granted
+from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted
 from isam.transforms.narrow import Narrow
 from isam.transforms.structure.axes import AddUnitAxis, RemoveUnitAxis, SplitAxis
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension, split_row
+from tests.corpus import CASES
 
 SCALE = parse("""kernel scale()
   in  x: f32[8, 6]
@@ -120,3 +124,14 @@ def test_factoring_wants_one_dtype_throughout():
 """
     (site,) = Factor().sites(parse(text))
     assert site["pulled"] == 1
+
+
+@pytest.mark.parametrize("law", ALL, ids=lambda t: t.law)
+def test_a_law_is_asked_only_by_the_kinds_that_it_names(law: Transform):
+    subject = (("statement", 1), ("instruction_statement", 0), ("buffer", "u"), ("axis", "k"), ("row", 0),
+               ("instruction_axis", "j"), ("operand", "A"), ("lacking", ("A",)), ("roles", ()))  # fmt: skip
+    others = set(KINDS) - law.kinds
+    for name in ("sepconv", "conv_same", "softmax", "rnn"):
+        kernel = normal_form(CASES[name].load())
+        assert not any(law.answers(Mismatch(kind, "", "", subject=subject)) for kind in others)
+        assert not any(law.sites_for(kernel, Mismatch(kind, "", "", subject=subject)) for kind in others)
