@@ -18,18 +18,23 @@ TRACE = Annotated[
     typer.Option("--trace", metavar="OUT.json", help="Write the recorded decisions, for --replay."),
 ]
 FULL = Annotated[bool, typer.Option("--full", help="Every call on its own line, with addresses.")]
+TIME = Annotated[bool, typer.Option("--time", help="With the calls in time, as the description's costs have it.")]
+PERFETTO = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--perfetto", metavar="OUT.json", help="Write the calls in time as a trace for ui.perfetto.dev."),
+]
 DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions and their reasons.")]
 
 
 @answering(
     "schedule", kernel="its name", system="its name", figures="distinct loops, calls and bodies of bind and call",
     schedule="the exact schedule (isam.schedule-tree/2)", trace="the decisions (isam.trace/1)",
-    seconds="per stage", proved="obligations proved",
+    seconds="per stage", proved="obligations proved", time="seconds, floor, calls; per unit and edge: busy and share",
 )  # fmt: skip
 def schedule(
     kernel: Kernel, on: On = "host", define: Sizes = None, trace: TRACE = None, full: FULL = False,
-    decisions: DECISIONS = False, approach: Approach = "", replay: Replay = None, require: Require = None,
-    as_json: AsJson = False,
+    decisions: DECISIONS = False, in_time: TIME = False, perfetto: PERFETTO = None, approach: Approach = "",
+    replay: Replay = None, require: Require = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Schedules a kernel on a machine, proves the schedule and draws it.
 
@@ -49,10 +54,24 @@ def schedule(
         "trace": json.loads(job.trace.to_json()) if as_json else None,
         "seconds": job.seconds, "proved": [o["number"] for o in job.certificate.data["obligations"]],
     }  # fmt: skip
+    if perfetto is not None:
+        from isam.cost.perfetto import trace as events
+
+        write(perfetto, events(job.schedule, _trips(job.schedule)))
     text = print_schedule(job.schedule, full)
+    if in_time or as_json:
+        from isam.cost.report import report
+
+        told = report(job.schedule, _trips(job.schedule))
+        data["time"], text = told.data, text + (f"\n{told}\n" if in_time else "")
     if decisions:
         text += f"\ndecisions\n{job.trace}\n"
     return Answer(text, data)
+
+
+def _trips(schedule: Any) -> dict[str, int]:
+    """Run-time trips are taken to be as small as they may be, but two at least."""
+    return {s.name: max(2, s.lo) for s in schedule.kernel.syms}
 
 
 def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: Path | None,

@@ -31,6 +31,8 @@ class Event:
     start: int
     free: int
     finish: int
+    edge: Edge | None = None  # of a move, with its bytes
+    bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -181,7 +183,7 @@ class _Clock:
         work.busy += t.interval
         self.followed += 1
         if self.watch is not None:
-            self.watch(Event(issue, start, free[t.unit], finish))
+            self.watch(Event(issue, start, free[t.unit], finish, t.edge, t.bytes))
 
     def moved(self, t: _Timed) -> None:
         assert t.edge is not None
