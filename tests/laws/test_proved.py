@@ -17,10 +17,18 @@ from isam.transforms import ALL
 from tests.corpus import CASES
 
 SITES = 4  # per law and case
-UNDECIDED: dict[str, str] = {
-    "reverse-sum": "equal terms that are added a number of times known only at run time",
-    "peel-sum": "products, extrema and functions of a sum are not put together again from its two parts",
+LOOPS = "carried buffers with room to spare, whose added lanes are never seen"
+TIMES = "equal terms added a number of times that the judge does not know"
+PARTS = "a product over two parts is not put together again"
+GUARDED = "zeros on both sides of a product under a condition"
+UNDECIDED: dict[tuple[str, str], str] = {
+    **{("round-up", case): LOOPS for case in ("cumulative", "gru", "lstm", "rnn")},
+    **{("round-up-sum", case): LOOPS for case in ("gru", "lstm", "rnn")},
+    **{("round-up-sum", case): GUARDED for case in ("conv_same", "padded_conv2d_where")},
+    **{(law, "layer_norm"): TIMES for law in ("peel-sum", "reverse-sum", "embed")},
+    **{("peel-sum", case): PARTS for case in ("reductions", "reductions_i32")},
 }
+"""(law, case) and why; these stand on the oracle alone (``test_laws``)."""
 
 
 def judged(name: str, sites: int = SITES) -> list[tuple[str, str, Verdict, frozenset[str]]]:
@@ -50,7 +58,7 @@ def granting(kernel: Kernel, needs: frozenset[str]) -> Kernel:
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_every_law_is_proved_at_its_sites(name):
     for law, site, verdict, needs in judged(name):
-        if law in UNDECIDED:
+        if (law, name) in UNDECIDED:
             continue
         assert verdict, f"{law} ({site}): {verdict}"
         assert set(verdict.numerics) <= needs | {"rounding"} if "reassociates" in needs else True

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Kernel, Statement
+from isam.ir.kernel import Access, Axis, Buffer, Kernel, Source, Statement
 from isam.ir.ranges import lower, nonnegative, upper
-from isam.transforms.edit import accesses
+from isam.transforms.edit import accesses, readers, together, writers
 
 
 def axis_of(row: Affine) -> str:
@@ -46,3 +47,36 @@ def uncertain(kernel: Kernel, a: Access, axes: Sequence[Axis]) -> tuple[Affine, 
         if not nonnegative(size - 1 - upper(row, axes), kernel.syms, axes):
             out.append(size - 1 - row)
     return tuple(dict.fromkeys(out))
+
+
+def product_of(kernel: Kernel, n: int) -> int | None:
+    """The product that the sum ``n`` adds, over the very same axes and conditions, used nowhere else."""
+    s = kernel.statements[n]
+    u = s.sources[0]
+    if not (s.accumulate and s.op == "add" and isinstance(u, Access)):
+        return None
+    made = writers(kernel, u.buffer)
+    if kernel.buffer(u.buffer).role != "temp" or len(made) != 1 or readers(kernel, u.buffer) != (n,) or made[0] > n:
+        return None
+    p = kernel.statements[made[0]]
+    plain = p.op == "mul" and not p.accumulate and p.dest == u and p.domain == s.domain
+    names = sorted(map(axis_of, u.index))
+    return made[0] if plain and names == sorted(s.domain.names) and together(kernel, made[0], n) else None
+
+
+def moved(s: Statement, buffer: str, dim: int, row: Affine) -> Statement:
+    """The statement with another row in that dimension of every access of the buffer."""
+
+    def one(x: Source) -> Source:
+        if not isinstance(x, Access) or x.buffer != buffer:
+            return x
+        return replace(x, index=(*x.index[:dim], row, *x.index[dim + 1 :]))
+
+    dest = one(s.dest)
+    assert isinstance(dest, Access)
+    return replace(s, dest=dest, sources=tuple(map(one, s.sources)))
+
+
+def resized(b: Buffer, dim: int, size: Affine) -> Buffer:
+    """The buffer with another size in one dimension."""
+    return replace(b, shape=(*b.shape[:dim], size, *b.shape[dim + 1 :]))

@@ -29,9 +29,9 @@ GEMV = parse_instruction("""instruction gemv(M, K)
 """)
 
 
-def solved(kernel: Kernel, *instructions, uses: str) -> Cover:
+def solved(kernel: Kernel, *instructions, uses: str, require: tuple[str, ...] = ()) -> Cover:
     """The cover that the search finds: by directed steps only, with the meaning kept, using that instruction."""
-    c = cover_with_search(kernel, [*instructions, ONE], Trace(Approach()))
+    c = cover_with_search(kernel, [*instructions, ONE], Trace(Approach()), require=require)
     assert c, c
     assert c.notes["blind expansions"] == 0
     assert uses in {m.instruction.name for m in c.mappings}, [str(m) for m in c.mappings]
@@ -231,3 +231,129 @@ def test_parts_of_one_thing_are_joined_for_an_instruction_that_does_all_of_it():
     c = solved(kernel, WHOLE, uses="whole")
     assert laws(c) == ["unpeel"]
     assert c.back[0].statements[0] == (0, 1)
+
+
+SLIDE = parse_instruction("""instruction slide(N, K)
+  in    x: f32[N + K - 1]
+  in    w: f32[K]
+  inout y: f32[N]
+  forall i < N, k < K
+    y[i] += x[i + k] * w[k]
+""")
+GEMM = parse_instruction("""instruction gemm(M, N, K)
+  in    A: f32[M, K]
+  in    B: f32[K, N]
+  inout C: f32[M, N]
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[k, j]
+""")
+FINITE = "  permits finite, reassociate, contract\n"
+DEPTHWISE = """kernel depthwise()
+{permits}  in  x: f32[8, 4]
+  in  w: f32[3, 4]
+  out y: f32[6, 4]
+  forall v < 6, c < 4
+    y[v, c] = 0
+  forall v < 6, c < 4, s < 3
+    y[v, c] += x[v + s, c] * w[s, c]
+"""
+
+
+def test_the_input_gradient_of_a_convolution_is_a_convolution():
+    """Gathered instead of scattered, the filter reversed: three views, no other arithmetic."""
+    kernel = parse("""kernel input_gradient()
+  in  dy: f32[6]
+  in  w: f32[3]
+  out dx: f32[8]
+  forall v < 8
+    dx[v] = 0
+  forall v < 6, s < 3
+    dx[v + s] += dy[v] * w[s]
+""")
+    c = solved(kernel, SLIDE, ZERO, uses="slide")
+    assert laws(c) == ["skew", "reverse-sum", "reverse-dimension"]
+    assert "dy[v], which does not depend on axis s" in c.notes["because"][0]
+    assert c.back[0].meaning("v_s") == "s + v"
+
+
+def test_the_weight_gradient_of_a_convolution_is_one_with_its_roles_swapped():
+    kernel = parse("""kernel weight_gradient()
+  in  x: f32[8]
+  in  dy: f32[6]
+  out dw: f32[3]
+  forall s < 3
+    dw[s] = 0
+  forall v < 6, s < 3
+    dw[s] += x[v + s] * dy[v]
+""")
+    c = solved(kernel, SLIDE, ZERO, uses="slide")
+    assert laws(c) == []
+    (m,) = [m for m in c.mappings if m.instruction.name == "slide"]
+    assert dict(m.axes) == {"i": "s", "k": "v"}
+    assert m.operand("w").buffer == "dy"
+
+
+def test_a_depthwise_product_is_embedded_in_a_dense_one_and_the_price_is_told():
+    kernel = parse(DEPTHWISE.format(permits=FINITE))
+    c = solved(kernel, GEMM, ZERO, uses="gemm")
+    assert laws(c) == ["embed"]
+    assert c.notes["numerics"] == ["finite"]
+    (d,) = [b.name for b in c.kernel.buffers if b.name.endswith("_d")]
+    assert c.back[0].meaning(d).endswith("zeros beside it: 4 times the products")
+    strict = cover_with_search(parse(DEPTHWISE.format(permits="")), [GEMM, ZERO, ONE], Trace(Approach()))
+    assert not strict
+
+
+def test_a_product_without_a_batch_is_not_embedded():
+    from isam.transforms.structure.embed import Embed
+
+    text = "kernel mm()\n  in a: f32[4, 4]\n  inout c: f32[4, 4]\n  forall i < 4, j < 4, k < 4\n"
+    assert not Embed().sites(parse(text + "    c[i, j] += a[i, k] * a[k, j]\n"))
+
+
+def test_an_axis_is_rounded_up_to_what_a_call_takes():
+    add = parse_instruction("""instruction add16()
+  in  a: f32[16]
+  in  b: f32[16]
+  out c: f32[16]
+  forall i < 16
+    c[i] = a[i] + b[i]
+""")
+    kernel = parse("kernel wide()\n  permits exact\n  in a: f32[45]\n  in b: f32[45]\n  out c: f32[45]\n"
+                   "  forall i < 45\n    c[i] = a[i] + b[i]\n")  # fmt: skip
+    c = solved(kernel, add, uses="add16")
+    assert c.steps == ("round-up (axis i, extent 48, statements 0)",)
+    assert c.notes["numerics"] == []
+
+
+def test_a_product_of_any_size_fits_a_tile_of_one_size():
+    tile = parse_instruction("""instruction tile()
+  in    A: f32[4, 4]
+  in    B: f32[4, 4]
+  inout C: f32[4, 4]
+  forall i < 4, j < 4, k < 4
+    C[i, j] += A[i, k] * B[k, j]
+""")
+    text = """kernel mm()
+{permits}  in  a: f32[6, 3]
+  in  b: f32[3, 5]
+  out c: f32[6, 5]
+  forall i < 6, j < 5
+    c[i, j] = 0
+  forall i < 6, j < 5, k < 3
+    c[i, j] += a[i, k] * b[k, j]
+"""
+    c = solved(parse(text.format(permits="")), tile, ZERO, uses="tile")
+    assert sorted(laws(c)) == ["round-up", "round-up", "round-up-sum"]
+    assert all("padding would make them" in why for why in c.notes["because"])
+    exact = cover_with_search(parse(text.format(permits="  permits exact\n")), [tile, ZERO, ONE], Trace(Approach()))
+    assert not exact
+
+
+def test_lanes_that_are_not_neutral_are_not_added():
+    from isam.transforms.structure.roundup import RoundUpSum
+
+    text = "kernel k()\n  in x: f32[5]\n  inout y: f32\n  forall k < 5\n    y[] {op} {term}\n"
+    assert RoundUpSum().sites(parse(text.format(op="+=", term="x[k] * 2")))
+    assert not RoundUpSum().sites(parse(text.format(op="+=", term="x[k] + 2")))
+    assert not RoundUpSum().sites(parse(text.format(op="max=", term="x[k]")))
