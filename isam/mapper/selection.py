@@ -1,32 +1,18 @@
-"""Exact cover of statements by regions (SEL-1, SEL-2): branch and bound, exact within a budget, greedy beyond it.
+"""Exact cover of statements by regions (SEL-1, SEL-2): exact within a budget, greedy beyond it with the gap told.
 
-Regions that overlap form components, solved one by one; what components share is only the order of execution, checked
-at the end: a set of regions that depend on each other in a circle is given up and another one is taken.
+Regions that overlap form components, divided one by one (`partition.py`); what components share is only the order of
+execution, checked at the end: a set of regions that depend on each other in a circle is given up and another one taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from isam.ir.dataflow import Order, bits, ordered
+from isam.mapper.partition import KEEP, Legal, Partition, Price, Region, add, total
 
-NODES = 20_000  # partial covers looked at per component before the search turns greedy
-KEEP = 8  # complete covers kept
-DEEP = 200  # statements of a component beyond which it is covered greedily, with the gap reported
-
-Price = tuple[float, float]
-Legal = Callable[[Sequence["Region"]], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A set of statements that one instruction can carry out, at the least price. ``tag``: the required instruction it
-    stands for, or '' when any candidate may be taken."""
-
-    mask: int
-    price: Price
-    tag: str = ""
+__all__ = ["KEEP", "Price", "Region", "Selected", "add", "select", "total"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,83 +23,6 @@ class Selected:
     covers: tuple[tuple[Region, ...], ...]
     gap: float | None = None
     stuck: int = 0
-
-
-def add(a: Price, b: Price) -> Price:
-    return a[0] + b[0], a[1] + b[1]
-
-
-def total(regions: Sequence[Region]) -> Price:
-    return sum(r.price[0] for r in regions), sum(r.price[1] for r in regions)
-
-
-@dataclass
-class _Search:
-    """Branch and bound over one component."""
-
-    regions: tuple[Region, ...]
-    goal: int
-    required: frozenset[str]
-    legal: Legal | None
-    nodes: int = 0
-    lonely: int = 0
-    best: list[tuple[Price, tuple[Region, ...]]] = field(default_factory=list)
-    at: dict[int, list[Region]] = field(default_factory=dict)
-    floor: dict[int, Price] = field(default_factory=dict)
-
-    def run(self) -> None:
-        for r in sorted(self.regions, key=lambda r: (r.price, -r.mask.bit_count(), r.mask)):
-            for s in bits(r.mask):
-                self.at.setdefault(s, []).append(r)
-        for s in bits(self.goal):
-            shares = [(r.price[0] / r.mask.bit_count(), r.price[1] / r.mask.bit_count()) for r in self.at.get(s, ())]
-            self.floor[s] = (min((p[0] for p in shares), default=0.0), min((p[1] for p in shares), default=0.0))
-            if not shares:
-                self.lonely |= 1 << s
-        if not self.lonely:
-            if self.goal.bit_count() > DEEP:
-                self.greedy()
-            if not self.best and self.goal.bit_count() <= 4 * DEEP:
-                self.extend(self.goal, (0.0, 0.0), ())
-
-    def greedy(self) -> None:
-        """Cheapest region per statement first, where it fits; single statements fill the rest."""
-        self.nodes = NODES + 1
-        left, chosen = self.goal, list[Region]()
-        for r in sorted(self.regions, key=lambda r: (r.price[0] / r.mask.bit_count(), -r.mask.bit_count(), r.mask)):
-            single = sum(self.floor_of_singles(s) for s in bits(r.mask))
-            if not r.mask & ~left and (r.mask.bit_count() == 1 or r.price[0] <= single):
-                trial = [*chosen, r]
-                if self.legal is None or self.legal(trial):
-                    left, chosen = left & ~r.mask, trial
-        if not left and self.required <= {r.tag for r in chosen}:
-            self.best = [(total(chosen), tuple(chosen))]
-
-    def floor_of_singles(self, statement: int) -> float:
-        return min((r.price[0] for r in self.at[statement] if r.mask.bit_count() == 1), default=float("inf"))
-
-    def bound(self, left: int) -> Price:
-        out = (0.0, 0.0)
-        for s in bits(left):
-            out = add(out, self.floor[s])
-        return out
-
-    def extend(self, left: int, price: Price, chosen: tuple[Region, ...]) -> None:
-        if not left:
-            if self.required <= {r.tag for r in chosen} and (self.legal is None or self.legal(chosen)):
-                self.best.append((price, chosen))
-                self.best.sort(key=lambda b: b[0])
-                del self.best[KEEP:]
-            return
-        self.nodes += 1
-        if self.nodes > (NODES if self.best else 10 * NODES):
-            return
-        if len(self.best) == KEEP and add(price, self.bound(left)) >= self.best[-1][0]:
-            return
-        first = min(bits(left), key=lambda s: sum(1 for r in self.at.get(s, ()) if not r.mask & ~left))
-        for r in self.at.get(first, ()):
-            if not r.mask & ~left:
-                self.extend(left & ~r.mask, add(price, r.price), (*chosen, r))
 
 
 def components(regions: Sequence[Region], goal: int) -> list[tuple[int, list[Region]]]:
@@ -175,15 +84,13 @@ def _solve(
     solved: list[list[tuple[Region, ...]]] = []
     gap, stuck = None, 0
     for mask, members in parts:
-        search = _Search(tuple(members), mask, required, legal)
-        search.run()
-        if not search.best:
-            stuck |= search.lonely or mask
+        done = Partition(members, mask, required, legal).run()
+        if not done.best:
+            stuck |= done.lonely or mask
             continue
-        if search.nodes > NODES:
-            low, high = search.bound(mask)[0], search.best[0][0][0]
-            gap = max(gap or 0.0, (high - low) / max(low, 1.0))
-        solved.append([c for _, c in search.best])
+        if not done.proved:
+            gap = max(gap or 0.0, round((done.best[0][0][0] - done.low) / max(done.low, 1.0), 5))
+        solved.append([c for _, c in done.best])
     return solved, gap, stuck
 
 
