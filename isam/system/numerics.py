@@ -27,6 +27,14 @@ def contradictions(instruction: Instruction) -> Iterator[Contradiction]:
         yield "permits", f"'{name}' permits 'reassociate', but nothing is summed up", "leave 'reassociate' out"
 
 
+def meaningful(body: Kernel) -> frozenset[str]:
+    """The permissions that can make a difference to a body of floats."""
+    if not any(b.dtype in DTYPES and DTYPES[b.dtype].kind == "f" for b in body.buffers):
+        return frozenset()
+    found = {"contract": _product_into_sum(body), "reassociate": _repeated(body)}
+    return frozenset(p for p, can in found.items() if can)
+
+
 def _error(instruction: Instruction) -> Iterator[Contradiction]:
     body, name = instruction.body, instruction.name
     kinds = {DTYPES[b.dtype].kind for b in body.buffers if b.dtype in DTYPES}

@@ -13,6 +13,7 @@ address and its strides in elements. :func:`integers` is the same call for a Pyt
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,10 +24,11 @@ import numpy as np
 from isam.diagnostics import Diagnostic, IsamError, fail
 from isam.ir.dtype import ANY, numpy_dtype
 from isam.ir.instruction import Cost, Instruction, OperandContract
-from isam.system.numerics import contradictions
+from isam.system.numerics import contradictions, meaningful
 
 Array = np.ndarray[Any, Any]
 NO_COST = Cost()
+_PERMITS = re.compile(r"^\s*permits\b", re.MULTILINE)
 LOWEST = 4096  # no code lies in the first page
 Strides = Mapping[str, Sequence[int | None]]
 
@@ -64,6 +66,9 @@ def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, 
                 needs: Sequence[str] = (), ulp: float = 0.0, seed: int = 0) -> Callable[[Any], Registered]:  # fmt: skip
     """Declares what the function below computes. ``text``: one instruction in the language.
 
+    A text without ``permits`` lets the function sum and round as it likes: only kernels which grant that use it. With
+    ``permits exact`` (or ``nothing``) it is held to the interpreter's result bit by bit.
+
     ``strides``: per operand and dimension, in elements; None is free, a number is that number (default: free, and 1 for
     the last dimension). ``homes``: memories an operand may live in (default: home). ``ulp``: the declared error of
     functions that are not exact. Raises ``IsamError``: the text is wrong, or the function does something else.
@@ -96,6 +101,8 @@ def _declared(text: str, homes: Mapping[str, Sequence[str]], strides: Strides, a
     from isam.system.faults import nearest
 
     body = parse_instruction(text).body
+    if not _PERMITS.search(text):  # nobody says that the function rounds as the text does
+        body = replace(body, permits=meaningful(body))
     faults = verify(body)
     if faults:
         raise IsamError(faults)

@@ -299,3 +299,23 @@ def test_the_json_schema_accepts_what_ships_and_refuses_what_is_broken() -> None
                      ("cells: 8", "cells: 8 B"), ("by: copy,", ""), ("isam: 1", "isam: 2"), ("12 cycles",
                                                                                              "12 B")]:  # fmt: skip
         assert list(judge.iter_errors(yaml.safe_load(TINY.replace(old, new, 1)))), new
+
+
+def test_packed_operands_lie_without_gaps() -> None:
+    """IR-11: strides follow from inner dimensions of constant extent; what lies further out is free."""
+    amx = load_system("x86_amx").instructions
+    assert amx["tdpbssd"].contract("B").strides == (None, 4, 1)
+    assert amx["tdpbssd"].contract("A").strides == (None, 1)
+    assert amx["vpdpbusd_vv"].contract("A").strides == (4, 1)
+    assert amx["vpdpbusd_vs"].contract("A").strides == (1,)
+    assert load_system("arm_neon").instructions["smmla"].contract("C").strides == (2, 1)
+
+
+def test_results_are_ways_for_data_too() -> None:
+    """Accumulators that only an instruction empties need no move; a memory that nothing fills still does."""
+    system = load_system("tpu_like")
+    assert not any("acc" in (m.source, m.target) for m in system.moves)
+    text = Path(system.source).read_text()
+    with pytest.raises(IsamError) as e:
+        parse_system(text.replace("W: [mxu], C: [acc]", "W: [mxu], C: [ub]"), "m.yaml")
+    assert "'C' of 'activate_none' is read in 'acc'" in str(e.value)

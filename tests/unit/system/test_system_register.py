@@ -9,6 +9,7 @@ import inspect
 import numpy as np
 import pytest
 
+import isam
 from isam.diagnostics import IsamError
 from isam.system.load import load_system
 from isam.system.register import OnViews, instruction, parameters
@@ -286,3 +287,41 @@ def test_numerics_that_contradict_the_declaration_are_refused() -> None:
     with pytest.raises(IsamError) as e:
         instruction(AXPY, align={"x": 12})
     assert e.value.diagnostics[0].code == "system-align"
+
+
+SUM = "instruction total(J)\n  in x: f32[J]\n  out y: f32\n{p}  y[] = 0\n  forall j < J\n    y[] += x[j]\n"
+
+
+def test_a_function_may_sum_as_it_likes_unless_the_declaration_says_otherwise() -> None:
+    def total(x, y):
+        y[...] = x.astype(np.float64).sum()  # rounded once, not after every term
+
+    made = instruction(SUM.format(p=""))(total)
+    assert made.instruction.takes == {"reassociate"}
+    for claim in ("exact", "nothing"):
+        assert codes(SUM.format(p=f"  permits {claim}\n"), total) == ["instruction-value"]
+
+    def in_order(x, y):
+        y[...] = 0
+        for j in range(len(x)):
+            y[...] = np.float32(y + x[j])
+
+    assert instruction(SUM.format(p="  permits exact\n"))(in_order).instruction.takes == frozenset()
+
+
+def test_exact_kernels_do_not_use_what_may_reorder() -> None:
+    kernel = """kernel product(M, N)
+  in  A: f64[M, N]
+  in  x: f64[N]
+  out y: f64[M]
+  {p}forall i < M
+    y[i] = 0
+  forall i < M, j < N
+    y[i] += A[i, j] * x[j]
+"""
+    sizes = {"M": 5, "N": 6}
+
+    fn = isam.compile(kernel.format(p=""), on="blas", sizes=sizes, require="gemv_new")
+    assert [m.instruction.name for m in fn.mapping.mappings] == ["dgemv_n_new"]
+    with pytest.raises(IsamError):
+        isam.compile(kernel.format(p="permits exact\n  "), on="blas", sizes=sizes, require="gemv_new")
