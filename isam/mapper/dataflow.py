@@ -196,9 +196,10 @@ class Plan:
         for i, (st, loops) in enumerate(_walk(body.body, ())):
             nodes.append(Node(i, st, loops, number[i], width))
             for axis in st.domain.axes:
-                c = number[i][axis.name]
-                names[c] = names[c] or _unused(axis.name, names)
-                self.extents[c] = axis.extent
+                self.extents[number[i][axis.name]] = axis.extent
+        for node in sorted(nodes, key=lambda n: (-len(n.axes), n.index)):  # the names that a mapping of it would use
+            for name, c in zip(node.names, node.axes, strict=True):
+                names[c] = names[c] or _unused(name, names)
         self.axis_names = tuple(names)
         self.spans = tuple(span_of(e, body.syms) for e in self.extents)
         self.flow = Flow(body, tuple(nodes))

@@ -36,13 +36,9 @@ class _Touch:
     form: Form
     writes: bool
 
-    def column(self, k: int) -> dict[int, int]:
-        """How far the access moves along each dimension when the axis goes one further."""
-        out: dict[int, int] = {}
-        for a, col in enumerate(self.form.cols):
-            for r, c in col if self.pair.classes[a] == k else ():
-                out[r] = out.get(r, 0) + c
-        return {r: c for r, c in out.items() if c}
+    def column(self, k: int) -> tuple[tuple[int, int], ...]:
+        """How far the access moves along which dimensions when the axis goes one further."""
+        return next((self.form.cols[a] for a, other in enumerate(self.pair.classes) if other == k), ())
 
     def row(self, r: int) -> Term:
         terms = tuple(sorted((self.pair.classes[a], c) for a, c in self.form.rows[r]))

@@ -93,8 +93,8 @@ def _words(function: Function) -> set[int]:
             mute = [node]
         elif isinstance(node, ast.AnnAssign | ast.arg):
             mute = [node.annotation]
-        elif isinstance(node, Function):
-            mute = [node.returns, *node.decorator_list]
+        elif isinstance(node, Function):  # defaults are not in the code that is exchanged
+            mute = [node.returns, *node.decorator_list, *node.args.defaults, *node.args.kw_defaults]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             mute = [node]
         out |= {id(x) for m in mute if m is not None for x in ast.walk(m)}

@@ -187,6 +187,26 @@ def test_what_is_read_after_a_sum_is_not_read_before_it(first: bool):
 
 def test_an_axis_of_two_sizes_together_has_no_tail():
     body = "  in a: f32[L]\n  out d: f32[L]\n  forall i < L\n    d[i] = -a[i]\n"
-    i = parse_instruction(f"instruction n(M, N)\n{body.replace('L', 'M + N')}")
+    i = parse_instruction(f"instruction n(M % 4, N)\n{body.replace('L', 'M + N')}")
     k = parse_kernel(f"kernel k()\n{body.replace('L', '5')}")
     assert [m.tails for m in sound(k, i)] == [()]
+
+
+def test_limits_of_axes_that_share_a_name_are_told_apart():
+    """Two statements walk an i each; exchanged, one of them would get the other's limit: no symmetry."""
+    body = "  in a: f32[M]\n  in b: f32[N]\n  out d: f32[M]\n  out e: f32[N]\n"
+    body += "  forall i < M\n    d[i] = -a[i]\n  forall i < N\n    e[i] = -b[i]\n"
+    two = parse_instruction(f"instruction two(M <= 4, N <= 8)\n{body}")
+    found = match(parse_kernel(f"kernel k(M, N)\n{body}").with_sizes({"M": 3, "N": 3}), two)
+    assert len(found) == len(list(found.orbits())) == 2
+
+
+def test_axes_of_an_instruction_may_be_named_differently_in_each_statement():
+    body = "  in  A: f32[M, K]\n  in  B: f32[K, N]\n  out C: f32[M, N]\n"
+    body += "  forall {0} < M, {1} < N\n    C[{0}, {1}] = 0\n"
+    body += "  forall i < M, j < N, k < K\n    C[i, j] += A[i, k] * B[k, j]\n"
+    k = parse_kernel(f"kernel mm(M, N, K)\n{body.format('i', 'j')}").with_sizes(SIZES)
+    same = match(k, parse_instruction(f"instruction mm(M, N, K)\n{body.format('i', 'j')}"))
+    other = match(k, parse_instruction(f"instruction mm(M, N, K)\n{body.format('p', 'q')}"))
+    assert [len(m.axes) for m in other] == [len(m.axes) for m in same] == [3] * len(same)
+    assert {m.outer for m in other} == {()}
