@@ -88,6 +88,11 @@ class Region:
     def identity(self) -> Rel:
         return Rel(self.raw.identity())
 
+    def parted(self, first: int) -> Rel:
+        """The first coordinates of every point related to the others."""
+        whole = isl.Map.from_domain(self.raw)
+        return Rel(_nameless(whole.move_dims(_OUT, 0, _IN, first, self.rank - first)))
+
     def sample(self) -> str:
         return str(self.raw.lexmin() if self.raw.is_bounded() else self.raw.sample())
 
@@ -170,6 +175,10 @@ class Rel:
     def domain(self) -> Region:
         return Region(self.raw.domain())
 
+    def graph(self) -> Region:
+        """The pairs as points: inputs first."""
+        return Region(self.raw.wrap().flatten())
+
     def range(self) -> Region:
         return Region(self.raw.range())
 
@@ -199,22 +208,27 @@ class Rel:
         n, m = self.ins, self.outs
         return Rel(_nameless(self.raw.move_dims(_IN, n, _OUT, m - count, count)))
 
-    def spread(self) -> tuple[int | None, Rel] | None:
-        """For outputs of one coordinate that form an interval for every input: the length of the interval, as a number
-        (None where it is not the same for all inputs) and as a function of the input; None where it is no interval."""
+    def spread(self) -> tuple[Sequence[int] | None, Rel] | None:
+        """For outputs of one coordinate that form an interval for every input: the values that the interval's length
+        has (None where they depend on parameters) and the length as a function of the input; None where it is no
+        interval."""
         low, high = self.raw.lexmin(), self.raw.lexmax()
         back = affine_map(("o",), [Affine.of("o") - 1]).raw
         if not self.raw.subtract(low).apply_range(back).is_subset(self.raw):
             return None
         further = affine_map(("o",), [Affine.of("o") + 1]).raw
         length = low.neg().sum(high).apply_range(further)
-        values = length.range()
-        number = None
-        if not values.is_empty():
-            lo, hi = values.dim_min_val(0), values.dim_max_val(0)
-            if lo.is_int() and lo.eq(hi):
-                number = lo.to_python()
-        return number, Rel(length)
+        found = length.range()
+        values = None
+        if not found.is_empty():
+            lo, hi = found.dim_min_val(0), found.dim_max_val(0)
+            if lo.is_int() and hi.is_int():
+                values = tuple(range(lo.to_python(), hi.to_python() + 1))
+        return values, Rel(length)
+
+    def reaching(self, value: int) -> Region:
+        """The inputs with that output, of one coordinate."""
+        return Region(self.raw.fix_val(_OUT, 0, isl.Val(value)).domain())
 
     def __str__(self) -> str:
         return str(self.raw)

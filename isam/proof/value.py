@@ -24,6 +24,7 @@ Term = tuple[Fraction, Rel]
 Terms = dict[Key, tuple[Term, ...]]
 ONE, ZERO = Fraction(1), Fraction(0)
 PIECES = 400  # convex pieces of one value: beyond, nothing is decided
+LENGTHS = 16  # different numbers of equal terms that are told apart
 ORDERS = 24  # permutations of equal factors that are compared
 _serial = count()
 
@@ -152,32 +153,39 @@ class Ring:
         for key, parts in a.terms.items():
             for w, r in parts:
                 both = dest.beside(r)
-                if both.is_injective():
+                if not w or both.is_injective():  # zero, however often
                     terms.setdefault(key, []).append((w, back.then(r)))
                     continue
-                times, extra = self._fibres(both.inverse())
-                k, order = self._merged(key, (sizes,) * len(extra))
-                for e in extra:
-                    r = r.beside(both.then(e))
-                terms.setdefault(k, []).append((w * times, back.then(r.picked(order))))
+                for times, extra, points in self._fibres(both.inverse()):
+                    k, order = self._merged(key, (sizes,) * len(extra))
+                    if extra:
+                        points = reduce(lambda x, y: x.beside(y), extra).on(points).graph()
+                    terms.setdefault(k, []).append((w * times, points.parted(dest.outs).picked(order)))
         return self.value(dest.range(), terms, a.modulus)
 
-    def _fibres(self, points: Rel) -> tuple[int, list[Rel]]:
-        """How many outputs every input has: a number times functions of the input."""
-        times, extra = 1, []
-        while not points.is_function():
-            found, rest = self._peeled(points)
-            length = found.spread()
-            if length is None:
-                raise TooMuch("equal terms are added an unknown number of times")
-            if length[0] is not None:
-                times *= length[0]
-            else:
-                extra.append(_first(length[1], points.ins))
-                if not extra[-1].is_function():
-                    raise TooMuch("equal terms are added a number of times that varies")
-            points = rest
-        return times, extra
+    def _fibres(self, points: Rel) -> list[tuple[int, list[Rel], Region]]:
+        """How many outputs the inputs have: a number times functions of the input, region by region (to be added up
+        where regions meet)."""
+        if points.is_function():
+            return [(1, [], points.domain())]
+        found, rest = self._peeled(points)
+        length = found.spread()
+        if length is None:
+            raise TooMuch("equal terms are added an unknown number of times")
+        values, function = length
+        if values is None or len(values) > LENGTHS:
+            extra = _first(function, points.ins)
+            if not extra.is_function():
+                raise TooMuch("equal terms are added a number of times that varies")
+            return [(n, [*more, extra], region) for n, more, region in self._fibres(rest)]
+        if len(values) == 1:
+            return [(n * values[0], more, region) for n, more, region in self._fibres(rest)]
+        out = []
+        for v in values:
+            some = function.reaching(v)
+            if not some.is_empty():
+                out += [(n * v, more, region) for n, more, region in self._fibres(some.parted(points.ins))]
+        return out
 
     def _peeled(self, points: Rel) -> tuple[Rel, Rel]:
         """One output coordinate as a relation of the input and the others; and the relation without it. The first

@@ -143,6 +143,7 @@ def test_strassen_of_strassen():
 def test_products_side_by_side_ask_for_the_algorithm_that_makes_as_many(text, rank, law):
     kernel = parse(text)
     kernel = kernel.with_sizes({s.name: 4 for s in kernel.syms})
+    kernel = replace(kernel, permits=kernel.permits | {"finite"})
     batched = parse_instruction(BATCHED.format(rank=rank))
     found = reach(kernel, batched)
     assert found.paths, found.near

@@ -33,12 +33,13 @@ Values = Mapping[str, Affine | int]
 class Bilinear(Transform):
     """The axes of the algorithm are played by axes of the sum, cut into tiles where they are longer; its matrices
     become temporaries, its transforms sums of products with them. Applied along one image axis and then along the other
-    it is the algorithm in two dimensions. Inexact: other roundings, within the bound of ``algorithms.py``."""
+    it is the algorithm in two dimensions. Inexact: other roundings, within the bound of ``algorithms.py``; finite,
+    because of infinite values it takes differences."""
 
     algorithm: Algorithm = F23
 
     equation = "y[Y] += x[X] * w[W]  =>  y = C ((A x) * (B w))   (sum_m C[Y,m] A[m,X] B[m,W] is that form, checked)"
-    needs = frozenset({"reassociates", "rounding"})
+    needs = frozenset({"reassociates", "rounding", "finite"})
     kinds = frozenset({"axis-missing"})
     grows = True
     model = frozenset({"division"})

@@ -242,6 +242,11 @@ forall i < M, j < N, k < K
     Pair("exact: products commute", "permits exact\n" + VECTOR, _one("x[i] * z[i] - 1"), _one("z[i] * x[i] + -1")),
     Pair("the same element read twice", VECTOR, _one("x[i] * x[7 - i]"), _one("x[7 - i] * x[i]")),
     Pair("equal terms are counted", "in x: f32[8]\nout y: f32", "y[] = 0\nforall i < 8, k < 3\n  y[] += x[i]", "y[] = 0\nforall i < 8\n  y[] += 3 * x[i]"),
+    Pair("equal terms, another number each time", "in x: f32[4]\nout y: f32", "y[] = 0\nforall i < 4, k < 4 where k <= i\n  y[] += x[i]",
+         "y[] = x[0] + 2 * x[1] + 3 * x[2] + 4 * x[3]"),
+    Pair("sums of sums, counted", "permits reassociate, finite\nin x: f32[4]\nout y: f32[3]", "forall j < 3\n  y[j] = 0\nforall j < 3, i < 4, k < 3 where k <= i + j\n  y[j] += x[i]",
+         "forall j < 3, i < 4\n  c[j, i] = 0\nforall j < 3, i < 4, k < 3 where k <= i + j\n  c[j, i] += 1\nforall j < 3\n  y[j] = 0\n"
+         "forall i < 4, j < 3\n  y[j] += c[j, i] * x[3 - i] - c[j, i] * x[3 - i] + c[j, i] * x[i]"),
     Pair("equal terms, as many as a size", "in x: f32[8]\nin w: f32[K]\nout y: f32", "y[] = 0\nforall i < 8, k < K\n  y[] += x[i]",
          "y[] = 0\nforall k < K, i < 8\n  y[] += x[7 - i]", "K"),
 )  # fmt: skip
@@ -319,6 +324,10 @@ FORGED = (
     Pair("exact: a product by a reciprocal", "permits exact\n" + VECTOR, _one("x[i] / z[i]"), _one("x[i] * (1 / z[i])")),
     Pair("x - x is no zero without the permission", VECTOR, _one("x[i]"), _one("x[i] + z[i] - z[i]")),
     Pair("equal terms miscounted", "in x: f32[8]\nout y: f32", "y[] = 0\nforall i < 8, k < 3\n  y[] += x[i]", "y[] = 0\nforall i < 8\n  y[] += 2 * x[i]"),
+    Pair("equal terms, one region miscounted", "in x: f32[4]\nout y: f32", "y[] = 0\nforall i < 4, k < 4 where k <= i\n  y[] += x[i]",
+         "y[] = x[0] + 2 * x[1] + 3 * x[2] + 3 * x[3]"),
+    Pair("equal terms, a symbolic triangle", "in x: f32[N]\nout y: f32", "y[] = 0\nforall i < N, k < N where k <= i\n  y[] += x[i]",
+         "y[] = 0\nforall i < N, k < N where k < i\n  y[] += x[i]", "N"),
     Pair("a size for a number", "in x: f32[8]\nin w: f32[K]\nout y: f32", "y[] = 0\nforall i < 8, k < K\n  y[] += x[i]", "y[] = 0\nforall i < 8\n  y[] += x[i]", "K"),
     Pair("an index out of range", VECTOR, _one("x[i]"), _one("x[i + 1]")),
     Pair("read before it is written", VECTOR, _one("x[i]"), "temp t: f32[8]\nforall i < 8\n  y[i] = t[i]\nforall i < 8\n  t[i] = x[i]"),

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from isam.ir.kernel import Literal
 from isam.ir.text import parse_kernel
 from isam.proof.equivalence import Equivalence, equivalent
+from isam.transforms import ALL
+from tests.edits import put
 from tests.unit.proof.rewritings import FORGED, SAME, WINOGRAD, WINOGRAD_HEAD, Pair
 
 
@@ -75,3 +78,41 @@ def test_a_chain_is_judged_step_by_step_with_one_memory():
     c = parse_kernel(pair.text(pair.after.replace("0.5", "0.75")))
     assert not e.judge(b, c, ("reassociates",))
     assert e.judge(a, a)
+
+
+@pytest.mark.parametrize("name", ["winograd-2-3", "winograd-4-3", "strassen"])
+def test_every_constant_of_a_bilinear_algorithm_counts(name):
+    """The algorithms as the laws write them, tables of numbers; then with one number changed."""
+    law = next(t for t in ALL if t.law == name)
+    k = parse_kernel(MATMUL if name == "strassen" else CONV1D)
+    done = law.apply(k, law.sites(k)[0]).kernel
+    e = Equivalence()
+    assert e.judge(k, done, sorted(law.needs)).numerics == ("reassociates", "rounding", "finite")
+    numbers = [i for i, s in enumerate(done.statements) if isinstance(s.sources[0], Literal) and s.sources[0].value]
+    assert len(numbers) >= 20
+    for i in numbers[::5]:
+        s = done.statements[i]
+        wrong = put(done, i, [replace(s, sources=(Literal(-s.sources[0].value),))])
+        assert not e.judge(k, wrong, sorted(law.needs))
+
+
+MATMUL = """kernel k()
+  permits reassociate, finite
+  in  A: f32[4, 2]
+  in  B: f32[2, 2]
+  out C: f32[4, 2]
+  forall i < 4, j < 2
+    C[i, j] = 0
+  forall i < 4, j < 2, k < 2
+    C[i, j] += A[i, k] * B[k, j]
+"""
+CONV1D = """kernel k()
+  permits reassociate, finite
+  in  x: f32[2, 10]
+  in  w: f32[2, 3]
+  out y: f32[8]
+  forall v < 8
+    y[v] = 0
+  forall v < 8, c < 2, s < 3
+    y[v] += x[c, v + s] * w[c, s]
+"""
