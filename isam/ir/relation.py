@@ -146,6 +146,10 @@ class Rel:
         """How many convex pieces it is represented with: a measure of its size."""
         return self.raw.n_basic_map()
 
+    def convex(self) -> list[Rel]:
+        """Disjoint convex pieces."""
+        return [Rel(isl.Map.from_basic_map(b)) for b in self.raw.make_disjoint().get_basic_maps()]
+
     # algebra ------------------------------------------------------------------------------------------------------
     def __or__(self, other: Rel) -> Rel:
         return Rel(self.raw.union(other.raw).coalesce())

@@ -66,9 +66,9 @@ class Operations:
             return self._cast(op, args[0], source, target, over)
         kind = DTYPES[source].kind
         if op in RING and kind in "iu":
-            return self._ring(op, args)
+            return self._ring(op, args, source)
         if op in RING and kind == "f":
-            return self._ring(op, args) if self.licence.free else self._strict(op, args, source, over)
+            return self._ring(op, args, source) if self.licence.free else self._strict(op, args, source, over)
         axiom = AXIOMS.get(op)
         if axiom is not None and kind in axiom.kinds and (self.licence.free or axiom.exact or kind != "f"):
             found = axiom.says(self, args, source, over)
@@ -80,12 +80,12 @@ class Operations:
         label = f"{op} {source}" if source == target else f"{op} {source} {target}"
         return self.numbers.function(label, args, over, modulus_of(target), op in COMMUTATIVE)
 
-    def _ring(self, op: str, args: tuple[Value, ...]) -> Value:
+    def _ring(self, op: str, args: tuple[Value, ...], dtype: str) -> Value:
         ring, a = self.numbers.ring, args[0]
         if op == "neg":
             return ring.scale(a, -ONE)
         if op == "mul":
-            return ring.mul(a, args[1])
+            return self.gathered(ring.mul(a, args[1]), dtype)
         return ring.add(a, args[1] if op == "add" else ring.scale(args[1], -ONE))
 
     def _strict(self, op: str, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
@@ -133,7 +133,7 @@ class Operations:
             return self._fold(op, old, dest, new, dtype, order)
         if op == "add":
             return ring.add(old, ring.summed(dest, new, numbers.leaf("size", 1)))
-        return ring.mul(old, self._product(dest, new, dtype))
+        return self.gathered(ring.mul(old, self._product(dest, new, dtype)), dtype)
 
     def _extreme(self, op: str, old: Value, dest: Rel, new: Value, dtype: str) -> Value:
         back, numbers = dest.inverse(), self.numbers
@@ -150,6 +150,27 @@ class Operations:
         factors = Value(over, {(n,): ((ONE, r),) for n, r in numbers.elements(new, dtype).items()})
         powers = ring.summed(dest, factors, numbers.leaf("size", 1))
         return numbers.function(f"product {dtype}", (powers,), powers.over, modulus_of(dtype))
+
+    def gathered(self, a: Value, dtype: str) -> Value:
+        """A product with a product among its factors is one product."""
+        ring, numbers, label = self.numbers.ring, self.numbers, f"product {dtype}"
+        if len(a.terms) != 1:
+            return a
+        ((key, parts),) = a.terms.items()
+        if len(parts) > 1 or not any(numbers.arrays[n].label == label for n in key):
+            return a
+        w, r = next(iter(parts))
+        at = 0
+        powers: Value | None = None
+        for n in key:
+            one = r.picked(tuple(range(at, at + numbers.ranks[n])))
+            at += numbers.ranks[n]
+            inner = numbers.arrays[n]
+            some = ring.through(one, inner.args[0]) if inner.label == label else ring.read(n, one)
+            powers = some if powers is None else ring.add(powers, some)
+        if powers is None or not r.is_function() or not a.over.inside(r.domain()):
+            return a
+        return ring.scale(numbers.function(label, (powers,), a.over, a.modulus), w)
 
     def _fold(self, op: str, old: Value, dest: Rel, new: Value, dtype: str, order: tuple[Rel, ...]) -> Value:
         """A reduction whose terms are taken in their order: it is the same when its ordered terms are."""

@@ -171,7 +171,10 @@ class Ring:
         found, rest = self._peeled(points)
         length = found.spread()
         if length is None:
-            raise TooMuch("equal terms are added an unknown number of times")
+            parts = points.convex()
+            if len(parts) < 2:
+                raise TooMuch("equal terms are added an unknown number of times")
+            return [x for p in parts for x in self._fibres(p)]
         values, function = length
         if values is None or len(values) > LENGTHS:
             extra = _first(function, points.ins)

@@ -18,15 +18,11 @@ from tests.corpus import CASES
 
 SITES = 4  # per law and case
 LOOPS = "carried buffers with room to spare, whose added lanes are never seen"
-TIMES = "equal terms added a number of times that the judge does not know"
-PARTS = "a product over two parts is not put together again"
 GUARDED = "zeros on both sides of a product under a condition"
 UNDECIDED: dict[tuple[str, str], str] = {
     **{("round-up", case): LOOPS for case in ("cumulative", "gru", "lstm", "rnn")},
     **{("round-up-sum", case): LOOPS for case in ("gru", "lstm", "rnn")},
     **{("round-up-sum", case): GUARDED for case in ("conv_same", "padded_conv2d_where")},
-    **{(law, "layer_norm"): TIMES for law in ("peel-sum", "reverse-sum", "embed")},
-    **{("peel-sum", case): PARTS for case in ("reductions", "reductions_i32")},
 }
 """(law, case) and why; these stand on the oracle alone (``test_laws``)."""
 
