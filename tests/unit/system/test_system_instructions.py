@@ -12,6 +12,7 @@ from isam.codegen.llvm.reading import read
 from isam.diagnostics import IsamError
 from isam.system.check import check
 from isam.system.load import load_system, parse_system
+from tests.clock import quickest
 from tests.unit.system.broken_instructions import BROKEN, MACHINE
 
 
@@ -98,3 +99,13 @@ def test_templates_that_ship_are_sound_and_wrong_types_in_them_are_found(system:
 ])  # fmt: skip
 def test_the_type_of_what_a_line_makes(line: str, type_: str) -> None:
     assert read(line, 8)[0].type == type_
+
+
+LONG = ["%a = fadd $f32 " + " " * 60_000, "<" * 60_000, "< " * 30_000, "%" * 60_000, "use a(" + ")" * 60_000 + "x",
+        "%x = use a(" + " )" * 30_000 + "x", "%" + "a" * 60_000, "i" + "9" * 60_000, "$" * 60_000,
+        "$stride(" + "a." * 30_000, "ptr align " * 6000]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LONG, ids=range(len(LONG)))
+def test_hostile_lines_are_read_in_no_time(line: str) -> None:
+    assert quickest(lambda: read(line, 8), 0.2) < 0.2
