@@ -54,6 +54,7 @@ class Machine:
         self.lanes = lanes
         tables = (t for key, t in system.facts.items() if key.startswith("snippets") and isinstance(t, dict))
         self.texts = {str(k): str(v) for t in tables for k, v in t.items()}
+        self.names = frozenset(self.texts)
         self.counted = {m.name: m.kind == COUNTED for m in system.memories.values()}
         self.home = (system.home,)
         self.edges: dict[str, tuple[set[str], set[str]]] = {}
@@ -90,6 +91,24 @@ def _snippet_result(text: str, types: tuple[str, ...], lanes: int) -> str:
         if line.to:
             values[line.to] = values.get(line.copied, UNKNOWN) if line.copied else line.type
     return values.get(result.strip(), UNKNOWN)
+
+
+@lru_cache(maxsize=1024)
+def _snippet_fault(text: str, known: frozenset[str]) -> str:
+    """What is wrong inside a snippet, or the empty string. ``known``: the snippets there are."""
+    head, _, body = text.strip().partition("\n")
+    formal, arrow, result = head.partition("->")
+    if not arrow:
+        return "does not begin with its arguments and result: a, b -> r"
+    values = {f.strip() for f in formal.split(",")}
+    for line in read(body, 0):
+        strange = next((n for n, _, _ in line.values if n not in values), "")
+        if strange:
+            return f"uses '%{strange}', which is no argument and has no value yet"
+        if line.snippet[0] and line.snippet[0] not in known:
+            return f"uses a snippet '{line.snippet[0]}' that is not there"
+        values.add(line.to)
+    return "" if result.strip() in values else f"never gives its result '{result.strip()}' a value"
 
 
 class _Judge:
@@ -191,6 +210,11 @@ class _Judge:
         if name not in self.machine.texts:
             self._fault(line.number, column, "emission-name", f"there is no snippet '{name}'",
                         did_you_mean(name, self.machine.texts) or "snippets stand in 'facts: snippets:'")  # fmt: skip
+            return
+        wrong = _snippet_fault(self.machine.texts[name], self.machine.names)
+        if wrong:
+            self._fault(line.number, column, "emission-name", f"the snippet '{name}' {wrong}",
+                        "snippets stand in 'facts: snippets:'")  # fmt: skip
             return
         want = 1 if line.how == "tree" else self.machine.arity(name)
         if len(line.values) != want:

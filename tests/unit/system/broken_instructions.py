@@ -277,6 +277,30 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
         ["63:18 emission-name"],
         "'max.f32' takes 2 values, found 1",
         "its first line names them"),
+    "snippet-with-a-strange-name": (
+        "%r = fadd $f32 %a, %a",
+        "%r = fadd $f32 %a, %z",
+        ["63:18 emission-name"],
+        "the snippet 'twice.f32' uses '%z', which is no argument and has no value yet",
+        "snippets stand in 'facts: snippets:'"),
+    "snippet-without-its-result": (
+        "%r = fadd $f32 %a, %a",
+        "%s = fadd $f32 %a, %a",
+        ["63:18 emission-name"],
+        "the snippet 'twice.f32' never gives its result 'r' a value",
+        "snippets stand in 'facts: snippets:'"),
+    "snippet-without-a-head": (
+        "      a -> r\n",
+        "",
+        ["62:18 emission-name"],
+        "the snippet 'twice.f32' does not begin with its arguments and result: a, b -> r",
+        "snippets stand in 'facts: snippets:'"),
+    "snippet-that-uses-none": (
+        "%r = fadd $f32 %a, %a",
+        "%r = use three.f32(%a)",
+        ["63:18 emission-name"],
+        "the snippet 'twice.f32' uses a snippet 'three.f32' that is not there",
+        "snippets stand in 'facts: snippets:'"),
     "no-template": (
         '    emission: {llvm: "tile.store %S, %D"}\n',
         "",
