@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from isam.ir.affine import Affine
+from isam.ir.kernel import Domain, Kernel, Statement
 from isam.ir.text import parse
 from isam.transforms import ALL
 from isam.transforms.law import Transform
@@ -85,6 +89,16 @@ TEXTS = {
 """,
 }
 KERNELS = {name: parse(f"kernel k(){text}") for name, text in TEXTS.items()}
+
+
+def always(kernel: Kernel) -> Kernel:
+    """Its last statement under a condition that is a number: 0 >= 0."""
+    *rest, last = kernel.body
+    assert isinstance(last, Statement)
+    return replace(kernel, body=(*rest, replace(last, domain=Domain(last.domain.axes, (Affine(),)))))
+
+
+KERNELS["one element under a condition that always holds"] = always(KERNELS["one element written last"])
 
 
 @pytest.mark.parametrize("law", ALL, ids=lambda t: t.law)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from isam.ir.text import parse_instruction, parse_kernel
-from isam.mapper import Matches, match
+from isam.mapper import Matches, count, match
 from tests.blocks import initial, run_kernel, run_mapped, visible
 from tests.unit.mapper.catalogue import _shaped, instruction, kernel
 
@@ -210,3 +210,19 @@ def test_axes_of_an_instruction_may_be_named_differently_in_each_statement():
     other = match(k, parse_instruction(f"instruction mm(M, N, K)\n{body.format('p', 'q')}"))
     assert [len(m.axes) for m in other] == [len(m.axes) for m in same] == [3] * len(same)
     assert {m.outer for m in other} == {()}
+
+
+def test_a_count_looks_at_no_extents():
+    text = "instruction s(M <= 4)\n  in A: f32[M, M]\n  out D: f32[M, M]\n"
+    text += "  forall i < M, j < M\n    D[i, j] = A[i, j] * A[j, i]\n"
+    free = text.replace("M <= 4", "M")
+    assert [count(parse_kernel(SYMMETRIC), parse_instruction(t)) for t in (text, free)] == [4, 4]
+
+
+def test_operands_of_other_roles_are_not_exchanged_by_a_symmetry():
+    body = "  in    a: f32[N]\n  const b: f32[N]\n  out   d: f32[N]\n  forall i < N\n    d[i] = a[i] + b[i]\n"
+    found = match(parse_kernel(f"kernel k(N)\n{body}"), parse_instruction(f"instruction add(N)\n{body}"))
+    assert len(found) == len(list(found.orbits())) == 2
+    both = body.replace("const", "in   ")
+    alike = match(parse_kernel(f"kernel k(N)\n{body}"), parse_instruction(f"instruction add(N)\n{both}"))
+    assert (len(alike), len(list(alike.orbits()))) == (2, 1)
