@@ -32,9 +32,9 @@ def test_edits_of_a_function(tmp_path: Path) -> None:
     path.write_text(SMALL)
     found = mutants(path, "small.py")
     said = [m.what for m in found]
-    for what in ("not xs and top > 0 becomes not xs or top > 0", "not xs and top > 0 without top > 0", "3 becomes 4",
-                 "top > 0 becomes top >= 0", "min(xs) becomes max(xs)", "without best = min(xs) + 3", "not xs without not",
-                 "if best < top: always False", "return top becomes return None"):  # fmt: skip
+    for what in ("not xs and top > 0 becomes not xs or top > 0", "not xs and top > 0 without top > 0",
+                 "3 becomes 4", "top > 0 becomes top >= 0", "min(xs) becomes max(xs)", "without best = min(xs) + 3",
+                 "not xs without not", "if best < top: always False", "return top becomes return None"):  # fmt: skip
         assert what in said, said
     assert len(said) == len(set(said))
     texts = {ast.unparse(mutated(path, m)) for m in found}
