@@ -56,12 +56,30 @@ WINDOWS = """kernel windows(W, S)
     y[v] += x[v + s]
 """
 
+STORED = """kernel stored(N)
+  in  x: f32[3, N]
+  out y: f32[N]
+  temp a: f32[3, N]
+  temp b: f32[N]
+  temp c: f32[2, N]
+  forall k < 3, j < N
+    a[k, j] = x[k, j] * 2
+  forall j < N
+    b[j] = x[0, j] + 1
+  forall k < 2, j < N
+    c[k, j] = x[k, j] + 3
+  forall j < N
+    y[j] = a[1, j] + b[j]
+    y[j] = y[j] + c[1, j]
+"""
+
 KERNELS = {
     "split-axis": TEMPS, "split-dimension": SPLIT, "fuse-dimensions": TEMPS, "permute-dimensions": TEMPS,
     "reverse-axis": TEMPS, "reverse-dimension": TEMPS, "reverse-sum": SUM, "peel": LINE, "peel-sum": SUM,
-    "unfold": WINDOWS,
+    "unfold": WINDOWS, "store-at": STORED, "pitch": TEMPS,
 }  # fmt: skip
-ONE_WAY = {"fuse-axes", "unpeel", "unpeel-sum"}  # undone by the law that they undo, tested the other way round
+ONE_WAY = {"trim", "store-apart", "fuse-axes", "unpeel", "unpeel-sum"}
+"""Undone by the law that they undo, which is tested the other way round."""
 BY_NAME = {t.law: t for t in ALL}
 
 

@@ -21,6 +21,7 @@ LOOPS = "carried buffers with room to spare, whose added lanes are never seen"
 GUARDED = "zeros on both sides of a product under a condition"
 UNDECIDED: dict[tuple[str, str], str] = {
     **{("round-up", case): LOOPS for case in ("cumulative", "gru", "lstm", "rnn")},
+    **{("pitch", case): LOOPS for case in ("cumulative", "gru", "lstm", "rnn")},
     **{("round-up-sum", case): LOOPS for case in ("gru", "lstm", "rnn")},
     **{("round-up-sum", case): GUARDED for case in ("conv_same", "padded_conv2d_where")},
 }

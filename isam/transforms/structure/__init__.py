@@ -2,14 +2,17 @@
 
 from isam.transforms.law import Transform
 from isam.transforms.structure.axes import AddUnitAxis, RemoveUnitAxis, SplitAxis
+from isam.transforms.structure.dilate import Dilate
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension
 from isam.transforms.structure.embed import Embed
 from isam.transforms.structure.fuse import FuseAxes, FuseDimensions
 from isam.transforms.structure.pad import Pad
 from isam.transforms.structure.peel import Peel, PeelSum
+from isam.transforms.structure.pitch import Pitch, Trim
 from isam.transforms.structure.reverse import ReverseAxis, ReverseDimension, ReverseSum
 from isam.transforms.structure.roundup import RoundUp, RoundUpSum
 from isam.transforms.structure.skew import Skew
+from isam.transforms.structure.store import StoreApart, StoreAt
 from isam.transforms.structure.unfold import Unfold, UnfoldSum
 from isam.transforms.structure.unpeel import Unpeel, UnpeelSum
 
@@ -34,6 +37,11 @@ LAWS: tuple[Transform, ...] = (
     RoundUp(),
     RoundUpSum(),
     Embed(),
+    Dilate(),
+    Pitch(),
+    Trim(),
+    StoreAt(),
+    StoreApart(),
     PermuteDimensions(),
 )
 """In the order in which the search offers them."""

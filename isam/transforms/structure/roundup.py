@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Source, Statement
+from isam.ir.kernel import Access, Axis, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import Part, accesses, fresh, names_in, splice, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
 from isam.transforms.structure.axes import axis_names, joined
-from isam.transforms.structure.rows import axis_of, resized
+from isam.transforms.structure.rows import axis_of, filled, resized
 
 Wide = dict[str, int]  # buffers with the dimension that grows
 ZERO_OF_ZEROS = frozenset({"copy", "neg", "add", "sub", "mul"})
@@ -69,7 +69,7 @@ class RoundUp(Transform):
             new = replace(resized(old, d, size), name=names[b], role="temp", declared=True)
             made.append(new)
             if old.role == "inout" or _unfilled(kernel, b, group):
-                first.append((_fill(kernel, new), ()))
+                first.append((filled(kernel, new), ()))
             into, back = _copies(kernel, b, names[b])
             first.extend([(into, ())] if old.role in ("in", "const", "inout") else [])
             last.extend([(back, ())] if old.role in ("out", "inout") else [])
@@ -180,16 +180,6 @@ def _unfilled(kernel: Kernel, buffer: str, group: tuple[int, ...]) -> bool:
     made = writers(kernel, buffer)
     first = kernel.statements[made[0]] if made else None
     return first is None or not set(made) <= set(group) or first.accumulate or bool(first.domain.where)
-
-
-def _fill(kernel: Kernel, b: Buffer) -> Statement:
-    taken = names_in(kernel)
-    axes: list[Axis] = []
-    for size in b.shape:
-        axes.append(Axis(fresh(taken, f"d{len(axes)}"), size))
-        taken.add(axes[-1].name)
-    dest = Access(b.name, tuple(Affine.of(a.name) for a in axes), b.loc)
-    return Statement(Domain(tuple(axes)), dest, "copy", (Literal(0),), False, b.loc)
 
 
 def _copies(kernel: Kernel, buffer: str, name: str) -> tuple[Statement, Statement]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Buffer, Kernel, Source, Statement
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Source, Statement
 from isam.ir.ranges import lower, nonnegative, upper
-from isam.transforms.edit import accesses, readers, together, writers
+from isam.transforms.edit import accesses, fresh, names_in, readers, together, writers
 
 
 def axis_of(row: Affine) -> str:
@@ -80,3 +80,14 @@ def moved(s: Statement, buffer: str, dim: int, row: Affine) -> Statement:
 def resized(b: Buffer, dim: int, size: Affine) -> Buffer:
     """The buffer with another size in one dimension."""
     return replace(b, shape=(*b.shape[:dim], size, *b.shape[dim + 1 :]))
+
+
+def filled(kernel: Kernel, b: Buffer) -> Statement:
+    """Zero in every element of a buffer."""
+    taken = names_in(kernel)
+    axes: list[Axis] = []
+    for size in b.shape:
+        axes.append(Axis(fresh(taken, f"d{len(axes)}"), size))
+        taken.add(axes[-1].name)
+    dest = Access(b.name, tuple(Affine.of(a.name) for a in axes), b.loc)
+    return Statement(Domain(tuple(axes)), dest, "copy", (Literal(0),), False, b.loc)

@@ -3,8 +3,11 @@ not fit as they stand, and what the search does about it, without a blind step."
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isam.approach.choice import Approach, Trace
 from isam.ir import oracle
+from isam.ir.instruction import OperandContract
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.text import parse, parse_instruction
@@ -293,6 +296,33 @@ def test_the_weight_gradient_of_a_convolution_is_one_with_its_roles_swapped():
     assert m.operand("w").buffer == "dy"
 
 
+STRIDED = """kernel strided()
+{permits}  in  dy: f32[6]
+  in  w: f32[3]
+  in  x: f32[13]
+  out dx: f32[13]
+  out dw: f32[3]
+  forall v < 13
+    dx[v] = 0
+  forall s < 3
+    dw[s] = 0
+  forall v < 6, s < 3
+    {sum}
+"""
+
+
+def test_gradients_of_a_strided_convolution_see_zeros_in_between():
+    text = STRIDED.format(permits=FINITE, sum="dw[s] += x[2 * v + s] * dy[v]")
+    c = solved(parse(text), SLIDE, ZERO, uses="slide")
+    assert laws(c) == ["dilate"]
+    text = STRIDED.format(permits=FINITE, sum="dx[2 * v + s] += dy[v] * w[s]")
+    c = solved(parse(text), SLIDE, ZERO, uses="slide")
+    assert laws(c) == ["dilate", "skew", "reverse-sum", "reverse-dimension"]
+    assert c.back[0].meaning("dy_d") == "dy with 1 zeros after each: 2 times the products"
+    strict = STRIDED.format(permits="", sum="dw[s] += x[2 * v + s] * dy[v]")
+    assert not cover_with_search(parse(strict), [SLIDE, ZERO, ONE], Trace(Approach()))
+
+
 def test_a_depthwise_product_is_embedded_in_a_dense_one_and_the_price_is_told():
     kernel = parse(DEPTHWISE.format(permits=FINITE))
     c = solved(kernel, GEMM, ZERO, uses="gemm")
@@ -357,3 +387,77 @@ def test_lanes_that_are_not_neutral_are_not_added():
     assert RoundUpSum().sites(parse(text.format(op="+=", term="x[k] * 2")))
     assert not RoundUpSum().sites(parse(text.format(op="+=", term="x[k] + 2")))
     assert not RoundUpSum().sites(parse(text.format(op="max=", term="x[k]")))
+
+
+def test_a_bias_lies_behind_its_matrix_where_one_operand_serves_both():
+    affine = parse_instruction("""instruction affine(M, N, K)
+  in  A: f32[M, K]
+  in  W: f32[K + 1, N]
+  out C: f32[M, N]
+  forall i < M, j < N
+    C[i, j] = W[K, j]
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * W[k, j]
+""")
+    kernel = parse("""kernel dense()
+  in  x: f32[6, 3]
+  in  w: f32[3, 5]
+  in  b: f32[5]
+  out y: f32[6, 5]
+  forall i < 6, j < 5
+    y[i, j] = b[j]
+  forall i < 6, j < 5, k < 3
+    y[i, j] += x[i, k] * w[k, j]
+""")
+    c = solved(kernel, affine, uses="affine")
+    assert laws(c) == ["store-at"]
+    assert [str(d) for d in c.kernel.buffer("w_b").shape] == ["4", "5"]
+    assert c.back[0].meaning("w_b") == "w and behind it b"
+
+
+def test_two_rows_of_one_buffer_are_two_arrays_where_an_instruction_wants_two():
+    kernel = parse("""kernel step()
+  in    a: f32[4, 4]
+  inout s: f32[2, 4]
+  forall i < 4, k < 4
+    s[1, i] += a[i, k] * s[0, k]
+""")
+    c = solved(kernel, GEMV, uses="gemv")
+    assert laws(c) == ["store-apart"]
+    assert "different arrays for x and y" in c.notes["because"][0]
+
+
+def strided(stride: int):
+    rows = parse_instruction("""instruction rows(M, N)
+  in  a: f32[M, N]
+  out c: f32[M, N]
+  forall i < M, j < N
+    c[i, j] = a[i, j] * a[i, j]
+""")
+    return replace(rows, operands={"c": OperandContract(strides=(stride, 1))})
+
+
+def test_rows_are_laid_out_at_the_pitch_that_an_operand_has():
+    kernel = parse("""kernel sq()
+  in  a: f32[6, 45]
+  out c: f32[6, 45]
+  forall i < 6, j < 45
+    c[i, j] = a[i, j] * a[i, j]
+""")
+    c = solved(kernel, strided(64), uses="rows")
+    assert c.steps == ("pitch (buffer c, dim 1, size 64)",)
+    assert "a stride of 64" in c.notes["because"][0]
+
+
+def test_rows_with_room_to_spare_are_closed_up():
+    kernel = parse("""kernel sq()
+  in  a: f32[6, 45]
+  out c: f32[6, 45]
+  temp t: f32[6, 48]
+  forall i < 6, j < 45
+    t[i, j] = a[i, j] * a[i, j]
+  forall i < 6, j < 45
+    c[i, j] = t[i, j] + 1
+""")
+    c = solved(kernel, strided(45), INC, uses="rows")
+    assert c.steps == ("trim (buffer t, dim 1, size 45)",)
