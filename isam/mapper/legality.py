@@ -123,12 +123,15 @@ def _stuck(state: Extension, pairs: list[Pair]) -> dict[int, Pair] | Mismatch:
 
 
 def _escaping(state: Extension, pairs: list[Pair]) -> Mismatch | None:
+    """A temporary that others use, or that plays an operand too: a call never writes it where they would read it."""
     region = {p.node.index for p in pairs}
+    temps = state.plan.temps
+    parts = {b for o, b in state.buffers.items() if o not in temps}
     for p in pairs:
         for w, h in p.forms:
             if not (isinstance(w, Form) and isinstance(h, Form)):
                 continue
-            if w.buffer in state.plan.temps and state.flow.touching(h.buffer) - region:
+            if w.buffer in temps and (h.buffer in parts or state.flow.touching(h.buffer) - region):
                 return state.escapes(p, w, h)
     return None
 

@@ -226,3 +226,16 @@ def test_operands_of_other_roles_are_not_exchanged_by_a_symmetry():
     both = body.replace("const", "in   ")
     alike = match(parse_kernel(f"kernel k(N)\n{body}"), parse_instruction(f"instruction add(N)\n{both}"))
     assert (len(alike), len(list(alike.orbits()))) == (2, 1)
+
+
+def test_a_temporary_of_the_instruction_plays_no_operand_as_well():
+    """A finding of random pairs: what a call keeps to itself it cannot be given."""
+    body = "  forall i < N\n    t[i] = -A[i]\n  forall i < N, j < N\n"
+    body += "    u[i, j] = t[i] * {0}[j]\n    C[i, j] += u[i, j]\n"
+    head = "  in    A: f32[N]\n{0}  inout C: f32[N, N]\n"
+    i = parse_instruction(f"instruction f(N)\n{head.format('  in    B: f32[N]' + chr(10))}{body.format('B')}")
+    k = parse_kernel(f"kernel k(N)\n{head.format('')}{body.format('t')}").with_sizes(SIZES)
+    found = match(k, i)
+    assert not found
+    assert found.kind == "escapes"
+    assert "t, which plays another part" in str(found)
