@@ -12,7 +12,7 @@ from typing import Any
 from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.artifact import Artifact
-from isam.diagnostics import Diagnostic, InternalError, IsamError, fail
+from isam.diagnostics import NOWHERE, Diagnostic, InternalError, IsamError, Loc, fail
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Mapping
@@ -25,7 +25,11 @@ class Refused(IsamError):
 
     def __init__(self, code: str, kernel: Kernel, answer: Any):
         self.answer = answer
-        super().__init__(Diagnostic(code, str(answer), kernel.loc))
+        found = [Diagnostic(code, str(answer), kernel.loc)]
+        short: Loc = getattr(answer, "loc", NOWHERE)
+        if short != NOWHERE:
+            found.append(Diagnostic(code, f"this is what {answer.resource} has", short))
+        super().__init__(found)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ import math
 from isam.diagnostics import Loc, did_you_mean
 from isam.ir.dtype import DTYPES
 from isam.ir.lexer import Line, Report, Token
+from isam.ir.operators import LEVELS
 from isam.ir.syntax import Call, Condition, Expr, Name, Number, Ref
 
 MAX_DEPTH = 100
@@ -15,13 +16,6 @@ FUNCTIONS: dict[str, int] = {
                      "round"), 1),
     "max": 2, "min": 2, "pow": 2, "select": 3,
 }
-LEVELS: tuple[dict[str, str], ...] = (
-    {"or": "or"},
-    {"and": "and"},
-    {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"},
-    {"+": "add", "-": "sub"},
-    {"*": "mul", "/": "div", "//": "floordiv", "%": "mod", "**": "power"},
-)
 LEVEL_OF = {sign: n for n, level in enumerate(LEVELS) for sign in level}
 COMPARING = 2
 ADDITIVE = 3

@@ -169,8 +169,9 @@ def _number(text: str, kind: str, loc: Loc, faults: list[Faulty]) -> Token:
 def _indent(raw: str, number: int, report: Report) -> int:
     width = len(raw) - len(raw.lstrip())
     if "\t" in raw[:width]:
-        report.add("L104", "a tab in the indentation", Loc(report.file, number, raw.index("\t") + 1),
-                   "expected spaces only")
+        if not any(d.code == "L104" for d in report.found):  # who indents with tabs does so in every line
+            report.add("L104", "a tab in the indentation", Loc(report.file, number, raw.index("\t") + 1),
+                       "expected spaces only, in every line")
         return len(raw[:width].expandtabs(8))
     return width
 

@@ -202,19 +202,34 @@ class Lowering:
         if e.op == "mul":
             if not (a.is_constant or b.is_constant):
                 raise self.fault("L224", f"{what} is not affine: {a} times {b}", e.loc,
-                                 self._constant_hint((*b.names, *a.names)))
+                                 self._product_hint(a, b, what))
             return self._bounded(a * b.const if b.is_constant else b * a.const, e)
         if not (a.is_constant and b.is_constant):
             raise self.fault("L224", f"{what} is not affine: it divides {a} by {b}", e.loc,
-                             "split the axis in two (n*k + r), or make the sizes compile-time constants")
+                             self._quotient_hint(a, b))
         if b.const == 0 or (e.op == "div" and a.const % b.const):
             raise self.fault("L225", f"{a.const} cannot be divided by {b.const} here", e.loc,
                              "expected an exact division")
         return Affine((), a.const % b.const if e.op == "mod" else a.const // b.const)
 
-    def _constant_hint(self, names: tuple[str, ...]) -> str:
+    def _product_hint(self, a: Affine, b: Affine, what: str) -> str:
+        if what == "a shape":
+            return f"declare a dimension for each: NAME[{a}, {b}]"
+        constant = self._constant((*b.names, *a.names))
+        if not constant:
+            return "one factor must be a number"
+        return f"give the buffer a dimension for each axis, or {constant}"
+
+    def _quotient_hint(self, a: Affine, b: Affine) -> str:
+        if b.is_constant and b.const > 1 and a.names and a.names[0] in self.axes:
+            n, axis = b.const, a.names[0]
+            return f"split the axis: q and r < {n} instead of {axis}, with q here and {n}*q + r elsewhere"
+        constant = self._constant((*b.names, *a.names))
+        return f"name the quotient as a size of its own, or {constant}" if constant else "expected an exact division"
+
+    def _constant(self, names: tuple[str, ...]) -> str:
         size = next((n for n in names if n in self.sizes), None)
-        return f"make '{size}' a compile-time constant: {size}=1 in the head" if size else "one factor must be a number"
+        return f"make '{size}' a compile-time constant: {size}=16 in the head" if size else ""
 
     def _bounded(self, a: Affine, e: Expr) -> Affine:
         if max((abs(c) for _, c in a.terms), default=0) > LIMIT or abs(a.const) > LIMIT:

@@ -11,6 +11,7 @@ from isam.ir.dtype import ANY, DTYPES
 from isam.ir.expressions import ADDITIVE, Cursor, Fault, arguments, conditions, expression
 from isam.ir.kernel import PERMITS
 from isam.ir.lexer import ROLE_WORDS, Line, Report
+from isam.ir.operators import ACCUMULATION
 from isam.ir.syntax import (
     Assign,
     AxisDecl,
@@ -26,7 +27,7 @@ from isam.ir.syntax import (
     SymDecl,
 )
 
-ACCUMULATE = {"+=": "add", "*=": "mul"}
+ACCUMULATE = {sign: op for op, sign in ACCUMULATION.items()}
 REFUSED = {"-=": "write += -(...)", "/=": "write *= 1.0 / (...)"}
 MEMBERS = ("in", "const", "inout", "out", "temp", "permits", "forall", "loop")
 RESERVED = frozenset({"kernel", "instruction", "forall", "loop", "permits", "where", "in", "const", "inout", "out",

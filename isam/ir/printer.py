@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from isam.diagnostics import Loc
 from isam.ir.affine import Affine
@@ -21,10 +20,7 @@ from isam.ir.kernel import (
     Statement,
     Sym,
 )
-
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-         "ne": "!=", "and": "and", "or": "or"}
-ACCUMULATION = {"add": "+=", "mul": "*=", "max": "max=", "min": "min="}
+from isam.ir.operators import ACCUMULATION, INFIX
 
 
 def print_kernel(kernel: Kernel, keyword: str = "kernel") -> str:
@@ -76,17 +72,44 @@ def _found_again(kernel: Kernel) -> bool:
 
 
 def _body(body: Sequence[Item], indent: str, kernel: Kernel) -> Iterator[str]:
-    for domain, run in groupby(body, key=lambda i: i.domain if isinstance(i, Statement) else None):
-        for item in run:
-            if isinstance(item, Recurrence):
-                yield f"{indent}loop {item.axis.name} < {item.axis.extent}"
-                yield from _body(item.body, indent + "  ", kernel)
-            elif domain is not None and (domain.axes or domain.where):
-                yield f"{indent}{print_domain(domain)}"
-                yield f"{indent}  {print_statement(item, kernel)}"
-                yield from (f"{indent}  {print_statement(s, kernel)}" for s in run if isinstance(s, Statement))
-            else:
-                yield f"{indent}{print_statement(item, kernel)}"
+    for run in _runs(body):
+        item = run[0]
+        if isinstance(item, Recurrence):
+            yield f"{indent}loop {item.axis.name} < {item.axis.extent}"
+            yield from _body(item.body, indent + "  ", kernel)
+            continue
+        boxed = bool(item.domain.axes or item.domain.where)
+        if boxed:
+            yield f"{indent}{print_domain(item.domain)}"
+        for s in run:
+            if isinstance(s, Statement):
+                yield f"{indent}{'  ' * boxed}{print_statement(s, kernel)}"
+
+
+def _runs(body: Sequence[Item]) -> list[list[Item]]:
+    """Items that stand under one ``forall``: neighbours over one domain, as long as each means the same whether it
+    waits for those before it or not, so that nobody reads them as a loop that they are not."""
+    out: list[list[Item]] = []
+    for item in body:
+        last = out[-1] if out else []
+        together = isinstance(item, Statement) and all(
+            isinstance(s, Statement) and s.domain == item.domain and _pointwise(s, item) for s in last
+        )
+        if last and together:
+            last.append(item)
+        else:
+            out.append([item])
+    return out
+
+
+def _pointwise(before: Statement, after: Statement) -> bool:
+    """Whether what one statement writes and the other touches is the same element at the same point, and no other
+    point's."""
+    for one, two in ((before, after), (after, before)):
+        shared = one.accumulate and (one.reduces or any(len(r.terms) > 1 for r in one.dest.index))
+        if any(a.buffer == one.dest.buffer and (a != one.dest or shared) for a in (two.dest, *two.reads)):
+            return False
+    return True
 
 
 def print_domain(domain: Domain) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from isam.ir.affine import Affine
 from isam.ir.kernel import Literal
 from isam.ir.mismatch import Mismatch
+from isam.ir.printer import print_statement as show
 from isam.mapper.dataflow import Flow, Form, Node, Plan, Source
-from isam.mapper.report import place, show, subject, verb
+from isam.mapper.report import place, subject, verb
 from isam.mapper.rows import step_between
 
 if TYPE_CHECKING:
@@ -117,11 +118,27 @@ class Contradictions:
             got = f"{have.buffer}, which {show(nodes[outside[-1]].statement)} also uses"
         else:
             got = f"{have.buffer}, which plays another part"
+        need = f"a temporary {want.buffer} that nothing outside the region uses"
+        if not self.plan.body.buffer(want.buffer).declared:
+            need, got = self._goes_on(pair.plays, want) or need, self._ends(pair.node, have, role) or got
         return self._mismatch(
-            "escapes", got, f"a temporary {want.buffer} that nothing outside the region uses",
+            "escapes", got, need,
             nodes[outside[-1]] if outside and role == "temp" else pair.node, pair.plays, by=want.access,
             operand=want.buffer, buffer=have.buffer, outside=tuple(outside),
         )  # fmt: skip
+
+    def _goes_on(self, plays: Node, want: Form) -> str:
+        """What the instruction does with a value that it never names, the value written out."""
+        made, _, value = show(plays.statement).partition(" = ")
+        users = [self.plan.flow.nodes[i].statement for i in sorted(self.plan.flow.touching(want.buffer))]
+        then = next((show(s) for s in users if str(s.dest) != made), "")
+        return f"to go on in the same call, with {_inlined(then, made, value)}" if value and made in then else ""
+
+    def _ends(self, node: Node, have: Form, role: str) -> str:
+        """Where the kernel's statement is the last of its value: the caller gets it."""
+        if role == "temp":
+            return ""
+        return f"{show(node.statement)}, which ends there: {have.buffer} is what the caller sees ({role})"
 
     def dtype(self, pair: Pair, want: Form, have: Form, need: str, got: str) -> Mismatch:
         return self._mismatch(
@@ -309,3 +326,7 @@ class Contradictions:
         return set(getattr(self, "dims", ()))
 
 
+def _inlined(text: str, name: str, value: str) -> str:
+    """A statement with a value written out where its name stands."""
+    left, equals, right = text.partition("= ")
+    return left + equals + (value if right == name else right.replace(name, f"({value})"))

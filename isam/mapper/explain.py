@@ -13,11 +13,11 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping
 from isam.ir.mismatch import Mismatch
+from isam.ir.printer import print_statement as show
 from isam.mapper.goals import ungranted
 from isam.mapper.match import Matches, match, near_misses, normal
 from isam.mapper.repair import CURRENCIES, Repair, repairs
 from isam.mapper.repair.shape import turning
-from isam.mapper.report import show
 
 SCHEMA = "isam.explanation/2"
 SHOWN = 8  # mappings printed

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from isam.ir.affine import Affine
 from isam.ir.mismatch import Mismatch
+from isam.ir.printer import print_statement as show
 from isam.mapper.dataflow import Form, Node
 from isam.mapper.extend import Extension, Pair
-from isam.mapper.report import show
 
 Before = tuple[set[str], set[str]]  # buffers written, buffers read
 Term = tuple[tuple[tuple[int, int], ...], Affine]

@@ -8,11 +8,11 @@ from html import escape
 from isam.diagnostics import NOWHERE, Loc
 from isam.ir.kernel import Access, Kernel, Statement
 from isam.ir.mismatch import Mismatch
+from isam.ir.printer import print_statement as show
 from isam.ir.text import print_kernel
 from isam.mapper.explain import Explanation
 from isam.mapper.match import normal
-from isam.mapper.report import show
-from isam.mapper.uncovered import Uncovered, domain_text, statement_text
+from isam.mapper.uncovered import Uncovered, domain_text
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
@@ -48,7 +48,7 @@ def refusal(no: Uncovered) -> str:
     parts.append(f"<pre>{escape(print_kernel(no.kernel))}</pre>")
     for g in no.gaps:
         s = no.kernel.statements[g.statement]
-        parts.append(f"<h2><code>{escape(statement_text(s))}</code></h2><p class=then>{escape(domain_text(s))}</p>")
+        parts.append(f"<h2><code>{escape(show(s, no.kernel))}</code></h2><p class=then>{escape(domain_text(s))}</p>")
         parts.append(_near(g.mismatches, with_instruction=True))
         drafts = [print_kernel(r.body, keyword="instruction") for r in g.remedies]
         parts += [f"<p>An instruction like this would do:</p><pre>{escape(d)}</pre>" for d in drafts[:2]]

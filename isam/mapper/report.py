@@ -9,8 +9,6 @@ from isam.diagnostics import NOWHERE, Loc
 from isam.ir.kernel import Access, Literal, Statement
 from isam.ir.mismatch import Mismatch
 
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-          "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
 _SUMS = {"add": "sums", "mul": "multiplies up", "max": "takes the maximum", "min": "takes the minimum",
          "select": "selects in place"}  # fmt: skip
 _DOES = {"add": "adds", "sub": "subtracts", "mul": "multiplies", "div": "divides", "copy": "copies", "cast": "casts",
@@ -22,22 +20,6 @@ def verb(op: str, accumulates: bool) -> str:
     if accumulates:
         return _SUMS.get(op, f"accumulates with {op}")
     return _DOES.get(op, f"does {op}")
-
-
-def show(st: Statement) -> str:
-    """The statement in the language: ``C[i, j] += T[i, j, k]``."""
-    args = [str(s) for s in st.sources]
-    if st.op == "copy":
-        right = args[0]
-    elif len(args) == 2 and st.op in _SIGNS and not st.accumulate:
-        right = f"{args[0]} {_SIGNS[st.op]} {args[1]}"
-    elif st.accumulate and len(args) == 1:
-        right = args[0]
-    else:
-        right = f"{st.op}({', '.join(args)})"
-    if not st.accumulate:
-        return f"{st.dest} = {right}"
-    return f"{st.dest} {_SIGNS.get(st.op, st.op)}= {right}"
 
 
 def place(thing: Access | Literal | Statement, within: Statement) -> Loc:

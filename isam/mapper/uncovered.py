@@ -11,12 +11,11 @@ from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
+from isam.ir.printer import print_domain, print_statement
 from isam.mapper.filters import one_per_structure
 from isam.mapper.suggest import would_do
 
 SHOWN = 3  # mismatches printed per statement
-SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-           "ne": "!=", "and": "and", "or": "or"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Uncovered:
 
 def _gap_lines(kernel: Kernel, g: Gap) -> list[str]:
     s = kernel.statements[g.statement]
-    lines = [f"  {_place(s.loc)}{statement_text(s)}   ({domain_text(s)})"]
+    lines = [f"  {_place(s.loc)}{print_statement(s, kernel)}   ({domain_text(s)})"]
     told = [m for m in g.mismatches if m.instruction]
     if g.missing:
         lines.append(f"    no instruction offered can {describe(kernel, s)}")
@@ -95,30 +94,14 @@ def describe(kernel: Kernel, s: Statement) -> str:
     """The statement's operation in words."""
     dtype = kernel.buffer(s.dest.buffer).dtype
     if s.op == "copy" and isinstance(s.sources[0], Literal):
-        return f"write a constant to {dtype} ('{statement_text(s)}')"
+        return f"write a constant to {dtype} ('{print_statement(s, kernel)}')"
     verb = f"accumulate with '{s.op}'" if s.accumulate else f"do '{s.op}'"
-    return f"{verb} on {dtype} ('{statement_text(s)}')"
+    return f"{verb} on {dtype} ('{print_statement(s, kernel)}')"
 
 
 def domain_text(s: Statement) -> str:
     """``forall i < 4, j < 3 where i <= j`` of a statement, for reports."""
-    text = "forall " + ", ".join(f"{a.name} < {a.extent}" for a in s.domain.axes) if s.domain.axes else "once"
-    return text + (" where " + ", ".join(f"{w} >= 0" for w in s.domain.where) if s.domain.where else "")
-
-
-def statement_text(s: Statement) -> str:
-    """The statement on one line, for reports."""
-    a = [str(x) for x in s.sources]
-    if s.op == "select" and not s.accumulate:
-        return f"{s.dest} = select({', '.join(a)})"
-    if s.accumulate:
-        sign = {"add": "+=", "mul": "*=", "max": "max=", "min": "min="}.get(s.op, f"{s.op}=")
-        return f"{s.dest} {sign} {', '.join(a)}"
-    if s.op == "copy":
-        return f"{s.dest} = {a[0]}"
-    if s.op in SYMBOLS and len(a) == 2:
-        return f"{s.dest} = {a[0]} {SYMBOLS[s.op]} {a[1]}"
-    return f"{s.dest} = {s.op}({', '.join(a)})"
+    return print_domain(s.domain) if s.domain.axes else "once"
 
 
 def window(kernel: Kernel, statement: int, size: int) -> tuple[int, ...]:

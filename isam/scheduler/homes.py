@@ -92,4 +92,5 @@ def check_room(kernel: Kernel, system: System, slots: Collection[Slot] = ()) -> 
     terms = [f"{name}: {n} bytes" for name, n in largest[:SHOWN]]
     terms += [f"and {len(largest) - SHOWN} more"] if len(largest) > SHOWN else []
     what = f"{total} bytes for arguments" + (" and workspace" if slots else "")
-    raise NoSchedule(Infeasible(f"memory '{memory.name}', the home,", what, f"it has {memory.capacity}", tuple(terms)))
+    name, bound = f"memory '{memory.name}', the home,", f"it has {memory.capacity}"
+    raise NoSchedule(Infeasible(name, what, bound, tuple(terms), loc=memory.loc))

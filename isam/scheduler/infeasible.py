@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from isam.diagnostics import NOWHERE, Loc
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Infeasible:
     terms: tuple[str, ...] = ()
     levers: tuple[str, ...] = ()
     memory: str = ""  # the memory that is full, where that is the reason
+    loc: Loc = field(default=NOWHERE, compare=False)  # where the description says how much it holds
 
     def __bool__(self) -> bool:
         return False

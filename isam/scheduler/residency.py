@@ -70,7 +70,7 @@ class Residency:
         resident = tuple(f"{k[1]}: {n} {what}, pinned by the current call" for _, n, k in self.state.used(memory))
         there = f"{m.limit} {what}"
         bound = f"its {there} hold operands of the same call" if resident else f"it has {there} in all"
-        return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory)
+        return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory, loc=m.loc)
 
     def units(self, memory: str, tile: Tile) -> int:
         key = (memory, tile.buffer, tile.shape)

@@ -90,7 +90,7 @@ def _guess(number: str, dimension: str) -> str:
 
 
 def _closest(unit: str, known: dict[str, float], example: str) -> str:
-    folded = {k.lower().replace("i", ""): k for k in known}
+    folded = {k.lower().replace("i", ""): k for k in reversed(known)}  # of 'kB' and 'KiB' the one that memories have
     near = folded.get(unit.lower().replace("i", ""))
     if near:
         return f"did you mean '{near}'?"
