@@ -9,6 +9,7 @@ import pytest
 from isam.ir.affine import Affine
 from isam.ir.kernel import Domain, Kernel, Statement
 from isam.ir.text import parse
+from isam.ir.verify import verify
 from isam.transforms import ALL
 from isam.transforms.law import Transform
 from tests.laws.judges import same
@@ -123,3 +124,16 @@ def test_an_argument_is_never_staged_for_an_axis_of_one_element() -> None:
     kernel = KERNELS["results joined by two statements"]
     done = AddUnitAxis().apply(kernel, Site.of(statements=(0, 1), buffers=(), axis=""))
     assert len(done.kernel.statements) == 2
+
+
+def test_an_axis_of_one_element_is_no_other_axis_of_its_name() -> None:
+    """A finding of random pairs: i has one element in the first statement and four in the second."""
+    from isam.transforms.law import Site
+    from isam.transforms.structure.axes import AddUnitAxis
+
+    kernel = parse("kernel k()\n  in  x: f32[4]\n  out y: f32[4, 1]\n  out z: f32[4, 4]\n  forall i < 1, j < 4\n"
+                   "    y[j, i] = x[j]\n  forall i < 4, j < 4\n    z[j, i] = x[j]\n")  # fmt: skip
+    law = AddUnitAxis()
+    done = law.apply(kernel, Site.of(statements=(0,), buffers=("x",), axis="i"))
+    assert same(law, kernel, done.kernel)
+    assert not verify(done.kernel)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, mentioned, names_in, splice, substituted, writers
+from isam.transforms.edit import accesses, fresh, names_in, splice, substituted, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import Index, box_copy, reshaped, stageable
 from isam.transforms.structure.dimensions import divides, split_row
@@ -204,7 +204,8 @@ def _with_axis(s: Statement, unit: str) -> Statement:
 
 
 def _with_dimension(kernel: Kernel, buffer: str, unit: str) -> Rewrite:
-    """A last dimension of size one, indexed by ``unit`` where a statement has that axis and by 0 elsewhere."""
+    """A last dimension of size one, indexed by ``unit`` where a statement has that axis (of one element: others may
+    have taken the name for another one) and by 0 elsewhere."""
     shape = (*kernel.buffer(buffer).shape, Affine((), 1))
     copied = box_copy(kernel, buffer, lambda index: (*index, Affine()))
     meaning = f"{buffer} with a dimension of one"
@@ -222,6 +223,6 @@ def _with_dimension(kernel: Kernel, buffer: str, unit: str) -> Rewrite:
         assert isinstance(dest, Access)
         return replace(s, dest=dest, sources=tuple(map(indexed, s.sources)))
 
-    parts = {i: ((one(s), (i,)),) for i, s in enumerate(step.kernel.statements) if unit in mentioned(s)}
+    parts = {i: ((one(s), (i,)),) for i, s in enumerate(step.kernel.statements) if _is_unit(s, unit)}
     new, origin = splice(step.kernel, parts)
     return Rewrite(new, step.back.then(Correspondence(origin)))
