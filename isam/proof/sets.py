@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Statement
 from isam.proof.boxes import TWICE, UNKNOWN, Box, Family
 from isam.proof.context import Context, Var
+from isam.proof.digits import Layout, one_system
 from isam.schedule.tree import Bound
 
 if TYPE_CHECKING:
     from isam.ir import poly
 
-Layout = tuple[Box, Affine, tuple[int, ...], tuple[Var, ...]]  # box, first byte, strides, quantified variables
-
-
 @dataclass(slots=True)
 class Isl:
-    """Asks isl and counts the questions (a figure of the certificate)."""
+    """Asks isl and counts the questions (a figure of the certificate). ``clashes``: answers already given, whatever the
+    variables were called."""
 
     queries: int = 0
+    clashes: dict[object, bool] = field(default_factory=dict)
 
     def nonneg(self, e: Affine, ctx: Context) -> bool:
         """Whether ``e >= 0`` for all values that the context admits."""
@@ -62,6 +62,16 @@ class Isl:
 
     def no_clash(self, one: Layout, two: Layout, size: tuple[int, int], same: bool, ctx: Context) -> bool:
         """Whether no byte belongs to an element of each layout, but (``same`` buffer) to one and the same element."""
+        if _shifted(one, two):
+            return False
+        if same and one_system(one, two, size, ctx):
+            return True
+        key = _nameless(one, two, ctx.vars), size, same
+        if key not in self.clashes:
+            self.clashes[key] = self._no_clash(one, two, size, same, ctx)
+        return self.clashes[key]
+
+    def _no_clash(self, one: Layout, two: Layout, size: tuple[int, int], same: bool, ctx: Context) -> bool:
         from isam.ir import poly
 
         self.queries += 1
@@ -141,6 +151,35 @@ class Isl:
         names = [v.name for v in f.over]
         m = poly.relation(names, dims, [*ge, *_box(f.box, dims)], eq, extra).given(given)
         return m.is_injective()
+
+
+def _shifted(one: Layout, two: Layout) -> bool:
+    """Two boxes of one form laid at one address: their first elements clash, unless they are the same. (No need to be
+    told apart: to say that things may clash is always right.)"""
+    if one[1:] != two[1:] or one[0] == two[0] or one[3] or len(one[0]) != len(two[0]):
+        return False
+    return all(b - a == d - c for (a, b), (c, d) in zip(one[0], two[0], strict=True))
+
+
+def _nameless(one: Layout, two: Layout, around: Iterable[Var]) -> object:
+    """A question with numbers for names: equal ones have the same answer."""
+    numbers: dict[str, int] = {}
+
+    def number(name: str) -> int:
+        return numbers.setdefault(name, len(numbers))
+
+    def plain(e: Affine) -> object:
+        return tuple([(number(n), c) for n, c in e.terms]), e.const
+
+    def var(v: Var) -> object:
+        bounds = tuple([tuple([(plain(b.expr), b.div) for b in side]) for side in (v.lo, v.hi)])
+        return number(v.name), bounds, v.step, None if v.origin is None else plain(v.origin)
+
+    sides = [
+        (tuple([(plain(lo), plain(hi)) for lo, hi in box]), plain(offset), strides, tuple(map(var, over)))
+        for box, offset, strides, over in (one, two)
+    ]
+    return tuple(sides), tuple(map(var, around))
 
 
 def _addresses(layout: Layout, prefix: str, number: int, given: poly.Set) -> poly.Map:
