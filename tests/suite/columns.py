@@ -1,7 +1,8 @@
 """The instructions of the table: one of the zoo (or of a BLAS) for every structure, with the others that share it.
 
 A kernel is judged in the element types of the instruction (:func:`typed`), so that a cell speaks of structure; types
-have tests of their own. Every extent is 4 and every filter tap 3, so that extents that one call must take whole fit.
+have tests of their own. Every extent is 4 and every filter tap 2, so that what one call must take whole fits, and groups
+of two do.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ def _columns() -> tuple[Column, ...]:
     return (
         c("product", "units", "gemm_nn", "C[i,j] += A[i,k] * B[k,j]",
           ("units.gemm_n?", "units.gemm_t?", "*.mma_m16n8k16_f16_f16", "*.mma_m8n8k4_f64")),
-        c("product.b", "nvidia_mma", "mma_m16n8k16_bf16_f32", "the same of bf16, sums in f32",
+        c("product.b", "arrays", "mm32_nn", "the same of bf16, sums in f32",
           ("*.mma_m16n8k*_f32", "*.wgmma_m64k16_*_[nt][nt]", "arrays.mm32_[nt][nt]", "*.bfmmla", "*.bfmopa*",
            "*.fmopa_f16_f32")),
-        c("product.i8", "arm_neon", "smmla", "the same of i8, sums in i32",
+        c("product.i8", "gemmini", "compute_n_acc", "the same of i8, sums in i32",
           ("*.?mmla", "*.usmmla", "*.mma_m16n8k??_[su]8[su]8", "*.wgmma_m64k32_*", "*.[su]mopa", "*.sumopa", "*.usmopa",
            "*.smopa_i16_i64", "gemmini.compute_?_acc", "tpu_like.matmul_acc")),
         c("product.new", "arrays", "mm32_new", "C = 0; C += A * B, of bf16",
@@ -181,7 +182,7 @@ def typed(name: str, narrow: str, wide: str) -> Kernel | None:
     except IsamError:
         return None
     assert isinstance(kernel, Kernel)
-    sizes = {s.name: 3 if s.name in TAPS else 4 for s in kernel.syms}
+    sizes = {s.name: 2 if s.name in TAPS else 4 for s in kernel.syms}
     kernel = kernel.with_params(**dict(member.params)).with_sizes(sizes)
     return None if verify(kernel) else kernel
 

@@ -50,7 +50,7 @@ structure in the zoo (`hwdesc/zoo`, {zoo} instructions in all; `tests/suite/colu
 What every cell should be was worked out on paper and committed before the first run: `tests/suite/roles.txt`,
 `operations.txt`, `exceptions.txt`, with the rules in `expected.py`.
 
-A kernel is instantiated in the element types of the instruction, every extent 4, filter taps 3: cells are about
+A kernel is instantiated in the element types of the instruction, every extent 4, filter taps 2: cells are about
 structure. Steps have to be taken by {laws}.
 
 | | |
