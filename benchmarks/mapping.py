@@ -1,10 +1,12 @@
 """How long mapping takes (MAP-11): the cells of the suite, large programs, growth, and where the time goes.
 
-    python -m benchmarks.mapping [--quick] [--json FILE] [--plot FILE] [--profile]
+    python -m benchmarks.mapping [--quick] [--keep]
+    python -m benchmarks.mapping --page
 
 CPU time of this process. A *cell* is one kernel of the suite and one instruction of the zoo: all its mappings or the
 deepest mismatch, the kernel prepared anew; the least of three. A *program* is one of 500 independent statements or a
-chain of 200 dependent ones, on instructions of one, two and five statements; growth goes on to four times as many.
+chain of 200 dependent ones, on instructions of one statement and of several; growth goes on to four times as many.
+``--keep`` writes the results and the page with its picture, ``--page`` the page from the results on disk.
 Exit code: 0, or 1 when a limit is passed.
 """
 
@@ -32,6 +34,8 @@ from .machine import facts
 from .plot import Line, chart
 
 SCHEMA = "isam.mapping/1"
+RESULTS = Path(__file__).parent / "results" / "mapping.json"
+DOCS = Path(__file__).parents[1] / "docs"
 LIMITS = {"median cell": 0.005, "worst cell": 0.25, "500 independent": 1.0, "chain of 200": 2.0}  # seconds of CPU
 PROGRAMS = ("product", "fma", "add.vv", "softmax", "sum.new")
 GROWTH = {"independent": (125, 250, 500, 1000, 2000), "chain": (50, 100, 200, 400, 800)}
@@ -163,18 +167,77 @@ def picture(result: dict[str, Any]) -> str:
     return chart("Mapping: time by statements", "statements", "milliseconds of CPU", lines)
 
 
+PAGE = """\
+<!-- generated: python -m benchmarks.mapping --page -->
+# How long mapping takes
+
+`python -m benchmarks.mapping --keep` measures this anew: CPU time on {cpu}, Python {python}, load {load} of {cpus} CPUs
+when it began. A cell is one kernel of [the suite](suite.md) and one instruction, all mappings or the deepest mismatch.
+
+| | measured | asked for |
+|---|---:|---:|
+{summary}
+
+{ended} of {cells} cells were ended by a budget.
+
+## Growth
+
+Milliseconds for all mappings of one instruction on programs of many statements, nothing prepared.
+
+![time by statements](drawings/mapping.svg)
+
+{growth}
+
+## Where the time goes
+
+Share of the mapper's own time over cells of every eighth kernel, by the file it is spent in.
+
+| part | share |
+|---|---:|
+{phases}
+
+## The slowest cells
+
+| kernel | column | ms | mappings |
+|---|---|---:|---:|
+{worst}
+"""
+
+
+def page(r: dict[str, Any]) -> str:
+    growth = []
+    for kind, rows in r["growth"].items():
+        growth += [f"| {kind} | " + " | ".join(PROGRAMS) + " |", "|---:" * (len(PROGRAMS) + 1) + "|"]
+        growth += [f"| {g['statements']} | " + " | ".join(f"{1e3 * g[p]:.1f}" for p in PROGRAMS) + " |" for g in rows]
+        growth.append("")
+    machine = {k: r["machine"][k] for k in ("cpu", "python", "load", "cpus")}
+    return PAGE.format(
+        **machine, cells=r["cells"], ended=len(r["ended by the budget"]), growth="\n".join(growth).rstrip(),
+        summary="\n".join(f"| {k} | {1e3 * v:.2f} ms | {1e3 * LIMITS[k]:.0f} ms |" for k, v in r["summary"].items()),
+        phases="\n".join(f"| `{k}` | {100 * v:.1f} % |" for k, v in r["phases"].items()),
+        worst="\n".join(f"| {c['kernel']} | {c['column']} | {1e3 * c['seconds']:.1f} | {c['mappings']} |"
+                        for c in r["worst"]),
+    )  # fmt: skip
+
+
+def write(result: dict[str, Any]) -> None:
+    """The page and its picture."""
+    DOCS.joinpath("mapping.md").write_text(page(result), encoding="utf-8")
+    DOCS.joinpath("drawings", "mapping.svg").write_text(picture(result), encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--quick", action="store_true", help="every eighth kernel, smaller programs")
-    options.add_argument("--json", type=Path, help="where to write the results")
-    options.add_argument("--plot", type=Path, help="where to write the picture (SVG)")
+    options.add_argument("--keep", action="store_true", help="write the results and the page")
+    options.add_argument("--page", action="store_true", help="only write the page, from the results on disk")
     given = options.parse_args(arguments)
-    result = measured(given.quick)
+    result = json.loads(RESULTS.read_text(encoding="utf-8")) if given.page else measured(given.quick)
     print(shown(result))
-    if given.json:
-        given.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    if given.plot:
-        given.plot.write_text(picture(result), encoding="utf-8")
+    if given.keep:
+        RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if given.keep or given.page:
+        write(result)
     over = passed(result["summary"])
     print("\n".join(over), file=sys.stderr)
     return 1 if over else 0

@@ -16,6 +16,7 @@ LAWS = ("factor", "narrow", "reassociate", "split-axis", "add-unit-axis", "split
 
 TRANSFORMS = tuple(t for t in ALL if t.law in LAWS)
 BUDGET = Budget(states=32, work=2000, blind=0, depth=4)
+PAIRS = 2000  # tried by the matcher per kernel
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def run(kernel: str, column: str, budget: Budget = BUDGET) -> Cell:
     k = typed(kernel, narrow, wide) or typed(kernel, "f32", "f32")
     assert k is not None
     start = time.process_time()
-    found = reach(k, instruction, budget=budget, transforms=TRANSFORMS)
+    found = reach(k, instruction, budget=budget, pairs=PAIRS, transforms=TRANSFORMS)
     return _cell(kernel, column, found, time.process_time() - start)
 
 

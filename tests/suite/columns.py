@@ -1,8 +1,8 @@
 """The instructions of the table: one of the zoo (or of a BLAS) for every structure, with the others that share it.
 
 A kernel is judged in the element types of the instruction (:func:`typed`), so that a cell speaks of structure; types
-have tests of their own. Every extent is 4 and every filter tap 2, so that what one call must take whole fits, and groups
-of two do.
+have tests of their own. Every extent is 4 and every filter tap 2, so that what one call must take whole fits, and
+groups of two do.
 """
 
 from __future__ import annotations

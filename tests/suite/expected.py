@@ -370,6 +370,7 @@ def rule(kernel: str, key: str) -> Expected:
     return _function(kernel, key)
 
 
+@cache
 def written(name: str) -> list[tuple[str, str, Expected, str]]:
     """The lines of ``exceptions.txt`` or ``corrections.txt``: kernels | columns | result | reason, with patterns."""
     out = []

@@ -9,13 +9,14 @@ import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import facts
 from tests.suite import SUITE
-from tests.suite.cells import LAWS, Cell, run
+from tests.suite.cells import LAWS, Cell, run_all
 from tests.suite.columns import COLUMNS
 from tests.suite.expected import expected, written
 
@@ -72,6 +73,19 @@ brute-force enumerator wherever it can run (`pytest tests/suite/test_counts.py`)
 In the tables: **14** · 0.9 ms is mapped, 14 ways; `factor` · 2 x · 8 ms is mapped after these laws, two expansions;
 dep · 3 x · 2 ms is impossible: the deepest mismatch is an extra dependence, three expansions, an asterisk when a budget
 ended it. {kinds}.
+
+## What the first run found wrong in ISAM
+
+The first run came out as expected in 5,561 of 7,353 cells. Where paper was right, ISAM was changed:
+
+* In narrow types, a kernel under a `where` did not map: the parts of an expression kept conditions that they do not
+  need. They keep those on their own axes now (`isam/ir/breakup.py`).
+* Packed products were out of reach. An axis that has the right arrays but another step is reported as a coefficient
+  now, one axis that the instruction needs twice as that, and splitting answers both.
+* Overwriting products began with their zero, so that nothing asked for factoring. A plan begins with the statement
+  that has most axes and arrays now.
+* A unit axis was not given to what a sum starts from.
+* A transposition on a reduction had no reason; an instruction with two axes of one name broke the report of tails.
 """
 
 
@@ -175,11 +189,12 @@ def _corrections() -> Iterator[str]:
 
 def main(arguments: Sequence[str]) -> int:
     if "--run" in arguments:
-        cells = []
-        for n, name in enumerate(SUITE):
-            cells += [run(name, c) for c in COLUMNS]
-            print(f"{n + 1}/{len(SUITE)} {name}", file=sys.stderr, flush=True)
-        save(cells)
+        with ProcessPoolExecutor(2) as workers:
+            rows = []
+            for n, row in enumerate(workers.map(run_all, [[name] for name in SUITE])):
+                rows += row
+                print(f"{n + 1}/{len(SUITE)}", file=sys.stderr, flush=True)
+        save(rows)
     cells, machine = load()
     PAGE.write_text(page(cells, machine), encoding="utf-8")
     wrong = [c for c in cells if not c.as_expected(expected(c.kernel, c.column))]
