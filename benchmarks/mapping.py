@@ -4,8 +4,9 @@
     python -m benchmarks.mapping --page
 
 CPU time of this process. A *cell* is one kernel of the suite and one instruction of the zoo: all its mappings or the
-deepest mismatch, the kernel prepared anew; the least of three. A *program* is one of 500 independent statements or a
-chain of 200 dependent ones, on instructions of one statement and of several; growth goes on to four times as many.
+deepest mismatch, the kernel prepared anew. A *program* is one of 500 independent statements or a chain of 200
+dependent ones, on instructions of one statement and of several; growth goes on to four times as many. The least of three
+each time.
 ``--keep`` writes the results and the page with its picture, ``--page`` the page from the results on disk.
 Exit code: 0, or 1 when a limit is passed.
 """
@@ -97,7 +98,7 @@ def cells(names: Sequence[str]) -> Iterator[dict[str, Any]]:
 def programs(make: Callable[[int], Kernel], statements: int) -> dict[str, float]:
     """Seconds on every instruction of :data:`PROGRAMS`: the kernel is prepared anew for each."""
     kernel = make(statements)
-    return {key: timed(kernel, COLUMNS[key].load(), 1)[0] for key in PROGRAMS}
+    return {key: timed(kernel, COLUMNS[key].load())[0] for key in PROGRAMS}
 
 
 def phases(names: Sequence[str]) -> dict[str, float]:

@@ -62,7 +62,7 @@ structure. Steps have to be taken by {laws}.
 | mapped after steps | {needs} |
 | impossible, with the reason | {impossible} |
 | of these ended by the budget, flagged | {ended} |
-| blind expansions on kernels the paper names, on all others | {blind_named}, {blind_others} |
+| blind expansions on kernels the paper names, on all others (everything is found because a mismatch asked) | {blind_named}, {blind_others} |
 | median, worst cell, worst not ended by its budget | {median:.1f} ms, {worst:.0f} ms, {complete:.0f} ms |
 | expectations corrected after the first run | {corrected} |
 
@@ -153,7 +153,7 @@ def _figures(cells: Sequence[Cell], machine: dict[str, Any]) -> dict[str, Any]:
         "blind_others": sum(c.blind for c in cells if not named(c.kernel)),
         "median": 1e3 * statistics.median(seconds), "worst": 1e3 * max(seconds),
         "complete": 1e3 * max(c.seconds for c in cells if not c.ended),
-        "corrected": f"{sum(corrected_cells().values())}, for {len(written('corrections.txt'))} reasons",
+        "corrected": f"{sum(corrected_cells().values())}, for {len(corrected_cells())} reasons",
         "cpu": machine["cpu"], "python": machine["python"],
         "kinds": ", ".join(f"{v}: {k}" for k, v in SHORT.items() if any(c.mismatch == k for c in cells)),
     }  # fmt: skip
