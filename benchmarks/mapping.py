@@ -5,8 +5,8 @@
 
 CPU time of this process. A *cell* is one kernel of the suite and one instruction of the zoo: all its mappings or the
 deepest mismatch, the kernel prepared anew. A *program* is one of 500 independent statements or a chain of 200
-dependent ones, on instructions of one statement and of several; growth goes on to four times as many. The least of three
-each time.
+dependent ones, on instructions of one statement and of several; growth goes on to four times as many. Each time the
+least of three.
 ``--keep`` writes the results and the page with its picture, ``--page`` the page from the results on disk.
 Exit code: 0, or 1 when a limit is passed.
 """
@@ -44,7 +44,7 @@ GROWTH = {"independent": (125, 250, 500, 1000, 2000), "chain": (50, 100, 200, 40
 
 def independent(statements: int) -> Kernel:
     """Products, sums and element-wise statements that share only their inputs."""
-    lines = ["kernel independent(M, N, K)"]
+    lines = ["kernel independent(M, N, K)", "  in d: f32[M, N]"]
     lines += [f"  in a{n}: f32[M, K]\n  in b{n}: f32[K, N]" for n in range(8)]
     lines += [f"  inout c{n}: f32[M, N]" for n in range(statements // 2)]
     for n in range(statements // 2):  # a product is two statements
@@ -52,7 +52,7 @@ def independent(statements: int) -> Kernel:
             lines.append(f"  forall i < M, j < N, k < K\n    c{n}[i, j] += a{n % 8}[i, k] * b{n // 8 % 8}[k, j]")
         else:
             lines.append(f"  forall i < M, j < N\n    c{n}[i, j] = max(c{n}[i, j], 0)")
-            lines.append(f"  forall i < M, j < N\n    c{n}[i, j] = c{n}[i, j] + a0[i, j]")
+            lines.append(f"  forall i < M, j < N\n    c{n}[i, j] = c{n}[i, j] + d[i, j]")
     return parse("\n".join(lines) + "\n")
 
 
