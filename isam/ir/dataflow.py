@@ -33,7 +33,7 @@ class Level:
     """One straight-line list of items: the kernel's body or that of a recurrent loop (IR-12).
 
     ``own``: statements directly in it. ``inner``: one mask per recurrent loop in it (executed as a unit here).
-    ``trips``: extents of the recurrent loops around it, outermost first.
+    ``recurrences``: the recurrent loops around it, outermost first.
     """
 
     own: int

@@ -21,7 +21,7 @@ Key = tuple[str, Tile, Form]  # memory, tile, form
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A tile at a place; ``units`` cells or bytes of its memory; ``layout`` set for a staged box (see ``stage``)."""
+    """A tile at a place; ``units`` cells or bytes of its memory; ``stage``: how it lies, for a staged box."""
 
     place: Place
     dirty: bool
