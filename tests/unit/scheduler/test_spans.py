@@ -118,3 +118,56 @@ def test_a_condition_leaves_no_fixed_number():
     assert "domain" in {m.kind for m in no.value.answer.mismatches}
     job = compiled(kernel, {"N": 16}, machine("N <= 8", "N <= 8"), check=True)
     judge(kernel, {"N": 16}, job)
+
+
+EIGHTS = """isam: 1
+system: eights
+memories:
+  hbm: {kind: managed, capacity: 1 GiB, home: true}
+  q:   {kind: managed, cells: 3, cell: 128 B}
+units:
+  lane: {runs: [poly, zero, keep], clock: 1 GHz}
+  dma:  {runs: [copy], clock: 1 GHz}
+moves:
+  - {from: hbm, to: q, by: copy, issuer: dma, both_ways: true}
+instructions:
+  poly:
+    body: |
+      instruction poly(J % 8)
+        in  A: f32[J]
+        in  B: f32[J]
+        out D: f32[J]
+        forall j < J
+          D[j] = A[j] * B[j] + A[j]
+    homes: [q]
+  zero:
+    body: |
+      instruction zero(J)
+        out D: f32[J]
+        forall j < J
+          D[j] = 0
+    homes: [q]
+  keep:
+    body: |
+      instruction keep(J)
+        in  S: f32[J]
+        out D: f32[J]
+        forall j < J
+          D[j] = S[j]
+    homes: [q]
+  copy:
+    body: |
+      instruction copy(J)
+        in  S: any[J]
+        out D: any[J]
+        forall j < J
+          D[j] = S[j]
+"""
+
+
+def test_the_search_pads_where_the_machine_can():
+    kernel = parse_kernel("kernel p(N)\n  in a: f32[N]\n  in b: f32[N]\n  out y: f32[N]\n  forall i < N\n"
+                          "    y[i] = a[i] * b[i] + a[i]\n")  # fmt: skip
+    job = compiled(kernel, {"N": 20}, parse_system(EIGHTS), check=True)
+    assert [s.split(" (")[0] for s in job.cover.steps] == ["round-up"]
+    judge(kernel, {"N": 20}, job)
