@@ -226,9 +226,8 @@ class Contradictions:
         wrong = {a: [(w, h) for w, h in pair.forms if isinstance(w, Form) and not self._same_column(w, h, c, a)]
                  for a in near}  # fmt: skip
         for a in near:  # the same arrays, another coefficient: only the step is in the way
-            steps = [self._column_of(pair, w, h, c, a) for w, h in wrong[a]]
-            if steps and all(m.kind == "coefficient" for m in steps):
-                return steps[0]
+            if wrong[a] and all(_column_kind(w, h, c, a) == "coefficient" for w, h in wrong[a]):
+                return self._column_of(pair, *wrong[a][0], c, a)
         operands = tuple(dict.fromkeys(w.buffer for w, _ in pair.forms if isinstance(w, Form) and w.signs[c]))
         real = tuple(o for o in operands if o not in self.plan.temps)
         shared = [a for a in pair.node.axes if operands and self._fits(pair, c, a)]
@@ -243,8 +242,8 @@ class Contradictions:
         if near and len(pair.node.axes) >= len(pair.plays.axes):
             a = min(near, key=lambda x: (len(wrong[x]) or 9, x))
             if wrong[a]:
-                severity = [self._column_of(pair, w, h, c, a) for w, h in wrong[a]]
-                return next((m for m in severity if m.kind != "axis-missing"), severity[0])
+                there = (x for x in wrong[a] if _column_kind(*x, c, a) != "axis-missing")
+                return self._column_of(pair, *next(there, wrong[a][0]), c, a)
         return self._mismatch(
             "axis-missing", f"no axis left in {show(pair.node.statement)} that could play {name}",
             f"an axis {name} that indexes {' and '.join(real or operands) or 'nothing'}", pair.node, pair.plays,
@@ -330,3 +329,11 @@ def _inlined(text: str, name: str, value: str) -> str:
     """A statement with a value written out where its name stands."""
     left, equals, right = text.partition("= ")
     return left + equals + (value if right == name else right.replace(name, f"({value})"))
+
+
+def _column_kind(want: Form, have: Source, c: int, a: int) -> str:
+    """What :meth:`Contradictions._column_of` will say, without saying it."""
+    w, h = want.signs[c], have.signs[a] if isinstance(have, Form) else ()
+    if len(h) < len(w):
+        return "axis-missing"
+    return "coefficient" if w and len(w) == len(h) else "extra-dependence"

@@ -92,7 +92,7 @@ class Covered:
 @dataclass(frozen=True)
 class Used:
     """``instruction`` carries out at least one statement: the user's ``statement`` if given, one that writes the user's
-    ``buffer`` if given."""
+    ``buffer`` if given. ``pairs``: the matcher's budget on ``kernel``, the user's; ``later``: on each made from it."""
 
     instruction: Instruction
     statement: int | None = None
@@ -100,6 +100,8 @@ class Used:
     strided: bool = False
     pairs: int = BUDGET
     laws: Sequence[Transform] = ()
+    kernel: Kernel | None = None
+    later: int = BUDGET
 
     shortest = True
 
@@ -117,7 +119,8 @@ class Used:
     def look(self, kernel: Kernel, back: Correspondence) -> Look[tuple[Mapped, ...]]:
         if not self.instruction.takes <= kernel.permits:
             return Look((), False, distance=1.0, asks=(ungranted(kernel, self.instruction),), hopeless=True)
-        found = probe(kernel, self.instruction, strided=self.strided, budget=self.pairs)
+        pairs = self.pairs if kernel is self.kernel else min(self.pairs, self.later)
+        found = probe(kernel, self.instruction, strided=self.strided, budget=pairs)
         hits = tuple(m for m in found if self.hit(kernel, back, m))
         if hits:
             price = min(Pricing(kernel).candidate(m).price for m in hits)

@@ -35,7 +35,7 @@ ON_DEMAND = frozenset({"permute-dimensions"})
 """Laws that only help where a mismatch says so: the matcher does not care about the order of dimensions."""
 
 DEFAULT = tuple(t for t in ALL if t.law not in MATCHED)
-REACH = Budget(states=64, work=1000, blind=0, depth=4, pairs=4000)
+REACH = Budget(states=48, work=800, blind=0, depth=4, pairs=3000)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def reach(
     ``pairs`` (the matcher's budget per kernel) are the matcher's; ``trace``: first-fit when not given.
     """
     kernel = normal(kernel)
-    goal = Used(instruction, statement, buffer, strided, pairs, transforms)
+    goal = Used(instruction, statement, buffer, strided, pairs, transforms, kernel, (budget or REACH).pairs)
     trace = Trace(Approach()) if trace is None else trace
     done = explore(kernel, goal, trace, budget or REACH, transforms, _guesses(transforms))
     first = done.states[0].look

@@ -295,6 +295,8 @@ class _Walk(Generic[F]):
             done = picked.step.transform.apply(picked.state.kernel, picked.step.site)
             steps = (*picked.state.steps, picked.step)
             self.reach(done.kernel, picked.state, steps, picked.state.back.then(done.back))
+        if self.cut == "depth" and self.solved and self.goal.shortest:
+            return ""  # what lies deeper is longer than what was found
         return self.cut
 
     def choose(self, options: list[Expansion], late: bool) -> Expansion | Stop:
