@@ -38,7 +38,7 @@ class Exhausted(Exception):
 class Pair:
     """An instruction statement and the kernel statement that plays it. ``classes[axis]``: the region's axis, or -1."""
 
-    __slots__ = ("classes", "forms", "node", "plays", "swapped", "view")
+    __slots__ = ("classes", "fits", "forms", "node", "plays", "swapped", "view")
 
     def __init__(self, plays: Node, node: Node, view: View, swapped: bool, forms: list[tuple[Source, Source]]):
         self.plays = plays  # the instruction's statement
@@ -47,6 +47,7 @@ class Pair:
         self.swapped = swapped
         self.forms = forms  # (instruction's, kernel's), destination first
         self.classes: list[int] = [-1] * node.width
+        self.fits: dict[tuple[int, int], bool] = {}  # columns compared so far
 
 
 class Extension(Contradictions):
@@ -72,6 +73,7 @@ class Extension(Contradictions):
         self.steps: dict[str, tuple[int, ...]] = {}
         self.bases: dict[str, Base] = {}
         self.any: str | None = None
+        self.fits: dict[tuple[Any, ...], dict[tuple[int, int], bool]] = {}  # the same two statements meet many times
 
     def run(self) -> Iterator[None]:
         """Pauses at every complete assignment; the state then holds it. Legality is the caller's."""
@@ -99,6 +101,7 @@ class Extension(Contradictions):
                 self._tick()
                 both = list(zip((plays.dest, *plays.sources), (view.dest, *sources), strict=True))
                 pair = Pair(plays, node, view, swapped, both)
+                pair.fits = self.fits.setdefault((plays.index, node.index, view.key, view.native, swapped), {})
                 yield from self._pair(at, pair)
 
     def _candidates(self, plays: Node) -> list[tuple[Node, View]]:
@@ -254,6 +257,12 @@ class Extension(Contradictions):
 
     def _agrees(self, pair: Pair, c: int, a: int) -> bool:
         """Column ``a`` of the kernel statement could be column ``c`` of the instruction's, access by access."""
+        known = pair.fits.get((c, a))
+        if known is None:
+            known = pair.fits[c, a] = self._compared(pair, c, a)
+        return known
+
+    def _compared(self, pair: Pair, c: int, a: int) -> bool:
         for want, have in pair.forms:
             if not isinstance(want, Form):
                 continue
