@@ -96,6 +96,7 @@ class Contradictions:
             operand=want.buffer if isinstance(want, Form) else None,
             buffer=have.buffer if isinstance(have, Form) else None,
             need=w.value if isinstance(w, Literal) else None, have=h.value if isinstance(h, Literal) else None,
+            rank=want.rank if isinstance(want, Form) else None,
         )  # fmt: skip
 
     def two_roles(self, pair: Pair, want: Form, have: Form, bound: str | Literal) -> Mismatch:
@@ -124,7 +125,7 @@ class Contradictions:
         return self._mismatch(
             "escapes", got, need,
             nodes[outside[-1]] if outside and role == "temp" else pair.node, pair.plays, by=want.access,
-            operand=want.buffer, buffer=have.buffer, outside=tuple(outside),
+            operand=want.buffer, buffer=have.buffer, outside=tuple(outside), does=self._does(),
         )  # fmt: skip
 
     def _goes_on(self, plays: Node, want: Form) -> str:
@@ -181,7 +182,7 @@ class Contradictions:
         if not isinstance(have, Form):
             return self._mismatch("axis-missing", f"the number {have}, which no axis indexes",
                                   f"{want.access} to depend on {name}", pair.node, pair.plays, at=have, by=want.access,
-                                  **facts)  # fmt: skip
+                                  rank=want.rank, **facts)  # fmt: skip
         facts["buffer"] = have.buffer
         w, h = want.signs[c], have.signs[a]
         if w and not h:

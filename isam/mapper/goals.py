@@ -66,7 +66,14 @@ class Covered:
     def _hopeless(self, kernel: Kernel, found: Uncovered) -> bool:
         """Some statement's operation is in no instruction, and no law turns it into operations that are."""
         absent = (next(m for m in g.mismatches if m.about("missing")) for g in found.gaps if g.missing)
-        return any(not any(self._helps(t, kernel, m) for t in self.laws.get(m.kind, ())) for m in absent)
+        return any(not self._helped(kernel, m) for m in absent)
+
+    def _helped(self, kernel: Kernel, m: Mismatch) -> bool:
+        """Some law answers the report, or may take the statement away when it is asked about another."""
+        op = kernel.statements[m.about("statement")].op
+        if any(op in t.removes for ts in self.laws.values() for t in ts):
+            return True
+        return any(self._helps(t, kernel, m) for t in self.laws.get(m.kind, ()))
 
     def _helps(self, t: Transform, kernel: Kernel, m: Mismatch) -> bool:
         """Has the law something to say about the statement, and if it replaces its operation, by such as can be had?"""
@@ -153,7 +160,7 @@ def within_reach(kernel: Kernel, laws: Sequence[Transform]) -> frozenset[str]:
     while len(out) > before:
         before = len(out)
         for t in laws:
-            if getattr(t, "op", None) in (None, *out):
+            if getattr(t, "op", None) in (None, *out) and t.wants <= out:
                 out |= t.makes
     return frozenset(MIRROR.get(op, op) for op in out)
 

@@ -127,6 +127,13 @@ def together(kernel: Kernel, *at: int) -> bool:
     return any(level.own & wanted == wanted for level in levels(kernel))
 
 
+def fills_anew(kernel: Kernel, i: int) -> bool:
+    """Does all that a reader finds come from the last time the statement was carried out? In a recurrent loop only
+    when it writes every element."""
+    looped = any(level.recurrences for level in levels(kernel) if level.own >> i & 1)
+    return not looped or is_full_box(kernel, kernel.statements[i])
+
+
 def touches(s: Statement) -> set[str]:
     """Every buffer the statement reads or writes."""
     return {a.buffer for a in accesses(s)}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import COMPARISONS, Access, Kernel
 from isam.ir.mismatch import Mismatch
 
 NUMERICS = ("exact", "integers", "reassociates", "rounding", "finite")
@@ -129,7 +129,8 @@ class Transform:
     oracle modulo a prime (``residues``, granted the laws of numbers in ``model``), the interpreter bit by bit on the
     numbers of the machine (``interpreter``), or float64 with a derived bound where it uses a property of a function
     (``float bound``); ``makes``: operations that the result may have and the kernel before had not: an instruction with
-    an operation that no law makes is out of reach, and the search need not begin.
+    an operation that no law makes is out of reach, and the search need not begin; ``wants``: operations without which
+    it has no site; ``removes``: operations of statements that may go when a neighbour is asked about.
     """
 
     law: ClassVar[str]
@@ -141,6 +142,8 @@ class Transform:
     judge: ClassVar[str] = "residues"
     model: ClassVar[frozenset[str]] = frozenset()
     makes: ClassVar[frozenset[str]] = frozenset({"copy"})
+    wants: ClassVar[frozenset[str]] = frozenset()
+    removes: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -175,7 +178,9 @@ def dtypes_at(kernel: Kernel, site: Site) -> tuple[str, ...]:
         if key == "buffer" and isinstance(value, str):
             out.append(kernel.buffer(value).dtype)
         if key in ("statement", "sum", "product", "inner", "outer") and isinstance(value, int):
-            out.append(kernel.buffer(kernel.statements[value].dest.buffer).dtype)
+            s = kernel.statements[value]
+            compared = [x.buffer for x in s.sources if isinstance(x, Access)] if s.op in COMPARISONS else []
+            out.extend(kernel.buffer(n).dtype for n in compared or [s.dest.buffer])
     return tuple(out) or tuple(b.dtype for b in kernel.buffers)
 
 

@@ -26,7 +26,7 @@ class Reassociate(Transform):
         return tuple(
             Site.of(inner=i, outer=j, kept=k)
             for j in range(len(kernel.statements))
-            for i in _inner_of(kernel, j)
+            for i in inner_of(kernel, j)
             for k in (0, 1)
             if isinstance(kernel.statements[i].sources[k], Access)
         )
@@ -34,7 +34,7 @@ class Reassociate(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         i, j, k = site["inner"], site["outer"], site["kept"]
         inner, outer = kernel.statements[i], kernel.statements[j]
-        at = _position(inner, outer)
+        at = position(inner, outer)
         kept, moved = inner.sources[k], inner.sources[1 - k]
         first: tuple[Source, ...] = (moved, outer.sources[1 - at])
         joined = replace(outer, dest=inner.dest, sources=first)
@@ -49,11 +49,11 @@ class Reassociate(Transform):
         return tuple(s for s in self.sites(kernel) if kernel.statements[s["inner"]].dest.buffer == name)
 
 
-def _position(inner: Statement, outer: Statement) -> int:
+def position(inner: Statement, outer: Statement) -> int:
     return next(n for n, x in enumerate(outer.sources) if isinstance(x, Access) and x.buffer == inner.dest.buffer)
 
 
-def _inner_of(kernel: Kernel, j: int) -> tuple[int, ...]:
+def inner_of(kernel: Kernel, j: int) -> tuple[int, ...]:
     """The statement whose result ``j`` takes further with the same operation, over the same axes and index, when
     nothing in between writes what it reads."""
     s = kernel.statements[j]

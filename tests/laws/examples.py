@@ -207,6 +207,185 @@ EVEN = """kernel k(B)
     y[b0, i, j] += a[b0, i, k] * b[k, j]
 """
 
+RNN = """kernel k(T, B, X, H)
+  in    x: f32[T, B, X]
+  const w: f32[X, H]
+  const u: f32[H, H]
+  inout h: f32[B, H]
+  out   ys: f32[T, B, H]
+  loop t < T
+    forall b < B, j < H
+      a[b, j] = 0
+    forall b < B, j < H, k < X
+      a[b, j] += x[t, b, k] * w[k, j]
+    forall b < B, j < H, k < H
+      a[b, j] += h[b, k] * u[k, j]
+    forall b < B, j < H
+      h[b, j] = tanh(a[b, j])
+      ys[t, b, j] = h[b, j]
+"""
+STEPS = """kernel k(T, S, M)
+  in    x: f32[T + S, M]
+  inout h: f32[M]
+  inout n: f32[M]
+  out   y: f32[T + 1, S, M]
+  forall s < S, i < M
+    y[0, s, i] = 2
+  loop t < T
+    loop s < S
+      forall i < M
+        a[i] = x[t + s, i] * 3
+        n[i] += exp(x[t + s, i])
+        y[t + 1, s, i] = x[t + s, i] + 1
+      forall i < M
+        h[i] = h[i] * a[i]
+"""
+LOWER = """kernel k(T, M)
+  in    x: f32[T, M]
+  inout h: f32[M]
+  loop t < T
+    forall i < M
+      a[i] = 1
+    forall i < M where i <= t
+      a[i] = x[t, i] * x[t, i]
+    forall i < M
+      h[i] = h[i] * a[i]
+"""
+
+LOOK_THEN_FILL = """kernel k(T, M)
+  in    x: f32[T, M]
+  inout h: f32[M]
+  loop t < T
+    forall i < M
+      a[i] = 1
+      h[i] = h[i] * a[i]
+      a[i] = x[t, i] * 2
+      h[i] = h[i] + a[i]
+"""
+GATHERED = """kernel k(T, M)
+  in    x: f32[T]
+  inout h: f32[M]
+  temp  a: f32[T]
+  loop t < T
+    a[t] = x[t] * 2
+    forall i < M, s < T where s <= t
+      h[i] += a[s]
+"""
+READ_AFTER = """kernel k(T >= 1, M)
+  in    x: f32[T, M]
+  inout h: f32[M]
+  loop t < T
+    forall i < M
+      a[i] = x[t, i] * 2
+      h[i] = h[i] * a[i]
+  forall i < M
+    h[i] = h[i] + a[i]
+"""
+
+IN_PLACE = """kernel k(M)
+  in    a: f32[M]
+  inout y: f32[M]
+  forall i < M
+    y[i] = max(y[i], a[i])
+"""
+UNARY = """kernel k(M)
+  in  a: {dtype}[M, 3]
+  out y: {dtype}[M, 3]
+  forall i < M, j < 3
+    y[i, j] = {value}
+"""
+BINARY = UNARY.replace("  out", "  in  b: {dtype}[3, M]\n  out")
+CHOICE = """kernel k(M)
+  in  a: {dtype}[M]
+  in  b: {dtype}[M]
+  out y: {dtype}[M]
+  out z: {dtype}[M]
+  forall i < M
+    c[i] = a[i] {sign} b[i]
+    d[i] = c[i] {word} a[i] != 1
+    e[i] = not d[i]
+    y[i] = select(d[i], a[i], b[i])
+    z[i] = select(e[i], 3, b[i])
+"""
+
+
+def _floats(value: str) -> tuple[str, ...]:
+    return tuple(UNARY.format(dtype=d, value=value) for d in ("f32", "f64"))
+
+
+def _pairs(value: str, *dtypes: str) -> tuple[str, ...]:
+    return tuple(BINARY.format(dtype=d, value=value) for d in dtypes or ("f32", "i8", "u8"))
+
+
+def _choices(sign: str = ">=", word: str = "and") -> tuple[str, ...]:
+    return tuple(CHOICE.format(dtype=d, sign=sign, word=word) for d in ("f32", "i32"))
+
+
+CONVERTED: dict[str, tuple[str, ...]] = {
+    "min-by-select": _pairs("min(a[i, j], b[j, i])"),
+    "max-by-select": (*_pairs("max(a[i, j], b[j, i])"), IN_PLACE),
+    "min-by-max": _pairs("min(a[i, j], b[j, i])", "f32", "bf16"),
+    "select-by-arithmetic": _choices(),
+    "add-by-sub": _pairs("a[i, j] + b[j, i]"),
+    "neg-by-sub": (*_floats("-a[i, j]"), UNARY.format(dtype="i8", value="-a[i, j]")),
+    "copy-by-mul": _floats("a[i, j]"),
+    "copy-by-add": _floats("a[i, j]"),
+    "copy-by-max": _floats("a[i, j]"),
+    "twice-by-add": _floats("2 * a[i, j]"),
+    "square-by-mul": _floats("pow(a[i, j], 2)"),
+    "ceil-by-floor": _floats("ceil(a[i, j])"),
+    "floor-by-ceil": _floats("floor(a[i, j])"),
+    "ge-by-lt": _choices(">="),
+    "le-by-gt": _choices("<="),
+    "ne-by-eq": _choices(),
+    "eq-by-ne": _choices("=="),
+    "and-by-select": _choices(),
+    "or-by-select": _choices(">", "or"),
+    "not-by-select": _choices(),
+    "sqrt-by-rsqrt": tuple(t.replace("a:", "var:").replace("a[", "var[") for t in _floats("sqrt(a[i, j])")),
+    "tanh-by-sigmoid": _floats("tanh(a[i, j])"),
+    "tanh-by-exp": _floats("tanh(a[i, j])"),
+}
+
+MIXED = """kernel k(M)
+  in  a: i8[M]
+  out y: i32[M]
+  forall i < M
+    b[i] = a[i] > 2
+    w[i] = i32(a[i])
+    y[i] = select(b[i], 4, w[i])
+    y[i] = y[i] * 3
+"""
+GUARDED = """kernel k(M)
+  in    b: f32[M]
+  inout y: f32[M + 1]
+  forall i < M + 1 where i <= M - 1
+    y[i] = y[i] + b[i]
+"""
+RESIDUAL = """kernel k(M, N)
+  in  a: f32[N, 2 * M]
+  in  b: f32[N, M]
+  out y: f32[M, N]
+  forall i < M, j < N
+    y[i, j] = a[j, 2 * i]
+  forall i < M, j < N
+    y[i, j] += b[j, i]
+"""
+
+def _steps(*lines: str, a: str = "f32", y: str = "f32", extra: str = "") -> str:
+    """A kernel over ``a`` and ``b`` into ``y``, one statement per line."""
+    head = f"kernel k(M)\n  in  a: {a}[M]\n  in  b: {a}[M]\n  out y: {y}[M]\n{extra}  forall i < M\n"
+    return head + "".join(f"    {line}\n" for line in lines)
+
+
+WIDER = _steps("t[i] = max(a[i], b[i])", "y[i] = {y}(t[i])", a="{a}", y="{y}")
+SHORT = _steps("p[i] = {m}(a[i])", "q[i] = {m}(b[i])", "t[i] = p[i] * q[i]", "y[i] = {y}(t[i])", a="{a}", y="{y}")
+TWO_CASTS = _steps("p[i] = {m}(a[i])", "y[i] = {y}(p[i])", a="{a}", y="{y}")
+CHOSEN = _steps("c[i] = a[i] {sign} b[i]", "y[i] = select(c[i], {yes})")
+SCALED = _steps("t[i] = a[i] {by}", "s[i] = b[i] {by}", "y[i] = {op}(t[i], s[i])")
+PUSHED = _steps("t[i] = {op}(a[i], b[i])", "y[i] = t[i] {by}")
+EXPS = _steps("t[i] = a[i] {sign} b[i]", "y[i] = exp(t[i])", "y[i] = y[i] * t[i]")
+
 HOLDS: dict[str, tuple[str, ...]] = {
     "distribute": (SUM_TIMES, SUM_TIMES_SUM, SUM_TIMES_LOOP),
     "nest-sum": (TWO_SUMS.format(where=""), TWO_SUMS.format(where=" where r <= k"), PRODUCT),
@@ -220,6 +399,46 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "winograd-2-3": (FILTER, IMAGE),
     "winograd-4-3": (FILTER, IMAGE),
     "strassen": (EVEN.format(dtype="f32"), EVEN.format(dtype="i16")),
+    "hoist": (RNN, STEPS, LOWER),
+    **CONVERTED,
+    "times-one": (TWO_SUMS.format(where=" where r <= k"), START_THEN, TWO_SUMS.format(where="").replace("f32", "i8")),
+    "number-array": (NUMBER.replace("t[i] = 2", "t[i] = a[i] * 2"), MIXED, *_pairs("max(a[i, j], 0) * b[j, i]")),
+    "identity-matrix": (RESIDUAL,),
+    "fold-neutral": (*_pairs("(a[i, j] - 0) / 1 + b[j, i] * 1"), *_floats("max(-inf, min(a[i, j], inf))")),
+    "fold-chain": (*_pairs("2 * a[i, j] * 3 * b[j, i] + 1 + 2"), *_floats("a[i, j] * 2 * 0.5")),
+    "cast-over-extrema": (
+        WIDER.format(a="i8", y="i32"), WIDER.format(a="bf16", y="f32"), WIDER.format(a="u8", y="f16"),
+        WIDER.format(a="i16", y="f32").replace("max(a[i], b[i])", "b[i]"),
+    ),
+    "cast-over-product": (
+        SHORT.format(a="i8", m="i16", y="i32"), SHORT.format(a="u8", m="i32", y="f64"),
+        SHORT.format(a="f16", m="f32", y="f64"), SHORT.format(a="i8", m="f32", y="f64"),
+    ),
+    "join-casts": (
+        TWO_CASTS.format(a="i8", m="i16", y="i32"), TWO_CASTS.format(a="i8", m="i16", y="u8"),
+        TWO_CASTS.format(a="f16", m="f32", y="bf16"), TWO_CASTS.format(a="u8", m="i16", y="i8"),
+    ),
+    "widen": (*_pairs("a[i, j] + b[j, i] * 3", "i8", "u8", "i16", "f16", "f32"),
+        *_pairs("a[i, j] / b[j, i]", "f16", "f32"), *_pairs("a[i, j] * b[j, i]", "i16", "i32"),
+        *_pairs("max(a[i, j], -b[j, i])", "i8", "bf16")),
+    "choice-to-extremum": tuple(
+        CHOSEN.format(sign=s, yes=y) for s in (">", "<=", "<") for y in ("a[i], b[i]", "b[i], a[i]")
+    ),
+    "pull-scaling": (
+        SCALED.format(by="* 2.5", op="max"), SCALED.format(by="* -3", op="min"), SCALED.format(by="+ 0.3", op="max"),
+        SCALED.format(by="- 7", op="min").replace("f32", "f16"),
+    ),
+    "push-scaling": (PUSHED.format(by="* 0.3", op="max"), PUSHED.format(by="* -3", op="max"),
+        PUSHED.format(by="- 2", op="min")),
+    "pull-monotone": (
+        SCALED.format(by="", op="max").replace("= a[i] ", "= exp(a[i])").replace("= b[i] ", "= exp(b[i])"),
+        SCALED.format(by="", op="min").replace("= a[i] ", "= tanh(a[i])").replace("= b[i] ", "= tanh(b[i])"),
+    ),
+    "push-monotone": (PUSHED.format(by="", op="max").replace("= t[i] ", "= sigmoid(t[i])"),
+        PUSHED.format(by="", op="min").replace("= t[i] ", "= floor(t[i])")),
+    "exp-of-sum": (EXPS.format(sign="+"), EXPS.format(sign="-").replace("f32", "f64")),
+    "fold-zero-added": _pairs("0 + a[i, j] + (b[j, i] + 0)"),
+    "fold-zero-times": _pairs("a[i, j] + 0 * b[j, i]"),
     "fusion": (START_THEN, START_THEN.replace("i < M, j < N", "j < N, i < M")),
 }
 
@@ -247,6 +466,71 @@ REFUSED: dict[str, tuple[str, ...]] = {
             "  forall i < M, k < K, r < R\n    a[i, k, r] = 2\n  forall i < M, k < K\n    y"),
         PARTIAL_THEN_BIAS.replace("y[i2] + p", "p[i2] + p"),
     ),
+    "hoist": (
+        LOOK_THEN_FILL,
+        GATHERED,
+        READ_AFTER,
+        RNN.replace("x[t, b, k] * w[k, j]", "h[b, j] * w[k, j]"),
+        RNN.replace("    forall b < B, j < H\n      a[b, j] = 0\n", "").replace(
+            "  loop t", "  forall b < B, j < H\n    a[b, j] = 0\n  loop t"),
+        LOWER.replace("    forall i < M\n      a[i] = 1\n", "").replace(
+            "  loop t", "  forall i < M\n    a[i] = 1\n  loop t"),
+        LOWER.replace("x[t, i] * x[t, i]", "x[t, i] * h[i]"),
+        LOWER.replace("      a[i] = 1", "      h[i] = h[i] + a[i]\n      a[i] = 1").replace(
+            "  loop t", "  forall i < M\n    a[i] = 0\n  loop t"),
+        STEPS.replace("out   y", "inout y").replace("y[t + 1, s", "y[0, 0").replace("(T, S, M)", "(T, S >= 1, M)")
+        .replace("x[t + s, i] * 3", "h[i] * 3").replace("exp(x[t + s, i])", "h[i]"),
+        STEPS.replace("out   y", "inout y").replace("exp(x[t + s, i])", "y[t, s, i]").replace(
+            "x[t + s, i] * 3", "n[i] * 3"),
+    ),
+    "times-one": (ADD.replace("a[i] + y[i]", "a[i] + a[i]"), EXTREMUM.format(dtype="f32", start="-inf"), PRODUCT),
+    "number-array": (COPY, TWINS.replace(" * 2", " * a[i]")),
+    "identity-matrix": (
+        GUARDED,
+        EXTREMUM.format(dtype="f32", start="-inf"),
+        RESIDUAL.replace("forall i < M, j < N\n    y[i, j] += b[j, i]",
+            "forall i < M, j < N where j <= i\n    y[i, j] += b[j, i]").replace("y[i, j] = a[j, 2 * i]", "y[i, j] = 3"),
+    ),
+    "fold-neutral": (*_pairs("a[i, j] / 2 + (0 - b[j, i]) / 3"), *_floats("max(inf, a[i, j]) + min(a[i, j], -inf)")),
+    "fold-zero-added": _pairs("a[i, j] - 0 + (b[j, i] + 1)"),
+    "fold-zero-times": _pairs("a[i, j] * 1 + (b[j, i] + 0)"),
+    "cast-over-extrema": (
+        WIDER.format(a="i32", y="i8"), WIDER.format(a="i32", y="f32"), WIDER.format(a="i8", y="u8"),
+        WIDER.format(a="bf16", y="f16"), WIDER.format(a="i8", y="i32").replace("max(a[i], b[i])", "a[i] + b[i]"),
+        WIDER.format(a="i8", y="i32").replace("in  a", "inout a").replace("    y[i]", "    a[i] = 3\n    y[i]"),
+    ),
+    "cast-over-product": (
+        SHORT.format(a="i8", m="i16", y="i32").replace("i16(b[i])", "i16(b[i]) + 1"),
+        SHORT.format(a="i16", m="i16", y="i32").replace("i16(a[i])", "a[i]").replace("i16(b[i])", "b[i]"),
+        SHORT.format(a="u8", m="i16", y="i32"), SHORT.format(a="bf16", m="f32", y="f64"),
+        SHORT.format(a="i16", m="f32", y="f64"),
+    ),
+    "join-casts": (
+        TWO_CASTS.format(a="i32", m="i16", y="i32"), TWO_CASTS.format(a="f32", m="bf16", y="f32"),
+        TWO_CASTS.format(a="i32", m="f32", y="f64"), TWO_CASTS.format(a="i8", m="u8", y="i32"),
+        TWO_CASTS.format(a="u8", m="i8", y="i32"),
+    ),
+    "widen": (*_pairs("a[i, j] * b[j, i]", "i64", "f64"), *_pairs("exp(a[i, j]) * exp(b[j, i])", "f64")),
+    "choice-to-extremum": (
+        CHOSEN.format(sign=">", yes="a[i], 0"), CHOSEN.format(sign="==", yes="a[i], b[i]"),
+        CHOSEN.format(sign=">", yes="a[i], b[i]").replace("in  a", "inout a").replace(
+            "    y[i]", "    a[i] = a[i] * 2\n    y[i]"),
+    ),
+    "pull-scaling": (
+        SCALED.format(by="* 3", op="max").replace("f32", "i32"), SCALED.format(by="/ 3", op="max"),
+        SCALED.format(by="* 3", op="max").replace("b[i] * 3", "b[i] * 4"), SCALED.format(by="* 0", op="max"),
+        SCALED.format(by="* a[i]", op="max"),
+    ),
+    "push-scaling": (
+        PUSHED.format(by="* 3", op="max").replace("f32", "i32"), PUSHED.format(by="* a[i]", op="max"),
+        PUSHED.format(by="* 0", op="max"),
+    ),
+    "pull-monotone": (
+        SCALED.format(by="", op="max").replace("= a[i] ", "= cos(a[i])").replace("= b[i] ", "= cos(b[i])"),
+        SCALED.format(by="", op="max").replace("= a[i] ", "= exp(a[i])").replace("= b[i] ", "= tanh(b[i])")),
+    "push-monotone": (PUSHED.format(by="", op="max").replace("= t[i] ", "= abs(t[i])"),),
+    "exp-of-sum": (EXPS.format(sign="*"), EXPS.format(sign="+").replace("exp", "tanh")),
+    "fold-chain": (*_pairs("a[i, j] * 2 * b[j, i] + 3"), *_floats("a[i, j] * 0.1 * 3"), *_floats("a[i, j] / 2 / 3")),
     "winograd-2-3": (
         FILTER.replace("f32", "i32"),
         FILTER.replace("h + r]", "2 * h + r]").replace("C, 10]", "C, 17]"),

@@ -28,6 +28,7 @@ SQUARE = """kernel k()
   forall i < 4, j < 8, k < 6
     y[i, j] += a[i, k] * b[k, j]
 """
+FINITE = frozenset({"reassociate", "contract", "finite"})
 DIVISION = frozenset({"division"})
 BATCHED = """instruction batched(M, N, K)
   in    A: f32[{rank}, M, K]
@@ -142,14 +143,15 @@ def test_strassen_of_strassen():
     (FILTER, 4, "winograd-2-3"), (FILTER, 6, "winograd-4-3"), (SQUARE, 7, "strassen")])  # fmt: skip
 def test_products_side_by_side_ask_for_the_algorithm_that_makes_as_many(text, rank, law):
     kernel = parse(text)
-    kernel = kernel.with_sizes({s.name: 4 for s in kernel.syms})
-    kernel = replace(kernel, permits=kernel.permits | {"finite"})
+    kernel = replace(kernel.with_sizes({s.name: 4 for s in kernel.syms}), permits=FINITE)
     batched = parse_instruction(BATCHED.format(rank=rank))
     found = reach(kernel, batched)
     assert found.paths, found.near
     assert found.blind_expansions == 0
     steps = [[s.transform.law for s in p.steps] for p in found.paths]
     assert [law] in steps
+    wary = reach(replace(kernel, permits=kernel.permits - {"finite"}), batched)
+    assert [law] not in [[s.transform.law for s in p.steps] for p in wary.paths]
 
 
 def test_no_algorithm_makes_five_products():

@@ -9,7 +9,7 @@ from isam.approach.choice import Approach, Trace
 from isam.ir.normal import normal_form
 from isam.ir.text import parse, parse_instruction
 from isam.mapper.cover import cover
-from isam.mapper.search import find
+from isam.mapper.search import find, reach
 from isam.transforms import ALL
 from tests.laws.judges import same
 
@@ -30,6 +30,8 @@ VFMA = instruction("vfma()", "in    A: f32[4]", "in    B: f32[4]", "inout C: f32
                    "  C[l] += A[l] * B[l]")  # fmt: skip
 GEMV = instruction("gemv(M, K)", "in    A: f32[M, K]", "in    B: f32[K]", "inout C: f32[M]", "forall i < M, k < K",
                    "  C[i] += A[i, k] * B[k]")  # fmt: skip
+GEMM = instruction("gemm(M, N, K)", "in    A: f32[M, K]", "in    B: f32[K, N]", "inout C: f32[M, N]",
+                   "forall i < M, j < N, k < K", "  C[i, j] += A[i, k] * B[k, j]")  # fmt: skip
 DOT = instruction("dot(K)", "in    A: f32[K]", "in    B: f32[K]", "inout C: f32", "forall k < K",
                   "  C += A[k] * B[k]")  # fmt: skip
 SCALED = instruction("scaled(K)", "in    A: f32[K]", "in    B: f32", "inout C: f32", "forall k < K",
@@ -57,7 +59,58 @@ BIASED = kernel("in  a: f32[6, 8]", "in  x: f32[8]", "in  b: f32[6]", "out y: f3
 SHARED = kernel("in  a: f32[8]", "in  b: f32[8]", "out y: f32[8]", "out z: f32[8]", "forall i < 8",
                 "  t[i] = a[i] * b[i]", "  y[i] = max(t[i], 0)", "  z[i] = t[i]")  # fmt: skip
 
+SUMMED = kernel("in  a: f32[6, 16]", "out y: f32[6]", "forall i < 6", "  y[i] = 0", "forall i < 6, k < 16",
+                "  y[i] += a[i, k]")  # fmt: skip
+RESIDUAL = kernel("in    x: f32[6, 8]", "inout y: f32[6, 8]", "forall i < 6, j < 8", "  y[i, j] += x[i, j]",
+                  permits="reassociate, contract, finite")  # fmt: skip
+THRICE = kernel("in  a: f32[6]", "in  b: f32[6]", "out y: f32[6]", "forall i < 6", "  y[i] = (a[i] + b[i]) * 2 * 0.5")
+
+def unary(name: str, value: str, of: str = "f32", to: str = ""):
+    return instruction(f"{name}(N)", f"in  A: {of}[N]", f"out D: {to or of}[N]", "forall i < N", f"  D[i] = {value}")
+
+
+def binary(name: str, value: str, dtype: str = "f32"):
+    return instruction(f"{name}(N)", f"in  A: {dtype}[N]", f"in  B: {dtype}[N]", f"out D: {dtype}[N]", "forall i < N",
+                       f"  D[i] = {value}")  # fmt: skip
+
+
+def lines(*body: str, a: str = "f32", y: str = "f32", permits: str = "reassociate, contract, finite"):
+    """A kernel as written, not brought into normal form."""
+    head = ["kernel k()", f"  in  a: {a}[6]", f"  in  b: {a}[6]", f"  out y: {y}[6]", f"  permits {permits}"]
+    return parse("\n".join([*head, "  forall i < 6", *(f"    {x}" for x in body)]) + "\n")
+
+
+NEG, EXP, SQUARE = unary("neg", "-A[i]"), unary("exp", "exp(A[i])"), unary("square", "A[i] * A[i]")
+MAX, MIN = binary("max", "max(A[i], B[i])"), binary("min", "min(A[i], B[i])")
+WIDEN8 = unary("widen8", "i32(A[i])", "i8", "i32")
+MAX_TWICE = binary("maxtwice", "max(A[i], B[i]) * 2")
+MAX_EXP = binary("maxexp", "max(exp(A[i]), exp(B[i]))")
+EXP_MAX = binary("expmax", "exp(max(A[i], B[i]))")
+
 CHOSEN = {
+    "fusion": (lines("y[i] = a[i]", "y[i] = y[i] + b[i]"), [ADD]),
+    "fusion of an accumulation": (lines("y[i] = a[i]", "y[i] += b[i]"), [ADD]),
+    "inline": (lines("t[i] = a[i] * 1", "y[i] = t[i] + b[i]"), [ADD]),
+    "dead": (lines("t[i] = exp(a[i])", "y[i] = a[i] + b[i]"), [ADD]),
+    "unify": (lines("t[i] = -a[i]", "s[i] = -a[i]", "y[i] = t[i] * s[i]"), [NEG, SQUARE]),
+    "cast-over-extrema": (lines("t[i] = max(a[i], b[i])", "y[i] = i32(t[i])", a="i8", y="i32"),
+                          [WIDEN8, binary("max32", "max(A[i], B[i])", "i32")]),
+    "cast-over-product": (lines("p[i] = i16(a[i])", "q[i] = i16(b[i])", "t[i] = p[i] * q[i]", "y[i] = i32(t[i])",
+                                a="i8", y="i32"), [WIDEN8, binary("mul32", "A[i] * B[i]", "i32")]),
+    "join-casts": (lines("t[i] = i16(a[i])", "y[i] = i32(t[i])", a="i8", y="i32"), [WIDEN8]),
+    "widen": (lines("y[i] = a[i] + b[i]", a="i8", y="i8"),
+              [WIDEN8, binary("add32", "A[i] + B[i]", "i32"), unary("narrow8", "i8(A[i])", "i32", "i8")]),
+    "choice-to-extremum": (lines("c[i] = a[i] > b[i]", "y[i] = select(c[i], a[i], b[i])"), [MAX]),
+    "pull-scaling": (lines("t[i] = a[i] * 2", "s[i] = b[i] * 2", "y[i] = max(t[i], s[i])"), [MAX_TWICE]),
+    "push-scaling": (lines("t[i] = max(a[i], b[i])", "y[i] = -t[i]"), [NEG, MIN]),
+    "pull-monotone": (lines("t[i] = exp(a[i])", "s[i] = exp(b[i])", "y[i] = max(t[i], s[i])"), [EXP_MAX]),
+    "push-monotone": (lines("t[i] = max(a[i], b[i])", "y[i] = exp(t[i])"), [MAX_EXP]),
+    "exp-of-sum": (lines("t[i] = a[i] + b[i]", "y[i] = exp(t[i])"), [EXP, MUL]),
+    "times-one": (SUMMED, [COPY, GEMV]),
+    "number-array": (SUMMED, [COPY, GEMV]),
+    "identity-matrix": (RESIDUAL, [COPY, GEMM]),
+    "fold-neutral": (THRICE, [COPY, ADD]),
+    "fold-chain": (THRICE, [COPY, ADD]),
     "nest-sum": (TOTAL, [COPY, VADD, HSUM]),
     "nest-sum of products": (INNER, [COPY, VFMA, HSUM]),
     "nest-extremum": (LARGEST, [COPY, VMAX, HMAX]),
@@ -66,6 +119,25 @@ CHOSEN = {
     "join": (BIASED, [COPY, GEMV]),
     "duplicate": (SHARED, [COPY, MUL, MUL_RELU]),
 }  # fmt: skip
+
+
+STEPPED = kernel("in    x: f32[5, 8]", "const w: f32[8, 6]", "inout h: f32[6]", "loop t < 5", "  forall j < 6",
+                 "    a[j] = 0", "  forall j < 6, k < 8", "    a[j] += x[t, k] * w[k, j]", "  forall j < 6",
+                 "    h[j] = tanh(h[j] + a[j])")  # fmt: skip
+
+REACHED = {
+    "hoist": (STEPPED, GEMM),
+}
+
+
+@pytest.mark.parametrize("name", sorted(REACHED))
+def test_a_law_makes_an_instruction_usable(name):
+    given, wanted = REACHED[name]
+    found = reach(given, wanted)
+    assert not found.direct
+    assert found.blind_expansions == 0
+    path = next(p for p in found.paths if name in [s.transform.law for s in p.steps])
+    assert same(LAWS[name], given, path.kernel)
 
 
 @pytest.mark.parametrize("name", sorted(CHOSEN))

@@ -251,7 +251,7 @@ MUTANTS = [
      _kernel("forall i < 4", "  h[i] = h[7 - i]", "forall i < 4", "  h[i + 4] = h[3 - i]")),
     ("structure.unpeel", "UnpeelSum", "set(low.domain.where) == set(moved.domain.where)", "True",
      _kernel("forall i < 4, k < 3 where k <= i", "  y[i] += x[k]", "forall i < 4, k < 5", "  y[i] += x[k + 3]")),
-    ("convert", "Convert", "s.op == self.op and not s.accumulate", "s.op == self.op",
+    ("convert", "Convert", "s.op == self.op and s.accumulate == (s.op == \"select\")", "s.op == self.op",
      "kernel k()\n  in x: f32[7]\n  out y: f32[1]\n  y[0] = 0\n  forall i < 7\n    y[0] max= x[i]\n"),
     ("commute", "Commute", "s.op in COMMUTATIVE and ", "",
      "kernel k()\n  in x: f32[7]\n  in z: f32[7]\n  out y: f32[7]\n  forall i < 7\n    y[i] = x[i] - z[i]\n"),

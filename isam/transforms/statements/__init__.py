@@ -4,6 +4,7 @@ from isam.transforms.law import Transform
 from isam.transforms.statements.dead import Dead
 from isam.transforms.statements.duplicate import Duplicate, Unify
 from isam.transforms.statements.fission import Fission, Fusion
+from isam.transforms.statements.hoist import Hoist
 from isam.transforms.statements.inline import Inline
 
 LAWS: tuple[Transform, ...] = (
@@ -13,5 +14,6 @@ LAWS: tuple[Transform, ...] = (
     Unify(),
     Duplicate(),
     Fission(),
+    Hoist(),
 )
 """In the order in which the search offers them."""

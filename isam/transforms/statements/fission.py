@@ -68,7 +68,7 @@ class Fusion(Transform):
         return tuple(
             Site.of(first=i, second=j)
             for j, s in enumerate(kernel.statements)
-            if s.accumulate and s.op in REDUCTIONS
+            if s.op in REDUCTIONS
             for i in writers(kernel, s.dest.buffer)
             if i < j and _first(kernel, i, j) is not None
         )
@@ -79,20 +79,27 @@ class Fusion(Transform):
         if first is None:
             raise ValueError(f"'{self.law}' does not apply at {site}")
         s = kernel.statements[j]
-        both = replace(s, sources=(first, s.sources[0]), accumulate=False)
+        both = replace(s, sources=(first, *_added(s)), accumulate=False)
         new, origin = splice(kernel, {i: (), j: ((both, (i, j)),)})
         return Rewrite(new, Correspondence(origin))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
-        """The instruction applies the operation to two operands; the kernel accumulates."""
+        """The instruction applies the operation to two operands and the kernel accumulates; or nothing copies."""
         at, need = mismatch.about("statement"), mismatch.about("need")
-        if not self.answers(mismatch) or not isinstance(need, tuple):
+        if not self.answers(mismatch):
             return ()
-        return tuple(s for s in self.sites(kernel) if at in (s["first"], s["second"]) and _does(kernel, s, need))
+        found = [s for s in self.sites(kernel) if at in (s["first"], s["second"])]
+        lost = mismatch.about("missing")
+        return tuple(s for s in found if (lost and at == s["first"]) or need == (_op(kernel, s), False))
 
 
-def _does(kernel: Kernel, site: Site, need: tuple[str, bool]) -> bool:
-    return need == (kernel.statements[site["second"]].op, False)
+def _op(kernel: Kernel, site: Site) -> str:
+    return kernel.statements[site["second"]].op
+
+
+def _added(s: Statement) -> tuple[Source, ...]:
+    """What an accumulation, or ``y = y op b``, takes in."""
+    return s.sources if s.accumulate else tuple(x for x in s.sources if x != s.dest)
 
 
 def _first(kernel: Kernel, i: int, j: int) -> Source | None:
@@ -100,8 +107,8 @@ def _first(kernel: Kernel, i: int, j: int) -> Source | None:
     first, second = kernel.statements[i], kernel.statements[j]
     if first.op != "copy" or first.accumulate or not together(kernel, i, j):
         return None
-    x, y = first.sources[0], first.dest.buffer
-    if y in {buffer_of(x), buffer_of(second.sources[0])} or y in touched_between(kernel, i, j):
+    x, y, added = first.sources[0], first.dest.buffer, _added(second)
+    if len(added) != 1 or y in {buffer_of(x), buffer_of(added[0])} or y in touched_between(kernel, i, j):
         return None
     if buffer_of(x) in written_between(kernel, i, j):
         return None

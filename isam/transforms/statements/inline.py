@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from isam.ir.affine import Affine
-from isam.ir.dataflow import levels
 from isam.ir.infer import groups
 from isam.ir.kernel import Access, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import (
     at_rows,
     buffer_of,
-    is_full_box,
+    fills_anew,
     moved_to,
     readers,
     splice,
@@ -75,8 +74,7 @@ def _copy_into(kernel: Kernel, name: str) -> tuple[int, ...]:
     rows = at_rows(s.dest)
     if s.op != "copy" or s.accumulate or rows is None or set(rows) != set(s.domain.names):
         return ()
-    looped = any(level.recurrences for level in levels(kernel) if level.own >> made[0] & 1)
-    return () if (looped and not is_full_box(kernel, s)) or buffer_of(s.sources[0]) == name else made
+    return made if fills_anew(kernel, made[0]) and buffer_of(s.sources[0]) != name else ()
 
 
 def _reader(kernel: Kernel, i: int, j: int) -> Statement | None:

@@ -2,14 +2,30 @@
 
 from isam.transforms.law import Transform
 from isam.transforms.values.bilinear import BILINEAR
+from isam.transforms.values.casts import CASTS
+from isam.transforms.values.choices import ChoiceToExtremum
 from isam.transforms.values.distribute import Distribute
+from isam.transforms.values.exponentials import ExpOfSum
+from isam.transforms.values.fold import FOLDS
+from isam.transforms.values.identity import IdentityMatrix, NumberArray, TimesOne
 from isam.transforms.values.join import Join
+from isam.transforms.values.monotone import MONOTONE
 from isam.transforms.values.nest import NESTS
+from isam.transforms.values.widen import Widen
 
 LAWS: tuple[Transform, ...] = (
     Distribute(),
     *NESTS,
     Join(),
+    *FOLDS,
+    TimesOne(),
+    NumberArray(),
+    IdentityMatrix(),
+    ChoiceToExtremum(),
+    *CASTS,
+    Widen(),
+    *MONOTONE,
+    ExpOfSum(),
     *BILINEAR,
 )
 """In the order in which the search offers them."""

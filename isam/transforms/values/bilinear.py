@@ -39,11 +39,12 @@ class Bilinear(Transform):
     algorithm: Algorithm = F23
 
     equation = "y[Y] += x[X] * w[W]  =>  y = C ((A x) * (B w))   (sum_m C[Y,m] A[m,X] B[m,W] is that form, checked)"
-    needs = frozenset({"reassociates", "rounding", "finite"})
+    needs = frozenset({"reassociates", "rounding", "finite"})  # an infinity meets the zeros of the matrices
     kinds = frozenset({"axis-missing"})
     grows = True
+    wants = frozenset({"mul", "add"})
     model = frozenset({"division"})
-    makes = frozenset({"copy", "div"})
+    makes = frozenset({"add", "copy", "div"})
 
     @property
     def law(self) -> str:  # type: ignore[override]

@@ -34,6 +34,7 @@ class Distribute(Transform):
     needs = frozenset({"reassociates", "rounding"})
     kinds = frozenset({"operation", "escapes"})
     grows = True
+    wants = frozenset({"mul", "add"})
     inverse = "factor"
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:

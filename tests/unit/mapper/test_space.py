@@ -133,7 +133,7 @@ def test_a_law_that_grows_answers_a_demand_once_on_a_path():
     assert r.ended != "depth"
     for case in (GEMV, named("softmax"), kernel):
         for p in reach(case, GEMM, budget=Budget(states=200, blind=0, depth=12)).paths:
-            assert len(p.steps) <= 4
+            assert len(p.steps) <= 7
 
 
 def test_growing_laws_take_no_blind_steps():

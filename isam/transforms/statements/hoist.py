@@ -1,0 +1,211 @@
+"""Take statements out of a recurrent loop: what does not depend on carried buffers is done for all steps at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access, Axis, Item, Kernel, Literal, Recurrence, Source, Statement
+from isam.ir.mismatch import Mismatch
+from isam.transforms.edit import fresh, is_full_box, names_in, readers, substituted, touches
+from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+
+
+@dataclass(frozen=True)
+class Hoist(Transform):
+    """Statements of ``loop t < T`` that read nothing which a step hands to the next become a ``forall`` over ``t``
+    before the loop (the input projection of an RNN, for all steps). Temporaries that every step fills anew get a
+    dimension for ``t``. Whole steps only: a loop that runs no times does nothing, before as after."""
+
+    law = "hoist"
+    equation = "loop t < T: (a = f(x[t]); h = g(h, a))  =>  forall t < T: a[t] = f(x[t]); loop t < T: h = g(h, a[t])"
+    kinds = frozenset({"axis-missing"})
+    grows = True
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        out: list[Site] = []
+        for n, loop in enumerate(_loops(kernel)):
+            moved = _moved(kernel, loop)
+            if moved:
+                out.append(Site.of(loop=n, statements=moved))
+        return tuple(out)
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        loop = _loops(kernel)[site["loop"]]
+        if site["statements"] != _moved(kernel, loop):
+            raise ValueError(f"'{self.law}' does not apply at {site}")
+        return _rewrite(kernel, loop, frozenset(site["statements"]))
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """The instruction wants one more axis: all steps of a loop at once are one."""
+        if not self.answers(mismatch):
+            return ()
+        return tuple(s for s in self.sites(kernel) if mismatch.about("statement") in s["statements"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A recurrent loop. ``start``: the number of its first statement; ``own``: numbers of those directly in it;
+    ``end``: one more than that of its last."""
+
+    item: Recurrence
+    start: int
+    end: int
+    own: tuple[int, ...]
+
+
+def _loops(kernel: Kernel) -> tuple[_Loop, ...]:
+    """Every recurrent loop, outer before inner."""
+    found: list[tuple[int, _Loop]] = []
+
+    def walk(body: tuple[Item, ...], at: int) -> int:
+        for it in body:
+            if isinstance(it, Statement):
+                at += 1
+                continue
+            place = len(found)
+            found.append((at, _Loop(it, at, at, ())))
+            own, here = [], at
+            for inner in it.body:
+                if isinstance(inner, Statement):
+                    own.append(here)
+                    here += 1
+                else:
+                    here = walk((inner,), here)
+            found[place] = (at, _Loop(it, at, here, tuple(own)))
+            at = here
+        return at
+
+    walk(kernel.body, 0)
+    return tuple(loop for _, loop in found)
+
+
+def _moved(kernel: Kernel, loop: _Loop) -> tuple[int, ...]:
+    """The most statements that can leave the loop together; none when only numbers would be written earlier."""
+    inside = range(loop.start, loop.end)
+    written = {kernel.statements[i].dest.buffer for i in inside}
+    private = {b for b in written if _private(kernel, loop, b)}
+    moved = set(loop.own)
+    while True:
+        stay = {i for i in moved if not _may_leave(kernel, loop, i, moved, written, private)}
+        if not stay:
+            break
+        moved -= stay
+    used = {b for i in moved if not _number(kernel.statements[i]) for b in touches(kernel.statements[i])}
+    moved = {i for i in moved if not _number(kernel.statements[i]) or kernel.statements[i].dest.buffer in used}
+    return tuple(sorted(moved)) if any(not _number(kernel.statements[i]) for i in moved) else ()
+
+
+def _number(s: Statement) -> bool:
+    return s.op == "copy" and isinstance(s.sources[0], Literal)
+
+
+def _private(kernel: Kernel, loop: _Loop, name: str) -> bool:
+    """A temporary of this loop alone that every step fills in full before it looks: nothing is handed on in it."""
+    users = [i for i, s in enumerate(kernel.statements) if name in touches(s)]
+    first = kernel.statements[users[0]]
+    inside = all(loop.start <= i < loop.end for i in users) and users[0] in loop.own
+    own = {a.buffer for a in first.sources if isinstance(a, Access)}
+    return inside and kernel.buffer(name).role == "temp" and is_full_box(kernel, first) and name not in own
+
+
+def _may_leave(
+    kernel: Kernel, loop: _Loop, i: int, moved: set[int], written: set[str], private: set[str]
+) -> bool:
+    """Can the statement be done for all steps before the loop, when the others in ``moved`` are too?"""
+    s = kernel.statements[i]
+    earlier = range(loop.start, i)
+    for a in s.sources:
+        if isinstance(a, Access) and a.buffer in written and a.buffer != s.dest.buffer:
+            made = [j for j in earlier if kernel.statements[j].dest.buffer == a.buffer]
+            if a.buffer not in private or any(j not in moved for j in made):
+                return False
+    name = s.dest.buffer
+    if any(kernel.statements[j].reduces for j in readers(kernel, name) if j not in moved):
+        return False  # terms of a sum that stays: they would be kept for every step (IR-5)
+    if name in private:
+        return all(j in moved for j in earlier if name in touches(kernel.statements[j]))
+    alone = all(name not in touches(kernel.statements[j]) for j in range(loop.start, loop.end) if j != i)
+    reads_own = any(isinstance(a, Access) and a.buffer == name for a in s.sources)
+    return alone and not reads_own and ((s.accumulate and s.op != "select") or _counted(s.dest, loop.item.axis.name))
+
+
+def _counted(dest: Access, counter: str) -> bool:
+    """Does every step write elements of its own: is some index the counter, shifted at most?"""
+    return any(row.terms == ((counter, 1),) for row in dest.index)
+
+
+def _rewrite(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> Rewrite:
+    counter, trip = loop.item.axis.name, loop.item.axis.extent
+    every = fresh(names_in(kernel) | {counter}, f"{counter}_all")
+    made = {kernel.statements[i].dest.buffer for i in moved}
+    private = frozenset(b for b in made if _private(kernel, loop, b))
+    move = _Move(loop, moved, private, every)
+    body = tuple(move.items(kernel.body))
+    buffers = tuple(
+        replace(b, shape=(trip, *b.shape), declared=True) if b.name in private else b for b in kernel.buffers
+    )
+    new = replace(kernel, body=body, buffers=buffers, template=None)
+    back = Correspondence(
+        tuple((i,) for i in move.origins),
+        axes=((counter, (counter, every)),),
+        meanings=((every, counter), *((b, f"{b} of every {counter}") for b in sorted(private))),
+    )
+    return Rewrite(new, back)
+
+
+@dataclass
+class _Move:
+    """Rebuilds a kernel's items; ``origins`` are the old numbers of the new statements, in their order."""
+
+    loop: _Loop
+    moved: frozenset[int]
+    private: frozenset[str]
+    every: str
+    origins: list[int] = field(default_factory=list)
+    at: int = 0
+
+    def items(self, body: tuple[Item, ...]) -> Iterator[Item]:
+        for it in body:
+            if isinstance(it, Statement):
+                self.origins.append(self.at)
+                yield self.wide(it) if self.loop.start <= self.at < self.loop.end else it
+                self.at += 1
+            elif it is self.loop.item:
+                yield from self.opened(it)
+            else:
+                yield replace(it, body=tuple(self.items(it.body)))
+
+    def opened(self, loop: Recurrence) -> Iterator[Item]:
+        """The statements that leave the loop, then what is left of it."""
+        ahead: list[Item] = []
+        left: list[Item] = []
+        begin, first = len(self.origins), [i for i in self.loop.own if i in self.moved]
+        for it in loop.body:
+            if isinstance(it, Statement) and self.at in self.moved:
+                ahead.append(self.outside(it))
+                self.at += 1
+            else:
+                left.extend(self.items((it,)))
+        self.origins[begin:begin] = first
+        yield from ahead
+        if left:
+            yield replace(loop, body=tuple(left))
+
+    def wide(self, s: Statement) -> Statement:
+        """With the counter as first index of the temporaries that were made per step."""
+
+        def one(x: Source) -> Source:
+            if isinstance(x, Access) and x.buffer in self.private:
+                return replace(x, index=(Affine.of(self.loop.item.axis.name), *x.index))
+            return x
+
+        dest = one(s.dest)
+        assert isinstance(dest, Access)
+        return replace(s, dest=dest, sources=tuple(map(one, s.sources)))
+
+    def outside(self, s: Statement) -> Statement:
+        counter = self.loop.item.axis
+        axes = (Axis(self.every, counter.extent), *s.domain.axes)
+        return substituted(self.wide(s), {counter.name: Affine.of(self.every)}, axes)

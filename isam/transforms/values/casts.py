@@ -1,0 +1,210 @@
+"""Cast motion: across copies and extrema, into and out of products, one cast for two; operations in a wider dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from isam.ir.dtype import DTYPES, DType
+from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
+from isam.ir.mismatch import Mismatch
+from isam.transforms.edit import (
+    at_rows,
+    fills_anew,
+    fresh,
+    moved_to,
+    names_in,
+    readers,
+    splice,
+    together,
+    writers,
+    written_between,
+)
+from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+
+DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
+LEAST = {"f64": -1074, "f32": -149, "f16": -24, "bf16": -133}  # the exponent of the least positive number
+MOST = {"f64": 1024, "f32": 128, "f16": 16, "bf16": 128}  # numbers stay below two to this power
+
+
+def holds(wide: str, narrow: str) -> bool:
+    """Is every number of dtype ``narrow`` one of dtype ``wide``?"""
+    a, b = DTYPES[narrow], DTYPES[wide]
+    if a.name == b.name:
+        return True
+    if "b" in (a.kind, b.kind):
+        return False
+    if a.kind == "f":
+        ranges = b.kind == "f" and LEAST[b.name] <= LEAST[a.name] and MOST[b.name] >= MOST[a.name]
+        return ranges and DIGITS[b.name] >= DIGITS[a.name]
+    return _room(b) >= _room(a) and (b.kind == "f" or a.kind == "u" or b.kind == "i")
+
+
+def _room(d: DType) -> int:
+    """Binary digits of a whole number that certainly fits, its sign apart."""
+    return DIGITS[d.name] if d.kind == "f" else d.bits - (d.kind == "i")
+
+
+def holds_products(wide: str, narrow: str) -> bool:
+    """Is every product of two numbers of dtype ``narrow`` one of dtype ``wide``? (An infinity stays one.)"""
+    a, b = DTYPES[narrow], DTYPES[wide]
+    if "b" in (a.kind, b.kind):
+        return False
+    if a.kind == "f":
+        fits = b.kind == "f" and DIGITS[b.name] >= 2 * DIGITS[a.name]
+        return fits and LEAST[b.name] <= 2 * LEAST[a.name] and MOST[b.name] >= 2 * MOST[a.name]
+    if b.kind == "f":
+        return DIGITS[b.name] >= 2 * _room(a) + (a.kind == "i")
+    return (a.kind == "u" or b.kind == "i") and _room(b) >= 2 * _room(a) + (a.kind == "i")
+
+
+@dataclass(frozen=True)
+class PushCast(Transform):
+    """A cast that loses nothing, of the result of an operation that commutes with it, is applied to the operands."""
+
+    law: str = "cast-over-extrema"  # type: ignore[misc]
+    equation: str = "t = max(a, b); y = f32(t)  =>  y = max(f32(a), f32(b))"  # type: ignore[misc]
+    ops: tuple[str, ...] = ("max", "min", "copy")
+    exact: Callable[[Kernel, Statement, str, str], bool] = lambda _, __, wide, narrow: holds(wide, narrow)
+
+    judge = "interpreter"
+    kinds = frozenset({"dtype", "operation", "escapes"})
+    grows = True
+    wants = frozenset({"cast"})
+    removes = frozenset({"cast", "cast_sat"})
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        return tuple(
+            Site.of(inner=i, cast=j)
+            for j, s in enumerate(kernel.statements)
+            if s.op == "cast"
+            for i in _made_by(kernel, j)
+            if kernel.statements[i].op in self.ops and self._exact(kernel, i, j)
+        )
+
+    def _exact(self, kernel: Kernel, i: int, j: int) -> bool:
+        wide, narrow = (kernel.buffer(kernel.statements[n].dest.buffer).dtype for n in (j, i))
+        return self.exact(kernel, kernel.statements[i], wide, narrow)
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        i, j = site["inner"], site["cast"]
+        if i not in _made_by(kernel, j) or not self._exact(kernel, i, j):
+            raise ValueError(f"'{self.law}' does not apply at {site}")
+        inner, cast = kernel.statements[i], kernel.statements[j]
+        taken, wide = names_in(kernel), kernel.buffer(cast.dest.buffer)
+        lines: list[tuple[Statement, tuple[int, ...]]] = []
+        made: list[Buffer] = []
+
+        def widened(x: Source) -> Source:
+            if not isinstance(x, Access):
+                return x
+            name = fresh(taken, "w")
+            taken.add(name)
+            at = replace(cast.dest, buffer=name)
+            made.append(Buffer(name, wide.shape, wide.dtype, "temp", declared=True))
+            lines.append((replace(cast, dest=at, sources=(x,)), (j,)))
+            return at
+
+        x = cast.sources[0]
+        assert isinstance(x, Access)
+        values = dict(zip(at_rows(inner.dest) or (), x.index, strict=True))
+        sources = tuple(widened(moved_to(y, values)) for y in inner.sources)
+        lines.append((replace(cast, op=inner.op, sources=sources), (i, j)))
+        only = readers(kernel, inner.dest.buffer) == (j,)
+        parts = {j: tuple(lines)} | ({i: ()} if only else {})
+        new, origin = splice(kernel, parts, buffers=(*kernel.buffers, *made))
+        return Rewrite(new, Correspondence(origin, buffers=((inner.dest.buffer, ()),) if only else ()))
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """The instruction works in the wider dtype, or a cast stands where it wants none."""
+        at = mismatch.about("statement")
+        return tuple(s for s in self.sites(kernel) if self.answers(mismatch) and at in (s["inner"], s["cast"]))
+
+
+@dataclass(frozen=True)
+class JoinCasts(Transform):
+    """Two casts are one when the first loses nothing."""
+
+    law = "join-casts"
+    equation = "t = i16(a); y = i32(t)  =>  y = i32(a)   (every value of a is one of t)"
+    judge = "interpreter"
+    kinds = frozenset({"dtype", "operation", "escapes"})
+    removes = frozenset({"cast", "cast_sat"})
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        return tuple(
+            Site.of(inner=i, cast=j)
+            for j, s in enumerate(kernel.statements)
+            if s.op in ("cast", "cast_sat")
+            for i in _made_by(kernel, j)
+            if _lossless(kernel, kernel.statements[i])
+        )
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        i, j = site["inner"], site["cast"]
+        if i not in _made_by(kernel, j) or not _lossless(kernel, kernel.statements[i]):
+            raise ValueError(f"'{self.law}' does not apply at {site}")
+        inner, cast = kernel.statements[i], kernel.statements[j]
+        x = cast.sources[0]
+        assert isinstance(x, Access)
+        values = dict(zip(at_rows(inner.dest) or (), x.index, strict=True))
+        direct = replace(cast, sources=(moved_to(inner.sources[0], values),))
+        only = readers(kernel, inner.dest.buffer) == (j,)
+        new, origin = splice(kernel, {j: ((direct, (i, j)),)} | ({i: ()} if only else {}))
+        return Rewrite(new, Correspondence(origin, buffers=((inner.dest.buffer, ()),) if only else ()))
+
+    def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
+        """One of the two casts is in question."""
+        at = mismatch.about("statement")
+        return tuple(s for s in self.sites(kernel) if self.answers(mismatch) and at in (s["inner"], s["cast"]))
+
+
+def _lossless(kernel: Kernel, s: Statement) -> bool:
+    x = s.sources[0]
+    if s.op not in ("cast", "cast_sat") or not isinstance(x, Access):
+        return False
+    return holds(kernel.buffer(s.dest.buffer).dtype, kernel.buffer(x.buffer).dtype)
+
+
+def _made_by(kernel: Kernel, j: int) -> tuple[int, ...]:
+    """The one statement that makes what the cast ``j`` reads, over plain axes, with nothing it reads changed since."""
+    x = kernel.statements[j].sources[0]
+    if not isinstance(x, Access) or kernel.buffer(x.buffer).role != "temp":
+        return ()
+    made = writers(kernel, x.buffer)
+    if len(made) != 1 or made[0] > j or not together(kernel, made[0], j):
+        return ()
+    s = kernel.statements[made[0]]
+    rows, read = at_rows(s.dest), {a.buffer for a in s.sources if isinstance(a, Access)}
+    plain = not s.accumulate and rows is not None and set(rows) == set(s.domain.names)
+    changed = read & (written_between(kernel, made[0], j) | {kernel.statements[j].dest.buffer})
+    return made if plain and not changed and fills_anew(kernel, made[0]) else ()
+
+
+def _products(kernel: Kernel, s: Statement, wide: str, narrow: str) -> bool:
+    """Both factors are casts of numbers so short that their product is exact in the narrow dtype already."""
+    own = [_short(kernel, x, s) for x in s.sources]
+    return holds(wide, narrow) and all(d is not None and holds_products(narrow, d) for d in own) and len(set(own)) == 1
+
+
+def _short(kernel: Kernel, x: Source, user: Statement) -> str | None:
+    """The dtype of which a factor is a cast that loses nothing."""
+    if not isinstance(x, Access):
+        return None
+    made = writers(kernel, x.buffer)
+    s = kernel.statements[made[0]] if len(made) == 1 else None
+    if s is None or not _lossless(kernel, s) or s is user:
+        return None
+    y = s.sources[0]
+    assert isinstance(y, Access)
+    return kernel.buffer(y.buffer).dtype
+
+
+CASTS: tuple[Transform, ...] = (
+    PushCast(),
+    PushCast(
+        "cast-over-product", "t = i16(a) * i16(b); y = i32(t)  =>  y = i32(i16(a)) * i32(i16(b))   (a, b: i8)",
+        ("mul",), _products,
+    ),
+    JoinCasts(),
+)  # fmt: skip
