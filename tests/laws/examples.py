@@ -510,7 +510,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
         TWO_CASTS.format(a="i32", m="f32", y="f64"), TWO_CASTS.format(a="i8", m="u8", y="i32"),
         TWO_CASTS.format(a="u8", m="i8", y="i32"),
     ),
-    "widen": (*_pairs("a[i, j] * b[j, i]", "i64", "f64"), *_pairs("exp(a[i, j]) * exp(b[j, i])", "f64")),
+    "widen": (
+        UNARY.format(dtype="f32", value="a[i, j] * 0.1"),
+        *_pairs("a[i, j] * b[j, i]", "i64", "f64"), *_pairs("exp(a[i, j]) * exp(b[j, i])", "f64"),
+    ),
     "choice-to-extremum": (
         CHOSEN.format(sign=">", yes="a[i], 0"), CHOSEN.format(sign="==", yes="a[i], b[i]"),
         CHOSEN.format(sign=">", yes="a[i], b[i]").replace("in  a", "inout a").replace(

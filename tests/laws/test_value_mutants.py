@@ -49,6 +49,7 @@ MUTANTS = [
      "if kernel.statements[i].op == 'cast'"),
     ("values.casts", "join-casts", "_room(b) >= _room(a)", "_room(b) >= _room(a) - 1"),
     ("values.widen", "widen", ' and DTYPES[wide].kind in "iu"', ""),
+    ("values.widen", "widen", " or not all(is_exact(v, narrow) for v in numbers)", ""),
     ("values.choices", "choice-to-extremum", '"lt": 1', '"lt": 0'),
     ("values.choices", "choice-to-extremum", "pair not in ([yes, no], [no, yes])", "False"),
     ("values.monotone", "pull-scaling", "return 1 if numbers[0] > 0 else -1", "return 1"),

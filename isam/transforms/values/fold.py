@@ -48,13 +48,13 @@ def numbers(kernel: Kernel, s: Statement) -> Source | None:
     """``2 + 3`` where every number and the result are exact in the dtype at hand."""
     dtype = kernel.buffer(s.dest.buffer).dtype
     values = [x.value for x in s.sources if isinstance(x, Literal)]
-    if len(values) != len(s.sources) or not all(_exact(v, dtype) for v in values):
+    if len(values) != len(s.sources) or not all(is_exact(v, dtype) for v in values):
         return None
     made = _value(s.op, [Fraction(v) for v in values])
     if made is None:
         return None
     out = float(made) if DTYPES[dtype].kind == "f" else int(made)
-    return Literal(out) if Fraction(out) == made and _exact(out, dtype) else None
+    return Literal(out) if Fraction(out) == made and is_exact(out, dtype) else None
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ FOLDS: tuple[Transform, ...] = (
 )
 
 
-def _exact(value: float | int | bool, dtype: str) -> bool:
+def is_exact(value: float | int | bool, dtype: str) -> bool:
     """Is the number one of the dtype, as it stands?"""
     if isinstance(value, bool) or not isfinite(value) or DTYPES[dtype].kind == "b":
         return False

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from isam.ir.dtype import DTYPES
-from isam.ir.kernel import COMPARISONS, Access, Buffer, Kernel, Source, Statement
+from isam.ir.kernel import COMPARISONS, Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import accesses, fresh, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.values.casts import DIGITS, LEAST, MOST, holds
+from isam.transforms.values.fold import is_exact
 
 RING = ("add", "sub", "mul", "neg")
 ORDER = ("max", "min")
@@ -77,8 +78,9 @@ def _same(kernel: Kernel, s: Statement, wide: str) -> bool:
     if s.accumulate or len(names) != 1 or s.op in COMPARISONS or not any(isinstance(x, Access) for x in s.sources):
         return False
     (narrow,) = names
-    if narrow == wide or not holds(wide, narrow):
-        return False
+    numbers = [x.value for x in s.sources if isinstance(x, Literal)]
+    if narrow == wide or not holds(wide, narrow) or not all(is_exact(v, narrow) for v in numbers):
+        return False  # a number that the narrow dtype rounds would not be rounded in the wide one
     if s.op in ORDER:
         return True
     if DTYPES[narrow].kind in "iu":
