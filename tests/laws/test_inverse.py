@@ -73,12 +73,22 @@ STORED = """kernel stored(N)
     y[j] = y[j] + c[1, j]
 """
 
+PADDED = """kernel padded()
+  in  x: f32[6]
+  in  w: f32[3]
+  out y: f32[6]
+  forall i < 6
+    y[i] = 0
+  forall i < 6, r < 3 where 0 <= i + r - 1, i + r - 1 < 6
+    y[i] += x[i + r - 1] * w[r]
+"""
+
 KERNELS = {
     "split-axis": TEMPS, "split-dimension": SPLIT, "fuse-dimensions": TEMPS, "permute-dimensions": TEMPS,
     "reverse-axis": TEMPS, "reverse-dimension": TEMPS, "reverse-sum": SUM, "peel": LINE, "peel-sum": SUM,
-    "unfold": WINDOWS, "store-at": STORED, "pitch": TEMPS,
+    "unfold": WINDOWS, "store-at": STORED, "pitch": TEMPS, "pad": PADDED,
 }  # fmt: skip
-ONE_WAY = {"trim", "store-apart", "fuse-axes", "unpeel", "unpeel-sum"}
+ONE_WAY = {"trim", "unpad", "store-apart", "fuse-axes", "unpeel", "unpeel-sum"}
 """Undone by the law that they undo, which is tested the other way round."""
 BY_NAME = {t.law: t for t in ALL}
 

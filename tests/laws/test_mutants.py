@@ -134,6 +134,19 @@ kernel k()
   forall a < 3, b < 4 where {where}
     y[4 * a + b] = x[4 * a + b, {row}]
 """
+UNPAD = """
+kernel k()
+  inout x: f32[6]
+  in    w: f32[3]
+  inout y: f32[6]
+  temp  p: f32[8]
+  forall i < 8
+    p[i] = {fill}
+  forall i < 6
+    p[i + 1] = {copy}
+{more}  forall i < 6, k < 3
+    y[i] += p[i + k] * w[k]
+"""
 PEEL = """
 kernel k()
   in  a: f32[4, 4]
@@ -235,6 +248,18 @@ MUTANTS = [
      _kernel("forall i < 2", "  h[i] = x[i]", "forall i < 4", "  h[i + 4] = x[i + 2]", "  y[i] = x[i + 1]")),
     ("structure.store", "StoreApart", 'if old.role == "inout" else []', "if False else []",
      _kernel("forall i < 4", "  h[i + 4] = x[i]", "  h[i] = w[i]")),
+    ("structure.unpad", "Unpad", " and zero.sources[0].value == 0", "", UNPAD.format(fill="1", copy="x[i]", more="")),
+    ("structure.unpad", "Unpad", "uncertain(kernel, read, product.domain.axes)", "()",
+     UNPAD.format(fill="0", copy="x[i]", more="")),
+    ("structure.unpad", "Unpad", 'copy.op != "copy"', "False", UNPAD.format(fill="0", copy="exp(x[i])", more="")),
+    ("structure.unpad", "Unpad", "whole and sorted", "sorted",
+     UNPAD.format(fill="0", copy="x[i]", more="").replace("x: f32[6]", "x: f32[9]")),
+    ("structure.unpad", "Unpad", "copy.accumulate or copy.domain.where", "copy.accumulate",
+     UNPAD.format(fill="0", copy="x[i]", more="").replace("forall i < 6\n    p", "forall i < 6 where i < 4\n    p")),
+    ("structure.unpad", "Unpad", "kept = x.buffer not in written_between(kernel, made[-1], used[-1])", "kept = True",
+     UNPAD.format(fill="0", copy="x[i]", more="  forall i < 6\n    x[i] = 2\n")),
+    ("structure.unpad", "Unpad", "once and ", "",
+     UNPAD.format(fill="0", copy="x[i]", more="").replace("* w[k]", "* p[i]")),
     ("structure.unpeel", "Unpeel", "set(other.domain.where) == rest | {-w - 1}", "True",
      _kernel("forall i < 8 where i < 3", "  y[i] = x[i]", "forall i < 8 where i < 2", "  y[i] = x[i]")),
     ("structure.unpeel", "Unpeel", "x.dest.buffer in read | {t.dest.buffer} or ", "",

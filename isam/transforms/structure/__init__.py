@@ -14,6 +14,7 @@ from isam.transforms.structure.roundup import RoundUp, RoundUpSum
 from isam.transforms.structure.skew import Skew
 from isam.transforms.structure.store import StoreApart, StoreAt
 from isam.transforms.structure.unfold import Unfold, UnfoldSum
+from isam.transforms.structure.unpad import Unpad
 from isam.transforms.structure.unpeel import Unpeel, UnpeelSum
 
 LAWS: tuple[Transform, ...] = (
@@ -24,6 +25,7 @@ LAWS: tuple[Transform, ...] = (
     AddUnitAxis(),
     RemoveUnitAxis(),
     Pad(),
+    Unpad(),
     Unpeel(),
     UnpeelSum(),
     Peel(),

@@ -23,6 +23,7 @@ class Pad(Transform):
     needs = frozenset({"finite"})
     kinds = frozenset({"domain"})
     grows = True
+    inverse = "unpad"
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(

@@ -461,3 +461,30 @@ def test_rows_with_room_to_spare_are_closed_up():
 """)
     c = solved(kernel, strided(45), INC, uses="rows")
     assert c.steps == ("trim (buffer t, dim 1, size 45)",)
+
+
+def test_zeros_around_the_data_are_the_condition_that_an_instruction_has():
+    same = parse_instruction("""instruction same(N)
+  in    x: f32[N]
+  in    w: f32[3]
+  inout y: f32[N]
+  forall i < N, k < 3 where 0 <= i + k - 1, i + k - 1 < N
+    y[i] += x[i + k - 1] * w[k]
+""")
+    kernel = parse("""kernel padded()
+  permits finite, reassociate, contract
+  in    x: f32[6]
+  in    w: f32[3]
+  inout y: f32[6]
+  temp  p: f32[8]
+  forall i < 8
+    p[i] = 0
+  forall i < 6
+    p[i + 1] = x[i]
+  forall i < 6, k < 3
+    y[i] += p[i + k] * w[k]
+""")
+    c = solved(kernel, same, uses="same")
+    assert laws(c) == ["unpad"]
+    assert "without that condition" in c.notes["because"][0]
+    assert [m.instruction.name for m in c.mappings] == ["same"]
