@@ -170,7 +170,9 @@ class Recur:
         ``enter``) or reported."""
         data, lost = self.data, set[Key]()
         for key in data.state.of_any():
-            c = data.state.copies[key]
+            c = data.state.copies.get(key)
+            if c is None:
+                continue  # it made room while another one went home
             want = target.get(key)
             if want is None or want.place != c.place:
                 if c.dirty:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.dtype import size_of
@@ -61,7 +61,7 @@ class Residency:
             if not victims:
                 raise NoSchedule(self._full(memory, tile, units))
             context = {"memory": memory, "for": str(tile), "_data": self}
-            self.evict(self.trace.choose(Choice("victim", victims, context)).key)
+            self.evict(self.trace.choose(Choice("victim", victims, context)).key, pinned)
         return packed(m, tile, dtype, at, form)
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
@@ -88,25 +88,26 @@ class Residency:
                 demand[memory] = demand.get(memory, 0) + self.units(memory, tile)
         return all(n <= self.system.memories[m].limit for m, n in demand.items())
 
-    def evict(self, key: Key) -> None:
+    def evict(self, key: Key, pinned: Collection[Key] = ()) -> None:
         if self.state.copies[key].dirty:
-            self.flush(key)
+            self.flush(key, pinned)
         self.state.drop(key)
 
     def clear(self, memory: str) -> bool:
         """Sends everything in a memory home; whether there was anything."""
         keys = [k for k in self.state.of_any() if k[0] == memory]
         for k in keys:
-            self.evict(k)
+            if k in self.state.copies:  # it may have made room while another one went home
+                self.evict(k)
         return bool(keys)
 
-    def flush(self, key: Key) -> None:
+    def flush(self, key: Key, pinned: Collection[Key] = ()) -> None:
         """Writes a dirty copy back home (SCH-6, SCH-9); nothing to do when nobody will read it."""
         memory, tile, form = key
         copy = self.state.copies[key]
         if not self.lifetimes.dead(tile):
             there = End(memory, lambda t: mv.sub_place(copy.place, tile, t), form)
-            self.carry(tile, there, End(self.system.home, self.home), {key})
+            self.carry(tile, there, End(self.system.home, self.home), {key, *pinned})
         self.state.mark(key, False)
 
     def carry(self, tile: Tile, source: End, target: End, pinned: set[Key]) -> None:
@@ -142,7 +143,7 @@ class Residency:
         key = (memory, tile, form)
         if key in self.state.copies:
             return self.state.copies[key].place, key
-        self.settle(tile, key)
+        self.settle(tile, key, pinned)
         source = self.source(tile, memory)
         place = self.room(memory, tile, pinned, form)
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), pinned | {key})
@@ -150,11 +151,12 @@ class Residency:
         self.since.fetch(key, self.scope.ranges)
         return place, key
 
-    def settle(self, tile: Tile, key: Key | None) -> None:
+    def settle(self, tile: Tile, key: Key | None, pinned: Collection[Key] = ()) -> None:
         """Dirty copies that overlap the tile without being it go home first."""
         for other in self.state.of(tile.buffer):
-            if other != key and self.state.copies[other].dirty and not disjoint(other[1], tile, self.scope.ranges):
-                self.flush(other)
+            copy = self.state.copies.get(other)  # it may have made room while another one went home
+            if other != key and copy is not None and copy.dirty and not disjoint(other[1], tile, self.scope.ranges):
+                self.flush(other, pinned)
 
     def source(self, tile: Tile, memory: str) -> End:
         """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
@@ -220,14 +222,15 @@ class Residency:
         mine = self.state.copies.get(key) if key is not None else None
         if mine is None or not mine.dirty:  # a dirty copy is already the only one
             for other in self.state.of(tile.buffer):
-                if other == key or disjoint(other[1], tile, self.scope.ranges):
+                copy = self.state.copies.get(other)  # it may have made room while another one went home
+                if copy is None or other == key or disjoint(other[1], tile, self.scope.ranges):
                     continue
-                if self.state.copies[other].stage is not None:
+                if copy.stage is not None:
                     raise NoSchedule(
                         Infeasible(f"staged '{tile.buffer}'", f"a write to {tile}", "it is staged for reading")
                     )
-                if self.state.copies[other].dirty and not (other[1] == tile and not use.reads):
-                    self.flush(other)
+                if copy.dirty and not (other[1] == tile and not use.reads):
+                    self.flush(other, pinned)
                 if other not in pinned:
                     self.state.drop(other)
         if key is None:

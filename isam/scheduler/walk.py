@@ -53,9 +53,8 @@ class Walk:
         data, lives = self.run.data, self.lives
         end, was, lives.ending = data.state, lives.ending, True
         for key in end.of_any():
-            if end.copies[key].dirty:
-                data.flush(key)
-            end.drop(key)
+            if key in end.copies:  # it may have made room while another one went home
+                data.evict(key)
         lives.ending = was
 
     # -- levels ------------------------------------------------------------------------------------------------------

@@ -121,3 +121,13 @@ def test_both_judges_refuse(seed):
     verdicts = [tuple(map(bool, judged(m))) for _, m in rng.sample(planted, 60)]
     assert all(tree == flat for tree, flat in verdicts)
     assert sum(tree for tree, _ in verdicts) > 40
+
+
+def test_what_makes_room_while_another_goes_home():
+    """A copy that is sent home passes through a memory that another one, due next, lies in."""
+    toy = load_system("toy")
+    sizes = {"ra": (256, 16), "rb": (64, 8), "sp": (128, 8)}
+    small = {n: replace(toy.memories[n], cells=None, cell=None, capacity=c, align=a) for n, (c, a) in sizes.items()}
+    machine = replace(toy, memories={**toy.memories, **small}, backend="simulator")
+    kernel, sizes_of_kernel = CASES["gru_step"].load(), {"B": 7, "X": 5, "H": 11}
+    judge(kernel, sizes_of_kernel, compiled(kernel, sizes_of_kernel, machine, check=True))
