@@ -40,6 +40,7 @@ class Facts:
 
     legality: Legality
     isl: Isl
+    cuts: bool = False  # what is partly overwritten, or partly true in both of two states, is kept in part
     table: dict[tuple, Fact] = field(default_factory=dict)
     holed: dict[tuple[Fact, frozenset[Hole]], Fact] = field(default_factory=dict)
     holes: dict[tuple[Box, tuple[Var, ...]], Hole] = field(default_factory=dict)
@@ -206,7 +207,7 @@ class Facts:
 
     def spared(self, f: Fact, low: Affine, high: Affine, ctx: Context) -> list[Fact]:
         """What still lies where a fact says after a write from ``low`` to ``high``."""
-        if f.over:
+        if f.over or not self.cuts:
             return []
         size = self.legality.buffers[f.buffer].bytes
         parts = [self.changed(f, box) for box in outside(f, size, low, high)]

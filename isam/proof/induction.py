@@ -49,7 +49,7 @@ def _weaker(f: Fact, other: State, facts: Facts, ctx: Context) -> list[Fact]:
         if g.over or not facts.same_layout(g, t, ctx):
             continue
         whole = contains(g.box, f.box, ctx)
-        box = f.box if whole else intersection(g.box, f.box, ctx)
+        box = f.box if whole else intersection(g.box, f.box, ctx) if facts.cuts else None
         if box is not None:
             parts.append(facts.changed(f, box, f.holes | {h for h in g.holes if not facts.parted(f.bare or f, h, ctx)}))
         if whole:

@@ -98,7 +98,7 @@ class IdentityMatrix(Transform):
 
     law = "identity-matrix"
     wants = frozenset({"add"})
-    makes = frozenset({"mul", "copy"})
+    makes = frozenset({"mul", "add", "copy"})
     equation = "y[i, j] += x[i, j]  =>  y[i, j] += x[i, k] * e[k, j]   (e[k, j] = 1 where k = j, else 0)"
     needs = frozenset({"reassociates", "rounding", "finite"})
     kinds = frozenset({"operation", "escapes"})
