@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.kernel import COMMUTATIVE, Kernel
 from isam.transforms.edit import splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Commute(Transform):
     """``a * b = b * a``, also for ``+ max min`` and symmetric comparisons. (The matcher tries both orders itself.)"""
 

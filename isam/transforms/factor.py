@@ -13,7 +13,6 @@ from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.narrow import narrowed
 
 
-@dataclass(frozen=True)
 class Factor(Transform):
     """``y += a * p`` where ``p`` does not mention some of the summed axes: those axes are summed first, into a new
     temporary that is zeroed explicitly (IR-7), and ``p`` multiplies the sum."""

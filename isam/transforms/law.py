@@ -121,7 +121,8 @@ def _once(sites: Callable[[Any, Kernel], tuple[Site, ...]]) -> Callable[[Any, Ke
 
 
 class Transform:
-    """A law. Subclasses are frozen dataclasses whose fields are their options.
+    """A law: a small value. Subclasses with options are frozen dataclasses whose fields are these; those without are
+    plain, equal to each other, so that the many laws are quick to import.
 
     ``law``: its name; ``equation``: what it says; ``needs``: the numerics it uses (:data:`NUMERICS`); ``kinds``: the
     mismatch kinds it may answer; ``grows``: it only makes kernels larger, so it fires only when a mismatch asks (TR-2);
@@ -149,6 +150,15 @@ class Transform:
         super().__init_subclass__(**named)
         if "sites" in vars(cls):
             setattr(cls, "sites", _once(vars(cls)["sites"]))  # noqa: B010
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         """Every place where the law holds, in a fixed order, whatever numerics the kernel grants."""

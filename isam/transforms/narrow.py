@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.kernel import Access, Axis, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
@@ -10,7 +10,6 @@ from isam.transforms.edit import accesses, splice, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Narrow(Transform):
     """``t[i, k] = f(i)``  =>  ``t[i] = f(i)``: a value that does not depend on ``k`` is made once."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.dataflow import levels
 from isam.ir.kernel import Access, Kernel, Source, Statement
@@ -13,7 +13,6 @@ from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 CHAINS = ("add", "mul")
 
 
-@dataclass(frozen=True)
 class Reassociate(Transform):
     """``(a op b) op c = a op (b op c)`` where the inner result is used nowhere else."""
 

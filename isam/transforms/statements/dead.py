@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import buffer_of, is_full_box, readers, splice, together, touched_between, touches, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Dead(Transform):
     """A temporary that no other statement reads need not be filled; what is overwritten in full before anyone has read
     it need not be written; a statement over an empty domain does nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.kernel import Access, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
@@ -10,7 +10,6 @@ from isam.transforms.edit import Part, fresh, names_in, readers, splice, togethe
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Duplicate(Transform):
     """Some readers of a temporary (or of an output) get one of their own: every statement that writes it is carried out
     twice, so that at any time both hold the same."""
@@ -53,7 +52,6 @@ class Duplicate(Transform):
         return tuple(s for s in self.sites(kernel) if s["buffer"] == name)
 
 
-@dataclass(frozen=True)
 class Unify(Transform):
     """Two temporaries made by the same statements side by side are one."""
 

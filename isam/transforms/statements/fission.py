@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import REDUCTIONS, Kernel, Source, Statement
@@ -20,7 +20,6 @@ from isam.transforms.edit import (
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Fission(Transform):
     """``y = a op b`` writes ``a`` first and takes ``b`` in after, as accumulating instructions do."""
 
@@ -55,7 +54,6 @@ class Fission(Transform):
         return tuple(s for s in self.sites(kernel) if s["statement"] == at)
 
 
-@dataclass(frozen=True)
 class Fusion(Transform):
     """``y = a; y op= b`` over the same elements is one operation."""
 

@@ -12,7 +12,6 @@ from isam.transforms.edit import fresh, is_full_box, names_in, readers, substitu
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Hoist(Transform):
     """Statements of ``loop t < T`` that read nothing which a step hands to the next become a ``forall`` over ``t``
     before the loop (the input projection of an RNN, for all steps). Temporaries that every step fills anew get a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.infer import groups
@@ -22,7 +22,6 @@ from isam.transforms.edit import (
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Inline(Transform):
     """A temporary that holds a copy, or a number, is replaced in one reader by what it is a copy of."""
 

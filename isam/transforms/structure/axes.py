@@ -91,7 +91,6 @@ class SplitAxis(Transform):
         )
 
 
-@dataclass(frozen=True)
 class AddUnitAxis(Transform):
     """A statement group gets an axis of one element, and buffers a dimension of size one that it indexes: a
     matrix-vector product becomes a matrix product with one column."""
@@ -142,7 +141,6 @@ class AddUnitAxis(Transform):
         return (Site.of(statements=tuple(sorted({at, *group})), buffers=names, axis=near),)
 
 
-@dataclass(frozen=True)
 class RemoveUnitAxis(Transform):
     """An axis of one element is 0."""
 

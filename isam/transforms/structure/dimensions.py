@@ -64,7 +64,6 @@ class SplitDimension(Transform):
         return tuple(s for s in found if (s["buffer"], s["dim"]) == place)
 
 
-@dataclass(frozen=True)
 class PermuteDimensions(Transform):
     """Two neighbouring dimensions change places: another layout of the same buffer."""
 

@@ -3,7 +3,7 @@ depthwise product becomes a dense one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
@@ -14,7 +14,6 @@ from isam.transforms.staging import box_copy
 from isam.transforms.structure.rows import axis_of, moved, product_of
 
 
-@dataclass(frozen=True)
 class Embed(Transform):
     """``y[c] += x[c] * w[c]`` is ``y[e] += x[c] * d[c][e]`` over all ``c``, where ``d`` is ``w`` on the diagonal.
 

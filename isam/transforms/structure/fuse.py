@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from isam.ir.affine import Affine
@@ -15,7 +14,6 @@ from isam.transforms.structure.axes import axis_names, joined
 from isam.transforms.structure.rows import axis_of, inside
 
 
-@dataclass(frozen=True)
 class FuseDimensions(Transform):
     """Two neighbouring dimensions become one, row after row; the inner size is a number."""
 
@@ -62,7 +60,6 @@ class FuseDimensions(Transform):
         return ()
 
 
-@dataclass(frozen=True)
 class FuseAxes(Transform):
     """Two axes that every access takes proportionally are one: the outer's column is the inner's times its extent."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
@@ -11,7 +11,6 @@ from isam.transforms.edit import fresh, names_in, readers, splice, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Pad(Transform):
     """``y += x[e] * w where 0 <= e < n`` sums zeros instead: ``x`` is copied into a zeroed box that holds every ``e``.
 

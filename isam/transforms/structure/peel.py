@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from isam.ir.affine import Affine
@@ -17,7 +17,6 @@ from isam.transforms.structure.rows import axis_of, inside, users
 Cut = tuple[int, Affine, bool]  # statement, condition, whether its part comes second
 
 
-@dataclass(frozen=True)
 class Peel(Transform):
     """A group of statements joined by temporaries runs over the points where ``cut >= 0`` and over the others.
 
@@ -75,7 +74,6 @@ class Peel(Transform):
         return tuple(s for s in found if s is not None and _peels(kernel, s, self.summed))
 
 
-@dataclass(frozen=True)
 class PeelSum(Peel):
     """A sum is taken over one part of its domain, then over the other."""
 

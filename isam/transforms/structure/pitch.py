@@ -57,7 +57,6 @@ class Pitch(Transform):
         return (Site.of(buffer=buffer, dim=d, size=size),)
 
 
-@dataclass(frozen=True)
 class Trim(Transform):
     """A temporary ends where its last access does."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from isam.ir.affine import Affine
@@ -14,7 +13,6 @@ from isam.transforms.staging import Index, box_copy, reshaped, stageable
 from isam.transforms.structure.axes import axis_names, joined
 
 
-@dataclass(frozen=True)
 class ReverseAxis(Transform):
     """An axis along which nothing is summed runs from its end: ``k`` is ``K - 1 - k``."""
 
@@ -56,7 +54,6 @@ class ReverseAxis(Transform):
         return tuple(s for s in self.sites(kernel) if s["axis"] in names)
 
 
-@dataclass(frozen=True)
 class ReverseSum(ReverseAxis):
     """A summed axis runs from its end: the terms are added the other way round."""
 
@@ -67,7 +64,6 @@ class ReverseSum(ReverseAxis):
     summed = True
 
 
-@dataclass(frozen=True)
 class ReverseDimension(Transform):
     """A buffer whose dimension lies the other way round."""
 

@@ -91,7 +91,6 @@ class RoundUp(Transform):
         return tuple(s for s in sites if self._holds(kernel, s))
 
 
-@dataclass(frozen=True)
 class RoundUpSum(RoundUp):
     """A summed axis gets more steps, in which zeros are added: neutral but for the sign of a zero."""
 

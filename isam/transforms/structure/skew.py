@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Kernel, Statement
@@ -13,7 +13,6 @@ from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.structure.rows import axis_of, moved, product_of, resized
 
 
-@dataclass(frozen=True)
 class Skew(Transform):
     """``y[a + b] += f(a, b)`` runs over ``c = a + b`` and ``b``, where ``c - b`` is an ``a``."""
 

@@ -4,7 +4,7 @@ store apart: two parts of a buffer that no access mixes become two buffers."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
@@ -18,7 +18,6 @@ from isam.transforms.structure.rows import resized
 Move = Callable[[Access], Access]
 
 
-@dataclass(frozen=True)
 class StoreAt(Transform):
     """``guest`` lies behind the last element of ``host`` along a dimension: as one line of it, or as a block."""
 
@@ -74,7 +73,6 @@ class StoreAt(Transform):
         return tuple(s for s in self.sites(kernel) if s["host"] in hosts and s["guest"] in guests - hosts)
 
 
-@dataclass(frozen=True)
 class StoreApart(Transform):
     """A buffer of which every access lies on one side of a cut along a dimension is two buffers."""
 

@@ -3,7 +3,7 @@ and col2im). The copy is folded again by `inline`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
@@ -16,7 +16,6 @@ from isam.transforms.structure.rows import uncertain, used_axes
 IDENTITY = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
 
 
-@dataclass(frozen=True)
 class Unfold(Transform):
     """A source whose rows mix or scale axes is copied first, one dimension per axis."""
 
@@ -59,7 +58,6 @@ class Unfold(Transform):
         return tuple([s for s in found if s["statement"] == at] or found)
 
 
-@dataclass(frozen=True)
 class UnfoldSum(Transform):
     """A sum into overlapping windows is made window by window first; the windows are then added up (col2im)."""
 

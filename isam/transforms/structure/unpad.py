@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Kernel, Literal, Statement
@@ -14,7 +14,6 @@ from isam.transforms.structure.rows import axis_of, product_of, uncertain
 Pairs = dict[int, int]  # products with the sums of what they make
 
 
-@dataclass(frozen=True)
 class Unpad(Transform):
     """Sums of products with zeros around some data run over the data only, under a condition.
 

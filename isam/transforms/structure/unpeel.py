@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from isam.ir.affine import Affine
@@ -15,7 +15,6 @@ from isam.transforms.edit import accesses, splice, substituted, together
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Unpeel(Transform):
     """``f(a)`` for ``a < m`` and ``f(a + m)`` for ``a < n`` are ``f(a)`` for ``a < m + n``; and so are the points where
     a condition holds and those where it does not."""
@@ -61,7 +60,6 @@ class Unpeel(Transform):
                 yield whole
 
 
-@dataclass(frozen=True)
 class UnpeelSum(Unpeel):
     """Two parts of one sum are taken in one go."""
 

@@ -121,7 +121,6 @@ class PushCast(Transform):
         return tuple(s for s in self.sites(kernel) if self.answers(mismatch) and at in (s["inner"], s["cast"]))
 
 
-@dataclass(frozen=True)
 class JoinCasts(Transform):
     """Two casts are one when the first loses nothing."""
 

@@ -13,7 +13,6 @@ from isam.transforms.values.monotone import made_by
 LARGER = {"gt": 0, "ge": 0, "lt": 1, "le": 1}  # which operand of the comparison is the larger where it holds
 
 
-@dataclass(frozen=True)
 class ChoiceToExtremum(Transform):
     """``b``, or ``a`` where ``a > b``, is their maximum; the other way round the minimum. (NaN is neither.)"""
 

@@ -24,7 +24,6 @@ from isam.transforms.edit import (
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
-@dataclass(frozen=True)
 class Distribute(Transform):
     """``z * p``, where ``z`` is a sum used nowhere else, is the sum of the products; where that is summed up further,
     one sum remains."""

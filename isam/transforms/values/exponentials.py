@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from isam.ir.kernel import Access, Buffer, Kernel, Source
 from isam.ir.mismatch import Mismatch
@@ -11,7 +11,6 @@ from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.values.monotone import made_by
 
 
-@dataclass(frozen=True)
 class ExpOfSum(Transform):
     """``exp(a + b) = exp(a) * exp(b)``: a factor that does not depend on the summed axes can then leave a sum. Larger
     numbers appear on the way than in the result, so nothing may overflow (``finite``)."""

@@ -92,7 +92,6 @@ class Fold(Transform):
         return tuple(s for s in self.sites(kernel) if s["statement"] == mismatch.about("statement"))
 
 
-@dataclass(frozen=True)
 class FoldChain(Transform):
     """Two numbers in a chain of products, or of sums, are one number, where it is exact in the dtype."""
 

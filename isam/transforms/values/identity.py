@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from isam.ir.affine import Affine
@@ -15,7 +15,6 @@ from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 PRODUCT_SUM = {("mul", False), ("add", True)}
 
 
-@dataclass(frozen=True)
 class TimesOne(Transform):
     """What is summed is multiplied by one first: an instruction that multiplies and adds can then add."""
 
@@ -49,7 +48,6 @@ class TimesOne(Transform):
         return tuple(s for s in self.sites(kernel) if s["statement"] == mismatch.about("statement"))
 
 
-@dataclass(frozen=True)
 class NumberArray(Transform):
     """A number becomes an array that holds it everywhere, for an instruction that takes arrays only."""
 
@@ -91,7 +89,6 @@ class NumberArray(Transform):
         return tuple(s for s in self.sites(kernel) if s["statement"] == at and len(s["axes"]) == rank)
 
 
-@dataclass(frozen=True)
 class IdentityMatrix(Transform):
     """Adding an array is adding its product with an identity matrix, along one of its axes: a matrix product can then
     add, or move. Zeros of the matrix meet every element, so infinities are not admitted."""

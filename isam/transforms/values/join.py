@@ -25,7 +25,6 @@ from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.values.nest import neutral
 
 
-@dataclass(frozen=True)
 class Join(Transform):
     """Partial results that are only reduced further, with the same operation, need not be kept: one reduction."""
 
