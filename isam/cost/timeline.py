@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from isam.ir.dtype import size_of
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
 
 ASSUMED = 1.0  # cycles of a cost that the description does not state
 KEPT = 256  # finishing times remembered per stream before the oldest are forgotten; lags are far smaller
@@ -134,8 +134,7 @@ class _Clock:
             self.loop(node, scope)
 
     def loop(self, loop: Loop, scope: dict[str, int]) -> None:
-        lo, hi = max(_value(b, scope, True) for b in loop.lo), min(_value(b, scope, False) for b in loop.hi)
-        values = range(lo, hi, loop.step)
+        values = loop.values(scope)
         if not values:
             return
         self.node(loop.enter, scope)
@@ -202,7 +201,7 @@ class _Clock:
         if issue.is_move:
             ends = {ins.operand(o.name).role: o for o in issue.operands}
             edge = (ends["in"].place.memory, ends["out"].place.memory)
-            size = prod(ends["in"].tile.shape) * size_of(self.dtype(ends["in"].tile.buffer))
+            size = prod(ends["in"].tile.shape) * size_of(self.schedule.dtype(ends["in"].tile.buffer))
             held = size / cost.bandwidth if cost.bandwidth else 0.0
             interval = max((cost.issue or 0.0), (cost.setup or 0.0) + held) or ASSUMED
         latency = max(interval, cost.latency or 0.0)
@@ -211,9 +210,6 @@ class _Clock:
         t = _Timed(issue, issue.unit, busy, late, edge, taken, size, waits)
         self.times[id(issue)] = t
         return t
-
-    def dtype(self, buffer: str) -> str:
-        return buffer[1:].split(":")[0] if buffer.startswith("#") else self.schedule.kernel.buffer(buffer).dtype
 
     # -- repetition --------------------------------------------------------------------------------------------------
     def touched(self, body: Node) -> _Touched:
@@ -262,8 +258,3 @@ class _Clock:
 
 
 _Counts = dict[object, tuple[int, int, int]]
-
-
-def _value(b: Bound, scope: Mapping[str, int], up: bool) -> int:
-    value = b.expr.evaluate(scope)
-    return -(-value // b.div) if up else value // b.div

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from isam.ir.dtype import size_of
 from isam.proof.violation import Violation, issue_text
-from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Schedule
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule
 
 Known = dict[str, int]  # per stream how many of its calls have surely finished
 
@@ -67,8 +67,7 @@ class _Races:
         self.touched[o.place.memory, o.place.base] = kept
 
     def bytes_of(self, o: Operand, scope: Mapping[str, int]) -> tuple[int, int]:
-        buffer = o.tile.buffer
-        size = size_of(buffer[1:].split(":")[0] if buffer[0] == "#" else self.schedule.kernel.buffer(buffer).dtype)
+        size = size_of(self.schedule.dtype(o.tile.buffer))
         low = high = o.place.offset.evaluate(scope)
         for stride, step, n in zip(o.place.strides, o.tile.steps, o.tile.shape, strict=True):
             far = stride * step * (n - 1)
@@ -91,8 +90,7 @@ def calls(node: Node, scope: dict[str, int]) -> Iterator[tuple[Issue, dict[str, 
     if isinstance(node, Issue):
         yield node, scope
     elif isinstance(node, Loop):
-        lo, hi = max(_value(b, scope, True) for b in node.lo), min(_value(b, scope, False) for b in node.hi)
-        values = range(lo, hi, node.step)
+        values = node.values(scope)
         if values:
             yield from calls(node.enter, scope)
         for v in values:
@@ -103,11 +101,6 @@ def calls(node: Node, scope: dict[str, int]) -> Iterator[tuple[Issue, dict[str, 
     else:
         for c in node.children:
             yield from calls(c, scope)
-
-
-def _value(b: Bound, scope: Mapping[str, int], up: bool) -> int:
-    value = b.expr.evaluate(scope)
-    return -(-value // b.div) if up else value // b.div
 
 
 def check_races(schedule: Schedule, symbols: Mapping[str, int] | None = None, most: int = 20) -> list[Violation]:

@@ -9,7 +9,7 @@ executed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from isam.ir.affine import Affine
@@ -135,6 +135,12 @@ class Loop:
             return max(-(-b.expr.const // b.div) for b in self.lo), min(b.expr.const // b.div for b in self.hi)
         return None
 
+    def values(self, scope: Mapping[str, int]) -> range:
+        """The values of the variable, given those of the variables and sizes around the loop. Raises ``KeyError``."""
+        low = max(-(-b.expr.evaluate(scope) // b.div) for b in self.lo)
+        high = min(b.expr.evaluate(scope) // b.div for b in self.hi)
+        return range(low, high, self.step)
+
     @property
     def trip(self) -> int | None:
         """Number of iterations when known ahead (also when only the origin is symbolic)."""
@@ -191,6 +197,10 @@ class Schedule:
     workspace: tuple[Slot, ...]
     homes: dict[str, Place] = field(default_factory=dict)
     trace: object | None = field(default=None, compare=False)
+
+    def dtype(self, buffer: str) -> str:
+        """The element type of a buffer of the kernel, or of a literal (named ``#dtype:value``)."""
+        return buffer[1:].split(":")[0] if buffer.startswith("#") else self.kernel.buffer(buffer).dtype
 
     def __str__(self) -> str:
         from isam.schedule.text import print_schedule

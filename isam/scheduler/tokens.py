@@ -148,7 +148,7 @@ class Tokens:
 
     def _print(self, o: Operand, writes: bool) -> Footprint:
         p, m = o.place, self.schedule.system.memories[o.place.memory]
-        dtype = o.tile.buffer[1:].split(":")[0] if o.tile.buffer[0] == "#" else self._dtype(o.tile.buffer)
+        dtype = self.schedule.dtype(o.tile.buffer)
         spans = [k * s * (n - 1) for k, s, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True)]
         low = p.offset + sum(min(0, s) for s in spans)
         high = p.offset + (sum(max(0, s) for s in spans) + size_of(dtype))
@@ -158,9 +158,6 @@ class Tokens:
             last = p.cell + (-(-high.const // size) if not high.terms else m.limit)
             low, high = Affine((), first * size), Affine((), last * size)
         return Footprint(p.memory, p.base, low, high, writes)
-
-    def _dtype(self, buffer: str) -> str:
-        return self.schedule.kernel.buffer(buffer).dtype
 
     # -- the result --------------------------------------------------------------------------------------------------
     def marked(self, node: Node, done: dict[int, Node]) -> Node:
