@@ -1,6 +1,6 @@
 """A schedule as JSON and back: exact, deterministic, with shared nodes kept shared.
 
-Layout (schema ``isam.schedule-tree/2``): tables of affines, places, tiles, operands and nodes, each row referring to
+Layout (schema ``isam.schedule-tree/3``): tables of affines, places, tiles, operands and nodes, each row referring to
 earlier rows by number; then the system as a snapshot that loads again without its description (the instructions and
 moves that this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes.
 Equal rows are one row, so the bytes depend on values only, never on which objects happened to be one.
@@ -15,12 +15,12 @@ from typing import Any
 from isam.diagnostics import IsamError, fail
 from isam.ir.affine import Affine
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, Wait, distinct
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, Wait, distinct
 from isam.schedule.typed import typed
 from isam.schedule.values import Reader, Writer, affine, read_affine
 from isam.system.graph import System
 
-SCHEMA = "isam.schedule-tree/2"
+SCHEMA = "isam.schedule-tree/3"
 COVER = ("original", "mappings", "steps", "back", "chain", "gap", "notes")
 
 
@@ -133,12 +133,13 @@ class _Tables:
             point = tuple([(name, self.affine(e)) for name, e in n.point])
             operands = tuple([self.operand(o) for o in n.operands])
             row: tuple[Any, ...] = ("issue", n.unit, n.instruction, n.sizes, operands, n.nest, point,
-                                    tuple([(w.stream, w.lag) for w in n.after]))
+                                    tuple([(w.stream, w.lag, w.every) for w in n.after]), n.joined)
         elif isinstance(n, Seq):
             row = ("seq", *[self.node(c) for c in n.children])
         else:
             parts = [None if p is None else self.node(p) for p in (n.enter, n.first, n.body, n.last, n.exit)]
-            row = ("loop", n.var, self.bounds(n.lo), self.bounds(n.hi), n.step, *parts, n.axis)
+            row = ("loop", n.var, self.bounds(n.lo), self.bounds(n.hi), n.step, *parts, n.axis,
+                   None if n.deal is None else (n.deal.group, n.deal.first, n.deal.stride))
         at = self.seen[id(n)] = self.row("node", row, list(row))
         return at
 
@@ -169,17 +170,18 @@ def _nodes(d: dict[str, Any]) -> list[Node]:
     for row in d["nodes"]:
         kind = row[0]
         if kind == "issue":
-            _, unit, ins, sizes, ops, nest, point, after = row
+            _, unit, ins, sizes, ops, nest, point, after, joined = row
             nodes.append(Issue(unit, ins, tuple([(n, v) for n, v in sizes]), tuple([operands[o] for o in ops]), nest,
                                tuple([(n, affines[e]) for n, e in point]),
-                               tuple([typed(Wait(s, k)) for s, k in after])))  # fmt: skip
+                               tuple([typed(Wait(*w)) for w in after]), joined))  # fmt: skip
         elif kind == "seq":
             nodes.append(Seq(tuple([nodes[i] for i in row[1:]])))
         elif kind == "loop":
-            _, var, lo, hi, step, enter, first, body, last, exit_, axis = row
+            _, var, lo, hi, step, enter, first, body, last, exit_, axis, deal = row
             lower, upper = (tuple([Bound(affines[e], k) for e, k in b]) for b in (lo, hi))
             one, end = (None if i is None else nodes[i] for i in (first, last))
-            nodes.append(Loop(var, lower, upper, step, nodes[body], nodes[enter], one, end, nodes[exit_], axis))
+            dealt = None if deal is None else typed(Deal(*deal))
+            nodes.append(Loop(var, lower, upper, step, nodes[body], nodes[enter], one, end, nodes[exit_], axis, dealt))
         else:
             raise fail("schedule-damaged", f"unknown node '{kind}'")
         typed(nodes[-1])

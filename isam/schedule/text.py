@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from isam.schedule.summary import Group, Run, groups, hull, place_range
-from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, children, distinct
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, children, distinct
 
 
 def print_schedule(schedule: Schedule, full: bool = False) -> str:
@@ -41,7 +41,13 @@ def print_issue(issue: Issue) -> str:
     """One call on one line: unit, instruction, sizes, operands with tiles and addresses."""
     sizes = ", ".join(f"{n}={v}" for n, v in issue.sizes)
     operands = "  ".join(f"{o.name}={o.tile} @{print_place(o.place)}" for o in issue.operands)
-    return f"{issue.instruction}{f'({sizes})' if sizes else ''} on {issue.unit}  {operands}"
+    with_ = "with the one before: " if issue.joined else ""
+    return f"{with_}{issue.instruction}{f'({sizes})' if sizes else ''} on {issue.unit}  {operands}"
+
+
+def print_deal(deal: Deal) -> str:
+    """``group[first, first+stride, ...]``."""
+    return f"{deal.group}[{deal.first}, {deal.first + deal.stride}, ...]"
 
 
 def print_place(place: Place) -> str:
@@ -133,7 +139,8 @@ class _Drawing:
         trip = "" if loop.trip is None else "   # once" if loop.trip == 1 else f"   # {loop.trip} times"
         of = f" (axis {loop.axis})" if loop.axis and loop.axis != loop.var else ""
         lo, hi = _bound(loop.lo, "max", "ceil"), _bound(loop.hi, "min", "floor")
-        yield f"{pad}for {loop.var} from {lo} below {hi} step {loop.step}{of}{trip}"
+        dealt = "" if loop.deal is None else f" dealt to {print_deal(loop.deal)}"
+        yield f"{pad}for {loop.var} from {lo} below {hi} step {loop.step}{of}{dealt}{trip}"
         parts = [(p, getattr(loop, p)) for p in ("enter", "first", "body", "last", "exit")]
         shown = [(t, n) for t, n in parts if n is not None and n != Seq()]
         for title, n in shown:

@@ -65,10 +65,14 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Before a call starts, ``stream`` has finished every call that stands before it in the tree's order, but for the
-    last ``lag`` of them. A unit is a stream: it starts its calls in the tree's order (SCH-8)."""
+    last ``lag`` of them. A unit is a stream: it starts its calls in the tree's order (SCH-8).
+
+    A unit with replicas is a stream per instance. A call on an instance waits for the streams of that instance,
+    counting the calls given to it; ``every``: for those of all instances, all of their calls (``lag`` 0)."""
 
     stream: str
     lag: int
+    every: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class Issue:
 
     ``nest`` indexes ``Schedule.nests`` and ``point`` gives the start of each of that nest's axes (affine in loop
     variables); the call covers, for a mapped axis, as many elements as the size it plays. Moves have ``nest`` None.
+    ``joined``: in one step of a cluster with the call before it in the same sequence, on another member (SYS-4).
     """
 
     unit: str
@@ -86,6 +91,7 @@ class Issue:
     nest: int | None = None
     point: tuple[tuple[str, Affine], ...] = ()
     after: tuple[Wait, ...] = ()
+    joined: bool = False
 
     @property
     def is_move(self) -> bool:
@@ -108,6 +114,16 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Deal:
+    """Iterations of a loop are dealt out to the instances of a replicated group: iteration ``t`` (from 0) runs on
+    instance ``first + stride * t``, plus what loops around it that are dealt to the same group add."""
+
+    group: str
+    first: int = 0
+    stride: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """``for var in range(max(lo), min(hi), step)``.
 
@@ -115,6 +131,11 @@ class Loop:
     ``exit`` run once, outside the variable's scope; with no iteration nothing runs, not even enter. ``first``/``last``
     are peeled bodies, present only where they differ; a loop that has one has a static trip of at least one for each
     peeled copy (so a trip of 1 has at most one of the two).
+
+    ``deal``: iterations run side by side, each on an instance of its own: no two of them touch the same element of a
+    shared memory where one writes it, and none finds anything in an instance's memories but what it has brought there.
+    Such a loop has a static trip, no peeled bodies, and nothing in ``enter`` and ``exit``. One after the other on one
+    instance, the iterations compute the same.
     """
 
     var: str
@@ -127,6 +148,7 @@ class Loop:
     last: Node | None = None
     exit: Node = Seq()
     axis: str = ""  # the kernel axis it cuts, for printing
+    deal: Deal | None = None
 
     @property
     def static(self) -> tuple[int, int] | None:
