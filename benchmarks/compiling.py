@@ -5,12 +5,15 @@ CPU seconds of the process, as everywhere here; ``wall``: the same for all of it
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +50,14 @@ print(json.dumps({{"import": imported - start, "parse": parsed - imported, "load
 """
 
 
+@cache
+def installed() -> dict[str, str]:
+    """The environment of processes that keep Python's bytecode, as an installation does: the first one makes it."""
+    folder = tempfile.mkdtemp(prefix="isam-bytecode-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return {**os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
+
+
 def cold(shape: Gemm | Convolution, on: str, repeats: int) -> dict[str, Any]:
     """Seconds per step in a fresh process: the best of ``repeats`` and the medians. ``again``: a second compilation in
     the same process, nothing cached.
@@ -59,13 +70,10 @@ def cold(shape: Gemm | Convolution, on: str, repeats: int) -> dict[str, Any]:
     code = CHILD.format(package=__package__)
     root = str(Path(__file__).resolve().parents[len((__package__ or "").split("."))])
     runs = []
-    with tempfile.TemporaryDirectory() as folder:
-        env = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
-        env.pop("PYTHONDONTWRITEBYTECODE", None)
-        for _ in range(repeats + 1):
-            command = [sys.executable, "-c", code, kernel.name, json.dumps(sizes), on]
-            got = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=env)
-            runs.append(json.loads(got.stdout))
+    for _ in range(repeats + 1):
+        command = [sys.executable, "-c", code, kernel.name, json.dumps(sizes), on]
+        got = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=installed())
+        runs.append(json.loads(got.stdout))
     del runs[0]
     return {"name": shape.name, "best": {k: min(r[k] for r in runs) for k in runs[0]},
             "median": {k: statistics.median(r[k] for r in runs) for k in runs[0]}}  # fmt: skip

@@ -41,7 +41,7 @@ def explain(
     data: dict[str, Any] = {"kernel": k.name, "on": system.name, "fits": True, "mappings": [], "near": []}
     data["repairs"] = []
     if instruction:
-        from isam.mapper.explain import explain as compare
+        from isam.mapper.explanation import explain as compare
 
         found = compare(k, named(system, instruction, k), strided=strided, sources=(source.text, ""))
         told = json.loads(found.to_json())
@@ -61,7 +61,7 @@ def _written(path: str, answer: Any) -> str:
     if not path:
         return ""
     from isam.mapper import page
-    from isam.mapper.explain import Explanation
+    from isam.mapper.explanation import Explanation
     from isam.mapper.uncovered import Uncovered
 
     if isinstance(answer, Explanation):

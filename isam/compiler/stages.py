@@ -13,6 +13,7 @@ from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.artifact import Artifact
 from isam.diagnostics import NOWHERE, Diagnostic, InternalError, IsamError, Loc, fail
+from isam.garbage import seldom
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Mapping
@@ -166,7 +167,8 @@ def run_stages(job: Job, until: str = "") -> Job:
     for stage in STAGES:
         start = time.perf_counter()
         try:
-            _run(stage, job)
+            with seldom():
+                _run(stage, job)
         except InternalError as e:
             if stage.name != "emit":  # where text in a description may be wrong: found by trying each instruction
                 e.shown = _shown(job, stage, e)

@@ -12,9 +12,10 @@ from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import Offer, offer
 from isam.mapper.filters import MIRROR
+from isam.mapper.laws import Laws
 from isam.mapper.match import BUDGET, normal, probe
 from isam.mapper.pricing import Pricing
-from isam.mapper.space import Indexed, Look, Rank, State, Step
+from isam.mapper.space import Look, Rank, State, Step
 from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
 from isam.transforms.law import Correspondence, Transform, dtypes_at, granted
@@ -40,7 +41,7 @@ class Covered:
 
     kernel: Kernel
     instructions: Sequence[Instruction]
-    laws: Indexed
+    laws: Laws
     require: Sequence[str] = ()
     penalties: Mapping[str, float] | None = None
 
@@ -71,9 +72,9 @@ class Covered:
     def _helped(self, kernel: Kernel, m: Mismatch) -> bool:
         """Some law answers the report, or may take the statement away when it is asked about another."""
         op = kernel.statements[m.about("statement")].op
-        if any(op in t.removes for ts in self.laws.values() for t in ts):
+        if any(op in t.removes for t in self.laws):
             return True
-        return any(self._helps(t, kernel, m) for t in self.laws.get(m.kind, ()))
+        return any(self._helps(t, kernel, m) for t in self.laws.answering(m.kind))
 
     def _helps(self, t: Transform, kernel: Kernel, m: Mismatch) -> bool:
         """Has the law something to say about the statement, and if it replaces its operation, by such as can be had?"""
@@ -85,7 +86,7 @@ class Covered:
     def _had(self) -> frozenset[str]:
         """Operations that some instruction has, or that a law replaces by such operations."""
         had = {op for i in self.instructions for op, _, _ in i.signature} | {"copy"}
-        rows = [t for ts in self.laws.values() for t in ts if getattr(t, "op", None) is not None]
+        rows = [t for t in self.laws if getattr(t, "op", None) is not None]
         before = -1
         while len(had) > before:
             before = len(had)

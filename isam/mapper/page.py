@@ -10,7 +10,7 @@ from isam.ir.kernel import Access, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.ir.printer import print_statement as show
 from isam.ir.text import print_kernel
-from isam.mapper.explain import Explanation
+from isam.mapper.explanation import Explanation
 from isam.mapper.match import normal
 from isam.mapper.uncovered import Uncovered, domain_text
 

@@ -18,10 +18,10 @@ from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.cover import Offer, settle
 from isam.mapper.goals import Covered, Used
+from isam.mapper.laws import SHIPPED, Laws
 from isam.mapper.match import BUDGET, normal
-from isam.mapper.space import Budget, Outcome, Step, by_kind, explore
+from isam.mapper.space import Budget, Outcome, Step, explore
 from isam.mapper.uncovered import Uncovered
-from isam.transforms import ALL
 from isam.transforms.law import Correspondence, Transform
 
 __all__ = ["Budget", "Path", "Reached", "SearchResult", "Step", "cover_with_search", "find", "reach"]
@@ -34,7 +34,7 @@ MATCHED = frozenset({"commute", "remove-unit-axis"})
 ON_DEMAND = frozenset({"permute-dimensions"})
 """Laws that only help where a mismatch says so: the matcher does not care about the order of dimensions."""
 
-DEFAULT = tuple(t for t in ALL if t.law not in MATCHED)
+DEFAULT = SHIPPED.without(MATCHED)
 REACH = Budget(states=48, work=800, blind=0, depth=4, pairs=3000)
 
 
@@ -117,8 +117,9 @@ def find(
 ) -> SearchResult[Offer]:
     """Searches for kernels equivalent to ``kernel`` that the instructions can carry out. The result is a set of paths,
     cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it."""
-    goal = Covered(kernel, instructions, by_kind(transforms), require, penalties)
-    done = explore(kernel, goal, trace, budget or Budget(), transforms, _guesses(transforms))
+    laws = Laws.of(transforms)
+    goal = Covered(kernel, instructions, laws, require, penalties)
+    done = explore(kernel, goal, trace, budget or Budget(), laws, laws.without(ON_DEMAND))
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in done.states
              if isinstance(s.look.found, Offer)]  # fmt: skip
     paths.sort(key=lambda p: (p.price, len(p.steps)))
@@ -145,17 +146,14 @@ def reach(
     ``pairs`` (the matcher's budget per kernel) are the matcher's; ``trace``: first-fit when not given.
     """
     kernel = normal(kernel)
-    goal = Used(instruction, statement, buffer, strided, pairs, transforms, kernel, (budget or REACH).pairs)
+    laws = Laws.of(transforms)
+    goal = Used(instruction, statement, buffer, strided, pairs, laws, kernel, (budget or REACH).pairs)
     trace = Trace(Approach()) if trace is None else trace
-    done = explore(kernel, goal, trace, budget or REACH, transforms, _guesses(transforms))
+    done = explore(kernel, goal, trace, budget or REACH, laws, laws.without(ON_DEMAND))
     first = done.states[0].look
     near = () if first.solved else first.asks
     return Reached(kernel, instruction, _shortest(done), near, done.blind_expansions, len(done.states), done.complete,
                    trace, done.ended)  # fmt: skip
-
-
-def _guesses(transforms: Sequence[Transform]) -> tuple[Transform, ...]:
-    return tuple(t for t in transforms if t.law not in ON_DEMAND)
 
 
 def _shortest(done: Outcome[tuple[Mapped, ...]]) -> tuple[Path[tuple[Mapped, ...]], ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from bisect import insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from isam.approach.choice import Choice, Trace
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
+from isam.mapper.laws import Laws
 from isam.mapper.seen import Histories, Key
 from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted
 
@@ -154,23 +155,11 @@ def demand_of(step: Step, back: Correspondence) -> Demand | None:
     return (step.transform.law, m.instruction, m.kind, *facts, where, *step.transform.demand(step.site))
 
 
-Indexed = Mapping[str, tuple[Transform, ...]]
-
-
-def by_kind(transforms: Sequence[Transform]) -> Indexed:
-    """The laws that may answer each kind of mismatch, in the order given."""
-    out: dict[str, list[Transform]] = {}
-    for t in transforms:
-        for kind in t.kinds:
-            out.setdefault(kind, []).append(t)
-    return {kind: tuple(ts) for kind, ts in out.items()}
-
-
-def answers(kernel: Kernel, mismatches: Sequence[Mismatch], laws: Indexed, *, grows: bool = True) -> Iterator[Step]:
+def answers(kernel: Kernel, mismatches: Sequence[Mismatch], laws: Laws, *, grows: bool = True) -> Iterator[Step]:
     """The steps that the kernel's user grants and that answer some mismatch, each once."""
     asked: set[tuple[str, Site]] = set()
     for m in mismatches:
-        for t in laws.get(m.kind, ()):
+        for t in laws.answering(m.kind):
             if t.grows and not grows:
                 continue
             for site in t.sites_for(kernel, m):
@@ -193,7 +182,7 @@ class _Walk(Generic[F]):
     goal: Goal[F]
     trace: Trace
     budget: Budget
-    laws: Indexed
+    laws: Laws
     guesses: Sequence[Transform]
     clock: Callable[[], float]
     histories: Histories = field(default_factory=Histories)
@@ -327,7 +316,7 @@ def explore(
     clock: Callable[[], float] = time.perf_counter,
 ) -> Outcome[F]:
     """Walks the space from ``kernel``. ``guesses``: the laws that blind steps may use."""
-    walk = _Walk(goal, trace, budget, by_kind(transforms), guesses, clock)
+    walk = _Walk(goal, trace, budget, Laws.of(transforms), guesses, clock)
     walk.reach(kernel, None, (), Correspondence.identity(kernel))
     ended = walk.run()
     states = tuple(sorted(walk.known.values(), key=lambda s: s.number))

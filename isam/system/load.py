@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isam.diagnostics import NOWHERE, IsamError, Loc, fail
+from isam.garbage import seldom
 from isam.ir.instruction import Cost, Instruction, OperandContract, packed
 from isam.ir.kernel import Buffer
 from isam.system.bodies import parse_body, permission, place_in
@@ -43,20 +42,8 @@ def load_system(name: str | Path | System, features: Iterable[str] | None = None
     if not isinstance(name, str | Path):
         raise fail("system-unknown", f"a system is named by a text or a path, not {type(name).__name__}")
     path = name if isinstance(name, Path) else find_system(name)
-    with _uncollected():
+    with seldom():
         return _load(path, None if features is None else frozenset(features), ())
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """A description is read into values that stay: looking for garbage among them takes a third of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def parse_system(text: str, file: str = "<string>") -> System:

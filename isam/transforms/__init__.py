@@ -1,23 +1,23 @@
-"""Kernel to equivalent kernel: one law per file (TR-0). README.md is the law for laws."""
+"""Kernel to equivalent kernel: one law per file (TR-0). README.md is the law for laws.
 
-from isam.transforms import statements, structure, values
-from isam.transforms.commute import Commute
-from isam.transforms.convert import CONVERSIONS
-from isam.transforms.factor import Factor
+``ALL``: every law shipped. The laws are imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform, granted
-from isam.transforms.narrow import Narrow
-from isam.transforms.reassociate import Reassociate
+
+if TYPE_CHECKING:
+    from isam.transforms.shipped import ALL
 
 __all__ = ["ALL", "Correspondence", "Rewrite", "Site", "Transform", "granted"]
 
-ALL: tuple[Transform, ...] = (
-    Factor(),
-    Narrow(),
-    Reassociate(),
-    *structure.LAWS,
-    *values.LAWS,
-    *statements.LAWS,
-    *CONVERSIONS,
-    Commute(),
-)
-"""Every law shipped, in the order in which the search offers them."""
+
+def __getattr__(name: str) -> Any:
+    if name != "ALL":
+        raise AttributeError(f"module 'isam.transforms' has no attribute '{name}'")
+    from isam.transforms import shipped
+
+    return shipped.ALL

@@ -9,7 +9,7 @@ import pytest
 from isam.ir.text import parse_instruction
 from isam.ir.verify import verify
 from isam.mapper import explain, match
-from isam.mapper.explain import NONE
+from isam.mapper.explanation import NONE
 from isam.mapper.match import Matches
 from isam.mapper.page import page
 from tests.corpus import CASES

@@ -15,7 +15,7 @@ from isam.ir.text import parse
 from isam.mapper.goals import Covered, Used
 from isam.mapper.search import DEFAULT, Budget, find, reach
 from isam.mapper.seen import Histories
-from isam.mapper.space import by_kind, demand_of, explore
+from isam.mapper.space import demand_of, explore
 from isam.transforms import ALL
 from isam.transforms.law import Rewrite, Site, Transform
 from tests.corpus import CASES
@@ -226,7 +226,7 @@ def test_requiring_what_is_not_there_or_cannot_be_used_is_told():
 
 
 def test_demands_survive_the_names_that_answers_invent():
-    goal = Covered(GEMV, [GEMM, ZERO, COPY], by_kind(DEFAULT))
+    goal = Covered(GEMV, [GEMM, ZERO, COPY], DEFAULT)
     done = explore(GEMV, goal, Trace(Approach()), Budget(), DEFAULT)
     for s in done.states:
         grown = [t for t in s.steps if t.transform.grows and t.because is not None and t.because.instruction]

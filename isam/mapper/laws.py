@@ -1,0 +1,59 @@
+"""The laws that a search may use, read when a mismatch first asks for one.
+
+A kernel that fits as it stands asks for none, and does not pay for importing them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from isam.transforms.law import Transform
+
+
+@dataclass(frozen=True, eq=False)
+class Laws(Sequence["Transform"]):
+    """Laws in the order in which steps are offered. ``read`` gives them: it is called once, when they are needed."""
+
+    read: Callable[[], Iterable[Transform]]
+
+    @staticmethod
+    def of(laws: Sequence[Transform]) -> Laws:
+        return laws if isinstance(laws, Laws) else Laws(lambda: laws)
+
+    @cached_property
+    def _all(self) -> tuple[Transform, ...]:
+        return tuple(self.read())
+
+    @cached_property
+    def _by_kind(self) -> dict[str, list[Transform]]:
+        out: dict[str, list[Transform]] = {}
+        for t in self:
+            for kind in t.kinds:
+                out.setdefault(kind, []).append(t)
+        return out
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._all[at]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def answering(self, kind: str) -> Sequence[Transform]:
+        """Those that may answer a mismatch of this kind."""
+        return self._by_kind.get(kind, ())
+
+    def without(self, names: Collection[str]) -> Laws:
+        return Laws(lambda: (t for t in self if t.law not in names))
+
+
+def _shipped() -> Sequence[Transform]:
+    from isam.transforms import ALL
+
+    return ALL
+
+
+SHIPPED = Laws(_shipped)
