@@ -24,12 +24,14 @@ class OperandContract:
 
     ``homes``: memories it may live in (empty: the machine's home memory). ``strides``: one entry per dimension, in
     elements: ``None`` means free (a leading dimension), an integer means exactly that (1: contiguous). The default for
-    an operand of rank r is free strides and 1 for the last dimension. ``align``: bytes.
+    an operand of rank r is free strides and 1 for the last dimension. ``align``: bytes. ``shared``: units with one
+    instruction stream all take it from the same place (SYS-4).
     """
 
     homes: tuple[str, ...] = ()
     strides: tuple[int | None, ...] = ()
     align: int = 1
+    shared: bool = False
 
 
 def packed(shape: tuple[Affine, ...]) -> tuple[int | None, ...]:
@@ -62,6 +64,8 @@ class Instruction:
 
     ``apart``: groups of operands that must lie in pairwise different memories (SYS-3). ``needs``: CPU features.
     ``emission``: the backend's template, keyed by backend name (``llvm``, ``call``); a simulator needs none.
+    ``requires`` and ``sets``: configuration registers (SYS-5) with the value they must have before, and have after:
+    a word, a number, or one of the instruction's sizes by name.
     ``ulp``: the declared error of an approximated function in units in the last place.
     ``family`` and ``values``: the description this is an instance of, and what it gives that one's parameters.
     """
@@ -77,6 +81,8 @@ class Instruction:
     loc: Loc = field(default=NOWHERE, compare=False)
     family: str = field(default="", compare=False)
     values: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    requires: dict[str, str | int] = field(default_factory=dict)
+    sets: dict[str, str | int] = field(default_factory=dict)
 
     @property
     def title(self) -> str:

@@ -76,7 +76,7 @@ def _definition(head: Line, body: list[Line], report: Report) -> Definition | No
     except Fault:
         ok = False
     members = _Members(report, body)
-    if not body:
+    if not body and keyword.text != "instruction":  # one that only configures computes nothing
         report.add("L121", f"{keyword.text} '{name}' has no body", head.loc,
                    "indent its buffers and statements below the head")
     members.read()

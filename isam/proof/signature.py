@@ -73,6 +73,7 @@ class Judge:
         for o in issue.operands:
             self._operand(ins, o, sizes, bad)
         self._apart(ins, issue, bad)
+        self._ports(ins, issue, bad)
         reads = frozenset(b.name for b in ins.body.arguments if b.role in ("in", "const", "inout"))
         writes = frozenset(b.name for b in ins.body.arguments if b.role in ("out", "inout"))
         extents = axis_extents(ins, sizes, bad)
@@ -194,6 +195,23 @@ class Judge:
             used = [memory[n] for n in group if n in memory]
             if len(set(used)) < len(used):
                 bad.append((9, "apart", f"operands {', '.join(group)} of '{ins.name}' must lie in different memories"))
+
+    def _ports(self, ins: Instruction, issue: Issue, bad: list) -> None:
+        """No memory serves more operands of one call than it has ports (SYS-3)."""
+        s = self.schedule.system
+        for name in dict.fromkeys(resolve(s, o.place.memory) for o in issue.operands):
+            memory = s.memories.get(name)
+            if memory is None:
+                continue
+            roles = [ins.operand(o.name).role for o in issue.operands if resolve(s, o.place.memory) == name]
+            for does, limit, kinds in (
+                ("reads", memory.ports.read, ("in", "const", "inout")),
+                ("writes", memory.ports.write, ("out", "inout")),
+            ):
+                n = sum(r in kinds for r in roles)
+                if limit is not None and n > limit:
+                    text = f"'{ins.name}' {does} {n} operands in '{name}', which has ports for {limit}"
+                    bad.append((9, "ports", text))
 
     # moves and computing steps --------------------------------------------------------------------------------------
     def _move(self, issue: Issue, ins: Instruction, extents: dict[str, int], bad: list) -> Semantics:

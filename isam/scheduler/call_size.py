@@ -53,7 +53,7 @@ def fits(nest: Nest, data: Residency, units: Mapping[str, int]) -> bool:
     there."""
     sizes = sizes_of(nest, dict(units))
     system = data.system
-    for placement in joint_placements(nest):
+    for placement in joint_placements(nest, system):
         places = zip(nest.uses, placement.memories, strict=True)
         away = [(u, tile_of(u, {}, sizes), m) for u, m in places if m != system.home]
         if data.roomy((m, tile) for _, tile, m in away) and all(_brought(data, u, tile, m) for u, tile, m in away):

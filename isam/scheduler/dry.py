@@ -77,14 +77,14 @@ class DryRun:
         """A legal joint placement of the operands (SCH-4, SYS-3)."""
         options = self._placements.get(nest.instruction.name)
         if options is None:
-            options = joint_placements(nest)
+            options = joint_placements(nest, self.system)
             self._placements[nest.instruction.name] = options
         if not options:
             raise NoSchedule(
                 Infeasible(
                     f"instruction {nest.instruction.name}",
                     "a joint placement of its operands",
-                    "its homes and 'apart' groups contradict each other",
+                    "its homes, 'apart' groups and ports contradict each other",
                 )
             )
         if len(options) > 1:

@@ -8,6 +8,7 @@ from itertools import product
 from isam.scheduler.nests import Nest
 from isam.scheduler.state import Key
 from isam.scheduler.transfer import End
+from isam.system.graph import System
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Victim:
         return f"{self.key[1]} in {self.key[0]}"
 
 
-def joint_placements(nest: Nest) -> list[Placement]:
+def joint_placements(nest: Nest, system: System) -> list[Placement]:
+    """Every placement that the homes, the groups apart and the memories' ports admit, best first."""
     names = tuple(u.name for u in nest.uses)
     out = []
     for option in product(*(u.homes for u in nest.uses)):
@@ -50,6 +52,12 @@ def joint_placements(nest: Nest) -> list[Placement]:
         if all(
             len({at[o] for o in group if o in at}) == len([o for o in group if o in at])
             for group in nest.instruction.apart
-        ):
+        ) and _ported(nest, system, at):
             out.append(Placement(names, option))
     return out
+
+
+def _ported(nest: Nest, system: System, at: dict[str, str]) -> bool:
+    """Whether every memory has ports enough for the operands that lie in it."""
+    role = {b.name: b.role for b in nest.instruction.body.arguments}
+    return all(system.memories[m].ports.admit([role[o] for o in at if at[o] == m]) for m in set(at.values()))

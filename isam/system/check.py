@@ -9,9 +9,11 @@ from typing import Any
 from isam import registry
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
 from isam.ir.instruction import Instruction
+from isam.system.check_groups import check_groups
 from isam.system.emission import check_emission, later_members
 from isam.system.faults import Faults, nearest
 from isam.system.graph import CACHED, COUNTED, SEMANTICS_ONLY, System
+from isam.system.joint import contradiction
 
 Marks = dict[tuple[Hashable, ...], Loc]
 Declared = Mapping[str, frozenset[str]]
@@ -74,6 +76,7 @@ class _Check:
         self.sets = {kind: frozenset(names) for kind, names in self.names.items()}
         self.sound = not broken & {"memories", "moves"}  # reachability can be judged
         self.guessing = False  # somebody runs an instruction that does not exist
+        self.moving = {m.by for m in system.moves}
         self.away: set[str] = set()  # memories reported as unreachable
         self.source = Loc(system.source, 1, 1) if system.source else NOWHERE
 
@@ -100,6 +103,8 @@ class _Check:
         for m in self.s.moves:
             self.move(m)
         self.runners()
+        if not self.broken - {"instructions"}:
+            check_groups(self.s, self.faults, self.marks, "instructions" not in self.broken)
         if self.sound:
             self.out, self.back = self.reach()
             self.reachable()
@@ -237,13 +242,22 @@ class _Check:
                             f"'{a.name}' of '{i.name}' has {len(a.shape)} dimensions, the contract {len(c.strides)}",
                                 self.at("strides", i.name, a.name,
                                         otherwise=i.loc), "one stride per dimension: a number or free")  # fmt: skip
+        before = len(self.faults.found)
         for n, group in enumerate(i.apart):
             self.apart(i, group, legal, self.at("apart", i.name, n, otherwise=i.loc))
+        if len(self.faults.found) == before and all(legal.get(a.name) for a in i.body.arguments):
+            self.together(i, legal)
+
+    def together(self, i: Instruction, legal: dict[str, tuple[str, ...]]) -> None:
+        """All groups and ports at once (SYS-3)."""
+        judged = i.name not in self.moving and "memories" not in self.broken
+        if judged and (why := contradiction(self.s, i, legal)):
+            self.faults.add("system-placement", f"'{i.name}' can never be placed: {why}",
+                            self.at("apart", i.name, 0, otherwise=i.loc), "give one of them another home")  # fmt: skip
 
     def placed(self, i: Instruction, operand: str, role: str, homes: tuple[str, ...]) -> None:
         """An operand read must be somewhere data can get to, one written somewhere it can get home from."""
-        moved = any(m.by == i.name for m in self.s.moves)  # the edges of a move say where its operands are
-        if moved:
+        if i.name in self.moving:  # the edges of a move say where its operands are
             return
         for h in homes:
             gets_there = h in self.out or role == "out"

@@ -104,7 +104,7 @@ class Reader:
             self.faults.add("system-name", f"'{name.text[:40]}' cannot name a system", name.loc,
                             "use letters, digits, _ - .")  # fmt: skip
         if "select" in values:
-            for key in ("memories", "units", "moves", "instructions", "extends"):
+            for key in (*SECTIONS, "moves", "extends"):
                 if stray := top.key(key):
                     self.faults.add("system-select", f"a system that selects another has no '{key}' of its own",
                                     stray.loc,

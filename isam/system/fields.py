@@ -9,9 +9,9 @@ from typing import Any
 
 from isam.diagnostics import Loc
 from isam.system.faults import MAX_FAULTS, Faults, nearest
-from isam.system.schema import COST, WORD, Field, Table
+from isam.system.schema import COST, PORTS, WORD, Field, Table
 from isam.system.source import Mapping, Node, Scalar, Sequence, describe
-from isam.system.units import QuantityError, parse_count, parse_quantity
+from isam.system.units import QuantityError, parse_count, parse_quantity, parse_throughput
 
 _WORD = re.compile(WORD)
 _INT = re.compile(r"[+-]?[0-9]{1,18}")
@@ -64,11 +64,11 @@ def _leaf(node: Node, expected: str, faults: Faults, hint: str = "") -> Scalar |
 
 
 def _quantity(node: Node, f: Field, faults: Faults) -> float | int | None:
-    leaf = _leaf(node, f"a quantity ({f.kind})", faults)
+    leaf = _leaf(node, f"a quantity ({'bandwidth' if f.kind == 'throughput' else f.kind})", faults)
     if leaf is None:
         return None
     try:
-        return parse_quantity(leaf.text, f.kind)
+        return parse_throughput(leaf.text) if f.kind == "throughput" else parse_quantity(leaf.text, f.kind)
     except QuantityError as e:
         faults.add("system-unit", str(e), leaf.loc, e.hint)
         return None
@@ -200,6 +200,36 @@ def _cost(node: Node, f: Field, faults: Faults) -> Values:
     return read_fields(node, COST, "a cost", faults)
 
 
+def _ports(node: Node, f: Field, faults: Faults) -> Values:
+    return read_fields(node, PORTS, "the ports of a memory", faults)
+
+
+def _edges(node: Node, f: Field, faults: Faults) -> tuple[tuple[Scalar, Scalar], ...] | None:
+    """Pairs of memories."""
+    hint = "for example [[dram, sp], [sp, dram]]"
+    if not isinstance(node, Sequence) or any(not isinstance(i, Sequence) for i in node.items):
+        faults.add("system-kind", f"expected pairs of memories, found {describe(node)}", node.loc, hint)
+        return None
+    out: list[tuple[Scalar, Scalar]] = []
+    for pair in node.items:
+        ends = words(pair, f, faults) or ()
+        if len(ends) == 2:
+            out.append((ends[0], ends[1]))
+        elif isinstance(pair, Sequence) and len(ends) == len(pair.items):
+            faults.add("system-value", f"an edge leads from one memory to another, here are {len(ends)} names",
+                       pair.loc, hint)  # fmt: skip
+    return tuple(out)
+
+
+def _settings(node: Node, f: Field, faults: Faults) -> dict[Scalar, Scalar] | None:
+    """A value per configuration register."""
+    if not isinstance(node, Mapping):
+        faults.add("system-kind", f"expected a value per register, found {describe(node)}", node.loc,
+                   "for example {dataflow: ws}")  # fmt: skip
+        return None
+    return {k: leaf for k, v in node.items if (leaf := _leaf(v, "a value", faults)) is not None}
+
+
 def free(node: Node, f: Field | None = None, faults: Faults | None = None) -> Any:
     """Free data: quoted text and words are strings; true, false, null and numbers are what they look like."""
     if isinstance(node, Sequence):
@@ -226,6 +256,7 @@ def _keep(node: Node, f: Field, faults: Faults) -> Node:
 _READ: dict[str, Callable[[Any, Field, Faults], Any]] = {
     "count": _count, "flag": _flag, "word": read_word, "words": words, "text": _text, "block": _block, "homes": _homes,
     "groups": _groups, "aligns": _aligns, "alignment": _alignment, "strides": _strides, "cost": _cost, "free": free,
+    "ports": _ports, "edges": _edges, "settings": _settings,
     "entries": _keep, "moves": _keep, "variants": _keep, "lists": _keep,
 }  # fmt: skip
 

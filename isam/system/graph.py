@@ -9,7 +9,9 @@ from typing import Any
 
 from isam.diagnostics import NOWHERE, Loc
 from isam.ir.instruction import Instruction
+from isam.system.groups import Cluster, Link, Ports, Register, Replica
 
+ANY_NUMBER = Ports()
 MANAGED, COUNTED, CACHED = "managed", "counted", "cached"
 SEMANTICS_ONLY = "none"  # the back end of a description that says what instructions do, not how they are written
 
@@ -22,6 +24,7 @@ class Memory:
 
     ``capacity`` in bytes. ``home``: arguments live here. An operand in a cell memory occupies whole cells. ``lanes``:
     how many elements a register of a counted memory is for, whatever their type (None: as many as its bytes hold).
+    ``ports``: how many operands of one call it serves.
     """
 
     name: str
@@ -33,6 +36,7 @@ class Memory:
     home: bool = False
     of: str = ""
     lanes: int | None = None
+    ports: Ports = ANY_NUMBER
     loc: Loc = field(default=NOWHERE, compare=False)
 
     @property
@@ -43,11 +47,16 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Executes ``runs`` (instruction names), one call at a time; ``clock`` in Hz."""
+    """Executes ``runs`` (instruction names), one call at a time; ``clock`` in Hz. Of its stream (SYS-8): ``driver``,
+    who runs its loops (``host``; ``sequencer`` with so many loop ``counters``; ``expanded``: nobody, every call is
+    spelled out), and ``hazards``, whether the hardware waits for operands (``resolved``) or tokens have to."""
 
     name: str
     runs: tuple[str, ...]
     clock: float
+    driver: str = "host"
+    counters: int | None = None
+    hazards: str = "tokens"
     loc: Loc = field(default=NOWHERE, compare=False)
 
 
@@ -66,7 +75,8 @@ class Move:
 class System:
     """A machine. ``backend`` names the emitter of its code (``simulator``, ``llvm``, or ``none``: kernels can be mapped
     onto it, not compiled for it), ``approach`` the Approach whose opinions suit it, ``facts`` what only Approaches and
-    reports look at (cache sizes, vector width, features)."""
+    reports look at (cache sizes, vector width, features). ``replicas``, ``links``, ``clusters``, ``state``: what nodes
+    have in common (see ``groups``)."""
 
     name: str
     memories: dict[str, Memory]
@@ -80,6 +90,10 @@ class System:
     source: str = ""  # where it was read from
     needs: tuple[str, ...] = ()  # CPU features without which it cannot run
     backend_loc: Loc = field(default=NOWHERE, compare=False)
+    replicas: dict[str, Replica] = field(default_factory=dict)
+    links: dict[str, Link] = field(default_factory=dict)
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+    state: dict[str, Register] = field(default_factory=dict)
 
     def demand_backend(self) -> None:
         """Raises ``IsamError`` when the description has semantics only."""
@@ -103,14 +117,26 @@ class System:
 
     @cached_property
     def compute(self) -> tuple[Instruction, ...]:
-        """Instructions that units expose for computing, in description order (moves only move)."""
+        """Instructions that units expose for computing, in description order (others move or configure)."""
         used = {m.by for m in self.moves}
         exposed = {r for u in self.units.values() for r in u.runs}
-        return tuple(i for n, i in self.instructions.items() if n in exposed and n not in used)
+        return tuple(i for n, i in self.instructions.items() if n in exposed and n not in used and i.body.body)
 
     def units_of(self, instruction: str) -> tuple[Unit, ...]:
         """Who executes it, in description order."""
         return tuple(u for u in self.units.values() if instruction in u.runs)
+
+    def replica_of(self, name: str) -> str | None:
+        """The replica that a memory or a unit belongs to; None for what is there once."""
+        return next((r.name for r in self.replicas.values() if name in r.memories or name in r.units), None)
+
+    def cluster_of(self, unit: str) -> str | None:
+        """The cluster whose instruction stream the unit follows; None for one with a stream of its own."""
+        return next((c.name for c in self.clusters.values() if unit in c.units), None)
+
+    def links_of(self, source: str, target: str) -> tuple[Link, ...]:
+        """What a move along this edge shares with others."""
+        return tuple(k for k in self.links.values() if (source, target) in k.edges)
 
     def homes(self, instruction: Instruction, operand: str) -> tuple[str, ...]:
         """Memories in which this operand may live, in order of preference."""
@@ -147,7 +173,7 @@ class System:
                     raise fail("system-unknown-memory", what, i.loc, hint)
 
     def restricted(self, names: Iterable[str]) -> System:
-        """This machine with only the compute instructions named (moves stay)."""
-        keep = set(names) | {m.by for m in self.moves}
+        """This machine with only the compute instructions named (moves stay, and what sets registers)."""
+        keep = set(names) | {m.by for m in self.moves} | {n for n, i in self.instructions.items() if i.sets}
         units = {n: replace(u, runs=tuple(r for r in u.runs if r in keep)) for n, u in self.units.items()}
         return replace(self, units=units, instructions={n: i for n, i in self.instructions.items() if n in keep})

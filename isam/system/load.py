@@ -24,9 +24,12 @@ from isam.system.fields import Values, read_fields
 from isam.system.files import sibling, texts_of
 from isam.system.find import find_system
 from isam.system.graph import CACHED, Memory, Move, System, Unit
+from isam.system.groups import Register
 from isam.system.numerics import contradictions
+from isam.system.read_groups import Groups, read_ports
 from isam.system.schema import INSTRUCTION, MEMORY, MOVE, UNIT
 from isam.system.source import Mapping, Scalar
+from isam.system.units import Rate
 
 CLOCK = 1e9  # Hz, assumed where a unit does not state it
 
@@ -124,12 +127,15 @@ class _Build:
         self.declared = {s: frozenset(e) for s, e in draft.entries.items()}
         self.broken: set[str] = set()
         self.assumed: list[str] = []
+        self.groups = Groups(faults, self.marks)
         self.templates: dict[tuple[str, str], tuple[Scalar, Scalar | None]] = {}  # key and text of each emission
 
     def system(self) -> System:
         memories = self._section("memories", self._memory)
-        instructions = self._section("instructions", self._instruction)
+        self.state: dict[str, Register] = self._section("state", self.groups.register)
+        described = self._section("instructions", self._instruction)
         units = self._section("units", self._unit)
+        instructions = {n: self._per_cycle(i, units) for n, i in described.items()}
         before = len(self.faults.found)
         moves = tuple(m for e in self.draft.moves for m in self._move(e))
         if len(self.faults.found) > before:
@@ -145,7 +151,21 @@ class _Build:
                       approach=top["approach"].text if "approach" in top else "greedy",
                       facts=self._facts(top), assumed=tuple(self.assumed), source=self.draft.file,
                       needs=tuple(w.text for w in top.get("needs", ())),
-                      backend_loc=self.marks.get(("backend",), NOWHERE))  # fmt: skip
+                      backend_loc=self.marks.get(("backend",), NOWHERE),
+                      replicas=self._section("replicas", self.groups.replica),
+                      links=self._section("links", self.groups.link),
+                      clusters=self._section("clusters", self.groups.cluster), state=self.state)  # fmt: skip
+
+    def _per_cycle(self, i: Instruction, units: dict[str, Unit]) -> Instruction:
+        """A bandwidth in bytes per second becomes one per cycle of the units that run the instruction."""
+        if not isinstance(i.cost.bandwidth, Rate):
+            return i
+        clocks = {u.clock for u in units.values() if i.name in u.runs} or {CLOCK}
+        if len(clocks) > 1:
+            what = f"'{i.name}' runs at different clocks: its bandwidth per cycle is not one number"
+            self.faults.add("system-unit", what, self.marks.get(("bandwidth", i.name), i.loc),
+                            "state bytes per cycle")  # fmt: skip
+        return replace(i, cost=replace(i.cost, bandwidth=i.cost.bandwidth / (max(clocks) or CLOCK)))
 
     def _facts(self, top: Values) -> dict[str, Any]:
         facts = top.get("facts") or {}
@@ -191,7 +211,7 @@ class _Build:
         return Memory(e.name, kind, capacity if capacity is not None else (cells or 0) * (cell or 0),
                       v.get("align") or 1,
                       cells, cell, v.get("home", False), v["of"].text if "of" in v else "", v.get("lanes"),
-                      e.key.loc)  # fmt: skip
+                      read_ports(v.get("ports", {}), e.key.loc, self.faults), e.key.loc)  # fmt: skip
 
     def _unit(self, e: Entry) -> Unit | None:
         v = read_fields(e.node, UNIT, f"the unit '{e.name}'", self.faults, e.key.loc)
@@ -199,12 +219,18 @@ class _Build:
             self.assumed.append(f"{e.name}: clock {CLOCK / 1e9:g} GHz")
         elif not v["clock"]:
             self.faults.add("system-unit", f"the clock of '{e.name}' stands still", e.key.loc, "for example '1 GHz'")
+        driver = v["driver"].text if "driver" in v else "host"
+        if ("counters" in v) != (driver == "sequencer"):
+            self.faults.add("system-unit-loops", f"the loops of '{e.name}' are run by {driver}: " + (
+                "it has no counters" if "counters" in v else "how many counters has it?"), e.key.loc,
+                "write 'driver: sequencer, counters: 4'")  # fmt: skip
         runs: dict[str, None] = {}
         for w in v.get("runs", ()):
             for name in self._named(w):
                 self.marks["unit", e.name, name] = w.loc
                 runs[name] = None
-        return Unit(e.name, tuple(runs), v.get("clock", CLOCK), e.key.loc)
+        return Unit(e.name, tuple(runs), v.get("clock", CLOCK), driver, v.get("counters"),
+                    v["hazards"].text if "hazards" in v else "tokens", e.key.loc)  # fmt: skip
 
     def _named(self, w: Scalar) -> list[str]:
         """The instructions that a name, a pattern or a family's key stands for."""
@@ -252,16 +278,27 @@ class _Build:
         if found is None:
             return None
         sound = len(self.faults.found) == before
+        given = e.node.get("cost") if isinstance(e.node, Mapping) else None
+        if isinstance(given, Mapping) and (stated := given.get("bandwidth")) is not None:
+            self.marks["bandwidth", e.name] = stated.loc
         operands = _Operands(e.name, {a.name: a for a in found.body.arguments}, self.faults, self.marks)
         made = Instruction(e.name, found.body, operands.contracts(v, e.key.loc), operands.apart(v),
                            Cost(**v.get("cost", {})),
                            self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0),
-                           e.key.loc, v["family"].text if "family" in v else spoken(e.family), e.values)  # fmt: skip
+                           e.key.loc, v["family"].text if "family" in v else spoken(e.family), e.values,
+                           self._settings(v, "requires", found), self._settings(v, "sets", found))  # fmt: skip
         for what, message, hint in contradictions(made) if sound else ():
             stated = e.node.get("ulp") if isinstance(e.node, Mapping) else None
             at = stated.loc if what == "ulp" and stated is not None else permission(v["body"])
             self.faults.add("system-numerics", message, at, hint)
         return made
+
+    def _settings(self, v: Values, key: str, i: Instruction) -> dict[str, str | int]:
+        given: dict[Scalar, Scalar] = v.get(key, {})
+        for r in given:
+            self.marks[key, i.name, r.text] = r.loc
+        sizes = tuple(s.name for s in i.syms)
+        return self.groups.settings(given, self.state, sizes, self.declared["state"]) if given else {}
 
     def place(self, instruction: str, backend: str, line: int, column: int) -> Loc:
         """Where a template, or its line, stands; else its instruction, or the name of the back end."""
@@ -315,8 +352,10 @@ class _Operands:
             if self.ok(k):
                 strides[k.text] = s if s is not None else packed(self.buffers[k.text].shape)
                 self.marks["strides", self.name, k.text] = k.loc
-        named = [o for o in self.known if o in homes or o in aligns or o in strides]
-        return {o: OperandContract(homes.get(o, ()), strides.get(o, ()), aligns.get(o) or 1) for o in named}
+        shared = {w.text for w in v.get("shared", ()) if self.ok(w)}
+        named = [o for o in self.known if o in homes or o in aligns or o in strides or o in shared]
+        return {o: OperandContract(homes.get(o, ()), strides.get(o, ()), aligns.get(o) or 1, o in shared)
+                for o in named}  # fmt: skip
 
     def apart(self, v: Values) -> tuple[tuple[str, ...], ...]:
         out: list[tuple[str, ...]] = []

@@ -13,7 +13,7 @@ WORD = r"^[A-Za-z_][A-Za-z0-9_.\-]*$"
 @dataclass(frozen=True, slots=True)
 class Field:
     """``kind``: a dimension of ``units.UNITS``, or count, flag, word, words, text, block, free, cost, homes, groups,
-    alignment, aligns, strides. ``values``: the only words allowed."""
+    alignment, aligns, strides, throughput, ports, edges, settings. ``values``: the only words allowed."""
 
     kind: str
     meaning: str
@@ -23,6 +23,10 @@ class Field:
 
 Table = dict[str, Field]
 
+PORTS: Table = {
+    "read": Field("count", "operands of one call that may be read from it"),
+    "write": Field("count", "operands of one call that may be written to it"),
+}
 MEMORY: Table = {
     "kind": Field("word",
          "managed: explicit addresses; counted: registers the code generator allocates; cached: in front of another",
@@ -32,6 +36,7 @@ MEMORY: Table = {
     "cell": Field("bytes", "size of one cell"),
     "lanes": Field("count", "elements that a register of a counted memory is for, whatever their type"),
     "align": Field("alignment", "addresses are multiples of this, a power of two"),
+    "ports": Field("ports", "how many operands of one call it serves; absent: any number"),
     "home": Field("flag", "arguments live here (exactly one memory)"),
     "of": Field("word", "the memory a cached one stands in front of"),
     "description": Field("text", "for readers"),
@@ -39,6 +44,33 @@ MEMORY: Table = {
 UNIT: Table = {
     "runs": Field("words", "instructions this unit executes; * and ? match several", True),
     "clock": Field("frequency", "its cycles are those of all costs on it"),
+    "driver": Field("word", "who runs its loops; expanded: nobody, every call is spelled out; absent: host",
+                    values=("host", "sequencer", "expanded")),
+    "counters": Field("count", "loop counters of its sequencer"),
+    "hazards": Field("word", "who waits for operands: the hardware (resolved), or tokens; absent: tokens",
+                     values=("resolved", "tokens")),
+    "description": Field("text", "for readers"),
+}  # fmt: skip
+REPLICA: Table = {
+    "count": Field("count", "how many there are", True),
+    "memories": Field("words", "memories that each instance has"),
+    "units": Field("words", "units that each instance has"),
+    "description": Field("text", "for readers"),
+}
+LINK: Table = {
+    "bandwidth": Field("throughput", "of all moves along these edges together, in every instance", True),
+    "clock": Field("frequency", "of which cycles the bandwidth speaks; bytes per second need none"),
+    "edges": Field("edges", "moves that share it: [[FROM, TO], ...]", True),
+    "description": Field("text", "for readers"),
+}
+CLUSTER: Table = {
+    "units": Field("words", "units that follow one instruction stream", True),
+    "description": Field("text", "for readers"),
+}
+REGISTER: Table = {
+    "values": Field("words", "words it can hold"),
+    "bits": Field("count", "width of a number it holds"),
+    "reset": Field("word", "what it holds at the start; absent: nobody knows"),
     "description": Field("text", "for readers"),
 }
 MOVE: Table = {
@@ -52,10 +84,13 @@ MOVE: Table = {
 INSTRUCTION: Table = {
     "body": Field("block", "what it does, in the language of kernels", True),
     "homes": Field("homes", "memories in which each operand may live, best first; one list serves all operands"),
+    "shared": Field("words", "operands that all members of a cluster take from the same place"),
+    "requires": Field("settings", "registers and the value each must have: {REGISTER: VALUE}"),
+    "sets": Field("settings", "registers and the value each has afterwards; one of the sizes, for a number of bits"),
     "apart": Field("groups", "groups of operands that must lie in different memories"),
     "align": Field("aligns", "alignment per operand"),
     "strides": Field("strides", "element strides per operand and dimension: a number or 'free'; or 'packed'"),
-    "cost": Field("cost", "cycles and bytes per cycle"),
+    "cost": Field("cost", "cycles; bytes per cycle or second"),
     "emission": Field("free", "templates, by back end"),
     "needs": Field("words", "CPU features it needs"),
     "ulp": Field("error", "declared error of an approximation"),
@@ -66,7 +101,7 @@ COST: Table = {
     "issue": Field("cycles", "until the unit takes the next call"),
     "latency": Field("cycles", "until the result is there"),
     "setup": Field("cycles", "before the first byte of a move"),
-    "bandwidth": Field("bandwidth", "of a move"),
+    "bandwidth": Field("throughput", "of a move"),
 }
 VARIANT: Table = {
     "system": Field("word", "the system to take", True),
@@ -88,8 +123,13 @@ TOP: Table = {
     "units": Field("entries", "what executes instructions"),
     "moves": Field("moves", "along which edges data can go"),
     "instructions": Field("entries", "what units execute, moves included"),
+    "replicas": Field("entries", "memories and units that there are several times over"),
+    "links": Field("entries", "bandwidth that several edges share"),
+    "clusters": Field("entries", "units with one instruction stream"),
+    "state": Field("entries", "configuration registers"),
 }
-SECTIONS: dict[str, Table] = {"memories": MEMORY, "units": UNIT, "instructions": INSTRUCTION}
+SECTIONS: dict[str, Table] = {"memories": MEMORY, "units": UNIT, "instructions": INSTRUCTION, "replicas": REPLICA,
+                              "links": LINK, "clusters": CLUSTER, "state": REGISTER}  # fmt: skip
 
 
 def json_schema() -> dict[str, Any]:
@@ -147,10 +187,11 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
         return special[f.kind]
     if f.kind == "alignment":
         f = Field("bytes", f.meaning)
-    if f.kind in UNITS:
-        units = "|".join(UNITS[f.kind])
+    dimensions = ("bandwidth", "rate") if f.kind == "throughput" else (f.kind,)
+    if dimensions[0] in UNITS:
+        units = "|".join(u for d in dimensions for u in UNITS[d])
         return {"type": "string", "pattern": rf"^\s*[0-9][0-9_]*(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*({units})\s*$",
-                "examples": [EXAMPLES[f.kind]]}  # fmt: skip
+                "examples": [EXAMPLES[d] for d in dimensions]}  # fmt: skip
     kinds: dict[str, dict[str, Any]] = {
         "count": {"type": "integer", "minimum": 0},
         "flag": {"type": "boolean"},
@@ -165,5 +206,8 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
         "strides": {"type": "object",
                     "additionalProperties": {"anyOf": [{"type": "array", "items": {"type": ["string", "integer"]}},
                                                        {"const": "packed"}]}},
+        "edges": {"type": "array", "items": {**names, "minItems": 2, "maxItems": 2}},
+        "settings": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
     }
-    return _holed(COST) if f.kind == "cost" else kinds[f.kind]
+    inside = {"cost": COST, "ports": PORTS}
+    return _holed(inside[f.kind]) if f.kind in inside else kinds[f.kind]

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from isam.ir.instruction import Instruction
 from isam.ir.printer import print_sym
-from isam.system.graph import CACHED, SEMANTICS_ONLY, Memory, System
+from isam.system.graph import CACHED, SEMANTICS_ONLY, Memory, System, Unit
+from isam.system.groups import Register
 from isam.system.names import families, parameters
 
 
@@ -19,12 +20,13 @@ def text(system: System) -> str:
     parts = ["\n".join(head)]
     memories = [_memory(m) for m in system.memories.values()]
     parts.append(_table("memories", ["name", "kind", "size", "align", ""], memories))
-    units = [[u.name, _frequency(u.clock), f"{len(u.runs)} instructions" if len(u.runs) > 4 else ", ".join(u.runs)]
-             for u in system.units.values()]  # fmt: skip
-    parts.append(_table("units", ["name", "clock", "runs"], units))
+    units = [[u.name, _frequency(u.clock), f"{len(u.runs)} instructions" if len(u.runs) > 4 else ", ".join(u.runs),
+              _stream(system, u)] for u in system.units.values()]  # fmt: skip
+    parts.append(_table("units", ["name", "clock", "runs", "stream" if any(u[-1] for u in units) else ""], units))
     moves = [[f"{m.source} -> {m.target}", m.by, m.issuer, _cost(system.instructions[m.by])] for m in system.moves]
     parts.append(_table("moves", ["edge", "by", "issued by", "cost"], moves))
     parts.append(_table("instructions", ["family", "members", "operands", "homes", "cost"], _instructions(system)))
+    parts += _groups(system)
     if system.facts:
         parts.append(_table("facts", ["name", "value"], [[k, _short(v)] for k, v in system.facts.items()]))
     if system.assumed:
@@ -69,6 +71,36 @@ def _touched(system: System, runs: Iterable[str]) -> list[str]:
     return [m for m in system.memories if m in used]
 
 
+def _stream(system: System, u: Unit) -> str:
+    loops = f"{u.counters} loop counters" if u.counters is not None else "no loops" if u.driver == "expanded" else ""
+    waits = "waits by itself" if u.hazards == "resolved" else ""
+    cluster = system.cluster_of(u.name)
+    return ", ".join(w for w in (f"that of {cluster}" if cluster else "", loops, waits) if w)
+
+
+def _groups(system: System) -> list[str]:
+    """Replicas, clusters, links and registers, where there are any."""
+    tables = [
+        _table("replicas", ["name", "count", "of each"],
+               [[r.name, str(r.count), ", ".join((*r.memories, *r.units))] for r in system.replicas.values()]),
+        _table("clusters", ["name", "one stream for"],
+               [[c.name, ", ".join(c.units)] for c in system.clusters.values()]),
+        _table("links", ["name", "bandwidth", "shared by"],
+               [[k.name, f"{k.bandwidth / 1e9:g} GB/s", ", ".join(f"{a} -> {b}" for a, b in k.edges)]
+                for k in system.links.values()]),
+        _table("registers", ["name", "holds", "at reset", "set by", "required by"],
+               [_register(system, r) for r in system.state.values()]),
+    ]  # fmt: skip
+    return [t for t in tables if not t.endswith(": none")]
+
+
+def _register(system: System, r: Register) -> list[str]:
+    sets = _few([n for n, i in system.instructions.items() if r.name in i.sets], 4)
+    wants = _few([n for n, i in system.instructions.items() if r.name in i.requires], 4)
+    holds = f"{r.bits} bits" if r.bits is not None else ", ".join(r.values)
+    return [r.name, holds, "unknown" if r.reset is None else str(r.reset), ", ".join(sets), ", ".join(wants)]
+
+
 def _instructions(system: System) -> list[list[str]]:
     moves = {m.by for m in system.moves}
     return [_family(system, members, moves) for members in families(system)]
@@ -92,13 +124,18 @@ def _row(system: System, i: Instruction, moves: set[str]) -> tuple[str, str, str
     homes = sorted({"|".join(system.homes(i, a.name)) for a in i.body.arguments})
     if not any(c.homes for c in i.operands.values()) and i.name in moves:
         homes = ["the ends of its edges"]
-    apart = "".join(f"; apart {', '.join(g)}" for g in i.apart)
-    return f"{operands} ({limits})" if limits else operands, ", ".join(homes) + apart, _cost(i)
+    rules = "".join(f"; apart {', '.join(g)}" for g in i.apart)
+    rules += "".join(f"; {o} shared" for o, c in i.operands.items() if c.shared)
+    rules += "".join(f"; requires {r} = {v}" for r, v in i.requires.items())
+    rules += "".join(f"; sets {r} = {v}" for r, v in i.sets.items())
+    return f"{operands} ({limits})" if limits else operands, ", ".join(homes) + rules, _cost(i)
 
 
 def _memory(m: Memory) -> list[str]:
     notes = ["home"] if m.home else []
     notes += [f"in front of {m.of}"] if m.of else []
+    notes += [f"at most {n} {does} per call" for n, does in ((m.ports.read, "read"), (m.ports.write, "written"))
+              if n is not None]  # fmt: skip
     return [m.name, m.kind, _size(m), f"{m.align} B", ", ".join(notes)]
 
 

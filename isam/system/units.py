@@ -13,13 +13,20 @@ UNITS: dict[str, dict[str, float]] = {
     "frequency": {"Hz": 1, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9},
     "cycles": {"cycles": 1, "cycle": 1},
     "bandwidth": {f"{u}/cycle": f for u, f in {**_BINARY, **_DECIMAL}.items()},
+    "rate": {f"{u}/s": f for u, f in {**_BINARY, **_DECIMAL}.items()},
     "error": {"ulp": 1},
 }
-EXAMPLES = {"bytes": "16 KiB", "frequency": "1 GHz", "cycles": "4 cycles", "bandwidth": "16 B/cycle", "error": "4 ulp"}
-LIMITS = {"bytes": 1 << 50, "frequency": 1e12, "cycles": 1e12, "bandwidth": 1 << 50, "error": 1e6, "count": 1 << 20}
+EXAMPLES = {"bytes": "16 KiB", "frequency": "1 GHz", "cycles": "4 cycles", "bandwidth": "16 B/cycle", "rate": "16 GB/s",
+            "error": "4 ulp"}  # fmt: skip
+LIMITS = {"bytes": 1 << 50, "frequency": 1e12, "cycles": 1e12, "bandwidth": 1 << 50, "rate": 1 << 60, "error": 1e6,
+          "count": 1 << 20}  # fmt: skip
 WHOLE = frozenset({"bytes", "count"})
 
 NUMBER = re.compile(r"([+-]?)([0-9]+(?:_[0-9]+)*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)")
+
+
+class Rate(float):
+    """Bytes per second: a bandwidth that knows no clock."""
 
 
 class QuantityError(ValueError):
@@ -31,7 +38,7 @@ class QuantityError(ValueError):
 
 
 def parse_quantity(text: str, dimension: str) -> float | int:
-    """The value in the base unit of ``dimension`` (bytes, Hz, cycles, bytes per cycle, ulp).
+    """The value in the base unit of ``dimension`` (bytes, Hz, cycles, bytes per cycle or second, ulp).
 
     >>> parse_quantity("16 KiB", "bytes"), parse_quantity("1.5 GHz", "frequency")
     (16384, 1500000000.0)
@@ -50,6 +57,17 @@ def parse_quantity(text: str, dimension: str) -> float | int:
     if unit not in known:
         raise QuantityError(f"'{unit}' is not a unit of {dimension}", _closest(unit, known, example))
     return _bounded(_number(m[2]) * known[unit], text, dimension)
+
+
+def parse_throughput(text: str) -> float:
+    """A bandwidth in bytes per cycle, or a :class:`Rate`.
+
+    >>> parse_throughput("16 B/cycle"), parse_throughput("1.5 GB/s")
+    (16.0, 1500000000.0)
+    """
+    if text.strip().endswith("/s"):
+        return Rate(parse_quantity(text, "rate"))
+    return parse_quantity(text, "bandwidth")
 
 
 def parse_count(text: str) -> int:
