@@ -197,14 +197,15 @@ class _Clock:
         system = self.schedule.system
         ins, cycle = system.instructions[issue.instruction], 1 / TICK / system.units[issue.unit].clock
         cost, edge, size, held = ins.cost, None, 0, 0.0
-        interval = cost.issue if cost.issue is not None else ASSUMED
+        more = cost.further(dict(issue.sizes))
+        interval = (cost.issue if cost.issue is not None else ASSUMED) + more
         if issue.is_move:
             ends = {ins.operand(o.name).role: o for o in issue.operands}
             edge = (ends["in"].place.memory, ends["out"].place.memory)
             size = prod(ends["in"].tile.shape) * size_of(self.schedule.dtype(ends["in"].tile.buffer))
             held = size / cost.bandwidth if cost.bandwidth else 0.0
             interval = max((cost.issue or 0.0), (cost.setup or 0.0) + held) or ASSUMED
-        latency = max(interval, cost.latency or 0.0)
+        latency = max(interval, (cost.latency or 0.0) + more)
         waits = tuple((w.stream, w.lag) for w in issue.after)
         busy, late, taken = (round(c * cycle) for c in (interval, latency, held))
         t = _Timed(issue, issue.unit, busy, late, edge, taken, size, waits)
