@@ -65,10 +65,12 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Before a call starts, ``stream`` has finished every call that stands before it in the tree's order, but for the
-    last ``lag`` of them. A unit is a stream: it starts its calls in the tree's order (SCH-8).
+    last ``lag`` of them. A unit is a stream: it starts its calls in the tree's order (SCH-8). The units of a cluster
+    are one, which has its name: its calls are steps, and what is joined to a call stands in the same one.
 
     A unit with replicas is a stream per instance. A call on an instance waits for the streams of that instance,
-    counting the calls given to it; ``every``: for those of all instances, all of their calls (``lag`` 0)."""
+    counting the calls given to it; ``every``: for those of all instances, all of their calls (``lag`` 0) but for those
+    in the outermost dealt loop that the call itself stands in."""
 
     stream: str
     lag: int

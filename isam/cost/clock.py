@@ -1,0 +1,264 @@
+"""Follows a schedule's tree in time: which state the streams, edges and instances of a machine are in (SCH-13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from isam.cost.compiled import Block, Body, Code, Gate, Row
+from isam.cost.lanes import PAST, Lane, Saved, State
+from isam.schedule.tree import Loop, Node, Schedule
+
+Told = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """What one instance of a replica is in the middle of: its streams, and when its gates open."""
+
+    lanes: tuple[Saved, ...]
+    gates: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """A replica: ``states`` of all its instances, but for the one (``at``) whose state is in the lanes and gates.
+    ``followed``: what dealt iterations made of states in the present outermost dealt loop."""
+
+    states: list[Local]
+    lanes: list[Lane]
+    gates: list[Gate]
+    at: int = 0
+    dealing: bool = False
+    followed: dict[object, tuple[Local, list[int], Local]] = field(default_factory=dict)
+
+    def store(self) -> None:
+        now = Local(tuple(n.saved() for n in self.lanes), tuple(g.open for g in self.gates))
+        if now != self.states[self.at]:  # else the same object stays: equal states are followed once
+            self.states[self.at] = now
+
+    def switch(self, instance: int) -> None:
+        self.at, state = instance, self.states[instance]
+        for lane, saved in zip(self.lanes, state.lanes, strict=True):
+            lane.load(saved)
+        for gate, moment in zip(self.gates, state.gates, strict=True):
+            gate.open = moment
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The state in which an iteration begins, ``at`` which moment; how often blocks were executed and how many calls
+    streams had made by then."""
+
+    state: State
+    at: int
+    times: list[int]
+    totals: list[int]
+    states: dict[str, list[Local]]
+
+
+class Clock:
+    """One walk over a schedule's call tree."""
+
+    def __init__(self, schedule: Schedule, sharing: Mapping[str, int], told: Told | None, whole: bool):
+        self.schedule, self.told, self.whole = schedule, told, whole
+        self.code = Code(schedule, sharing)
+        self.groups: dict[str, Group] = {}
+        for name, r in schedule.system.replicas.items():
+            lanes = [self.code.lanes[s] for s, g in self.code.group_of.items() if g == name]
+            gates = [g for g in self.code.gates.values() if g.group == name]
+            local = Local(tuple(n.saved() for n in lanes), tuple(0 for _ in gates))
+            self.groups[name] = Group([local] * r.count, lanes, gates)
+        self.followed = 0
+
+    def run(self, scope: dict[str, int]) -> None:
+        self.node(self.schedule.call, scope)
+
+    @property
+    def end(self) -> int:
+        """When everything is finished."""
+        tops = [lane.top for lane in self.code.lanes.values()]
+        return max([0, *tops, *(n.top for g in self.groups.values() for s in set(g.states) for n in s.lanes)])
+
+    # -- the tree ----------------------------------------------------------------------------------------------------
+    def node(self, node: Node, scope: dict[str, int]) -> None:
+        if isinstance(node, Loop):
+            self.loop(node, scope)
+            return
+        for part in self.code.parts[id(node)]:
+            if isinstance(part, Block):
+                self.block(part)
+            else:
+                self.node(part, scope)
+
+    def loop(self, loop: Loop, scope: dict[str, int]) -> None:
+        values = loop.values(scope)
+        if not values:
+            return
+        if loop.deal is not None:
+            self.dealt(loop, values, scope)
+            return
+        self.node(loop.enter, scope)
+        if loop.first is not None:
+            self.node(loop.first, {**scope, loop.var: values[0]})
+        self.middle(loop, values[loop.first is not None : len(values) - (loop.last is not None)], scope)
+        if loop.last is not None:
+            self.node(loop.last, {**scope, loop.var: values[-1]})
+        self.node(loop.exit, scope)
+
+    def middle(self, loop: Loop, values: range, scope: dict[str, int]) -> None:
+        """Iterations one by one until one begins as the one before did, the rest at once."""
+        body = self.code.body(loop.body)
+        before: Begin | None = None
+        for n, v in enumerate(values):
+            if body.alike and not self.whole:
+                begin = self.begin(body, before)
+                if before is not None and before.state == begin.state:
+                    self.repeat(body, before, begin.at - before.at, len(values) - n)
+                    return
+                before = begin
+            self.node(loop.body, {**scope, loop.var: v})
+
+    def block(self, block: Block) -> None:
+        block.times += 1
+        self.followed += block.size
+        told = self.told
+        for row in block.rows:
+            lane, interval, latency, waits, gates = row[:5]
+            start = lane.free
+            for other, lag in waits:
+                tail = other.tail
+                if lag < len(tail):
+                    t = tail[~lag]
+                    if t > start:
+                        start = t
+                elif other.older:
+                    start = max(start, other.back(lag))
+            for gate, _ in gates:
+                if gate.open > start:
+                    start = gate.open
+            for gate, held in gates:
+                gate.open = start + held
+            lane.free = start + interval
+            finish = start + latency
+            if finish > lane.top:
+                lane.top = finish
+            else:
+                finish = lane.top
+            lane.tail.append(finish)
+            if told is not None:
+                self._tell(told, row, start)
+        for lane, n in block.calls:
+            lane.total += n
+            if len(lane.tail) > 2 * lane.keep + 64:
+                lane.trim()
+
+    def _tell(self, told: Told, row: Row, start: int) -> None:
+        for t in row[5].calls:
+            group = self.code.group_of[self.code.streams[t.issue.unit]]
+            instance = self.groups[group].at if group else 0
+            told(t.issue, start, start + t.interval, start + t.latency, t.edge, t.bytes, instance)
+
+    # -- instances ---------------------------------------------------------------------------------------------------
+    def dealt(self, loop: Loop, values: range, scope: dict[str, int]) -> None:
+        """Every iteration on its instance, from where that one stands; equal ones from equal states once."""
+        assert loop.deal is not None
+        name, deal, body = loop.deal.group, loop.deal, self.code.body(loop.body)
+        g = self.groups[name]
+        base, outermost = g.at, not g.dealing
+        g.store()
+        if outermost:
+            g.dealing, g.followed = True, {}
+            self._all_known(name)
+        share = body.alike and not body.deals and body.groups <= {name} and not self.whole
+        for n, v in enumerate(values):
+            i = base + deal.first + deal.stride * n
+            known = g.followed.get((id(loop.body), id(g.states[i]))) if share else None
+            if known is None:
+                old, times = g.states[i], [b.times for b in body.blocks]
+                g.switch(i)
+                self.node(loop.body, {**scope, loop.var: v})
+                g.store()
+                more = [b.times - t for b, t in zip(body.blocks, times, strict=True)]
+                g.followed[id(loop.body), id(old)] = g.states[i], more, old
+            else:
+                g.states[i] = known[0]
+                for b, t in zip(body.blocks, known[1], strict=True):
+                    b.times += t
+        g.switch(base)
+        if outermost:
+            g.dealing = False
+            self._all_known(name)
+
+    def _all_known(self, name: str) -> None:
+        """When all calls of all instances are finished, for those who wait for every one."""
+        g = self.groups[name]
+        for k, lane in enumerate(g.lanes):
+            self.code.every[lane.name].tail[0] = max(s.lanes[k].top for s in set(g.states))
+
+    # -- repetition --------------------------------------------------------------------------------------------------
+    def begin(self, body: Body, before: Begin | None) -> Begin:
+        """What may influence what follows, relative to the first moment in which a call of the body may start. What is
+        over by then does not matter."""
+        for name in body.deals:
+            self.groups[name].store()
+        states = {name: list(self.groups[name].states) for name in body.deals}
+        frees = [lane.free for lane in body.runs]
+        for name, locals_ in states.items():
+            for was, now in dict(zip(before.states[name], locals_, strict=True)).items() if before else ():
+                frees += [n.free for w, n in zip(was.lanes, now.lanes, strict=True) if w.total != n.total]
+        at = min(frees, default=0)
+        lanes = tuple(lane.since(at) for lane in (*body.runs, *body.waits))
+        opens = tuple(_since(g.open, at) for g in body.gates)
+        dealt = tuple(self._relative(self.groups[name], at) for name in body.deals)
+        times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
+        return Begin((lanes, opens, dealt), at, times, totals, states)
+
+    def _relative(self, g: Group, at: int) -> State:
+        """The states of all instances: which are the same, and what each kind is."""
+        kinds: dict[int, int] = {}
+        told: list[State] = []
+        for s in g.states:
+            if id(s) not in kinds:
+                kinds[id(s)] = len(told)
+                lanes = tuple(_loaded(lane, saved).since(at) for lane, saved in zip(g.lanes, s.lanes, strict=True))
+                told.append((lanes, tuple(_since(t, at) for t in s.gates)))
+        return tuple(kinds[id(s)] for s in g.states), tuple(told)
+
+    def repeat(self, body: Body, before: Begin, shift: int, times: int) -> None:
+        """As many more iterations like the last, each ``shift`` later."""
+        for lane, total in zip(body.runs, before.totals, strict=True):
+            lane.repeat(lane.total - total, shift, times)
+        for gate in body.gates:
+            gate.open += shift * times
+        for b, n in zip(body.blocks, before.times, strict=True):
+            b.times += (b.times - n) * times
+        for name in body.deals:
+            g, made = self.groups[name], {}
+            for i, (was, now) in enumerate(zip(before.states[name], g.states, strict=True)):
+                key = id(was), id(now)
+                if key not in made:
+                    made[key] = _repeated(g, was, now, shift, times)
+                g.states[i] = made[key]
+            g.switch(g.at)
+            self._all_known(name)
+
+
+def _since(moment: int, at: int) -> int:
+    return moment - at if moment > at else PAST
+
+
+def _loaded(like: Lane, saved: Saved) -> Lane:
+    lane = Lane(like.name, like.keep)
+    lane.load(saved)
+    return lane
+
+
+def _repeated(g: Group, was: Local, now: Local, shift: int, times: int) -> Local:
+    lanes = []
+    for like, w, n in zip(g.lanes, was.lanes, now.lanes, strict=True):
+        lane = _loaded(like, n)
+        lane.repeat(lane.total - w.total, shift, times)
+        lanes.append(lane.saved())
+    gates = (b if a == b else b + shift * times for a, b in zip(was.gates, now.gates, strict=True))
+    return Local(tuple(lanes), tuple(gates))

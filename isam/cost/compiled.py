@@ -1,0 +1,180 @@
+"""A schedule's tree made ready to be followed in time: rows of numbers in place of calls, worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from isam.cost.lanes import Lane
+from isam.cost.steps import Costs, Timed, stream_of
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
+
+
+@dataclass(eq=False, slots=True)
+class Gate:
+    """An edge, or an instance's part of a link, of a replica's ``group``: ``open`` for a move from that moment on."""
+
+    group: str | None
+    open: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """Calls that start together: one, or those of a cluster's members."""
+
+    calls: tuple[Timed, ...]
+    interval: int
+    latency: int
+
+
+Row = tuple[Lane, int, int, tuple[tuple[Lane, int], ...], tuple[tuple[Gate, int], ...], Step]
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """Steps one after the other, executed ``times`` times. A row: the stream, for how long it is taken, when results
+    are there, for whom it waits and how far they may be behind, what it goes through and for how long.
+    ``calls``: how many of the steps each stream has; ``size``: how many calls there are in all."""
+
+    rows: tuple[Row, ...]
+    calls: tuple[tuple[Lane, int], ...]
+    size: int
+    times: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Of a loop's body: its blocks, the streams that run in it, others that it waits for, its gates; the replicas that
+    it deals to, whose streams and gates are not in those; ``alike``: all iterations make the same calls; ``groups``:
+    whose units run in it (None: units that are there once)."""
+
+    blocks: tuple[Block, ...]
+    runs: tuple[Lane, ...]
+    waits: tuple[Lane, ...]
+    gates: tuple[Gate, ...]
+    deals: tuple[str, ...]
+    alike: bool
+    groups: frozenset[str | None]
+
+
+@dataclass(eq=False)
+class Code:
+    """``parts``: of every sequence and call in the tree. ``every``: a stream of all instances of a replicated unit."""
+
+    schedule: Schedule
+    sharing: Mapping[str, int]
+    lanes: dict[str, Lane] = field(default_factory=dict)
+    every: dict[str, Lane] = field(default_factory=dict)
+    gates: dict[object, Gate] = field(default_factory=dict)
+    parts: dict[int, list[Block | Loop]] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+    bodies: dict[int, Body] = field(default_factory=dict)
+    under: dict[int, tuple[Block, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        system, tree = self.schedule.system, self.schedule.call
+        self.streams = {u: stream_of(system, u) for u in system.units}
+        self.group_of = {self.streams[u]: system.replica_of(u) for u in system.units}
+        self.costs = Costs(self.schedule, self.sharing)
+        keep = _kept(tree)
+        self.lanes = {s: Lane(s, keep.get(s, 1)) for s in self.group_of}
+        self.every = {s: Lane(s, 1, tail=[0]) for s, g in self.group_of.items() if g}
+        for n in distinct(tree):
+            for c in (n.enter, n.first, n.body, n.last, n.exit) if isinstance(n, Loop) else (n,) if n is tree else ():
+                if c is not None and not isinstance(c, Loop) and id(c) not in self.parts:
+                    self.parts[id(c)] = list(self._parts(c))
+
+    def _parts(self, node: Node) -> Iterable[Block | Loop]:
+        """Runs of calls as blocks, loops as they are; sequences in sequences are one."""
+        run: list[Issue] = []
+        for n in _flat(node):
+            if isinstance(n, Loop):
+                if run:
+                    yield self._block(run)
+                run = []
+                yield n
+            else:
+                run.append(n)
+        if run:
+            yield self._block(run)
+
+    def _block(self, issues: list[Issue]) -> Block:
+        steps: list[list[Issue]] = []
+        for i in issues:
+            if i.joined and steps:
+                steps[-1].append(i)
+            else:
+                steps.append([i])
+        rows = tuple(map(self._row, steps))
+        counts: dict[Lane, int] = {}
+        for row in rows:
+            counts[row[0]] = counts.get(row[0], 0) + 1
+        block = Block(rows, tuple(counts.items()), len(issues))
+        self.blocks.append(block)
+        return block
+
+    def _row(self, issues: list[Issue]) -> Row:
+        lane, timed = self.lanes[self.streams[issues[0].unit]], tuple(map(self.costs.of, issues))
+        waits: dict[Lane, int] = {}
+        for w in (w for i in issues for w in i.after):
+            other = self.every[w.stream] if w.every else self.lanes[w.stream]
+            waits[other] = min(w.lag, waits.get(other, w.lag))
+        gates: dict[Gate, int] = {}
+        for t in timed:
+            group = self.group_of[self.streams[t.issue.unit]]
+            for key, held in ((t.edge, t.held), *((k, n) for k, n, _ in t.links)):
+                if key is not None:
+                    gate = self.gates.setdefault((key, group), Gate(group))
+                    gates[gate] = gates.get(gate, 0) + held
+        step = Step(timed, max(t.interval for t in timed), max(t.latency for t in timed))
+        return lane, step.interval, step.latency, tuple(waits.items()), tuple(gates.items()), step
+
+    def body(self, node: Node) -> Body:
+        """What a loop's body touches."""
+        got = self.bodies.get(id(node))
+        if got is None:
+            nodes = list(distinct(node))
+            loops = [n for n in nodes if isinstance(n, Loop)]
+            deals = tuple(sorted({n.deal.group for n in loops if n.deal is not None}))
+            blocks = self._under(node)
+            rows = [r for b in blocks for r in b.rows]
+            runs = {r[0]: None for r in rows}
+            waits = {o: None for r in rows for o, _ in r[3] if o not in runs}
+            gates = {g: None for r in rows for g, _ in r[4] if g.group not in deals}
+            outside = tuple(n for n in runs if self.group_of[n.name] not in deals)
+            away = tuple(n for n in waits if self.group_of[n.name] not in deals or n is self.every.get(n.name))
+            alike = all(n.trip is not None for n in loops)
+            groups = frozenset(self.group_of[n.name] for n in runs)
+            got = self.bodies[id(node)] = Body(blocks, outside, away, tuple(gates), deals, alike, groups)
+        return got
+
+    def _under(self, node: Node) -> tuple[Block, ...]:
+        """All blocks in a node, each once."""
+        got = self.under.get(id(node))
+        if got is None:
+            found: dict[Block, None] = {}
+            if isinstance(node, Loop):
+                inner = [p for p in (node.enter, node.first, node.body, node.last, node.exit) if p is not None]
+                found = {b: None for p in inner for b in self._under(p)}
+            else:
+                for part in self.parts[id(node)]:
+                    found.update({part: None} if isinstance(part, Block) else dict.fromkeys(self._under(part)))
+            got = self.under[id(node)] = tuple(found)
+        return got
+
+
+def _flat(node: Node) -> Iterable[Issue | Loop]:
+    if isinstance(node, Seq):
+        for c in node.children:
+            yield from _flat(c)
+    else:
+        yield node
+
+
+def _kept(tree: Node) -> dict[str, int]:
+    """How many finished calls of each stream someone may ask for."""
+    keep: dict[str, int] = {}
+    for n in distinct(tree):
+        for w in n.after if isinstance(n, Issue) else ():
+            keep[w.stream] = max(w.lag + 1, keep.get(w.stream, 1))
+    return keep

@@ -1,0 +1,85 @@
+"""What one step of a stream costs: how long it occupies its stream, its edges and links, when its results are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from isam.ir.dtype import size_of
+from isam.schedule.tree import Issue, Loop, Node, Schedule, children, distinct
+from isam.system.graph import System
+
+ASSUMED = 1.0  # cycles of a cost that the description does not state
+TICK = 1e-15  # seconds; times are whole ticks, so that iterations that are alike are equal
+
+Edge = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A call in ticks: its unit is taken for ``interval``, its results are there after ``latency``. Of a move: the
+    edge, how long it ``held`` that, its bytes, and the links it shares, each with the ticks for which the instance's
+    part of the link is taken and the ticks that the whole link would need."""
+
+    issue: Issue
+    interval: int
+    latency: int
+    edge: Edge | None = None
+    held: int = 0
+    bytes: int = 0
+    links: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(eq=False)
+class Costs:
+    """Works out every call once. ``sharing``: per replica how many instances are dealt to: a link gives each of them
+    the same part of its bandwidth, whether the others have something to move or not."""
+
+    schedule: Schedule
+    sharing: Mapping[str, int]
+
+    def of(self, issue: Issue) -> Timed:
+        """A compute call takes its issue interval; a move its set-up and its bytes over the narrowest bandwidth."""
+        system = self.schedule.system
+        ins, cycle = system.instructions[issue.instruction], 1 / TICK / system.units[issue.unit].clock
+        cost = ins.cost
+        if not issue.is_move or not issue.operands:
+            interval = cost.issue if cost.issue is not None else ASSUMED
+            return Timed(issue, round(interval * cycle), round(max(interval, cost.latency or 0.0) * cycle))
+        ends = {ins.operand(o.name).role: o for o in issue.operands}
+        source, target = ends["in"].place.memory, ends["out"].place.memory
+        size = prod(ends["in"].tile.shape) * size_of(self.schedule.dtype(ends["in"].tile.buffer))
+        held = size / cost.bandwidth if cost.bandwidth else 0.0
+        part = self.sharing.get(system.replica_of(issue.unit) or "", 1)
+        links = tuple((k.name, size / k.bandwidth / TICK) for k in system.links_of(source, target))
+        slowest = max([held * cycle, *(n * part for _, n in links)])
+        interval = max((cost.issue or 0.0) * cycle, (cost.setup or 0.0) * cycle + slowest) or ASSUMED * cycle
+        taken = tuple((k, round(n * part), round(n)) for k, n in links)
+        latency = max(interval, (cost.latency or 0.0) * cycle)
+        return Timed(issue, round(interval), round(latency), (source, target), round(held * cycle), size, taken)
+
+
+def dealt_to(schedule: Schedule) -> dict[str, int]:
+    """Per replica the number of instances that some loop of the call part deals iterations to."""
+    used: dict[str, set[int]] = {}
+    _instances(schedule.call, {}, used)
+    return {group: len(instances) for group, instances in used.items()}
+
+
+def _instances(node: Node, base: Mapping[str, int], used: dict[str, set[int]]) -> None:
+    if isinstance(node, Loop) and node.deal is not None:
+        d, at = node.deal, base.get(node.deal.group, 0)
+        inside = any(isinstance(n, Loop) and n.deal is not None for n in distinct(node.body))
+        for t in range(node.trip or 0):
+            if inside:
+                _instances(node.body, {**base, d.group: at + d.first + d.stride * t}, used)
+            used.setdefault(d.group, set()).add(at + d.first + d.stride * t)
+    elif not isinstance(node, Issue):
+        for c in children(node):
+            _instances(c, base, used)
+
+
+def stream_of(system: System, unit: str) -> str:
+    """The stream that a unit's calls belong to: its cluster's, or its own."""
+    return system.cluster_of(unit) or unit

@@ -1,0 +1,415 @@
+"""How far behind a call the nearest earlier one is that it must wait for: per stream, a number of calls.
+
+Nothing is executed and no history is kept: from a point in the tree one looks back, over what stands before it in its
+sequence, over earlier iterations of the loops around it, over what stands before those. What is passed counts with all
+its calls; a finished loop that touches nothing in question is one look and one sum, however often it runs. One that
+does is looked into from its end: its last ``CLOSE`` iterations as they are, those before them as one.
+
+Numbers are lower bounds: of a loop whose trip is not known no call is counted, and of all the times that a point is
+reached the least distance holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from isam.ir.affine import Affine
+from isam.schedule.tree import Issue, Loop, Node, Seq, children
+from isam.scheduler.footprints import Footprint, Prints, Where, clash, first_value, hulls, values_of
+from isam.scheduler.state import Ranges
+
+CLOSE = 2  # iterations looked at one by one
+
+Calls = dict[str, int]  # per stream
+NONE: Calls = {}
+
+
+class Met(NamedTuple):
+    """A stream with a call in question; ``every``: of other instances than the one that looks."""
+
+    stream: str
+    every: bool = False
+
+
+Lags = dict[Met, int]
+
+
+@dataclass(eq=False)
+class Frame:
+    """Where one looks back from: the begin of the ``index``-th child of a sequence, or of a ``part`` of a loop, that
+    stands in ``parent``. ``ranges``: of the variables in scope there."""
+
+    parent: Frame | None
+    node: Seq | Loop | None
+    ranges: Ranges
+    index: int = 0
+    part: str = ""
+    known: dict[object, Lags] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How what is found reads where one looks from: the values of variables that are not in scope there. ``dealt``: the
+    dealt loops around the place one looks from that are still to be met on the way; None: it is another way."""
+
+    values: dict[str, Affine]
+    ranges: Ranges
+    dealt: tuple[Loop, ...] | None = ()
+
+    def within(self, var: str, value: Affine) -> View:
+        return View({**self.values, var: value.substitute(self.values)}, self.ranges, self.dealt)
+
+
+@dataclass(slots=True)
+class Look:
+    """A look back for one access: what was found so far, and how many calls were passed."""
+
+    mine: Footprint
+    found: Lags = field(default_factory=dict)
+    passed: Calls = field(default_factory=dict)
+
+    def find(self, lags: Lags) -> None:
+        for met, n in lags.items():
+            if met not in self.found:
+                self.found[met] = 0 if met.every else n + self.passed.get(met.stream, 0)
+
+    def move(self, calls: Calls, times: int = 1) -> None:
+        for s, n in calls.items():
+            self.passed[s] = self.passed.get(s, 0) + n * times
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A sequence: calls before each child (and after all), and which children touch what, the last first."""
+
+    before: tuple[Calls, ...]
+    touching: dict[Where, tuple[tuple[int, Node, Footprint | None], ...]]
+    streams: dict[Where, frozenset[Met]]  # who touches it, where that can be said
+
+
+@dataclass
+class Behind:
+    """``groups``: the replicated group of a stream; ``owned``: of a memory that every instance has for itself."""
+
+    prints: Prints
+    ranges: Ranges  # of every variable, wherever it stands
+    groups: dict[str, str] = field(default_factory=dict)
+    owned: dict[str, str] = field(default_factory=dict)
+    _calls: dict[object, Calls] = field(default_factory=dict)
+    _rows: dict[object, Row] = field(default_factory=dict)
+    _reach: dict[object, dict[Where, tuple[Footprint, ...]]] = field(default_factory=dict)
+    _deals: dict[int, bool] = field(default_factory=dict)
+
+    # -- from a point upwards ----------------------------------------------------------------------------------------
+    def before(self, frame: Frame, mine: Footprint, ranges: Ranges, dealt: tuple[Loop, ...] = ()) -> Lags:
+        """What an access meets, looking back from a point."""
+        key = (mine, dealt and tuple(map(id, dealt)))
+        got = frame.known.get(key)
+        if got is None:
+            if frame.node is None or frame.parent is None:
+                got = {}
+            elif isinstance(frame.node, Seq):
+                got = self._in_row(frame, frame.node, mine, View({}, ranges, dealt))
+            else:
+                got = self._in_loop(frame, frame.node, mine, View({}, ranges, dealt))
+            frame.known[key] = got
+        return got
+
+    def _in_row(self, frame: Frame, seq: Seq, mine: Footprint, view: View) -> Lags:
+        look = Look(mine)
+        self._over_row(seq, look, view, frame.index)
+        look.move(self._row(seq, view.dealt).before[frame.index])
+        assert frame.parent is not None
+        look.find(self.before(frame.parent, mine, view.ranges, view.dealt or ()))
+        return look.found
+
+    def _in_loop(self, frame: Frame, loop: Loop, mine: Footprint, view: View) -> Lags:
+        """``first`` and ``enter`` stand before the first iteration, earlier iterations before the others."""
+        assert frame.parent is not None
+        up = frame.parent
+        if loop.deal is not None:  # no iteration depends on another
+            return self.before(up, mine, view.ranges, (loop, *(view.dealt or ())))
+        least, most = values_of(loop, up.ranges)
+        exact, peeled = first_value(loop) is not None, (loop.first is not None) + (loop.last is not None)
+        middle = None if loop.trip is None or not exact else loop.trip - peeled
+        look = Look(mine)
+        if frame.part == "exit":
+            look = self._from_end(loop, mine, view, leave=False)
+        elif frame.part == "first":
+            look.mine = mine.over(loop.var, least, least if exact else most)
+        elif frame.part == "last":
+            look.mine = mine.over(loop.var, most if middle is not None else least, most)
+            self._iterations(loop, look, view, most - loop.step, self._second(loop, least), middle)
+            self._opening(loop, look, view, least if exact else most)
+        elif frame.part == "body":
+            return self._in_body(loop, mine, view, up, (least, most), middle)
+        if frame.part != "enter":
+            self._over(loop.enter, look, view)
+        look.find(self.before(up, look.mine, view.ranges, view.dealt or ()))
+        return look.found
+
+    def _in_body(self, loop: Loop, mine: Footprint, view: View, up: Frame, values: tuple[Affine, Affine],
+                 middle: int | None) -> Lags:  # fmt: skip
+        """Of the first iteration, of one that has others before it, of one that looks past those: the smallest lags."""
+        least, most = values
+        start, exact = self._second(loop, least), first_value(loop) is not None
+        looks = [Look(mine.over(loop.var, start, start if exact else most))]
+        if middle is None or middle > 1:
+            near = Look(mine)
+            before = Affine.of(loop.var, 1, -loop.step)
+            self._iterations(loop, near, view, before, start, None if middle is None else middle - 1)
+            far = Look(mine.over(loop.var, start, most), {}, dict(self.calls(loop.body, view.dealt)))
+            looks += [far, near]
+        for look in looks[:2]:
+            self._opening(loop, look, view, least)
+            self._over(loop.enter, look, view)
+            look.find(self.before(up, look.mine, view.ranges, view.dealt or ()))
+        found: Lags = {}
+        for look in looks:
+            for met, n in look.found.items():
+                found[met] = min(n, found.get(met, n))
+        return found
+
+    @staticmethod
+    def _second(loop: Loop, least: Affine) -> Affine:
+        """The value with which ``body`` begins."""
+        return least + loop.step if loop.first is not None else least
+
+    def _opening(self, loop: Loop, look: Look, view: View, least: Affine) -> None:
+        if loop.first is not None:
+            self._over(loop.first, look, view.within(loop.var, least))
+
+    # -- back over a node --------------------------------------------------------------------------------------------
+    def _over(self, node: Node, look: Look, view: View) -> None:
+        """Back over all of a node."""
+        if isinstance(node, Issue):
+            for f in self.prints.of(node):
+                if f.where == look.mine.where and clash(f.at(view.values), look.mine, view.ranges):
+                    look.find({Met(f.stream): 0} if view.dealt == () else self._met(f, view))
+        elif isinstance(node, Seq):
+            self._over_row(node, look, view, len(node.children))
+        elif node.trip != 0 and self._meets(node, look, view):
+            if node.deal is not None:
+                self._over_dealt(node, look, view)
+            else:
+                found = self._from_end(node, look.mine, view).found
+                # one that may not run: then what stands before it counts, and that is not closer than its end
+                look.find(found if node.trip else dict.fromkeys(found, 0))
+        look.move(self.calls(node, view.dealt))
+
+    def _over_row(self, seq: Seq, look: Look, view: View, end: int) -> None:
+        """Back over the children before ``end``; what is passed is not added up."""
+        row, mine, found = self._row(seq, view.dealt), look.mine, look.found
+        most = row.streams.get(mine.where)
+        for i, child, one in row.touching.get(mine.where, ()):
+            if i >= end:
+                continue
+            if one is not None:  # one access of a call
+                met = Met(one.stream)
+                if met in found or not clash(one.at(view.values), mine, view.ranges):
+                    continue
+                got = {met: 0}
+            else:
+                if not self._meets(child, look, view):
+                    continue
+                part = Look(mine)
+                self._over(child, part, view)
+                got = part.found
+            for met, n in got.items():
+                far = row.before[end].get(met.stream, 0) - row.before[i + 1].get(met.stream, 0)
+                look.find({met: n + far})
+            if got and most and most <= found.keys():
+                return
+
+    def _from_end(self, loop: Loop, mine: Footprint, view: View, leave: bool = True) -> Look:
+        """Back over a finished loop, with or without its ``exit``."""
+        look = Look(mine)
+        if leave:
+            self._over(loop.exit, look, view)
+        first, trip = first_value(loop), loop.trip
+        if first is None or trip is None:
+            for part in (loop.last, loop.body, loop.first):
+                if part is not None:
+                    self._lump(part, look, view, loop.var, values_of(loop, view.ranges))
+        else:
+            newest = first + (trip - 1) * loop.step
+            if loop.last is not None:
+                self._over(loop.last, look, view.within(loop.var, newest))
+                newest = newest - loop.step
+            peeled = (loop.first is not None) + (loop.last is not None)
+            oldest = first + loop.step if loop.first is not None else first
+            self._iterations(loop, look, view, newest, oldest, trip - peeled)
+            if loop.first is not None:
+                self._over(loop.first, look, view.within(loop.var, first))
+        if leave:
+            self._over(loop.enter, look, view)
+        return look
+
+    def _iterations(
+        self, loop: Loop, look: Look, view: View, newest: Affine, oldest: Affine, count: int | None
+    ) -> None:
+        """Back over ``count`` iterations of the body (None: any number, of which none is counted)."""
+        near = CLOSE if count is None else min(CLOSE, count)
+        for k in range(near):
+            self._over(loop.body, look, view.within(loop.var, newest - k * loop.step))
+        if count is None or count > near:
+            self._lump(loop.body, look, view, loop.var, (oldest, newest - near * loop.step))
+            look.move(self.calls(loop.body, view.dealt), 0 if count is None else count - near)
+
+    def _lump(self, node: Node, look: Look, view: View, var: str, between: tuple[Affine, Affine]) -> None:
+        """What a node does for some values of a variable, taken as one: its calls are not counted."""
+        low, high = (v.substitute(view.values) for v in between)
+        others = {n: v for n, v in view.values.items() if n != var}
+        deals = self.deals(node)
+        for f in self.reach(node).get(look.mine.where, ()):
+            if clash(f.at(others).over(var, low, high), look.mine, view.ranges):
+                look.find(self._met(f, view) if deals else {Met(f.stream): 0})
+
+    def _met(self, f: Footprint, view: View) -> Lags:
+        """Who may have made an access inside a dealt loop that is not the looker's own."""
+        if f.stream not in self.groups:
+            return {Met(f.stream): 0}
+        here = {Met(f.stream): 0} if view.dealt is None or view.dealt else {}
+        mine = self.owned.get(f.where[0]) == self.groups[f.stream]
+        return here if here and mine else {**here, Met(f.stream, True): 0}
+
+    def _over_dealt(self, loop: Loop, look: Look, view: View) -> None:
+        """A dealt loop: what the looker's own instance did in it is known where the same iteration ran there."""
+        if not _same(view.dealt, loop):
+            elsewhere = View(view.values, view.ranges, None if view.dealt or view.dealt is None else ())
+            self._lump_dealt(loop, look, elsewhere, (values_of(loop, view.ranges),))
+            return
+        assert view.dealt
+        own = Affine.of(view.dealt[0].var)
+        part = Look(look.mine)
+        self._over(loop.body, part, View({**view.values, loop.var: own}, view.ranges, view.dealt[1:]))
+        look.find({met: n for met, n in part.found.items() if met.stream in self.groups})
+        low, high = values_of(loop, view.ranges)
+        self._lump_dealt(loop, look, view, ((low, own - loop.step), (own + loop.step, high)))
+        shared = {m: 0 for m in part.found if m.stream not in self.groups}
+        look.find(shared)
+
+    def _lump_dealt(self, loop: Loop, look: Look, view: View, spans: Iterable[tuple[Affine, Affine]]) -> None:
+        values = {n: v for n, v in view.values.items() if n != loop.var}
+        for f in self.reach(loop.body).get(look.mine.where, ()):
+            for low, high in spans:
+                if clash(f.at(values).over(loop.var, low, high), look.mine, view.ranges):
+                    met = self._met(f, view)
+                    if view.dealt and self.groups.get(f.stream):  # iterations that surely ran on other instances
+                        met = {m: n for m, n in met.items() if m.every}
+                        if self.owned.get(f.where[0]) == self.groups[f.stream]:
+                            continue
+                    look.find(met)
+
+    # -- what is known of nodes --------------------------------------------------------------------------------------
+    def calls(self, node: Node, dealt: tuple[Loop, ...] | None) -> Calls:
+        """How many calls a node makes at least, per stream. Of replicated units: on the looker's instance."""
+        if isinstance(node, Issue):
+            stream = self.prints.stream_of[node.unit]
+            return NONE if node.joined or (stream in self.groups and dealt != ()) else {stream: 1}
+        key = self._key(node, dealt)
+        got = self._calls.get(key)
+        if got is None:
+            if isinstance(node, Seq):
+                got = self._row(node, dealt).before[-1]
+            elif node.deal is not None:
+                got = self._dealt_calls(node, dealt)
+            else:
+                got = self._loop_calls(node, dealt)
+            self._calls[key] = got
+        return got
+
+    def _loop_calls(self, loop: Loop, dealt: tuple[Loop, ...] | None) -> Calls:
+        if not loop.trip:
+            return NONE
+        look = Look(Footprint(("", ""), "", Affine(), Affine(), False))
+        ends = [p for p in (loop.first, loop.last) if p is not None]
+        for part in (loop.enter, *ends, loop.exit):
+            look.move(self.calls(part, dealt))
+        look.move(self.calls(loop.body, dealt), loop.trip - len(ends))
+        return look.passed
+
+    def _dealt_calls(self, loop: Loop, dealt: tuple[Loop, ...] | None) -> Calls:
+        """Units that are not replicated do all iterations; an instance is known to do its own."""
+        inside = self.calls(loop.body, dealt[1:] if dealt and _same(dealt, loop) else None)
+        return {s: n if s in self.groups else n * (loop.trip or 0) for s, n in inside.items()}
+
+    def _key(self, node: Node, dealt: tuple[Loop, ...] | None) -> object:
+        replicated = self.groups and dealt != ()
+        return (id(node), tuple(map(id, dealt)) if dealt else dealt) if replicated or self.deals(node) else id(node)
+
+    def deals(self, node: Node) -> bool:
+        """Whether a loop in it is dealt."""
+        got = self._deals.get(id(node))
+        if got is None:
+            parts = children(node)
+            got = (isinstance(node, Loop) and node.deal is not None) or any(map(self.deals, parts))
+            self._deals[id(node)] = got
+        return got
+
+    def _row(self, seq: Seq, dealt: tuple[Loop, ...] | None) -> Row:
+        key = self._key(seq, dealt)
+        got = self._rows.get(key)
+        if got is None:
+            total, before = Look(Footprint(("", ""), "", Affine(), Affine(), False)), [NONE]
+            touching: dict[Where, list[tuple[int, Node, Footprint | None]]] = {}
+            for i, c in enumerate(seq.children):
+                total.move(self.calls(c, dealt))
+                before.append(dict(total.passed))
+                for where, prints in self.reach(c).items():
+                    plain = isinstance(c, Issue) and prints[0].stream not in self.groups
+                    for f in prints if plain else (None,):
+                        touching.setdefault(where, []).append((i, c, f))
+            reach = {} if self.deals(seq) else self.reach(seq)
+            streams = {w: frozenset(Met(f.stream) for f in fs) for w, fs in reach.items()}
+            got = Row(tuple(before), {w: tuple(reversed(t)) for w, t in touching.items()}, streams)
+            self._rows[key] = got
+        return got
+
+    def reach(self, node: Node) -> dict[Where, tuple[Footprint, ...]]:
+        """Everything that a node touches, in terms of the variables around it."""
+        got = self._reach.get(id(node))
+        if got is None:
+            found: list[Footprint] = []
+            if isinstance(node, Issue):
+                found = list(self.prints.of(node))
+            else:
+                for part in runs(node):
+                    mine = [f for fs in self.reach(part).values() for f in fs]
+                    if isinstance(node, Loop) and part is not node.enter and part is not node.exit:
+                        low, high = values_of(node, self.ranges)
+                        mine = [f.over(node.var, low, high) for f in mine]
+                    found += mine
+            by: dict[Where, list[Footprint]] = {}
+            for f in hulls(found):
+                by.setdefault(f.where, []).append(f)
+            got = self._reach[id(node)] = {w: tuple(fs) for w, fs in by.items()}
+        return got
+
+    def _meets(self, node: Node, look: Look, view: View) -> bool:
+        """Whether a node may touch what the looker does, other than by a stream that was met already."""
+        reach = self.reach(node).get(look.mine.where, ())
+        some = self.groups or any(Met(f.stream) not in look.found for f in reach)
+        return bool(some) and any(
+            (self.groups or Met(f.stream) not in look.found) and clash(f.at(view.values), look.mine, view.ranges)
+            for f in reach
+        )
+
+
+def runs(node: Node) -> tuple[Node, ...]:
+    """The parts of a node that are executed at all."""
+    if not isinstance(node, Loop):
+        return children(node)
+    peeled = [p for p in (node.first, node.last) if p is not None]
+    body = () if node.trip is not None and node.trip <= len(peeled) else (node.body,)
+    return () if node.trip == 0 else (node.enter, *peeled, *body, node.exit)
+
+
+def _same(dealt: tuple[Loop, ...] | None, loop: Loop) -> bool:
+    """Whether the loop deals iterations as the next of the looker's own does."""
+    if not dealt:
+        return False
+    own = dealt[0]
+    return (own.deal, own.trip, own.lo) == (loop.deal, loop.trip, loop.lo)
