@@ -59,11 +59,17 @@ def _compute(schedule: Schedule) -> float:
         m = schedule.cover.mappings[nest.mapping]
         units = schedule.system.units_of(m.instruction.name)
         played, calls = {k: i for i, k in m.axes}, 1
+        mean: dict[str, float] = {}  # extent of an instruction's axis in a call
         for axis, extent in nest.axes:
             n = extent.const if extent.is_constant else 0
             most = m.instruction.span(played[axis]).most if axis in played else 1
-            calls *= -(-n // most) if most else min(1, n)
-        cycles = m.instruction.cost.issue if m.instruction.cost.issue is not None else ASSUMED
+            cuts = -(-n // most) if most else min(1, n)
+            calls *= cuts
+            if axis in played:
+                mean[played[axis]] = n / max(1, cuts)
+        cost = m.instruction.cost
+        cycles = cost.issue if cost.issue is not None else ASSUMED
+        cycles += cost.further(m.instruction.sizes_of(mean)) if cost.per else 0.0
         who = frozenset(u.name for u in units)
         busy[who] = busy.get(who, 0.0) + calls * cycles / max(u.clock for u in units)
     return max((sum(t for w, t in busy.items() if w <= who) / len(who) for who in busy), default=0.0)

@@ -45,8 +45,9 @@ class Costs:
         ins, cycle = system.instructions[issue.instruction], 1 / TICK / system.units[issue.unit].clock
         cost = ins.cost
         if not issue.is_move or not issue.operands:
-            interval = cost.issue if cost.issue is not None else ASSUMED
-            return Timed(issue, round(interval * cycle), round(max(interval, cost.latency or 0.0) * cycle))
+            more = cost.further(dict(issue.sizes))
+            interval = (cost.issue if cost.issue is not None else ASSUMED) + more
+            return Timed(issue, round(interval * cycle), round(max(interval, (cost.latency or 0.0) + more) * cycle))
         ends = {ins.operand(o.name).role: o for o in issue.operands}
         source, target = ends["in"].place.memory, ends["out"].place.memory
         size = prod(ends["in"].tile.shape) * size_of(self.schedule.dtype(ends["in"].tile.buffer))
@@ -56,7 +57,7 @@ class Costs:
         slowest = max([held * cycle, *(n * part for _, n in links)])
         interval = max((cost.issue or 0.0) * cycle, (cost.setup or 0.0) * cycle + slowest) or ASSUMED * cycle
         taken = tuple((k, round(n * part), round(n)) for k, n in links)
-        latency = max(interval, (cost.latency or 0.0) * cycle)
+        latency = max(interval, ((cost.latency or 0.0) + cost.further(dict(issue.sizes))) * cycle)
         return Timed(issue, round(interval), round(latency), (source, target), round(held * cycle), size, taken)
 
 

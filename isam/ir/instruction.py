@@ -7,6 +7,7 @@ memories are instructions too: ``D[j, i] = S[i, j]`` is a transposing move.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -47,12 +48,18 @@ def packed(shape: tuple[Affine, ...]) -> tuple[int | None, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Cycles of the unit's clock; ``bandwidth`` in bytes per cycle. ``None``: not stated, reported as assumed."""
+    """Cycles of the unit's clock; ``bandwidth`` in bytes per cycle. ``None``: not stated, reported as assumed.
+    ``per``: cycles on top of issue and latency for each unit of a size (rows that stream through an array)."""
 
     issue: float | None = None
     latency: float | None = None
     setup: float | None = None
     bandwidth: float | None = None
+    per: tuple[tuple[str, float], ...] = ()
+
+    def further(self, sizes: Mapping[str, float]) -> float:
+        """The cycles that a call of these sizes takes on top."""
+        return sum(c * sizes.get(n, 1) for n, c in self.per)
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,6 +152,11 @@ class Instruction:
     def fixed(self) -> tuple[tuple[str, int], ...]:
         """The axes of which every call takes one and the same number of elements, with that number."""
         return tuple((a, s.least) for a, s in sorted(self.spans.items()) if s.least == s.most)
+
+    def sizes_of(self, extents: Mapping[str, float]) -> dict[str, float]:
+        """Its sizes, from the extents of its axes where one runs over a size alone."""
+        axes = [(a.name, a.extent) for s in self.body.statements for a in s.domain.axes]
+        return {n: extents[a] for a, e in axes for n in e.names[:1] if a in extents and e == Affine.of(n)}
 
     def operand(self, name: str) -> Buffer:
         return self.body.buffer(name)

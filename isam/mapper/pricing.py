@@ -99,10 +99,16 @@ class Pricing:
                     packing += elements * tiles
                 if operand.buffer in written:
                     scattered = SCATTERED
-        slots = 1.0 + (mapping.instruction.cost.issue or 0.0)
+        slots = 1.0 + (mapping.instruction.cost.issue or 0.0) + self._streamed(mapping, tile)
         calls = calls * slots * scattered + packing
         weight = self.penalties.get(mapping.instruction.name, 1.0) * self.trips[mapping.statements[0]]
         return Candidate(mapping, mask_of(mapping.statements), calls * weight, touched * weight)
+
+    def _streamed(self, mapping: Mapped, tile: Mapping[str, int]) -> float:
+        """Cycles of a call that depend on its size."""
+        i = mapping.instruction
+        extents = {own: tile.get(axis, 1) for own, axis in mapping.axes}
+        return i.cost.further(i.sizes_of(extents)) if i.cost.per else 0.0
 
     def _tiles(self, o: OperandMap, tile: Mapping[str, int], counts: Mapping[str, int]) -> tuple[int, int, int]:
         """Elements of the operand in one call, how many distinct tiles of it there are, bytes of an element."""

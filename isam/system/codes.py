@@ -40,7 +40,7 @@ CODES: dict[str, str] = {
     "system-nodes": "The file has more values than any description needs.",
     "system-not-a-move": "A move is carried out by an instruction that is a single plain copy.",
     "system-numerics": "The numerics an instruction declares (permits, ulp) cannot be those of its body.",
-    "system-operand": "A contract names an operand that the instruction does not have.",
+    "system-operand": "A contract names an operand, or a size, that the instruction does not have.",
     "system-part": "An included file holds sections only; systems are extended or selected.",
     "system-placement": "No memories can be found for all operands of an instruction at once: homes, "
                         "groups apart and ports contradict each other.",

@@ -230,6 +230,15 @@ def _settings(node: Node, f: Field, faults: Faults) -> dict[Scalar, Scalar] | No
     return {k: leaf for k, v in node.items if (leaf := _leaf(v, "a value", faults)) is not None}
 
 
+def _per(node: Node, f: Field, faults: Faults) -> dict[Scalar, float] | None:
+    """Cycles per size."""
+    if not isinstance(node, Mapping):
+        faults.add("system-kind", f"expected cycles per size, found {describe(node)}", node.loc,
+                   "for example {M: 1 cycle}")  # fmt: skip
+        return None
+    return {k: got for k, v in node.items if (got := _quantity(v, Field("cycles", f.meaning), faults)) is not None}
+
+
 def free(node: Node, f: Field | None = None, faults: Faults | None = None) -> Any:
     """Free data: quoted text and words are strings; true, false, null and numbers are what they look like."""
     if isinstance(node, Sequence):
@@ -256,7 +265,7 @@ def _keep(node: Node, f: Field, faults: Faults) -> Node:
 _READ: dict[str, Callable[[Any, Field, Faults], Any]] = {
     "count": _count, "flag": _flag, "word": read_word, "words": words, "text": _text, "block": _block, "homes": _homes,
     "groups": _groups, "aligns": _aligns, "alignment": _alignment, "strides": _strides, "cost": _cost, "free": free,
-    "ports": _ports, "edges": _edges, "settings": _settings,
+    "ports": _ports, "edges": _edges, "settings": _settings, "per": _per,
     "entries": _keep, "moves": _keep, "variants": _keep, "lists": _keep,
 }  # fmt: skip
 

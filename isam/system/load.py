@@ -283,7 +283,7 @@ class _Build:
             self.marks["bandwidth", e.name] = stated.loc
         operands = _Operands(e.name, {a.name: a for a in found.body.arguments}, self.faults, self.marks)
         made = Instruction(e.name, found.body, operands.contracts(v, e.key.loc), operands.apart(v),
-                           Cost(**v.get("cost", {})),
+                           self._cost(v.get("cost", {}), found),
                            self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0),
                            e.key.loc, v["family"].text if "family" in v else spoken(e.family), e.values,
                            self._settings(v, "requires", found), self._settings(v, "sets", found))  # fmt: skip
@@ -292,6 +292,15 @@ class _Build:
             at = stated.loc if what == "ulp" and stated is not None else permission(v["body"])
             self.faults.add("system-numerics", message, at, hint)
         return made
+
+    def _cost(self, given: Values, i: Instruction) -> Cost:
+        per: dict[Scalar, float] = given.get("per", {})
+        sizes = [s.name for s in i.syms]
+        for size in per:
+            if size.text not in sizes:
+                self.faults.add("system-operand", f"'{i.name}' has no size '{size.text[:40]}'", size.loc,
+                                nearest(size.text, sizes))  # fmt: skip
+        return Cost(**{**given, "per": tuple((size.text, cycles) for size, cycles in per.items())})
 
     def _settings(self, v: Values, key: str, i: Instruction) -> dict[str, str | int]:
         given: dict[Scalar, Scalar] = v.get(key, {})

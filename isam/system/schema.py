@@ -13,7 +13,8 @@ WORD = r"^[A-Za-z_][A-Za-z0-9_.\-]*$"
 @dataclass(frozen=True, slots=True)
 class Field:
     """``kind``: a dimension of ``units.UNITS``, or count, flag, word, words, text, block, free, cost, homes, groups,
-    alignment, aligns, strides, throughput, ports, edges, settings. ``values``: the only words allowed."""
+    alignment, aligns, strides, throughput, ports, edges, settings,
+    per. ``values``: the only words allowed."""
 
     kind: str
     meaning: str
@@ -102,6 +103,7 @@ COST: Table = {
     "latency": Field("cycles", "until the result is there"),
     "setup": Field("cycles", "before the first byte of a move"),
     "bandwidth": Field("throughput", "of a move"),
+    "per": Field("per", "cycles on top of issue and latency for each unit of a size: {M: 1 cycle}"),
 }
 VARIANT: Table = {
     "system": Field("word", "the system to take", True),
@@ -192,6 +194,7 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
         units = "|".join(u for d in dimensions for u in UNITS[d])
         return {"type": "string", "pattern": rf"^\s*[0-9][0-9_]*(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*({units})\s*$",
                 "examples": [EXAMPLES[d] for d in dimensions]}  # fmt: skip
+    cycles = {"type": "string"} if f.kind != "per" else _json(Field("cycles", f.meaning), special)
     kinds: dict[str, dict[str, Any]] = {
         "count": {"type": "integer", "minimum": 0},
         "flag": {"type": "boolean"},
@@ -207,6 +210,7 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
                     "additionalProperties": {"anyOf": [{"type": "array", "items": {"type": ["string", "integer"]}},
                                                        {"const": "packed"}]}},
         "edges": {"type": "array", "items": {**names, "minItems": 2, "maxItems": 2}},
+        "per": {"type": "object", "additionalProperties": cycles},
         "settings": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
     }
     inside = {"cost": COST, "ports": PORTS}

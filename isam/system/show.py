@@ -163,6 +163,7 @@ def _cost(i: Instruction) -> str:
     stated = [("issue", c.issue, "cycles"), ("latency", c.latency, "cycles"), ("setup", c.setup, "cycles"),
               ("bandwidth", c.bandwidth, "B/cycle")]  # fmt: skip
     shown = [f"{n} {v:g} {'cycle' if (v, u) == (1, 'cycles') else u}" for n, v, u in stated if v is not None]
+    shown += [f"{v:g} per {n}" for n, v in c.per]
     return ", ".join(shown) or "not stated"
 
 

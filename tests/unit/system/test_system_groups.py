@@ -191,6 +191,10 @@ BROKEN = {
         ["37 system-state", "37 system-state", "39 system-state"], "which nothing sets", "sets: {"),
     "counters-host": ("driver: sequencer, ", "", ["9 system-unit-loops"], "it has no counters", "driver: sequencer"),
     "driver": ("driver: sequencer", "driver: sequencr", ["9 system-unit-loops", "9 system-value"], "", ""),
+    "per-size": ("latency: 12 cycles}", "latency: 12 cycles, per: {Q: 1 cycle}}", ["38 system-operand"],
+        "'mm4' has no size 'Q'", "known here: M, N, K"),
+    "per-unit": ("latency: 12 cycles}", "latency: 12 cycles, per: {M: 1}}", ["38 system-unit"], "no unit", "1 cycles"),
+    "per-list": ("latency: 12 cycles}", "latency: 12 cycles, per: [M]}", ["38 system-kind"], "cycles per size", "{M: "),
     "rate-two-clocks": ("m1:  {runs: [mm4, setup]", "m1:  {runs: [mm4, setup, far]",
         ["21 system-cluster", "51 system-unit"], "", ""),
 }  # fmt: skip
