@@ -83,7 +83,7 @@ def structure(k: Kernel) -> str:
 
 def distinct(system: str) -> list[Instruction]:
     found: dict[str, Instruction] = {}
-    for i in load_system(system).instructions.values():
+    for i in (i for i in load_system(system).instructions.values() if i.body.body):  # others only configure
         found.setdefault(structure(i.body), i)
     return list(found.values())
 

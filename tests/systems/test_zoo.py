@@ -1,4 +1,4 @@
-"""The zoo: descriptions with semantics only. Bodies are verified, map onto themselves, and nothing is compiled."""
+"""Other machines' instructions: bodies are verified and map onto themselves; with semantics only nothing compiles."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from isam.system.check import check
 from isam.system.load import load_system
 
 ZOO = ("arm_neon", "arm_sme", "arrays", "gemmini", "nvidia_mma", "riscv_v", "tpu_like", "units", "x86_amx")
+SEMANTICS = tuple(z for z in ZOO if z != "gemmini")  # which has a simulator
 MATMUL = """kernel matmul(M, N, K)
   in    A: f32[M, K]
   in    B: f32[K, N]
@@ -24,7 +25,12 @@ MATMUL = """kernel matmul(M, N, K)
 
 
 def typed(system: str) -> list[Instruction]:
-    return [i for i in load_system(system).instructions.values() if all(b.dtype != ANY for b in i.body.buffers)]
+    return [i for i in described(system) if all(b.dtype != ANY for b in i.body.buffers)]
+
+
+def described(system: str) -> list[Instruction]:
+    """Instructions that move or compute; others only configure."""
+    return [i for i in load_system(system).instructions.values() if i.body.body]
 
 
 @pytest.mark.parametrize("system", ZOO)
@@ -41,7 +47,7 @@ def test_every_body_maps_onto_itself_as_it_stands(system: str) -> None:
         assert found.complete
 
 
-@pytest.mark.parametrize("system", ZOO)
+@pytest.mark.parametrize("system", SEMANTICS)
 def test_nothing_is_compiled_and_the_refusal_says_where(system: str) -> None:
     machine = load_system(system)
     one = next(i for i in machine.compute if not i.is_move)

@@ -1,6 +1,6 @@
 """Machines whose instructions have state, compiled for the simulator: weights at home in an array, preload and compute.
 
-The zoo's own descriptions have no back end; here the simulator is theirs.
+Those of the zoo have no back end; here the simulator is theirs.
 """
 
 from __future__ import annotations
