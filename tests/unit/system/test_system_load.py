@@ -299,6 +299,9 @@ def test_the_json_schema_accepts_what_ships_and_refuses_what_is_broken() -> None
                      ("cells: 8", "cells: 8 B"), ("by: copy,", ""), ("isam: 1", "isam: 2"), ("12 cycles",
                                                                                              "12 B")]:  # fmt: skip
         assert list(judge.iter_errors(yaml.safe_load(TINY.replace(old, new, 1)))), new
+    part = yaml.safe_load("isam: 1\nsystem: more\nunits: {mm: {clock: 2 GHz}}")  # only an extending system overrides
+    assert list(judge.iter_errors(part))
+    assert list(judge.iter_errors({**part, "extends": "tiny"})) == []
 
 
 def test_packed_operands_lie_without_gaps() -> None:
