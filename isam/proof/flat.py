@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from isam.proof.dealt import local
 from isam.proof.flat_layout import Space
 from isam.proof.flat_step import Step, compile_step, highest_addresses
 from isam.proof.legal import Legality
@@ -168,8 +169,16 @@ class Replay:
                 part = n.first
             elif i == len(values) - 1 and n.last is not None:
                 part = n.last
+            self._empty(n)
             self.node(part, {**env, n.var: v})
+        self._empty(n)
         self.node(n.exit, env)
+
+    def _empty(self, n: Loop) -> None:
+        """An instance that is dealt an iteration holds nothing before it, and nothing of use after it."""
+        for (memory, _), r in self.space.regions.items() if n.deal is not None else ():
+            if memory in local(self.schedule, n.deal):
+                self.space.token[r.origin : r.origin + -(-r.bytes // self.space.group)] = -1
 
     def issue(self, n: Issue, env: dict[str, int]) -> None:
         self.left -= 1

@@ -55,6 +55,11 @@ class Legality:
             got = self.contexts[vars_] = Context(vars_)
         return got
 
+    def one_address(self, base: str) -> bool:
+        """Whether every element of a base has one address only: in an argument's own memory (see :meth:`step`)."""
+        b = self.buffers.get(base)
+        return b is not None and b.home is not None and b.home.base == b.name
+
     # signatures ---------------------------------------------------------------------------------------------------
     def signature(self, issue: Issue) -> Signature:
         known = self._of.get(id(issue))
@@ -135,9 +140,10 @@ class Legality:
 
     def _home_layout(self, o: Operand, issue: Issue, out: Findings) -> bool:
         """In an argument's own memory an element has one address only."""
-        base = self.buffers.get(o.place.base) if o.place.base else None
-        if base is None or base.home is None or base.home.base != base.name:
+        if not self.one_address(o.place.base):
             return True
+        base = self.buffers[o.place.base]
+        assert base.home is not None
         ok = base.name == o.tile.buffer and all(
             n == 1 or a == b for n, a, b in zip(o.tile.shape, o.place.strides, base.home.strides, strict=True)
         )

@@ -14,8 +14,10 @@ from isam.ir.affine import Affine
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import Span, disjoint, earlier, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
+from isam.proof.dealt import Dealt, local
 from isam.proof.facts import Facts, generalised, substituted
 from isam.proof.induction import add, forget, implied, meet, relative, survives
+from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
 from isam.proof.points import check_form
 from isam.proof.sets import Isl
@@ -35,6 +37,11 @@ def check_tree(schedule: Schedule, isl: Isl | None = None, legality: Legality | 
     """
     lg, sets = legality or Legality(schedule), isl or Isl()
     out = check_form(schedule, lg)
+    if len(out):
+        return out.found
+    facts = Facts(lg, sets, False)
+    check_joined(schedule, facts, out)
+    Dealt(schedule, facts, out).check()
     if len(out):
         return out.found
     Tree(schedule, lg, sets, out).check()
@@ -219,6 +226,17 @@ class Tree:
                 self._put(end, f, ctx)
         return end
 
+    def _body(self, n: Loop, state: State, ctx: Context, out: Findings) -> None:
+        """One iteration. A dealt one finds nothing in the memories of its instance, and leaves nothing there."""
+        self._forget(n, state)
+        self.run(n.body, state, ctx, out)
+        self._forget(n, state)
+
+    def _forget(self, n: Loop, state: State) -> None:
+        for f in list(state) if n.deal is not None else ():
+            if f.spot[0] in local(self.schedule, n.deal):
+                state.drop(f)
+
     def _iterate(
         self, n: Loop, base: State, left: State | None, ctx: Context, out: Findings
     ) -> tuple[State, list[Fact]]:
@@ -278,7 +296,7 @@ class Tree:
             state, found = guess.copy(), Findings()
             for f in extra:
                 state.put(f)
-            self.run(n.body, state, inner, found)
+            self._body(n, state, inner, found)
             new = meet(guess, forget(state, n.var, middle, self.facts), self.facts, inner, both=False)
             kept = [f for f in extra if f in self.settled or relative(state, f, n.var, n.step, self.facts, inner)]
             dropped, extra = len(kept) < len(extra), kept

@@ -5,16 +5,19 @@ from __future__ import annotations
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
-from isam.schedule.tree import Issue, Operand, Tile
+from isam.schedule.tree import Issue, Operand, Place, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.nests import Nest, Use
+from isam.scheduler.nests import Call, Nest, Use
 from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import Key, disjoint, mentions
 from isam.system.graph import System
+
+Bound = tuple[Use, Tile, str]  # an operand, what it covers, and the memory it lies in
+Landed = tuple[Key | None, Tile, bool]  # where an output lands, and whether that copy was the only fresh one before
 
 
 class DryRun:
@@ -26,22 +29,64 @@ class DryRun:
         self.homes = Homes(kernel, system)
         self.data = Residency(system, trace, self.scope, self.homes)
         self._runners: dict[str, tuple[str, ...]] = {}
+        self._clusters: dict[str, tuple[str, ...]] = {}
         self._placements: dict[str, list[Placement]] = {}
         self._roomy: dict[object, list[Placement]] = {}  # those of them that hold such tiles
 
-    def call(self, nest: Nest, point: dict[str, Affine], sizes: dict[str, int], tiles: tuple[Tile, ...]) -> None:
-        """One instruction call with all its operands in place."""
-        bound = list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True))
-        keys = [self._key(*o) for o in bound]
-        pinned = {k for k in keys if k is not None}
+    def steps(self, calls: list[Call]) -> list[range]:
+        """Which of these calls, by position, make a step of a cluster together: neighbours of one nest and one size, of
+        which none writes what another touches. Calls of other units are a step each."""
+        out: list[range] = []
+        at = 0
+        while at < len(calls):
+            end, most = at + 1, len(self._members(calls[at][0]))
+            while end < min(len(calls), at + most) and all(_together(c, calls[end]) for c in calls[at:end]):
+                end += 1
+            out.append(range(at, end))
+            at = end
+        return out
+
+    def step(self, calls: list[Call]) -> None:
+        """Calls that start together, on a member of a cluster each; one after the other where they do not fit."""
+        if len(calls) == 1:
+            self._issue(calls, [self._unit(calls[0][0])])
+            return
         try:
-            places = {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
+            self._issue(calls, list(self._members(calls[0][0])))
+        except NoSchedule:
+            for c in calls:
+                self._issue([c], [self._unit(c[0])])
+
+    def _issue(self, calls: list[Call], units: list[str]) -> None:
+        """Calls with all their operands in place, on these units."""
+        bound = [list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)) for nest, _, _, tiles in calls]
+        pinned = {k for one in bound for o in one if (k := self._key(*o)) is not None}
+        try:
+            places = [self._read(one, pinned) for one in bound]
         except NoSchedule as no:  # what the call holds already may lie in the middle of what room there is
             if not self.data.clear(no.reason.memory):
                 raise
-            places = {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
-        held = {k for k, (u, _, _) in zip(keys, bound, strict=True) if k is not None and u.reads}
-        landed: list[tuple[Key | None, Tile, bool]] = []
+            places = [self._read(one, pinned) for one in bound]
+        held = {k for one in bound for o in one if o[0].reads and (k := self._key(*o)) is not None}
+        landed = [w for one, there in zip(bound, places, strict=True) for w in self._write(one, there, held)]
+        for n, ((nest, point, sizes, _), one, there, unit) in enumerate(zip(calls, bound, places, units, strict=False)):
+            operands = tuple(Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one)
+            around = ((t, Affine.of(t)) for t in nest.mapping.loops)
+            where = (*around, *((nest.own.get(a, a), p) for a, p in point.items()))
+            name, taken = nest.instruction.name, tuple(sizes.items())
+            self.scope.out.append(Issue(unit, name, taken, operands, nest.number, where, joined=n > 0))
+        for key, tile, alone in landed:
+            self.data.since.write(tile)
+            for other in () if alone else self.data.state.of(tile.buffer):  # a dirty copy was the only one already
+                if other != key and not disjoint(other[1], tile, self.scope.ranges):
+                    self.data.state.drop(other)
+
+    def _read(self, bound: list[Bound], pinned: set[Key]) -> dict[str, Place]:
+        return {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
+
+    def _write(self, bound: list[Bound], places: dict[str, Place], held: set[Key]) -> list[Landed]:
+        """Makes room for what a call writes."""
+        landed: list[Landed] = []
         for u, t, m in bound:
             if u.writes:
                 known = self.data.state.copies.get(self._key(u, t, m) or ("", t, None))
@@ -49,17 +94,20 @@ class DryRun:
                 if key is not None and copy is not None:
                     self.data.state.put(key, copy)  # taken: another output may ask for room
                 landed.append((key, t, known is not None and known.dirty))
-                held |= {key} if key is not None else set()
-        operands = tuple(Operand(u.name, t, places[u.name], u.dims) for u, t, _ in bound)
-        around = ((t, Affine.of(t)) for t in nest.mapping.loops)
-        where = (*around, *((nest.own.get(a, a), p) for a, p in point.items()))
+                if key is not None:
+                    held.add(key)
+        return landed
+
+    def _members(self, nest: Nest) -> tuple[str, ...]:
+        """The units that may execute the nest's calls in one step: the members of a cluster, or one unit alone."""
         name = nest.instruction.name
-        self.scope.out.append(Issue(self._unit(nest), name, tuple(sizes.items()), operands, nest.number, where))
-        for key, tile, alone in landed:
-            self.data.since.write(tile)
-            for other in () if alone else self.data.state.of(tile.buffer):  # a dirty copy was the only one already
-                if other != key and not disjoint(other[1], tile, self.scope.ranges):
-                    self.data.state.drop(other)
+        names = self._clusters.get(name)
+        if names is None:
+            units = self.system.units_of(name)
+            cluster = self.system.cluster_of(units[0].name)
+            mine = [u.name for u in units if cluster is not None and self.system.cluster_of(u.name) == cluster]
+            names = self._clusters[name] = tuple(mine or [units[0].name])
+        return names
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
         return None if memory == self.system.home else (memory, tile, mv.form_of(self.system, memory, tile, use.dims))
@@ -121,3 +169,13 @@ class DryRun:
             useless = self.data.lifetimes.spent(tile) if c.dirty else crowded or inner is None or mentions(tile, inner)
             if c.stage is None and useless:
                 self.data.state.drop(key)
+
+
+def _together(one: Call, other: Call) -> bool:
+    """Whether two calls may start at once: of one nest and size, neither writes what the other touches."""
+    if one[0] is not other[0] or one[2] != other[2]:
+        return False
+    mine, theirs = list(zip(one[0].uses, one[3], strict=True)), list(zip(other[0].uses, other[3], strict=True))
+    return all(
+        t.buffer != v.buffer or disjoint(t, v, {}) for u, t in mine for w, v in theirs if u.writes or w.writes
+    )

@@ -70,7 +70,10 @@ class InGroup(Lifetimes):
         users = self.group.users(tile.buffer)
         between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
         out, outer = [], set()
-        for axis, block in self.plan.order:
+        for depth, (axis, block) in enumerate(self.plan.order):
+            if depth < len(self.plan.deals) or depth in self.plan.rotate:  # several blocks are alive at a time
+                outer.add(axis)
+                continue
             foreign = any(a not in private and any(a in n.extents for n in between) for a in outer)
             if axis in private and axis not in outer and not foreign and not any(n.origin for n in between):
                 for d, row in enumerate(rows):

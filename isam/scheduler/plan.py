@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from math import lcm
 
 from isam.ir.affine import Affine
+from isam.schedule.tree import Deal
 from isam.scheduler.nests import Nest
 from isam.scheduler.trim import Segment, segments
 
@@ -72,18 +73,30 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
-    """``order``: ``(axis, block)`` from outer to inner; ``unroll``: axes of the innermost block, outermost first."""
+    """``order``: ``(axis, block)`` from outer to inner; ``unroll``: axes of the innermost block, outermost first.
+    ``rotate``: depths of the order whose loops hold two blocks in an iteration, so that what is staged for one may be
+    brought while the other is worked on. ``deals``: for the first depths of the order, how their blocks are dealt to
+    instances (``first`` is that of the first block)."""
 
     group: Group
     order: tuple[tuple[str, int], ...]
     unroll: tuple[str, ...]
     stages: tuple[Stage, ...] = ()
     note: str = ""
+    rotate: frozenset[int] = frozenset()
+    deals: tuple[Deal, ...] = ()
+
+    def rotates(self, depth: int) -> int:
+        """How many blocks an iteration of the loop at ``depth`` holds."""
+        return 2 if depth in self.rotate else 1
 
     def label(self) -> str:
-        loops = " ".join(f"{a}:{b}" for a, b in self.order)
+        loops = " ".join(f"{a}:{b}{self._mark(d)}" for d, (a, b) in enumerate(self.order))
         stages = " ".join(f"{s.buffer}@{s.depth}->{s.memory}" for s in self.stages)
         return f"[{loops}]" + (f" stage {stages}" if stages else "") + (f" ({self.note})" if self.note else "")
+
+    def _mark(self, depth: int) -> str:
+        return f"@{self.deals[depth].group}" if depth < len(self.deals) else "x2" if depth in self.rotate else ""
 
 
 def rename(nest: Nest, names: dict[str, str]) -> Nest:

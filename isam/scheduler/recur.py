@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cut:
-    """A loop to be kept: ``var`` from ``lo`` in steps over ``span`` elements of ``axis``, its values within ``bounds``;
-    ``env`` and ``depth`` are those of its body."""
+    """A loop to be kept: ``var`` from ``lo`` in steps over ``span`` elements of ``axis``, its values within ``bounds``.
+    Its body is the level ``depth`` in each of ``envs``: more than one, where what rotates has a place in each."""
 
     var: str
     axis: str
@@ -30,7 +30,7 @@ class Cut:
     span: int
     step: int
     bounds: tuple[int, int]
-    env: Env
+    envs: tuple[Env, ...]
     depth: int
 
 
@@ -48,13 +48,12 @@ class Recur:
         data, scope = self.data, self.scope
         mids = self.cut.span // self.cut.step - bool(self.first) - bool(self.last)
         entry = data.state.copy()
-        opening = tuple(sorted((*self.first, *self.have)))
         made: dict[Key, Copy] = {}  # what the first body leaves that the others find
         with scope.recording():
-            end, since = self._body(self.have if mids else opening, entry)
+            end, since = self._body(entry, opening=not mids)
             wanted = self._carry(entry, end, since)
             if self.first and mids:
-                made, wanted = self._opened(opening, entry, since, wanted)
+                made, wanted = self._opened(entry, since, wanted)
         for _ in range(self.ROUNDS):
             got = self._attempt(entry, {**wanted, **made}, made, mids)
             if not isinstance(got, set):
@@ -69,10 +68,10 @@ class Recur:
         data.state = got[1]
 
     def _opened(
-        self, opening: Members, entry: MachineState, since: Since, wanted: dict[Key, Copy]
+        self, entry: MachineState, since: Since, wanted: dict[Key, Copy]
     ) -> tuple[dict[Key, Copy], dict[Key, Copy]]:
         """What the first body writes cannot be fetched before it: it is left by the first body or not carried."""
-        end, first = self._body(opening, entry)
+        end, first = self._body(entry, opening=True)
         made: dict[Key, Copy] = {}
         for key in since.fetched:
             if first.disjoint(key[1], self.scope.ranges) or key in entry.copies:
@@ -83,15 +82,23 @@ class Recur:
                 made[key] = replace(left, dirty=True)
         return made, wanted
 
-    def _body(self, members: Members, state: MachineState) -> tuple[MachineState, Since]:
+    def _body(self, state: MachineState, *, opening: bool) -> tuple[MachineState, Since]:
         """The state after one iteration, and what happened in it (nodes go to the present recording)."""
         data = self.data
         data.state = state.copy()
         with self._iteration():
             outer, data.since = data.since, Since()
-            self.walk._level(self.cut.depth, self.cut.env, members)
+            self._levels(opening=opening, closing=False)
             since, data.since = data.since, outer
         return data.state, since
+
+    def _levels(self, *, opening: bool, closing: bool) -> None:
+        """What one iteration executes. ``opening``, ``closing``: it is the first, the last one."""
+        envs = self.cut.envs
+        for n, env in enumerate(envs):
+            first = self.first if opening and n == 0 else ()
+            last = self.last if closing and n == len(envs) - 1 else ()
+            self.walk._level(self.cut.depth, env, tuple(sorted((*first, *self.have, *last))))
 
     @contextmanager
     def _iteration(self) -> Iterator[None]:
@@ -134,12 +141,8 @@ class Recur:
         if lost:
             return lost
         bodies: list[Node | None] = []
-        for wants, members, begin in (
-            (self.first, (*self.first, *self.have), before),
-            (mids, self.have, steady),
-            (self.last, (*self.have, *self.last), steady),
-        ):
-            body = self._peeled(tuple(sorted(members)), begin, steady) if wants else None
+        for part, wants, begin in (("first", self.first, before), ("", mids, steady), ("last", self.last, steady)):
+            body = self._peeled(part, begin, steady) if wants else None
             if isinstance(body, set):
                 return body
             bodies.append(body)
@@ -151,17 +154,16 @@ class Recur:
         node = Loop(self.cut.var, lo, hi, self.cut.step, body, Seq(tuple(enter)), first, last, axis=self.cut.axis)
         return node, steady
 
-    def _peeled(self, members: Members, begin: MachineState, end: MachineState) -> Node | set[Key]:
-        """One body from ``begin`` that ends in ``end``, or the copies that did not survive it."""
+    def _peeled(self, part: str, begin: MachineState, end: MachineState) -> Node | set[Key]:
+        """One body (``first``, ``last`` or any other) from ``begin`` that ends in ``end``, or the copies that did not
+        survive it."""
         data, scope = self.data, self.scope
         with scope.recording() as nodes:
             data.state = begin.copy()
             with self._iteration():
-                self.walk._level(self.cut.depth, self.cut.env, members)
+                self._levels(opening=part == "first", closing=part == "last")
                 self.walk.lives.ending, was = True, self.walk.lives.ending
-                outer_env, self.walk.env = self.walk.env, self.cut.env
                 lost = self._conform(end.copies, fetch=False)
-                self.walk.env = outer_env
                 self.walk.lives.ending = was
         return lost or Seq(tuple(nodes))
 

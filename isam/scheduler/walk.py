@@ -7,10 +7,11 @@ are scheduled once and share their node.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from isam.ir.affine import Affine
-from isam.schedule.tree import Node, Seq, Tile
+from isam.schedule.tree import Bound, Loop, Node, Seq, Tile
 from isam.scheduler.dry import DryRun
 from isam.scheduler.lifetimes import InGroup
 from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
@@ -29,7 +30,6 @@ class Walk:
         self.group = plan.group
         self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
         self.calls: dict[object, list[Call]] = {}
-        self.env: Env = {}
         self.stager = Stager(run, plan.group, bind)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan)
 
@@ -72,14 +72,12 @@ class Walk:
         )
         hit = self.memo.get(key)
         if hit is None:
-            outer_env, self.env = self.env, env
             before, data.since = data.since, Since()
             with scope.recording() as nodes:
                 self._level_body(d, env, members)
             hit = (_shared(nodes), data.state, data.since)
             self.memo[key] = hit
             data.since = before
-            self.env = outer_env
         data.state = hit[1].copy()
         data.since.then(hit[2], scope.ranges)
         scope.out.extend(hit[0])
@@ -92,6 +90,9 @@ class Walk:
             self._block(env, members)
             return
         axis, block = self.plan.order[d]
+        if d < len(self.plan.deals):
+            self._dealt(d, env, members)
+            return
         nests = self.group.nests
         have = tuple(i for i in members if axis in nests[i].extents)
         if not have or env[axis][1] <= block:
@@ -104,16 +105,54 @@ class Walk:
         peel_post = any(inner & set(nests[i].axes) for i in post)
         if pre and not peel_pre:
             self._level(d + 1, env, pre)
-        parts = self.group.parts(axis, env[axis][1], block)
-        for number, part in enumerate(parts):
+        parts = self._parts(d, axis, env[axis][1], block)
+        for number, (part, together) in enumerate(parts):
             first = pre if peel_pre and number == 0 else ()
             last = post if peel_post and number == len(parts) - 1 else ()
-            self._segment(d, env, axis, part, first, have, last)
+            self._segment(d, env, axis, part, together, first, have, last)
         if post and not peel_post:
             self._level(d + 1, env, post)
 
+    def _dealt(self, d: int, env: Env, members: Members) -> None:
+        """The blocks of an axis side by side, each on an instance of its own that holds nothing before and after."""
+        (axis, block), deal, scope = self.plan.order[d], self.plan.deals[d], self.run.scope
+        at, length, _ = env[axis]
+        self.empty()
+        first = deal.first
+        for part in self.group.parts(axis, length, block):
+            var, lo = self._var(d), at + part.start
+            low, span = lo.bounds(scope.ranges), part.count * part.size
+            self.lives.open.append(axis)
+            with scope.recording() as body, scope.variable(var, lo, part.size, (low[0], low[1] + span - part.size)):
+                self._level(d + 1, {**env, axis: (Affine.of(var), part.size, Affine.of(var))}, members)
+                self.empty()
+            self.lives.open.pop()
+            given = replace(deal, first=first)
+            node = Loop(var, (Bound(lo),), (Bound(lo + span),), part.size, Seq(tuple(body)), axis=axis, deal=given)
+            scope.out.append(node)
+            first += part.count * deal.stride
+
+    def _var(self, d: int) -> str:
+        axis, _ = self.plan.order[d]
+        return f"{axis}{sum(a == axis for a, _ in self.plan.order[:d])}"
+
+    def _parts(self, d: int, axis: str, length: int, block: int) -> list[tuple[Segment, int]]:
+        """The loops that an axis is cut into, and how many blocks an iteration holds: where something rotates, enough
+        for a place each; what is left over then is an iteration on its own."""
+        out: list[tuple[Segment, int]] = []
+        several = self.plan.rotates(d)
+        for part in self.group.parts(axis, length, block):
+            even = part.count - part.count % several
+            if several == 1 or even < 2 * several:
+                out.append((part, 1))
+                continue
+            out.append((Segment(part.start, even, part.size), several))
+            if part.count > even:
+                out.append((Segment(part.start + even * part.size, part.count - even, part.size), 1))
+        return out
+
     def _segment(
-        self, d: int, env: Env, axis: str, part: Segment, first: Members, have: Members, last: Members
+        self, d: int, env: Env, axis: str, part: Segment, together: int, first: Members, have: Members, last: Members
     ) -> None:
         offset, _, outer = env[axis]
         lo = offset + part.start
@@ -127,12 +166,13 @@ class Walk:
             if cut:
                 self.lives.open.pop()
             return
-        var = f"{axis}{sum(a == axis for a, _ in self.plan.order[:d])}"
-        inner = {**env, axis: (Affine.of(var), part.size, Affine.of(var) if outermost else outer)}
-        span = part.count * part.size
+        var = self._var(d)
+        starts = [Affine.of(var) + n * part.size for n in range(together)]
+        envs = tuple({**env, axis: (at, part.size, at if outermost else outer)} for at in starts)
+        span, step = part.count * part.size, part.size * together
         low = lo.bounds(self.run.scope.ranges)
-        bounds = (low[0], low[1] + span - part.size)
-        Recur(self, Cut(var, axis, lo, span, part.size, bounds, inner, d + 1), first, have, last).make()
+        bounds = (low[0], low[1] + span - step)
+        Recur(self, Cut(var, axis, lo, span, step, bounds, envs, d + 1), first, have, last).make()
 
     # -- the innermost block -----------------------------------------------------------------------------------------
     def _block(self, env: Env, members: Members) -> None:
@@ -149,14 +189,16 @@ class Walk:
         for at, (_, _, _, tiles) in reversed(list(enumerate(calls))):
             for t in tiles:
                 run.data.later[t].append(at)
-        for at, (nest, point, sizes, tiles) in enumerate(calls):
-            for t in tiles:
-                run.data.later[t].pop()
-            run.call(nest, point, sizes, tiles)
-            self.lives.rest = calls[at + 1 :]
-            for t in dict.fromkeys(tiles):
-                if last[t] == at:
-                    run.release(t, crowded)
+        for step in run.steps(calls):
+            for at in step:
+                for t in calls[at][3]:
+                    run.data.later[t].pop()
+            run.step([calls[at] for at in step])
+            self.lives.rest = calls[step.stop :]
+            for at in step:
+                for t in dict.fromkeys(calls[at][3]):
+                    if last[t] == at:
+                        run.release(t, crowded)
         run.data.later = {}
         self.lives.rest = []
 

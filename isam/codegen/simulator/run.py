@@ -115,11 +115,21 @@ class Simulation:
             end = len(values) - 1
             for t, v in enumerate(values):
                 scope[loop.var] = v
+                self._empty(loop)
                 (last if t == end and loop.last is not None else first if t == 0 else body)(scope)
             del scope[loop.var]
+            self._empty(loop)
             leave(scope)
 
         return run
+
+    def _empty(self, loop: Loop) -> None:
+        """An instance that is dealt an iteration holds nothing before it, and nothing of use after it."""
+        if loop.deal is not None:
+            own = self.schedule.system.replicas[loop.deal.group].memories
+            for (memory, _), bank in self.machine.banks.items():
+                if memory in own and not bank.literal:
+                    bank.forget()
 
     def _issue(self, issue: Issue) -> Runner:
         call: Call | None = None

@@ -12,6 +12,7 @@ from isam.scheduler.plans.cache import cache_blocks, caches, streamed
 from isam.scheduler.plans.pack import packs, repack
 from isam.scheduler.plans.register import Block, blocks, least, register_memory, steps, unroll_order
 from isam.scheduler.plans.stage import scratch
+from isam.scheduler.plans.staged import staged
 from isam.system.graph import System
 
 MOST = 64  # plans offered at most
@@ -23,7 +24,10 @@ def plans(group: Group, system: System, bindable: frozenset[str]) -> tuple[list[
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if register_memory(main, system) is not None:
-        for block in blocks(main, system, least(group, main))[:MOST]:
+        found = blocks(main, system, least(group, main))
+        ways = staged(group, main, system, found)
+        out += sorted(ways, key=lambda w: w[1])[:MOST]
+        for block in () if ways else found[:MOST]:
             plan = blocked(group, main, block, system, bindable)
             out.append((plan, block.cost * main.calls()))
     else:

@@ -1,0 +1,154 @@
+"""Loops dealt to replicas: iterations that are independent, each on an instance of its own (obligations 8, 10 and 11).
+
+That an instance holds nothing at the begin of an iteration is followed in :mod:`isam.proof.tree`; here is judged what
+needs no state: the form, the range of instances, and that no iteration touches in a shared memory what another writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from isam.ir.affine import Affine
+from isam.proof.boxes import Box, disjoint, replaced
+from isam.proof.context import Context, Var, loop_var, of_sizes
+from isam.proof.facts import Facts
+from isam.proof.violation import Findings
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Schedule, Seq, children
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An operand in a shared memory, under ``over`` loops inside an iteration (outermost first)."""
+
+    issue: Issue
+    operand: Operand
+    writes: bool
+    over: tuple[Var, ...]
+
+
+@dataclass(slots=True)
+class Dealt:
+    """Judges the dealt loops of a schedule. ``busy``: per group, what the dealt loops around add to the instance:
+    (first, stride, trip), outermost first."""
+
+    schedule: Schedule
+    facts: Facts
+    out: Findings
+    seen: set[object] = field(default_factory=set)
+
+    def check(self) -> None:
+        ctx = of_sizes(self.schedule.cover.kernel.syms)
+        for tree in (self.schedule.bind, self.schedule.call):
+            self.node(tree, ctx, {})
+
+    def node(self, node: Node, ctx: Context, busy: dict[str, tuple[tuple[int, int, int], ...]]) -> None:
+        key = (id(node), ctx.vars, tuple(sorted(busy.items())))
+        if isinstance(node, Issue) or key in self.seen:
+            return
+        self.seen.add(key)
+        if isinstance(node, Seq):
+            for c in node.children:
+                self.node(c, ctx, busy)
+            return
+        if node.deal is not None and self.form(node):
+            mine = (*busy.get(node.deal.group, ()), (node.deal.first, node.deal.stride, node.trip or 0))
+            busy = {**busy, node.deal.group: mine}
+            self.instances(node, mine)
+            self.independent(node, ctx)
+        for part in (node.enter, node.exit):
+            self.node(part, ctx, busy)
+        inner = ctx.with_var(loop_var(node))
+        for part in (node.first, node.body, node.last):
+            if part is not None:
+                self.node(part, inner, busy)
+
+    def form(self, n: Loop) -> bool:
+        assert n.deal is not None
+        group = self.schedule.system.replicas.get(n.deal.group)
+        if group is None:
+            self.out.add(10, "deal", f"loop '{n.var}' is dealt to '{n.deal.group}', which the machine does not have")
+            return False
+        if n.trip is None or n.first or n.last or n.enter != Seq() or n.exit != Seq():
+            self.out.add(11, "deal", f"loop '{n.var}' is dealt out, but has a run-time trip or parts that run once")
+            return False
+        return True
+
+    def instances(self, n: Loop, around: tuple[tuple[int, int, int], ...]) -> None:
+        """Every iteration, with those of the dealt loops around, has an instance of its own that exists."""
+        assert n.deal is not None
+        count = self.schedule.system.replicas[n.deal.group].count
+        least = sum(first for first, _, _ in around)
+        most = least + sum(stride * (trip - 1) for _, stride, trip in around)
+        reach, apart = 1, True
+        for stride, trip in sorted((s, t) for _, s, t in around if t > 1):
+            apart = apart and stride >= reach
+            reach = stride * (trip - 1) + reach
+        if least < 0 or most >= count:
+            self.out.add(10, "deal", f"loop '{n.var}' is dealt to instances {least} to {most} of {count}")
+        elif not apart:
+            self.out.add(10, "deal", f"two iterations of loop '{n.var}' are dealt to one instance")
+
+    # -- independence ------------------------------------------------------------------------------------------------
+    def independent(self, n: Loop, ctx: Context) -> None:
+        """No iteration touches what a later one writes, nor the other way round."""
+        found = list(self.accesses(n.body, ()))
+        var = loop_var(n)
+        later = Affine.of("^later")
+        after = replace(var, name="^later", lo=(*var.lo, Bound(Affine.of(n.var) + n.step)))
+        both = ctx.with_var(var).with_var(after)
+        for w in found:
+            for x in found if w.writes else ():
+                if self.facts.target(w.operand).spot != self.facts.target(x.operand).spot:
+                    continue
+                if not (self.apart(w, x, n.var, later, both) and self.apart(x, w, n.var, later, both)):
+                    text = f"loop '{n.var}' runs side by side, but {w.operand.tile} may meet another's {x.operand.tile}"
+                    self.out.add(8, "deal", text, w.issue)
+
+    def accesses(self, node: Node, over: tuple[Var, ...]) -> Iterator[Access]:
+        if isinstance(node, Issue):
+            writes = self.facts.legality.signature(node).writes
+            for o in node.operands:
+                if self.schedule.system.replica_of(o.place.memory) is None:
+                    yield Access(node, o, o.name in writes, over)
+        elif isinstance(node, Seq):
+            for c in node.children:
+                yield from self.accesses(c, over)
+        else:
+            inner = loop_var(node)
+            for part in children(node):
+                yield from self.accesses(part, (*over, inner))
+
+    def apart(self, one: Access, two: Access, var: str, later: Affine, ctx: Context) -> bool:
+        """Whether ``one`` in an iteration and ``two`` in a later one share no element."""
+        for v in one.over:
+            ctx = ctx.with_var(_named(v, ".a", one.over, {}))
+        for v in two.over:
+            ctx = ctx.with_var(_named(v, ".b", two.over, {var: later}))
+        mine, other = self.facts.target(one.operand), self.facts.target(two.operand)
+        if self.facts.legality.one_address(one.operand.place.base):
+            first, second = mine.hull, other.hull
+        else:
+            first, second = ((mine.low, mine.high),), ((other.low, other.high),)
+        return disjoint(_moved(first, one.over, ".a", {}), _moved(second, two.over, ".b", {var: later}), ctx)
+
+
+def _named(v: Var, mark: str, over: tuple[Var, ...], more: dict[str, Affine]) -> Var:
+    """The variable under another name, its bounds in terms of those around it under theirs."""
+    sub = {w.name: Affine.of(w.name + mark) for w in over} | more
+    lo, hi = (tuple(Bound(b.expr.substitute(sub), b.div) for b in bounds) for bounds in (v.lo, v.hi))
+    return Var(v.name + mark, lo, hi, v.step, None if v.origin is None else v.origin.substitute(sub))
+
+
+def _moved(box: Box, over: tuple[Var, ...], mark: str, more: dict[str, Affine]) -> Box:
+    for v in over:
+        box = replaced(box, v.name, Affine.of(v.name + mark))
+    for name, value in more.items():
+        box = replaced(box, name, value)
+    return box
+
+
+def local(schedule: Schedule, deal: Deal) -> frozenset[str]:
+    """The memories that each instance of the group has for itself."""
+    replica = schedule.system.replicas.get(deal.group)
+    return frozenset(replica.memories) if replica is not None else frozenset()
