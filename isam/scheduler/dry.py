@@ -143,20 +143,28 @@ class DryRun:
             options = self._roomy[key]
         if len(options) == 1:
             return options[0].memories
-        costs = []
-        for option in options:
-            missing = 0.0
-            for u, t, m in zip(nest.uses, tiles, option.memories, strict=True):
-                if self._key(u, t, m) not in self.data.state.copies:
-                    missing += 1 if u.reads else 0.25
-                    there = self.system.memories[m]
-                    if not there.home and self.data.state.find_room(there, self.data.units(m, t)) is None:
-                        missing += 1  # something else would have to go
-                    if any(k[1] == t and self.data.state.copies[k].dirty for k in self.data.state.of(t.buffer)):
-                        missing += 2
-            costs.append(missing)
+        costs = [self._price(list(zip(nest.uses, tiles, o.memories, strict=True))) for o in options]
         context = {"instruction": nest.instruction.name, "tiles": [str(t) for t in tiles]}
         return self.trace.choose(Choice("place", options, context, costs)).memories
+
+    def _price(self, bound: list[Bound]) -> float:
+        """What a placement costs: tiles to be brought, others that would have to go for them, dirty ones above all."""
+        state, price = self.data.state, 0.0
+        needed: dict[str, int] = {}
+        for u, t, m in bound:
+            if self._key(u, t, m) not in state.copies:
+                price += 1 if u.reads else 0.25
+                if m != self.system.home:
+                    needed[m] = needed.get(m, 0) + self.data.units(m, t)
+                if any(k[1] == t and state.copies[k].dirty for k in state.of(t.buffer)):
+                    price += 2
+        for m, units in needed.items():
+            there = self.system.memories[m]
+            if there.cells is not None:
+                price += units > there.cells - sum(n for _, n, _ in state.used(m))
+            else:
+                price += state.find_room(there, units) is None
+        return price
 
     def release(self, tile: Tile, crowded: bool) -> None:
         """After its last use in a block: copies that no later iteration can use make room at once; where the block's

@@ -62,6 +62,7 @@ class Residency:
                 raise NoSchedule(self._full(memory, tile, units))
             context = {"memory": memory, "for": str(tile), "_data": self}
             self.evict(self.trace.choose(Choice("victim", victims, context)).key, pinned)
+        self.state.next[memory] = at + units
         return packed(m, tile, dtype, at, form)
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:

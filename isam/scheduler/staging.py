@@ -21,9 +21,7 @@ class Stager:
     def stage(self, stage: Stage, env: Env, members: Members) -> None:
         """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move)."""
         run, data = self.run, self.run.data
-        shape = [int(n) for n in run.kernel.buffer(stage.buffer).shape]
-        whole = Tile(stage.buffer, (Affine(),) * len(shape), tuple(shape), (1,) * len(shape))
-        box = whole if stage.bound else self._box(stage.buffer, env, members)
+        box = self._whole(stage.buffer) if stage.bound else self._box(stage.buffer, env, members)
         if box is None or not any(
             u.buffer == stage.buffer and u.reads for i in members for u in self.group.nests[i].uses
         ):
@@ -36,6 +34,10 @@ class Stager:
             self._near(stage, box)
         else:
             self._panel(stage, box)
+
+    def _whole(self, buffer: str) -> Tile:
+        shape = tuple(int(n) for n in self.run.kernel.buffer(buffer).shape)
+        return Tile(buffer, (Affine(),) * len(shape), shape, (1,) * len(shape))
 
     def _panel(self, stage: Stage, box: Tile) -> None:
         """A box laid out anew in home memory, in workspace of its own."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
-from isam.system.graph import Memory, System
+from isam.system.graph import COUNTED, Memory, System
 
 Form = tuple[int | None, ...] | None  # which buffer dimensions lie along a register; None where bytes are addressed
 Key = tuple[str, Tile, Form]  # memory, tile, form
@@ -152,15 +152,17 @@ class Since:
 class MachineState:
     """The residency of every memory but home. Mutated by the dry run; ``copy`` is shallow and cheap."""
 
-    __slots__ = ("_buffers", "copies", "system")
+    __slots__ = ("_buffers", "copies", "next", "system")
 
     def __init__(self, system: System):
         self.system = system
+        self.next: dict[str, int] = {}  # per memory, behind what was put there last
         self.copies: dict[Key, Copy] = {}
         self._buffers: dict[str, dict[Key, None]] = {}
 
     def copy(self) -> MachineState:
         other = MachineState(self.system)
+        other.next = dict(self.next)
         other.copies = dict(self.copies)
         other._buffers = {b: dict(k) for b, k in self._buffers.items()}
         return other
@@ -195,9 +197,19 @@ class MachineState:
                 yield c.place.offset.const if c.place.cell is None else c.place.cell, c.units, key
 
     def find_room(self, memory: Memory, units: int) -> int | None:
-        """The lowest free run of ``units`` cells or (aligned) bytes, or None."""
-        at, align = 0, 1 if memory.cells is not None else max(1, memory.align)
-        for first, count in sorted((f, n) for f, n, _ in self.used(memory.name)):
+        """The first free run of ``units`` cells or (aligned) bytes behind what was put there last, so that what has
+        just been given up is not waited for; else the lowest; or None. Counted registers have no addresses to wait for.
+        """
+        begin = 0 if memory.kind == COUNTED else self.next.get(memory.name, 0)
+        used = sorted((f, n) for f, n, _ in self.used(memory.name))
+        at = self._room_from(memory, units, begin, used)
+        return self._room_from(memory, units, 0, used) if at is None and begin else at
+
+    @staticmethod
+    def _room_from(memory: Memory, units: int, begin: int, used: list[tuple[int, int]]) -> int | None:
+        align = 1 if memory.cells is not None else max(1, memory.align)
+        at = -(-begin // align) * align
+        for first, count in used:
             if first - at >= units:
                 break
             at = max(at, -(-(first + count) // align) * align)

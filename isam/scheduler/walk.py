@@ -73,6 +73,7 @@ class Walk:
         hit = self.memo.get(key)
         if hit is None:
             before, data.since = data.since, Since()
+            data.state.next.clear()  # it may not depend on how we came here: what is made here is shared
             with scope.recording() as nodes:
                 self._level_body(d, env, members)
             hit = (_shared(nodes), data.state, data.since)
@@ -143,8 +144,11 @@ class Walk:
         several = self.plan.rotates(d)
         for part in self.group.parts(axis, length, block):
             even = part.count - part.count % several
-            if several == 1 or even < 2 * several:
+            if several == 1:
                 out.append((part, 1))
+                continue
+            if even < 2 * several:  # too few for a loop: one after the other
+                out += [(Segment(part.start + n * part.size, 1, part.size), 1) for n in range(part.count)]
                 continue
             out.append((Segment(part.start, even, part.size), several))
             if part.count > even:

@@ -103,13 +103,12 @@ class Estimate:
         """The longest of what overlaps, and what nothing hides."""
         load, first = self._loads()
         store, last = self._stores()
+        ahead = load if self.plan.rotate else []
         busy: dict[str, float] = {}
-        for issuer, t in (*load, *store, *self._registers()):
+        for issuer, t in (*ahead, *store, *self._registers()):
             busy[issuer] = busy.get(issuer, 0.0) + t
-        longest = max([self.compute, *busy.values()])
-        if not self.plan.rotate:
-            longest = self.compute + sum(t for _, t in load)
-        return longest + first + last
+        waited = 0.0 if self.plan.rotate else sum(t for _, t in load)
+        return max([self.compute, *busy.values()]) + waited + first + last
 
     @property
     def compute(self) -> float:

@@ -17,7 +17,7 @@ from isam.scheduler.move import route
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan, Stage
 from isam.scheduler.plans.estimate import Estimate, Machine, box_bytes, trip_counts
-from isam.scheduler.plans.register import Block, register_memory, steps, unroll_order
+from isam.scheduler.plans.register import Block, axes_of, register_memory, steps, unroll_order
 from isam.system.graph import Memory, System
 
 BLOCKS = 6  # register blocks tried, best first
@@ -40,16 +40,29 @@ def staged(group: Group, main: Nest, system: System, blocks: list[Block]) -> lis
     if memory is None:
         return []
     machine = Machine(main, system, memory)
-    out: list[tuple[Plan, float]] = []
-    for block in blocks[:BLOCKS]:
+    out: dict[object, tuple[Plan, float]] = {}
+    for block in _varied(main, blocks):
         per = dict(block.tiles)
         width = {a: per.get(a, 1) * main.unit(a) for a in main.axes if a not in main.reduced}
         for deals in dealings(group, main, system, memory, width):
             for order in _orders(group, main, block, width, deals):
                 plan = _plan(group, main, order, block, deals, memory)
-                estimate = Estimate(machine, plan, width)
-                out.append((plan, estimate.seconds))
-    return out
+                seconds = Estimate(machine, plan, width).seconds
+                key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
+                if key not in out or seconds < out[key][1]:
+                    out[key] = plan, seconds
+    return list(out.values())
+
+
+def _varied(main: Nest, blocks: list[Block]) -> list[Block]:
+    """The best blocks, and those that bring the fewest tiles per call."""
+
+    def brought(block: Block) -> float:
+        per = dict(block.tiles)
+        tiles = sum(prod(per.get(a, 1) for a in axes_of(u)) for u in main.uses if u.reads and not u.writes)
+        return tiles / prod(per.values())
+
+    return list(dict.fromkeys([*blocks[:BLOCKS], *sorted(blocks, key=brought)[:BLOCKS]]))
 
 
 # -- dealing ----------------------------------------------------------------------------------------------------------
