@@ -262,7 +262,7 @@ class Tree:
             # what the last iteration left, with its value of the variable
             for f in end:
                 if f.mentions(n.var):
-                    final.put(self._sub(f, n.var, middle.last))
+                    self._put(final, self._sub(f, n.var, middle.last), ctx)
         return final, [generalised(f, over, self.facts, self.fresh) for f, over in made]
 
     def _likely(self, n: Loop, base: State, ctx: Context) -> State | None:

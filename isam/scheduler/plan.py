@@ -66,6 +66,15 @@ class Group:
         step = lcm(*(m.unit for m in mapped))
         return -(-max([1, *(m.limit or 1 for m in mapped)]) // step) * step
 
+    def apart(self) -> frozenset[str]:
+        """Axes of all nests whose blocks share nothing that one of them writes: in every access to what is written
+        somewhere, one and the same dimension is indexed by the axis alone."""
+        out = frozenset(a for a in self.axes if all(a in n.extents for n in self.nests))
+        for buffer in {u.buffer for n in self.nests for u in n.uses if u.writes}:
+            accesses = [u.index for n in self.nests for u in n.uses if u.buffer == buffer]
+            out &= _alone(accesses)
+        return out
+
     def users(self, buffer: str) -> frozenset[int]:
         """The nests that touch a buffer."""
         return frozenset(i for i, n in enumerate(self.nests) if any(u.buffer == buffer for u in n.uses))
@@ -218,14 +227,18 @@ def private_axes(group: tuple[Nest, ...], buffers: frozenset[str]) -> dict[str, 
     out: dict[str, frozenset[str]] = {}
     for b in buffers:
         accesses = [u.index for n in group for u in n.uses if u.buffer == b]
-        if not accesses:
-            continue
-        axes = set()
-        for d in range(len(accesses[0])):
-            rows = {i[d] for i in accesses}
-            if len(rows) == 1:
-                (row,) = rows
-                if len(row.terms) == 1 and abs(row.terms[0][1]) == 1:
-                    axes.add(row.terms[0][0])
-        out[b] = frozenset(axes)
+        if accesses:
+            out[b] = _alone(accesses)
     return out
+
+
+def _alone(accesses: list[tuple[Affine, ...]]) -> frozenset[str]:
+    """Axes that alone index one and the same dimension in every access."""
+    axes = set()
+    for d in range(len(accesses[0])):
+        rows = {i[d] for i in accesses}
+        if len(rows) == 1:
+            (row,) = rows
+            if len(row.terms) == 1 and abs(row.terms[0][1]) == 1:
+                axes.add(row.terms[0][0])
+    return frozenset(axes)

@@ -71,10 +71,11 @@ Dealing = tuple[tuple[str, int, Deal], ...]  # axis, block, instances
 
 def dealings(group: Group, main: Nest, system: System, memory: Memory, width: dict[str, int]) -> Iterator[Dealing]:
     """Ways to give blocks of one or two axes to the replicas of the memory; one instance alone where there are none or
-    no axis is common to all nests."""
+    no axis keeps what is written apart."""
     name = system.replica_of(memory.name)
     count = system.replicas[name].count if name else 1
-    axes = [a for a in width if all(a in n.extents for n in group.nests) and main.length(a) > main.unit(a)]
+    apart = group.apart()
+    axes = [a for a in width if a in apart and main.length(a) > main.unit(a)]
     axes = sorted(axes, key=lambda a: -main.length(a) / main.unit(a))[:3]
     yielded = False
     seen: set[tuple[tuple[str, int], ...]] = set()
