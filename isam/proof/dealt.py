@@ -6,7 +6,7 @@ needs no state: the form, the range of instances, and that no iteration touches 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from isam.ir.affine import Affine
@@ -14,17 +14,19 @@ from isam.proof.boxes import Box, disjoint, replaced
 from isam.proof.context import Context, Var, loop_var, of_sizes
 from isam.proof.facts import Facts
 from isam.proof.violation import Findings
-from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Schedule, Seq, children
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq, children
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An operand in a shared memory, under ``over`` loops inside an iteration (outermost first)."""
+    """A box of elements (or bytes) of a base in a shared memory, under ``over`` loops inside an iteration (outermost
+    first). ``issue``: one of the steps that touch it."""
 
-    issue: Issue
-    operand: Operand
-    writes: bool
+    spot: tuple[str, str]
+    box: Box
     over: tuple[Var, ...]
+    writes: bool
+    issue: Issue
 
 
 @dataclass(slots=True)
@@ -92,17 +94,17 @@ class Dealt:
     # -- independence ------------------------------------------------------------------------------------------------
     def independent(self, n: Loop, ctx: Context) -> None:
         """No iteration touches what a later one writes, nor the other way round."""
-        found = list(self.accesses(n.body, ()))
+        found = merged(self.accesses(n.body, ()))
         var = loop_var(n)
         later = Affine.of("^later")
         after = replace(var, name="^later", lo=(*var.lo, Bound(Affine.of(n.var) + n.step)))
         both = ctx.with_var(var).with_var(after)
         for w in found:
             for x in found if w.writes else ():
-                if self.facts.target(w.operand).spot != self.facts.target(x.operand).spot:
+                if w.spot != x.spot:
                     continue
                 if not (self.apart(w, x, n.var, later, both) and self.apart(x, w, n.var, later, both)):
-                    text = f"loop '{n.var}' runs side by side, but {w.operand.tile} may meet another's {x.operand.tile}"
+                    text = f"iterations of loop '{n.var}' run side by side, but may meet in {w.spot[0]}.{w.spot[1]}"
                     self.out.add(8, "deal", text, w.issue)
 
     def accesses(self, node: Node, over: tuple[Var, ...]) -> Iterator[Access]:
@@ -110,7 +112,9 @@ class Dealt:
             writes = self.facts.legality.signature(node).writes
             for o in node.operands:
                 if self.schedule.system.replica_of(o.place.memory) is None:
-                    yield Access(node, o, o.name in writes, over)
+                    t = self.facts.target(o)
+                    box = t.hull if self.facts.legality.one_address(o.place.base) else ((t.low, t.high),)
+                    yield Access(t.spot, box, over, o.name in writes, node)
         elif isinstance(node, Seq):
             for c in node.children:
                 yield from self.accesses(c, over)
@@ -125,12 +129,25 @@ class Dealt:
             ctx = ctx.with_var(_named(v, ".a", one.over, {}))
         for v in two.over:
             ctx = ctx.with_var(_named(v, ".b", two.over, {var: later}))
-        mine, other = self.facts.target(one.operand), self.facts.target(two.operand)
-        if self.facts.legality.one_address(one.operand.place.base):
-            first, second = mine.hull, other.hull
-        else:
-            first, second = ((mine.low, mine.high),), ((other.low, other.high),)
-        return disjoint(_moved(first, one.over, ".a", {}), _moved(second, two.over, ".b", {var: later}), ctx)
+        return disjoint(_moved(one.box, one.over, ".a", {}), _moved(two.box, two.over, ".b", {var: later}), ctx)
+
+
+def merged(found: Iterable[Access]) -> list[Access]:
+    """Fewer accesses that touch all that these do: boxes that lie side by side as one around them."""
+    out: dict[object, Access] = {}
+    for a in found:
+        terms = tuple((lo.terms, hi.terms) for lo, hi in a.box)
+        key = (a.spot, a.over, a.writes, terms)
+        b = out.get(key)
+        if b is not None:
+            pairs = zip(a.box, b.box, strict=True)
+            a = replace(b, box=tuple((min(p, r, key=_const), max(q, s, key=_const)) for (p, q), (r, s) in pairs))
+        out[key] = a
+    return list(out.values())
+
+
+def _const(e: Affine) -> int:
+    return e.const
 
 
 def _named(v: Var, mark: str, over: tuple[Var, ...], more: dict[str, Affine]) -> Var:
@@ -148,7 +165,7 @@ def _moved(box: Box, over: tuple[Var, ...], mark: str, more: dict[str, Affine]) 
     return box
 
 
-def local(schedule: Schedule, deal: Deal) -> frozenset[str]:
-    """The memories that each instance of the group has for itself."""
-    replica = schedule.system.replicas.get(deal.group)
+def local(schedule: Schedule, deal: Deal | None) -> frozenset[str]:
+    """The memories that each instance has for itself to which a loop is dealt."""
+    replica = schedule.system.replicas.get(deal.group) if deal is not None else None
     return frozenset(replica.memories) if replica is not None else frozenset()

@@ -176,8 +176,9 @@ class Replay:
 
     def _empty(self, n: Loop) -> None:
         """An instance that is dealt an iteration holds nothing before it, and nothing of use after it."""
-        for (memory, _), r in self.space.regions.items() if n.deal is not None else ():
-            if memory in local(self.schedule, n.deal):
+        own = local(self.schedule, n.deal)
+        for (memory, _), r in self.space.regions.items():
+            if memory in own:
                 self.space.token[r.origin : r.origin + -(-r.bytes // self.space.group)] = -1
 
     def issue(self, n: Issue, env: dict[str, int]) -> None:

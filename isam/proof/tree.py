@@ -233,8 +233,9 @@ class Tree:
         self._forget(n, state)
 
     def _forget(self, n: Loop, state: State) -> None:
-        for f in list(state) if n.deal is not None else ():
-            if f.spot[0] in local(self.schedule, n.deal):
+        own = local(self.schedule, n.deal)
+        for f in list(state) if own else ():
+            if f.spot[0] in own:
                 state.drop(f)
 
     def _iterate(

@@ -64,14 +64,14 @@ class InGroup(Lifetimes):
     def fold(self, tile: Tile) -> Fold:
         """Dimensions of a private temporary that need room for one block only: (dimension, block origin, size)."""
         private = self.group.private.get(tile.buffer)
-        if not private:
+        if not private or self.plan.deals:  # instances work on several blocks at a time
             return ()
         rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == tile.buffer)
         users = self.group.users(tile.buffer)
         between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
         out, outer = [], set()
         for depth, (axis, block) in enumerate(self.plan.order):
-            if depth < len(self.plan.deals) or depth in self.plan.rotate:  # several blocks are alive at a time
+            if depth in self.plan.rotate:  # so does an iteration of two blocks
                 outer.add(axis)
                 continue
             foreign = any(a not in private and any(a in n.extents for n in between) for a in outer)

@@ -111,6 +111,14 @@ class Estimate:
         return max([self.compute, *busy.values()]) + waited + first + last
 
     @property
+    def inside(self) -> float:
+        """Seconds without what is brought from home: calls, moves into the registers, results."""
+        busy: dict[str, float] = {}
+        for issuer, t in (*self._stores()[0], *self._registers()):
+            busy[issuer] = busy.get(issuer, 0.0) + t
+        return max([self.compute, *busy.values()])
+
+    @property
     def compute(self) -> float:
         """Seconds of the calls of one instance; members of a cluster share those of a register block."""
         blocks = prod(-(-self.lengths[a] // w) for a, w in self.width.items())

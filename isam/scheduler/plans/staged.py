@@ -21,7 +21,9 @@ from isam.scheduler.plans.register import Block, axes_of, register_memory, steps
 from isam.system.graph import Memory, System
 
 BLOCKS = 6  # register blocks tried, best first
+PAIRS = 12  # of a block and a dealing, looked at closely
 CHUNKS = 5  # lengths of a reduction's part tried: all of it, halved again and again
+BUSY = 0.75  # of the most instances that any dealing uses
 USED = 0.9  # of the memory in between, the rest is left for what passes through
 Order = tuple[tuple[str, int], ...]
 
@@ -40,18 +42,28 @@ def staged(group: Group, main: Nest, system: System, blocks: list[Block]) -> lis
     if memory is None:
         return []
     machine = Machine(main, system, memory)
+    pairs = list(product(_varied(main, blocks), dealings(group, main, system, memory)))
+    pairs.sort(key=lambda p: _rough(group, machine, *p))
     out: dict[object, tuple[Plan, float]] = {}
-    for block in _varied(main, blocks):
-        per = dict(block.tiles)
-        width = {a: per.get(a, 1) * main.unit(a) for a in main.axes if a not in main.reduced}
-        for deals in dealings(group, main, system, memory, width):
-            for order in _orders(group, main, block, width, deals):
-                plan = _plan(group, main, order, block, deals, memory)
-                seconds = Estimate(machine, plan, width).seconds
-                key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
-                if key not in out or seconds < out[key][1]:
-                    out[key] = plan, seconds
+    for block, deals in pairs[:PAIRS]:
+        for order in _orders(group, main, block, _widths(main, block), deals):
+            plan = _plan(group, main, order, block, deals, memory)
+            seconds = Estimate(machine, plan, _widths(main, block)).seconds
+            key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
+            if key not in out or seconds < out[key][1]:
+                out[key] = plan, seconds
     return list(out.values())
+
+
+def _widths(main: Nest, block: Block) -> dict[str, int]:
+    """Elements of each parallel axis in a register block."""
+    return {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
+
+
+def _rough(group: Group, machine: Machine, block: Block, deals: Dealing) -> float:
+    """Seconds without what is brought from home."""
+    plan = Plan(group, tuple((a, n) for a, n, _ in deals), (), deals=tuple(d for _, _, d in deals))
+    return Estimate(machine, plan, _widths(machine.main, block)).inside
 
 
 def _varied(main: Nest, blocks: list[Block]) -> list[Block]:
@@ -69,29 +81,28 @@ def _varied(main: Nest, blocks: list[Block]) -> list[Block]:
 Dealing = tuple[tuple[str, int, Deal], ...]  # axis, block, instances
 
 
-def dealings(group: Group, main: Nest, system: System, memory: Memory, width: dict[str, int]) -> Iterator[Dealing]:
-    """Ways to give blocks of one or two axes to the replicas of the memory; one instance alone where there are none or
-    no axis keeps what is written apart."""
+def dealings(group: Group, main: Nest, system: System, memory: Memory) -> list[Dealing]:
+    """Ways to give blocks of one or two axes to the replicas of the memory that leave few of them idle; one instance
+    alone where there are none or no axis keeps what is written apart."""
     name = system.replica_of(memory.name)
-    count = system.replicas[name].count if name else 1
-    apart = group.apart()
-    axes = [a for a in width if a in apart and main.length(a) > main.unit(a)]
+    if name is None:
+        return [()]
+    count, apart = system.replicas[name].count, group.apart()
+    axes = [a for a in main.axes if a in apart and a not in main.reduced and main.length(a) > main.unit(a)]
     axes = sorted(axes, key=lambda a: -main.length(a) / main.unit(a))[:3]
-    yielded = False
-    seen: set[tuple[tuple[str, int], ...]] = set()
+    out: dict[object, tuple[int, Dealing]] = {}
     for pair in (*((a,) for a in axes), *permutations(axes, 2)):
-        for rows in range(1, count + 1) if len(pair) == 2 else (count,):
-            cut = _cut(group, main, pair, (rows, count // rows)[: len(pair)], name or "")
-            key = tuple((a, n) for a, n, _ in cut)
-            if cut and key not in seen:
-                seen.add(key)
-                yielded = True
-                yield cut
-    if not yielded or count == 1:
-        yield ()
+        for rows in range(2, count // 2 + 1) if len(pair) == 2 else (count,):
+            parts, cut = _cut(group, main, pair, (rows, count // rows)[: len(pair)], name)
+            if cut:
+                out.setdefault(tuple((a, n) for a, n, _ in cut), (prod(parts), cut))
+    most = max((n for n, _ in out.values()), default=0)
+    return [cut for n, cut in out.values() if n >= BUSY * most] or [()]
 
 
-def _cut(group: Group, main: Nest, axes: tuple[str, ...], ways: tuple[int, ...], name: str) -> Dealing:
+def _cut(
+    group: Group, main: Nest, axes: tuple[str, ...], ways: tuple[int, ...], name: str
+) -> tuple[list[int], Dealing]:
     """The dealing of axes in so many parts each, at most; nothing where one of them stays whole."""
     blocks, parts = [], []
     for a, n in zip(axes, ways, strict=True):
@@ -100,9 +111,9 @@ def _cut(group: Group, main: Nest, axes: tuple[str, ...], ways: tuple[int, ...],
         blocks.append(size)
         parts.append(sum(s.count for s in group.parts(a, main.length(a), size)))
     if any(p < 2 for p in parts) or any(p > n for p, n in zip(parts, ways, strict=True)):
-        return ()
+        return [], ()
     strides = [prod(parts[i + 1 :]) for i in range(len(parts))]
-    return tuple((a, b, Deal(name, 0, s)) for a, b, s in zip(axes, blocks, strides, strict=True))
+    return parts, tuple((a, b, Deal(name, 0, s)) for a, b, s in zip(axes, blocks, strides, strict=True))
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------

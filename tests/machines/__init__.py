@@ -1,0 +1,7 @@
+"""Machines that only tests know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CROWD = str(Path(__file__).with_name("crowd.yaml"))

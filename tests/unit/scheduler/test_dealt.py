@@ -1,0 +1,104 @@
+"""Loops dealt to replicas, calls that step together, boxes that rotate (SCH-3, SYS-4, SCH-7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import isam
+from isam.ir.text import parse_kernel
+from isam.proof.flat import check_flat
+from isam.proof.tree import check_tree
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
+from isam.system.load import load_system
+from tests.campaign import one
+from tests.machines import CROWD
+from tests.pipeline import compiled, judge
+
+PRODUCT = isam.einsum("mk,kn->mn")
+
+
+def product(m: int, n: int, k: int, system: str = CROWD) -> Schedule:
+    sizes = {"M": m, "N": n, "K": k}
+    job = compiled(PRODUCT, sizes, load_system(system), check=True)
+    judge(PRODUCT, sizes, job)
+    assert job.schedule is not None
+    return job.schedule
+
+
+def instances(schedule: Schedule) -> Counter[int]:
+    """How many products each instance is given, following the tree."""
+    out: Counter[int] = Counter()
+
+    def walk(node, at: int, scope: dict[str, int]) -> None:
+        if isinstance(node, Issue):
+            out[at] += node.nest is not None and node.instruction.startswith("mm4")
+        elif isinstance(node, Seq):
+            for c in node.children:
+                walk(c, at, scope)
+        else:
+            for t, v in enumerate(node.values(scope)):
+                mine = at if node.deal is None else at + node.deal.first + node.deal.stride * t
+                walk(node.body, mine, {**scope, node.var: v})
+
+    walk(schedule.call, 0, {})
+    return out
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 64), (64, 16, 32), (16, 52, 24), (37, 41, 19), (13, 40, 4)])
+def test_every_instance_has_its_part_of_a_product(m, n, k):
+    given = instances(product(m, n, k))
+    calls = -(-m // 4) * -(-n // 4) * -(-k // 4)
+    assert sum(given.values()) == calls
+    assert set(given) == {0, 1, 2} or calls < 3
+    assert max(given.values()) <= 2 * calls / 3 + 4
+
+
+def test_both_members_of_a_cluster_work():
+    """Leaving one idle when two independent tiles exist is a failure (SCH-3)."""
+    schedule = product(64, 64, 64)
+    units = Counter(n.unit for n in distinct(schedule.call) if isinstance(n, Issue) and n.instruction == "mm4_f32")
+    assert units["mm"] == units["mm2"] > 0
+    joined = [n for n in distinct(schedule.call) if isinstance(n, Issue) and n.joined]
+    assert len(joined) == units["mm2"]
+
+
+def test_what_changes_fastest_lies_at_two_places_in_turn():
+    schedule = product(48, 32, 512, "toy")
+    loops = [n for n in distinct(schedule.call) if isinstance(n, Loop)]
+    turning = [n for n in loops if len(boxes(n.body, "x2")) == 2]
+    assert turning
+    assert all(len({o.place.offset for o in boxes(n.body, "x2")}) == 2 for n in turning)
+
+
+def boxes(body: Node, buffer: str) -> list:
+    """What a body brings of a buffer to the scratchpad, outside its inner loops."""
+    if isinstance(body, Seq):
+        return [b for c in body.children for b in boxes(c, buffer)]
+    if not (isinstance(body, Issue) and body.is_move and body.operands[0].tile.buffer == buffer):
+        return []
+    source, target = body.operands
+    return [target] if target.place.memory == "sp" and max(source.tile.shape) > 4 else []
+
+
+def test_a_reduction_is_not_dealt():
+    """Every block of `y` would be summed by all instances at once."""
+    kernel = parse_kernel("kernel s(N=48)\n  in x: f32[N]\n  inout y: f32[1]\n  forall i < N\n    y[0] += x[i]\n")
+    job = compiled(kernel, {}, load_system(CROWD), check=True)
+    judge(kernel, {}, job)
+    assert job.schedule is not None
+    assert not any(isinstance(n, Loop) and n.deal for n in distinct(job.schedule.call))
+
+
+def test_the_slow_judge_agrees():
+    for sizes in ((16, 12, 8), (13, 9, 7)):
+        schedule = product(*sizes)
+        assert not check_flat(schedule)
+        assert not check_tree(schedule)
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_random_kernels(first):
+    """One command for many: ``python -m tests.campaign tests/machines/crowd.yaml 0 10000``."""
+    assert not [f for f in (one(seed, CROWD, native=False, check=True) for seed in range(first, first + 10)) if f]
