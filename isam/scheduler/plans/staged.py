@@ -48,11 +48,20 @@ def staged(group: Group, main: Nest, system: System, blocks: list[Block]) -> lis
     for block, deals in pairs[:PAIRS]:
         for order in _orders(group, main, block, _widths(main, block), deals):
             plan = _plan(group, main, order, block, deals, memory)
+            if _idle_chunk(plan):
+                continue
             seconds = Estimate(machine, plan, _widths(main, block)).seconds
             key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
             if key not in out or seconds < out[key][1]:
                 out[key] = plan, seconds
     return list(out.values())
+
+
+def _idle_chunk(plan: Plan) -> bool:
+    """Whether a reduction is cut into chunks for which nothing is brought."""
+    axes = [a for a, _ in plan.order]
+    return any(a in axes[d + 1 :] and all(s.depth <= d for s in plan.stages)
+               for d, a in enumerate(axes) if d >= len(plan.deals) and a in plan.group.main.reduced)  # fmt: skip
 
 
 def _widths(main: Nest, block: Block) -> dict[str, int]:
@@ -167,6 +176,11 @@ class _Box:
     size: int
     times: int
 
+    @property
+    def room(self) -> int:
+        """Bytes that it takes: twice its size, where one is brought while another is worked on."""
+        return self.size if self.times == 1 else 2 * self.size
+
 
 def _plan(group: Group, main: Nest, order: Order, block: Block, deals: Dealing, memory: Memory) -> Plan:
     stages = _stages(group, main, order, len(deals), memory)
@@ -196,20 +210,20 @@ def _stages(group: Group, main: Nest, order: Order, dealt: int, memory: Memory) 
     for b, u in uses.items():
         boxes = [_Box(d, box_bytes(main, u, order, d), prod(trips[dealt:d])) for d in range(dealt, inmost + 1)]
         at[b] = boxes[-1]
-        fitting = [x for x in boxes if x.size * 2 <= room / len(uses)]
+        fitting = [x for x in boxes if x.room <= room / len(uses)]
         if not fitting:
             continue
         least = min(x.size * x.times for x in fitting)
         at[b] = max((x for x in fitting if x.size * x.times == least), key=lambda x: x.depth)
-    held = sum(2 * x.size for x in at.values())
+    held = sum(x.room for x in at.values())
     if held > room:
         return []
     for b, u in sorted(uses.items(), key=lambda e: at[e[0]].size * at[e[0]].times, reverse=True):
         mine = at[b]
         for d in range(dealt, mine.depth):
             box = _Box(d, box_bytes(main, u, order, d), prod(trips[dealt:d]))
-            if box.size * box.times < mine.size * mine.times and held - 2 * mine.size + box.size <= room:
-                held += box.size - 2 * mine.size
+            if box.size * box.times < mine.size * mine.times and held - mine.room + box.size <= room:
+                held += box.size - mine.room
                 at[b] = box
                 break
     return [Stage(b, x.depth, memory.name, tuple(range(len(uses[b].index)))) for b, x in at.items()]
