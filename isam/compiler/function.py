@@ -14,6 +14,7 @@ from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.signature import arguments_of, sizes_of
+from isam.ir.table import Table
 from isam.runtime.arguments import look_over
 from isam.runtime.entry import Entry
 from isam.runtime.signature import Signature
@@ -192,5 +193,6 @@ def check_sizes(kernel: Kernel, sizes: Mapping[str, Any]) -> None:
 
 
 def functions_of(system: System) -> dict[str, Any]:
-    """Python functions behind instructions of this machine, by instruction name."""
-    return {n: i.emission["python"] for n, i in system.instructions.items() if callable(i.emission.get("python"))}
+    """Python functions behind instructions of this machine that anything refers to, by instruction name."""
+    seen = Table.of(system.instructions).seen()
+    return {i.name: i.emission["python"] for i in seen if callable(i.emission.get("python"))}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
+from isam.ir.table import Some
 
 MIRROR = {"gt": "lt", "ge": "le"}  # a > b is b < a
 
@@ -37,7 +38,9 @@ def present(instructions: Sequence[Instruction], kernel: Kernel) -> list[Instruc
     """The instructions all of whose operations and element types the kernel has, and whose liberties it grants."""
     mine = {(MIRROR.get(o, o), d) for o, _, d in kernel.operations}
     mine |= {(o, ANY) for o, _ in mine}
-    dtypes = {b.dtype for b in kernel.buffers}
+    dtypes = frozenset(b.dtype for b in kernel.buffers)
+    if isinstance(instructions, Some):
+        instructions = instructions.that_may_fit(dtypes)
     return [
         i
         for i in instructions

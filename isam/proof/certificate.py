@@ -228,7 +228,7 @@ def used(schedule: Schedule) -> System:
         units=units,
         moves=tuple(m for m in s.moves if m.by in names),
         source="",
-        instructions={n: i for n, i in s.instructions.items() if n in names},
+        instructions={n: s.instructions[n] for n in s.instructions if n in names},
     )
 
 

@@ -75,7 +75,7 @@ def used_system(schedule: Schedule) -> System:
         system,
         units={n: replace(u, runs=tuple(r for r in u.runs if r in used)) for n, u in system.units.items()},
         moves=tuple(m for m in system.moves if m.by in used),
-        instructions={n: i for n, i in system.instructions.items() if n in used},
+        instructions={n: system.instructions[n] for n in system.instructions if n in used},
     )
 
 

@@ -7,6 +7,7 @@ not a core type (a transform's own record in ``Cover.back``) becomes an :class:`
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -44,7 +45,7 @@ class Opaque:
 class Writer:
     """Turns values into JSON. ``instructions``: those that may be referred to by name."""
 
-    def __init__(self, instructions: dict[str, instruction.Instruction] | None = None):
+    def __init__(self, instructions: Mapping[str, instruction.Instruction] | None = None):
         self.instructions = instructions or {}
 
     def value(self, v: Any) -> Any:
@@ -60,7 +61,7 @@ class Writer:
             return [self.value(x) for x in v]
         if isinstance(v, list):
             return {"list": [self.value(x) for x in v]}
-        if isinstance(v, dict):
+        if isinstance(v, Mapping):
             return {"dict": [[self.value(k), self.value(x)] for k, x in v.items()]}
         if isinstance(v, frozenset | set):
             return {"set": sorted((self.value(x) for x in v), key=str)}
@@ -80,7 +81,7 @@ class Writer:
 class Reader:
     """Turns JSON into values. Raises ``IsamError`` at what no :class:`Writer` wrote."""
 
-    def __init__(self, instructions: dict[str, instruction.Instruction] | None = None):
+    def __init__(self, instructions: Mapping[str, instruction.Instruction] | None = None):
         self.instructions = instructions or {}
         self.special = {
             "float": float,

@@ -24,13 +24,16 @@ from isam.system.source import Scalar
 Relocate = Callable[[Loc], Loc]
 _TYPE = re.compile(rf"\b(?:sat_)?({'|'.join(DTYPES)})\b")
 _HEAD = re.compile(r"(\s*instruction\s+)([A-Za-z_]\w*)")
+ROLES = ("in", "const", "inout", "out")
+_DECLARED = re.compile(rf"\s*({'|'.join(ROLES)})\s+\w+\s*:\s*(\w+)\s*(?:\[\s*\]|(\[.*))?\s*")
 _NUMBER = re.compile(r"\n.*=.*(?<![\w.])\d")
 _KIND = {name: d.kind for name, d in DTYPES.items()}
 _BY_KIND = {"f": ("f32", "f64", "bf16", "f16"), "i": ("i32", "i64", "i16", "i8"), "u": ("u8",), "b": ("bool",)}
 
 
-def parse_body(body: Scalar, name: Scalar, faults: Faults) -> Instruction | None:
-    """The instruction in a literal block, or None when the text is wrong (every fault of it is reported)."""
+def parse_body(body: Scalar, name: Scalar, faults: Faults, *, judged: bool = False) -> Instruction | None:
+    """The instruction in a literal block, or None when the text is wrong (every fault of it is reported). ``judged``:
+    the verifier has seen it."""
     to_file = _relocation(body)
     spelling = _canonical(body.text)
     try:
@@ -50,12 +53,20 @@ def parse_body(body: Scalar, name: Scalar, faults: Faults) -> Instruction | None
         return None
     types = spelling.types if spelling is not None else {}
     made = respelt(found, own, types, to)
-    if not _sound(spelling.text if spelling is not None else body.text):
+    if not judged and not _sound(spelling.text if spelling is not None else body.text):
         from isam.ir.verify import verify
 
         for d in verify(made):
             faults.take(d)
     return Instruction(own, made, loc=name.loc)
+
+
+@lru_cache(maxsize=1024)
+def types_in(head: str) -> frozenset[str]:
+    """Element types that every kernel must have for an instruction with these declarations to fit: those of arrays,
+    which a number cannot play, and of what is written. What does not look like a declaration is left out."""
+    found = (_DECLARED.fullmatch(line) for line in head.split("\n"))
+    return frozenset(m[2] for m in found if m and m[2] in DTYPES and (m[3] or m[1] in ("out", "inout")))
 
 
 @lru_cache(maxsize=4096)

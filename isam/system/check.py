@@ -3,7 +3,7 @@ joint placements that are possible, instructions that somebody runs. All faults 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from isam import registry
@@ -11,9 +11,11 @@ from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
 from isam.ir.instruction import Instruction
 from isam.system.check_groups import check_groups
 from isam.system.emission import check_emission, later_members
+from isam.system.families import Entry
 from isam.system.faults import Faults, nearest
-from isam.system.graph import CACHED, COUNTED, SEMANTICS_ONLY, System
+from isam.system.graph import CACHED, COUNTED, SEMANTICS_ONLY, Move, System
 from isam.system.joint import contradiction
+from isam.system.source import Mapping as Fields
 
 Marks = dict[tuple[Hashable, ...], Loc]
 Declared = Mapping[str, frozenset[str]]
@@ -307,13 +309,18 @@ def _distinct(choices: list[tuple[str, ...]]) -> bool:
     return all(place(n, set()) for n in range(len(choices)))
 
 
-def assumed_costs(system: System) -> tuple[str, ...]:
-    """What the description does not state about costs (SYS-7), as ``instruction: field``."""
-    moves = {m.by for m in system.moves}
+def stated_costs(entry: Entry) -> frozenset[str]:
+    """The fields of ``cost:`` that an entry gives."""
+    cost = entry.given.get("cost") if isinstance(entry.given, Fields) else None
+    return frozenset(k.text for k, _ in cost.items) if isinstance(cost, Fields) else frozenset()
+
+
+def assumed_costs(stated: Mapping[str, frozenset[str]], moves: Iterable[Move]) -> tuple[str, ...]:
+    """What the description does not state about costs (SYS-7), as ``instruction: field``. ``stated``: what it does."""
+    by = {m.by for m in moves}
     out: list[str] = []
-    for i in system.instructions.values():
-        wanted = ("setup", "bandwidth") if i.name in moves else ("issue", "latency")
-        lacks = [f for f in wanted if getattr(i.cost, f) is None]
+    for name, has in stated.items():
+        lacks = [f for f in (("setup", "bandwidth") if name in by else ("issue", "latency")) if f not in has]
         if lacks:
-            out.append(f"{i.name}: {', '.join(lacks)}")
+            out.append(f"{name}: {', '.join(lacks)}")
     return tuple(out)

@@ -35,9 +35,9 @@ class Draft:
 class Reader:
     """Reads a description and all files it is made of. Faults of every file go to one collection."""
 
-    def __init__(self, faults: Faults, texts: dict[str, str] | None = None):
-        """``texts``: those of files that are known already, by path."""
-        self.faults, self.texts = faults, texts or {}
+    def __init__(self, faults: Faults, texts: dict[str, str] | None = None, *, judged: bool = False):
+        """``texts``: those of files that are known already, by path; ``judged``: they are known to be right."""
+        self.faults, self.texts, self.judged = faults, texts or {}, judged
         self.open: list[Path] = []
         self.files = 0
         self.count = 0
@@ -180,7 +180,7 @@ class Reader:
             draft.lost.add(section)
             return
         before = len(self.faults.found)
-        self._add(section, expand(node, draft.lists, self.faults), draft, override=True)
+        self._add(section, expand(node, draft.lists, self.faults, judged=self.judged), draft, override=True)
         if len(self.faults.found) > before:
             draft.lost.add(section)
 
@@ -216,7 +216,7 @@ class Reader:
             one = Mapping(((Scalar(f"move {n}", item.loc), item),), item.loc)
             if isinstance(item, Mapping) and item.get("for") is not None:
                 one = Mapping(((_family_key(item, f"move {n}"), item),), item.loc)
-            draft.moves += expand(one, draft.lists, self.faults)
+            draft.moves += expand(one, draft.lists, self.faults, judged=self.judged)
 
     def _variants(self, node: Node | None) -> list[Values]:
         if node is None:

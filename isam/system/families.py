@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import product
 
 from isam.diagnostics import Loc
@@ -40,21 +40,41 @@ _PARAMETER = re.compile(r"[A-Za-z_]\w{0,60}")
 Env = dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """A named part after expansion. ``family``: the key it was written under; ``member``: its number there;
-    ``values``: of the parameters that tell members apart."""
+    ``values``: of the parameters that tell members apart; ``given``: what is written there, and ``filling`` what puts
+    this member's parameters into it."""
 
     name: str
     key: Scalar
-    node: Node
+    given: Node
     family: str = ""
     member: int = 0
     values: tuple[tuple[str, str], ...] = ()
+    filling: Filling | None = None
+
+    @cached_property
+    def node(self) -> Node:
+        """What is written there for this member. Filled in when it is first asked for."""
+        return self.given if self.filling is None else self.filling.node(self.given)
+
+    def head(self, key: str, begins: tuple[str, ...]) -> str:
+        """The lines of a field's text that begin with one of these words, for this member."""
+        text = self.given.get(key) if isinstance(self.given, Mapping) else None
+        if not isinstance(text, Scalar):
+            return ""
+        lines = _beginning(text.text, begins)
+        return lines if self.filling is None else fill(lines, self.filling.env)
 
 
 class _TooLong(ValueError):
     pass
+
+
+@lru_cache(maxsize=1024)
+def _beginning(text: str, words: tuple[str, ...]) -> str:
+    return "\n".join(line for line in text.split("\n") if line.lstrip().startswith(words))
 
 
 @lru_cache(maxsize=8192)
@@ -102,12 +122,13 @@ def column_before(template: str, env: Env, column: int) -> int:
     return max(at, column - 1 - shift) + 1
 
 
-def expand(items: Mapping, lists: dict[str, Node], faults: Faults) -> list[Entry]:
-    """All entries of a section, families replaced by their members. Reports members that share a name."""
+def expand(items: Mapping, lists: dict[str, Node], faults: Faults, *, judged: bool = False) -> list[Entry]:
+    """All entries of a section, families replaced by their members. Reports members that share a name. ``judged``: the
+    texts are known to be right, and members are filled in when they are read."""
     out: list[Entry] = []
     seen: dict[str, Loc] = {}
     for key, node in items.items:
-        for e in _members(key, node, lists, faults):
+        for e in _members(key, node, lists, faults, judged):
             if e.name in seen:
                 faults.add("system-duplicate", f"'{e.name}' is described twice", e.key.loc,
                            "put every parameter of the family into its name" if e.family
@@ -118,7 +139,7 @@ def expand(items: Mapping, lists: dict[str, Node], faults: Faults) -> list[Entry
     return out
 
 
-def _members(key: Scalar, node: Node, lists: dict[str, Node], faults: Faults) -> Iterator[Entry]:
+def _members(key: Scalar, node: Node, lists: dict[str, Node], faults: Faults, judged: bool) -> Iterator[Entry]:
     given = node.get("for") if isinstance(node, Mapping) else None
     if given is None or not isinstance(node, Mapping):
         if isinstance(node, Mapping) and (stray := node.key("when")):
@@ -147,13 +168,20 @@ def _members(key: Scalar, node: Node, lists: dict[str, Node], faults: Faults) ->
             if all(_holds(c, env, faults) for c in conditions):
                 name = fill(key.text, env)
                 told = tuple((k, env[k]) for k in telling)
-                yield Entry(name, replace(key, text=name), _Filling(env, closed).node(rest), key.text, number, told)
+                made = Entry(name, _named(key, name), rest, key.text, number, told, Filling(env, closed))
+                if not judged:
+                    _ = made.node  # filled in at once: it may become too long
+                yield made
                 number += 1
         except _TooLong:
             faults.add("system-family", f"the members of this family are longer than {MAX_SCALAR} characters",
                        given.loc,
                        "shorten its values")  # fmt: skip
             return
+
+
+def _named(key: Scalar, text: str) -> Scalar:
+    return Scalar(text, key.loc, key.quoted, key.block, key.first, key.template, key.env)
 
 
 def spoken(key: str) -> str:
@@ -253,7 +281,7 @@ def _open(node: Node) -> bool:
     return any("{" in k.text or _open(v) for k, v in node.items)
 
 
-class _Filling:
+class Filling:
     """Puts one member's values into the nodes of a family. ``closed``: nodes, by identity, without holes."""
 
     __slots__ = ("closed", "env", "items")
@@ -274,5 +302,5 @@ class _Filling:
         out: list[tuple[Scalar, Node]] = []
         for k, v in node.items:
             name = fill(k.text, self.env)
-            out.append((k if name == k.text else replace(k, text=name), self.node(v)))
+            out.append((k if name == k.text else _named(k, name), self.node(v)))
         return Mapping(tuple(out), node.loc)

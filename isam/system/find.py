@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from isam.diagnostics import Loc, fail
@@ -19,9 +19,14 @@ _SYSTEM = re.compile(r"^system:", re.MULTILINE)
 
 def roots() -> tuple[Path, ...]:
     """The folders searched, in order."""
-    package = Path(__file__).resolve().parent.parent
     given = [Path(p) for p in os.environ.get("ISAM_HWDESC", "").split(os.pathsep) if p]
-    return tuple(r for r in (*given, package / "hwdesc", package.parent / "hwdesc") if r.is_dir())
+    return tuple(r for r in (*given, *shipped()) if r.is_dir())
+
+
+def shipped() -> tuple[Path, ...]:
+    """The folders of what comes with ISAM: in the package, in the checkout."""
+    package = Path(__file__).resolve().parent.parent
+    return tuple(r for r in (package / "hwdesc", package.parent / "hwdesc") if r.is_dir())
 
 
 def looks_like_path(name: str) -> bool:
@@ -66,10 +71,11 @@ def _plugged(name: str) -> Path | None:
     return None
 
 
-def list_systems() -> dict[str, Path]:
-    """Every system that can be loaded by name, with its file; earlier roots hide later ones."""
+def list_systems(folders: Iterable[Path] | None = None) -> dict[str, Path]:
+    """Every system that can be loaded by name, with its file; earlier roots hide later ones. ``folders``: instead of
+    the :func:`roots`."""
     out: dict[str, Path] = {}
-    for root in roots():
+    for root in roots() if folders is None else folders:
         for path in sorted([*root.glob("*.yaml"), *root.glob("*/*.yaml")]):
             with path.open(encoding="utf-8", errors="replace") as f:
                 if _SYSTEM.search(f.read(4096)):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from isam.diagnostics import NOWHERE, Loc
 from isam.ir.instruction import Instruction
+from isam.ir.table import Some, Table
 from isam.system.groups import Cluster, Link, Ports, Register, Replica
 
 ANY_NUMBER = Ports()
@@ -82,7 +83,7 @@ class System:
     memories: dict[str, Memory]
     units: dict[str, Unit]
     moves: tuple[Move, ...]
-    instructions: dict[str, Instruction]
+    instructions: Mapping[str, Instruction]
     backend: str = "simulator"
     approach: str = "greedy"
     facts: dict[str, Any] = field(default_factory=dict)
@@ -116,11 +117,11 @@ class System:
         return out
 
     @cached_property
-    def compute(self) -> tuple[Instruction, ...]:
+    def compute(self) -> Some:
         """Instructions that units expose for computing, in description order (others move or configure)."""
-        used = {m.by for m in self.moves}
+        table, used = Table.of(self.instructions), {m.by for m in self.moves}
         exposed = {r for u in self.units.values() for r in u.runs}
-        return tuple(i for n, i in self.instructions.items() if n in exposed and n not in used and i.body.body)
+        return Some(table, [n for n in table if n in exposed and n not in used and table.computes(n)])
 
     def units_of(self, instruction: str) -> tuple[Unit, ...]:
         """Who executes it, in description order."""
@@ -151,13 +152,13 @@ class System:
         if name not in self.units:
             raise fail("system-unknown-unit", f"the system '{self.name}' has no unit '{name}'",
                        hint=did_you_mean(name, self.units) or f"units: {', '.join(self.units)}")  # fmt: skip
-        table = dict(self.instructions)
+        table = Table.of(self.instructions)
         for i in instructions:
             i = getattr(i, "instruction", i)
             if i.name in table:
                 raise fail("system-duplicate", f"the system '{self.name}' already has an instruction '{i.name}'")
             self._check_homes(i)
-            table[i.name] = i
+            table = table.plus(i)
         new = [n for n in table if n not in self.instructions]
         u = replace(self.units[name], runs=(*new, *self.units[name].runs))
         return replace(self, instructions=table, units={**self.units, name: u})
@@ -174,6 +175,7 @@ class System:
 
     def restricted(self, names: Iterable[str]) -> System:
         """This machine with only the compute instructions named (moves stay, and what sets registers)."""
-        keep = set(names) | {m.by for m in self.moves} | {n for n, i in self.instructions.items() if i.sets}
+        table = Table.of(self.instructions)
+        keep = set(names) | {m.by for m in self.moves} | set(table.setters())
         units = {n: replace(u, runs=tuple(r for r in u.runs if r in keep)) for n, u in self.units.items()}
-        return replace(self, units=units, instructions={n: i for n, i in self.instructions.items() if n in keep})
+        return replace(self, units=units, instructions=table.only(keep))

@@ -13,8 +13,9 @@ from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 from isam.garbage import seldom
 from isam.ir.instruction import Cost, Instruction, OperandContract, packed
 from isam.ir.kernel import Buffer
+from isam.ir.table import Table
 from isam.system.bodies import parse_body, permission, place_in
-from isam.system.check import Marks, assumed_costs, check_system
+from isam.system.check import Marks, assumed_costs, check_system, stated_costs
 from isam.system.draft import Draft, Reader
 from isam.system.emission import check_emission
 from isam.system.families import Entry, spoken
@@ -25,20 +26,23 @@ from isam.system.files import sibling, texts_of
 from isam.system.find import find_system
 from isam.system.graph import CACHED, Memory, Move, System, Unit
 from isam.system.groups import Register
+from isam.system.judged import is_judged
 from isam.system.numerics import contradictions
 from isam.system.read_groups import Groups, read_ports
-from isam.system.schema import INSTRUCTION, MEMORY, MOVE, UNIT
+from isam.system.schema import COST, INSTRUCTION, MEMORY, MOVE, UNIT
 from isam.system.source import Mapping, Scalar
 from isam.system.units import Rate
+from isam.system.unread import Described
 
 CLOCK = 1e9  # Hz, assumed where a unit does not state it
 
 
-def load_system(name: str | Path | System, features: Iterable[str] | None = None) -> System:
+def load_system(name: str | Path | System, features: Iterable[str] | None = None, *, whole: bool = False) -> System:
     """A machine by name (``toy``) or by the path of its YAML file; a ``System`` is returned as it is.
 
-    ``features``: the CPU features that a ``select:`` looks at (default: this CPU's). Loaded once per content.
-    Raises: ``IsamError`` with every fault of every file involved.
+    ``features``: the CPU features that a ``select:`` looks at (default: this CPU's). Loaded once per content. What is
+    on record as judged (`judged.py`) is taken at its word and its instructions are read when they are asked for;
+    ``whole``: it is judged again. Raises: ``IsamError`` with every fault of every file involved.
     """
     if isinstance(name, System):
         return name
@@ -46,7 +50,7 @@ def load_system(name: str | Path | System, features: Iterable[str] | None = None
         raise fail("system-unknown", f"a system is named by a text or a path, not {type(name).__name__}")
     path = name if isinstance(name, Path) else find_system(name)
     with seldom():
-        return _load(path, None if features is None else frozenset(features), ())
+        return _load(path, None if features is None else frozenset(features), (), whole)
 
 
 def parse_system(text: str, file: str = "<string>") -> System:
@@ -60,19 +64,20 @@ def parse_system(text: str, file: str = "<string>") -> System:
     return _built(draft, faults)
 
 
-def _load(path: Path, features: frozenset[str] | None, trail: tuple[str, ...]) -> System:
+def _load(path: Path, features: frozenset[str] | None, trail: tuple[str, ...], whole: bool) -> System:
     known = tuple(texts_of(path).items())
-    draft, _ = _drafted(str(path), known)
+    judged = not whole and is_judged(text for _, text in known)
+    draft, _ = _drafted(str(path), known, judged)
     if draft.variants:
-        return _selected(draft, path, features, trail)
-    return _system(str(path), known)
+        return _selected(draft, path, features, trail, whole)
+    return _system(str(path), known, judged)
 
 
 @lru_cache(maxsize=64)
-def _drafted(path: str, files: tuple[tuple[str, str], ...]) -> tuple[Draft, Faults]:
+def _drafted(path: str, files: tuple[tuple[str, str], ...], judged: bool) -> tuple[Draft, Faults]:
     """The draft of ``path``; ``files``: the texts of all files it is made of."""
     faults = Faults()
-    draft = Reader(faults, dict(files)).read(Path(path))
+    draft = Reader(faults, dict(files), judged=judged).read(Path(path))
     if draft is None or draft.variants:
         faults.stop()
     if draft is None:
@@ -81,12 +86,12 @@ def _drafted(path: str, files: tuple[tuple[str, str], ...]) -> tuple[Draft, Faul
 
 
 @lru_cache(maxsize=64)
-def _system(path: str, files: tuple[tuple[str, str], ...]) -> System:
-    draft, faults = _drafted(path, files)
-    return _built(draft, faults.copy())
+def _system(path: str, files: tuple[tuple[str, str], ...], judged: bool) -> System:
+    draft, faults = _drafted(path, files, judged)
+    return _unread(draft, faults.copy()) if judged else _built(draft, faults.copy())
 
 
-def _selected(draft: Draft, path: Path, features: frozenset[str] | None, trail: tuple[str, ...]) -> System:
+def _selected(draft: Draft, path: Path, features: frozenset[str] | None, trail: tuple[str, ...], whole: bool) -> System:
     own: Scalar = draft.top["system"]
     if own.text in trail:
         raise fail("system-cycle", f"'{own.text}' selects itself", own.loc, "break the circle")
@@ -96,7 +101,7 @@ def _selected(draft: Draft, path: Path, features: frozenset[str] | None, trail: 
         if not lacks:
             chosen = v["system"]
             try:
-                return _load(sibling(path, chosen.text), features, (*trail, own.text))
+                return _load(sibling(path, chosen.text), features, (*trail, own.text), whole)
             except IsamError as e:
                 if e.diagnostics and e.diagnostics[0].code == "system-unknown":
                     d = e.diagnostics[0]
@@ -115,14 +120,24 @@ def _built(draft: Draft, faults: Faults) -> System:
     if not broken:
         check_emission(system, faults, build.place)
     faults.stop()
-    return replace(system, assumed=(*system.assumed, *assumed_costs(system)))
+    stated = {n: frozenset(f for f in COST if getattr(i.cost, f) is not None) for n, i in system.instructions.items()}
+    return replace(system, assumed=(*system.assumed, *assumed_costs(stated, system.moves)))
+
+
+def _unread(draft: Draft, faults: Faults) -> System:
+    """The machine of a description on record as judged: its instructions are texts until they are asked for."""
+    build = _Build(draft, faults, judged=True)
+    system = build.system()
+    faults.stop()
+    costs = {n: stated_costs(e) for n, e in draft.entries["instructions"].items()}
+    return replace(system, assumed=(*system.assumed, *assumed_costs(costs, system.moves)))
 
 
 class _Build:
     """Entries to values. ``declared``: all names given, broken entries included; ``broken``: sections with faults."""
 
-    def __init__(self, draft: Draft, faults: Faults):
-        self.draft, self.faults = draft, faults
+    def __init__(self, draft: Draft, faults: Faults, *, judged: bool = False):
+        self.draft, self.faults, self.judged = draft, faults, judged
         self.marks: Marks = {}
         self.declared = {s: frozenset(e) for s, e in draft.entries.items()}
         self.broken: set[str] = set()
@@ -133,9 +148,9 @@ class _Build:
     def system(self) -> System:
         memories = self._section("memories", self._memory)
         self.state: dict[str, Register] = self._section("state", self.groups.register)
-        described = self._section("instructions", self._instruction)
-        units = self._section("units", self._unit)
-        instructions = {n: self._per_cycle(i, units) for n, i in described.items()}
+        described = {} if self.judged else self._section("instructions", self.instruction)
+        self.units: dict[str, Unit] = self._section("units", self._unit)
+        instructions = self._unread() if self.judged else {n: self._per_cycle(i) for n, i in described.items()}
         before = len(self.faults.found)
         moves = tuple(m for e in self.draft.moves for m in self._move(e))
         if len(self.faults.found) > before:
@@ -146,7 +161,7 @@ class _Build:
         for key in ("backend", "approach"):
             if key in top:
                 self.marks[key,] = top[key].loc
-        return System(name, memories, units, moves, instructions,
+        return System(name, memories, self.units, moves, instructions,
                       backend=top["backend"].text if "backend" in top else "simulator",
                       approach=top["approach"].text if "approach" in top else "greedy",
                       facts=self._facts(top), assumed=tuple(self.assumed), source=self.draft.file,
@@ -156,11 +171,11 @@ class _Build:
                       links=self._section("links", self.groups.link),
                       clusters=self._section("clusters", self.groups.cluster), state=self.state)  # fmt: skip
 
-    def _per_cycle(self, i: Instruction, units: dict[str, Unit]) -> Instruction:
+    def _per_cycle(self, i: Instruction) -> Instruction:
         """A bandwidth in bytes per second becomes one per cycle of the units that run the instruction."""
         if not isinstance(i.cost.bandwidth, Rate):
             return i
-        clocks = {u.clock for u in units.values() if i.name in u.runs} or {CLOCK}
+        clocks = {u.clock for u in self.units.values() if i.name in u.runs} or {CLOCK}
         if len(clocks) > 1:
             what = f"'{i.name}' runs at different clocks: its bandwidth per cycle is not one number"
             self.faults.add("system-unit", what, self.marks.get(("bandwidth", i.name), i.loc),
@@ -187,6 +202,15 @@ class _Build:
                 out[e.name] = made
         self.faults.member = False
         return out
+
+    def _unread(self) -> Table:
+        entries = self.draft.entries["instructions"]
+        return Table({n: Described(e, self.finished, self.faults) for n, e in entries.items()})
+
+    def finished(self, e: Entry) -> Instruction | None:
+        """The instruction by itself, when units are known."""
+        made = self.instruction(e)
+        return made and self._per_cycle(made)
 
     def _memory(self, e: Entry) -> Memory | None:
         v = read_fields(e.node, MEMORY, f"the memory '{e.name}'", self.faults, e.key.loc)
@@ -269,12 +293,12 @@ class _Build:
                                 out.append(m)
         return out
 
-    def _instruction(self, e: Entry) -> Instruction | None:
+    def instruction(self, e: Entry) -> Instruction | None:
         v = read_fields(e.node, INSTRUCTION, f"the instruction '{e.name}'", self.faults, e.key.loc)
         if "body" not in v:
             return None
         before = len(self.faults.found)
-        found = parse_body(v["body"], Scalar(e.name, e.key.loc), self.faults)
+        found = parse_body(v["body"], Scalar(e.name, e.key.loc), self.faults, judged=self.judged)
         if found is None:
             return None
         sound = len(self.faults.found) == before

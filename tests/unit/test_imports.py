@@ -49,3 +49,10 @@ def test_laws_are_read_once_and_only_when_one_is_asked_for():
     assert asked == [1]
     assert Laws.of(laws) is laws
     assert list(SHIPPED) == list(Laws.of(ALL)) == list(ALL)
+
+
+def test_a_product_reads_the_instructions_that_may_fit_and_no_judge():
+    made = "fn = isam.compile(isam.einsum('mk,kn->mn'), on='host-generic', sizes=dict(M=8, N=8, K=8))"
+    have = imported(f"{made}\nassert 10 < len(fn.system.instructions.seen()) * 8 < len(fn.system.instructions)")
+    assert "isam.codegen.llvm.lower" in have
+    assert "isam.codegen.llvm.judge" not in have

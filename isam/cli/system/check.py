@@ -26,7 +26,7 @@ def check(systems: SYSTEMS, as_json: AsJson = False) -> Answer:
     rows = []
     for name in systems:
         try:
-            s = load_system(name)
+            s = load_system(name, whole=True)
         except IsamError as e:
             faults.extend(e.diagnostics)
             continue

@@ -1,0 +1,96 @@
+"""The instructions of a machine by name; those that are texts still are read when they are first asked for.
+
+A machine has more than a thousand instructions and a kernel uses about ten. What rules out most of the others is known
+without reading their bodies: the element types that they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from isam.ir.instruction import Instruction
+
+
+class Unread(Protocol):
+    """An instruction that is a text still. ``types``: element types that a kernel must have for it to fit; ``sets``: it
+    may set configuration registers, and then it need not compute."""
+
+    @property
+    def types(self) -> frozenset[str]: ...
+
+    @property
+    def sets(self) -> bool: ...
+
+    def read(self) -> Instruction:
+        """The same value each time. Raises ``IsamError`` when the text is wrong."""
+        ...
+
+
+class Table(Mapping[str, Instruction]):
+    """Instructions by name, in the order of their description. Counting and looking for names reads none."""
+
+    def __init__(self, held: Mapping[str, Instruction | Unread]):
+        self._held = dict(held)
+
+    @staticmethod
+    def of(instructions: Mapping[str, Instruction]) -> Table:
+        return instructions if isinstance(instructions, Table) else Table(instructions)
+
+    def __getitem__(self, name: str) -> Instruction:
+        found = self._held[name]
+        if not isinstance(found, Instruction):
+            found = self._held[name] = found.read()
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._held
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def only(self, names: Container[str]) -> Table:
+        return Table({n: i for n, i in self._held.items() if n in names})
+
+    def plus(self, *instructions: Instruction) -> Table:
+        return Table({**self._held, **{i.name: i for i in instructions}})
+
+    def seen(self) -> tuple[Instruction, ...]:
+        """Those read so far: whatever anything refers to is among them."""
+        return tuple(i for i in self._held.values() if isinstance(i, Instruction))
+
+    def computes(self, name: str) -> bool:
+        """Whether the instruction has a statement: one that only sets configuration registers has none."""
+        found = self._held[name]
+        return bool(self[name].body.body) if isinstance(found, Instruction) or found.sets else True
+
+    def setters(self) -> tuple[str, ...]:
+        """The instructions that set configuration registers."""
+        return tuple(n for n, i in self._held.items() if i.sets and self[n].sets)
+
+    def may_fit(self, name: str, dtypes: frozenset[str]) -> bool:
+        """Whether a kernel of these element types may use the instruction, as far as that is known without reading."""
+        found = self._held[name]
+        return isinstance(found, Instruction) or found.types <= dtypes
+
+
+class Some(Sequence[Instruction]):
+    """Some of a table's instructions, in its order."""
+
+    def __init__(self, table: Table, names: Sequence[str]):
+        self.table, self.names = table, tuple(names)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return Some(self.table, self.names[at])
+        return self.table[self.names[at]]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def that_may_fit(self, dtypes: frozenset[str]) -> Some:
+        """Without those that a kernel of these element types cannot use, as far as that is known without reading."""
+        return Some(self.table, [n for n in self.names if self.table.may_fit(n, dtypes)])
