@@ -13,7 +13,7 @@ from isam.mapper.report import place, subject, verb
 from isam.mapper.rows import step_between
 
 if TYPE_CHECKING:
-    from isam.mapper.extend import Pair
+    from isam.mapper.pair import Pair
 
 
 class Contradictions:

@@ -7,7 +7,7 @@ the dataflow, then the remaining axes (fewest candidates first), then the rows. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
@@ -16,8 +16,9 @@ from isam.ir.dtype import ANY
 from isam.ir.kernel import Literal
 from isam.ir.mismatch import Mismatch
 from isam.mapper.contradiction import Contradictions
-from isam.mapper.dataflow import Flow, Form, Node, Plan, Source, View
+from isam.mapper.dataflow import Flow, Form, Node, Plan, View
 from isam.mapper.linking import unify
+from isam.mapper.pair import ANYWAY, Blame, Pair, joined
 from isam.mapper.report import Reporter
 from isam.mapper.rows import Base, base_of, choices
 
@@ -33,21 +34,6 @@ def _unlike(plays: Node, node: Node) -> tuple[bool, ...]:
 
 class Exhausted(Exception):
     """The budget ended the search."""
-
-
-class Pair:
-    """An instruction statement and the kernel statement that plays it. ``classes[axis]``: the region's axis, or -1."""
-
-    __slots__ = ("classes", "fits", "forms", "node", "plays", "swapped", "view")
-
-    def __init__(self, plays: Node, node: Node, view: View, swapped: bool, forms: list[tuple[Source, Source]]):
-        self.plays = plays  # the instruction's statement
-        self.node = node  # the kernel's statement
-        self.view = view
-        self.swapped = swapped
-        self.forms = forms  # (instruction's, kernel's), destination first
-        self.classes: list[int] = [-1] * node.width
-        self.fits: dict[tuple[int, int], bool] = {}  # columns compared so far
 
 
 class Extension(Contradictions):
@@ -91,10 +77,12 @@ class Extension(Contradictions):
 
     # statements ------------------------------------------------------------------------------------------------
 
-    def _statement(self, at: int) -> Iterator[None]:
+    def _statement(self, at: int) -> Generator[None, None, Blame | None]:
+        """The statements from this one on. Returns what is to blame where they cannot be joined."""
         if at == len(self.plan.order):
             yield None
-            return
+            return None
+        blame: Blame | None = ANYWAY
         plays = self.plan.flow.nodes[self.plan.order[at]]
         for node, view in self._candidates(plays):
             for swapped, sources in view.orders(self.swap):
@@ -102,7 +90,8 @@ class Extension(Contradictions):
                 both = list(zip((plays.dest, *plays.sources), (view.dest, *sources), strict=True))
                 pair = Pair(plays, node, view, swapped, both)
                 pair.fits = self.fits.setdefault((plays.index, node.index, view.key, view.native, swapped), {})
-                yield from self._pair(at, pair)
+                blame = joined(blame, (yield from self._pair(at, pair)))
+        return blame
 
     def _candidates(self, plays: Node) -> list[tuple[Node, View]]:
         key = plays.views[0].key
@@ -159,8 +148,9 @@ class Extension(Contradictions):
                 lists.append(self.flow.readers.get(b, []))
         return min(lists, key=len) if lists else None
 
-    def _pair(self, at: int, pair: Pair) -> Iterator[None]:
+    def _pair(self, at: int, pair: Pair) -> Generator[None, None, Blame | None]:
         mark = dict(self.buffers), self.any
+        blame: Blame | None = ANYWAY
         problem = self._bind(pair)
         if problem is not None:
             self.reporter.no(self.depth + 1, problem)
@@ -170,14 +160,17 @@ class Extension(Contradictions):
             linked = False
             for classes in self._links(pair):
                 linked = True
-                pair.classes = classes
-                if self._carry_over(pair):
+                pair.begin(classes)
+                wrong = self._carry_over(pair)
+                if wrong is None:
                     yield from self._assign(at, pair)
+                blame = joined(blame, wrong)
             if not linked:
                 self.reporter.no(self.depth, lambda: self.unlinked(pair))
             del self.pairs[pair.plays.index]
             self.taken.discard(pair.node.index)
         self.buffers, self.any = mark
+        return blame
 
     # buffers ---------------------------------------------------------------------------------------------------
 
@@ -240,8 +233,8 @@ class Extension(Contradictions):
             return iter((list(pair.classes),))
         return unify(known, local, self.classes, pair.node.extents, [-1] * pair.node.width)
 
-    def _carry_over(self, pair: Pair) -> bool:
-        """Axes agreed before must fit the new statement too."""
+    def _carry_over(self, pair: Pair) -> Blame | None:
+        """Axes agreed before must fit the new statement too. Returns the first that does not."""
         plays = set(pair.plays.axes)
         owner = {k: c for c, k in enumerate(self.axes) if k >= 0}
         for a, k in enumerate(pair.classes):
@@ -249,11 +242,11 @@ class Extension(Contradictions):
                 c = owner[k]
                 if c not in plays:
                     self.reporter.no(self.depth, lambda a=a, c=c: self.extra_axis(pair, c, a))
-                    return False
+                    return frozenset({(c, k)})
                 if not self._agrees(pair, c, a):
                     self.reporter.no(self.depth, lambda a=a, c=c: self.column(pair, c, a))
-                    return False
-        return True
+                    return frozenset({(c, k)})
+        return None
 
     def _agrees(self, pair: Pair, c: int, a: int) -> bool:
         """Column ``a`` of the kernel statement could be column ``c`` of the instruction's, access by access."""
@@ -297,6 +290,8 @@ class Extension(Contradictions):
             self.reporter.no(self.depth, lambda: self.no_axis(pair, c, options))
             return
         for a in free:
+            if pair.hopeless(self.axes):
+                return
             self._tick()
             yield from self._axis(at, pair, c, a)
 
@@ -372,7 +367,10 @@ class Extension(Contradictions):
                 break
             n += 1
         else:
-            yield from self._statement(at + 1)
+            if pair.blame is None and not pair.hopeless(self.axes):
+                blame = yield from self._statement(at + 1)
+                if blame is not None:
+                    pair.learn(blame)
             return
         name = want.buffer
         owner = {k: c for c, k in enumerate(self.axes) if k >= 0}

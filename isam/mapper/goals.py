@@ -135,8 +135,18 @@ class Used:
             return Look(hits, True, price, whole=found.complete, pairs=found.pairs)
         asks = tuple(with_limits(m, self.instruction) for m in found.near)
         distance = min(map(self._distance, asks), default=1.0)
-        hopeless = not self._operations <= within_reach(kernel, self.laws)
+        hopeless = not self._operations <= self._within_reach(frozenset(s.op for s in kernel.statements))
         return Look((), False, distance=distance, asks=asks, hopeless=hopeless, whole=found.complete, pairs=found.pairs)
+
+    @cached_property
+    def _known(self) -> dict[frozenset[str], frozenset[str]]:
+        return {}
+
+    def _within_reach(self, operations: frozenset[str]) -> frozenset[str]:
+        """Most kernels of a search have the same operations."""
+        if operations not in self._known:
+            self._known[operations] = within_reach(operations, self.laws)
+        return self._known[operations]
 
     def _distance(self, m: Mismatch) -> float:
         """Which part of all pairs was not agreed on."""
@@ -154,9 +164,9 @@ class Used:
         return (len(state.steps) + PATIENCE * (1.0 if step.because is None else self._distance(step.because)),)
 
 
-def within_reach(kernel: Kernel, laws: Sequence[Transform]) -> frozenset[str]:
-    """The operations of the kernel and those that the laws could make of them (of ``a > b`` and ``b < a`` one)."""
-    out = {s.op for s in kernel.statements}
+def within_reach(operations: frozenset[str], laws: Sequence[Transform]) -> frozenset[str]:
+    """The operations and those that the laws could make of them (of ``a > b`` and ``b < a`` one)."""
+    out = set(operations)
     before = -1
     while len(out) > before:
         before = len(out)

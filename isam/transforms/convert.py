@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import BINARY, Access, Buffer, Kernel, Literal, Source, Statement
@@ -226,7 +227,7 @@ class Convert(Transform):
     kinds = frozenset({"operation", "literal"})
     grows = True
 
-    @property
+    @cached_property
     def makes(self) -> frozenset[str]:  # type: ignore[override]
         """The operations of the row's right side."""
         seen = _Operations()
