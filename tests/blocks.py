@@ -157,7 +157,8 @@ def _call_all(kernel: Kernel, mapping: Mapping, memory: Memory, at: dict[str, in
             extents[names.get(a.name, a.name)] = max(0, a.extent.evaluate(at))
         where += [w.substitute({n: Affine.of(m) for n, m in names.items()}) for w in s.domain.where]
     played = mapping.axis_map
-    guarded = {n for g in mapping.guards for n in g.names}
+    whole = {played[a] for a in mapping.whole}
+    guarded = {n for g in mapping.guards for n in g.names} - whole
     cuts = []
     for axis, k in mapping.axes:
         size = extents[k] if axis in mapping.whole else 1 if k in guarded else rng.randint(1, 3)
@@ -165,17 +166,28 @@ def _call_all(kernel: Kernel, mapping: Mapping, memory: Memory, at: dict[str, in
     calls = list(product(product(*(range(extents[n]) for n in mapping.outer)), product(*cuts)))
     rng.shuffle(calls)
     forms: Forms = {}
+    asked = [w for w in where if not any(n in whole for n in w.names)]
     for point, tile in calls:
         here = {**at, **dict(zip(mapping.outer, point, strict=True))}
-        origin = {played[a]: lo for (a, _), (lo, _) in zip(mapping.axes, tile, strict=True)}
+        here.update((played[a], lo) for (a, _), (lo, _) in zip(mapping.axes, tile, strict=True))
         sizes = {a: n for (a, _), (_, n) in zip(mapping.axes, tile, strict=True)}
-        asked = [w for w in where if not any(n in mapping_whole(mapping) for n in w.names)]
-        if all(w.evaluate({**here, **origin}) >= 0 for w in asked):
-            _call(mapping, memory, {**here, **origin}, sizes, rng, forms)
+        if all(w.evaluate(here) >= 0 for w in asked) and _trimmed(mapping, here, sizes):
+            _call(mapping, memory, here, sizes, rng, forms)
 
 
-def mapping_whole(mapping: Mapping) -> set[str]:
-    return {mapping.axis_map[a] for a in mapping.whole}
+def _trimmed(mapping: Mapping, here: dict[str, int], sizes: dict[str, int]) -> bool:
+    """Leaves of each whole axis the first steps, those that the guards leave. False: nothing is left."""
+    for axis in mapping.whole:
+        k = mapping.axis_map[axis]
+        tied = [g for g in mapping.guards if k in g.names]
+        left = [v for v in range(sizes[axis]) if all(g.evaluate({**here, k: v}) >= 0 for g in tied)] if tied else None
+        if left is None:
+            continue
+        if not left:
+            return False
+        assert left == list(range(len(left))), f"no box that begins with the first step: {mapping}"
+        sizes[axis] = len(left)
+    return True
 
 
 def _call(

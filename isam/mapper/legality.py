@@ -67,11 +67,31 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     if isinstance(fixed, Mismatch):
         return fixed
     whole = asked | fixed | {owner[k] for k in stuck}
+    ragged = _ragged(state, guards, whole, asked | fixed, pairs)
+    if ragged is not None:
+        return ragged
     for c, k in enumerate(state.axes) if sized else ():
         refused = _inadmissible(state, c, c in whole, guards, pairs) if k >= 0 else None
         if refused is not None:
             return refused
     return Verdict(whole, guards)
+
+
+def _ragged(
+    state: Extension, guards: tuple[Term, ...], whole: frozenset[int], rigid: frozenset[int], pairs: list[Pair]
+) -> Mismatch | None:
+    """A condition under which no call could take all of an axis at once: it ties two such axes, so that what it leaves
+    is no box; or it leaves out the first steps, so that the call would begin elsewhere; or the instruction computes
+    with the axis's size."""
+    for terms, _ in guards:
+        tied = {c: n for c, k in enumerate(state.axes) for other, n in terms if c in whole and k == other}
+        if len(tied) > 1 or rigid & tied.keys() or any(n > 0 for n in tied.values()):
+            names = " and ".join(state.plan.axis_names[c] for c in tied)
+            axes = " and ".join(state.class_name(state.axes[c]) for c in tied)
+            return state._mismatch(
+                "domain", f"a condition on {axes} in {show(pairs[0].node.statement)}", f"all of {names} in one call",
+                pairs[0].node, pairs[0].plays, relation="guard")  # fmt: skip
+    return None
 
 
 def _fixed(state: Extension, pairs: list[Pair]) -> frozenset[int] | Mismatch:

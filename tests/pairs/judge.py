@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from isam.ir import oracle
 from isam.ir.dtype import ANY
@@ -90,7 +90,8 @@ def judged(seed: int) -> Findings:
 def carried_out(p: Pair, kernel: Kernel, m: Mapping, f: Findings) -> None:
     """The mapping as calls of the instruction, in random blocks and order, against the kernel."""
     names = {(a.name, a.extent) for s in m.instruction.body.statements for a in s.domain.axes}
-    if len(names) > len({n for n, _ in names}) or {n for n, _ in names} != m.axis_map.keys():
+    one_name = len(names) == len({n for n, _ in names}) and {n for n, _ in names} == m.axis_map.keys()
+    if not one_name or turned(m.instruction.body):
         f.counts["left: an axis of the instruction has two names, or a name two axes"] += 1
         return
     seed = zlib.crc32(str(m).encode())
@@ -99,6 +100,16 @@ def carried_out(p: Pair, kernel: Kernel, m: Mapping, f: Findings) -> None:
     f.counts["carried out"] += 1
     if visible(kernel, m, got) != visible(kernel, m, want):
         f.wrong.append(f"{p}# wrong: {m}\n# in\n{print_kernel(kernel)}")
+
+
+def turned(body: Kernel) -> bool:
+    """Some temporary that the normal form has not is written and read in two ways: names there are other axes here."""
+    kept = {b.name for b in normal_form(body).buffers}
+    ways: dict[str, set[tuple[object, ...]]] = {}
+    for s in body.statements:
+        for a in (s.dest, *s.reads):
+            ways.setdefault(a.buffer, set()).add(a.index)
+    return any(len(w) > 1 and name not in kept for name, w in ways.items())
 
 
 def after_steps(p: Pair, kernel: Kernel, f: Findings) -> None:
@@ -164,7 +175,7 @@ def counted(p: Pair, kernel: Kernel, found: Matches | Mismatch, f: Findings) -> 
     mine, theirs = count(p.kernel, p.instruction), brute_count(p.kernel, p.instruction)
     f.counts["counted"] += 1
     f.counts["counted, none"] += not theirs
-    if mine < theirs and any(m.kind in CALLED_OFF for m in near_misses(p.kernel, p.instruction, normalise=False)):
+    if mine < theirs and forbidden(p):
         f.counts["counted, some forbidden by an order of things"] += 1
     elif mine != theirs:
         f.wrong.append(f"{p}# counted {mine}, by brute force {theirs}")
@@ -172,6 +183,14 @@ def counted(p: Pair, kernel: Kernel, found: Matches | Mismatch, f: Findings) -> 
         f.counts["counted, fits but for a dtype, a limit, an order of things"] += 1
         if not (found.kind in CALLED_OFF or differ(p) or limited(p)):
             f.wrong.append(f"{p}# fits, and is denied: {found}")
+
+
+def forbidden(p: Pair) -> bool:
+    """Some fit of the matrices is forbidden by an order of things, whatever the element types are: counts ignore those."""
+    kernel, body = (replace(k, buffers=tuple(replace(b, dtype="f32") for b in k.buffers))
+                    for k in (p.kernel, p.instruction.body))  # fmt: skip
+    near = near_misses(kernel, replace(p.instruction, body=body), normalise=False)
+    return any(m.kind in CALLED_OFF for m in near)
 
 
 def differ(p: Pair) -> bool:
@@ -182,8 +201,8 @@ def differ(p: Pair) -> bool:
 
 
 def limited(p: Pair) -> bool:
-    """One call takes less than the largest axis, along some axis."""
-    largest = max(int(a.extent) for s in p.kernel.statements for a in s.domain.axes) if p.kernel.statements else 0
+    """One call takes less than the largest axis, or exactly so much as some axis has not."""
+    every = {int(a.extent) for s in p.kernel.statements for a in s.domain.axes}
     own = [a.extent for s in p.instruction.body.statements for a in s.domain.axes]
-    return any(e.is_constant and e.const < largest for e in own) or any(
-        s.hi is not None and s.hi < largest for s in p.instruction.syms)  # fmt: skip
+    return any(e.is_constant and every - {e.const} for e in own) or any(
+        s.hi is not None and s.hi < max(every, default=0) for s in p.instruction.syms)  # fmt: skip

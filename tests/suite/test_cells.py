@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.suite import SUITE
-from tests.suite.cells import Cell, run
+from tests.suite.cells import Cell, named, run
 from tests.suite.columns import COLUMNS
 from tests.suite.expected import expected, impossible, mapped, needs, written
-from tests.suite.table import PAGE, load, named, page
+from tests.suite.table import PAGE, load, page
 
 CELLS, MACHINE = load()
 AT = {(c.kernel, c.column): c for c in CELLS}
@@ -39,7 +39,7 @@ def test_corrections_and_exceptions_name_cells_and_reasons():
 
 def same(a: Cell, b: Cell) -> bool:
     """Everything but the time."""
-    keys = ("kind", "count", "chains", "mismatch", "expansions", "blind", "ended")
+    keys = ("kind", "count", "chains", "mismatch", "expansions", "blind", "ended", "guessed")
     return all(getattr(a, k) == getattr(b, k) for k in keys)
 
 

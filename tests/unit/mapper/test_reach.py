@@ -9,6 +9,7 @@ import pytest
 from isam.approach.choice import Approach, Trace
 from isam.ir import oracle
 from isam.mapper.goals import within_reach
+from isam.mapper.pricing import Pricing
 from isam.mapper.match import match
 from isam.mapper.search import DEFAULT, Budget, reach
 from tests.unit.mapper.catalogue import instruction, kernel, named
@@ -99,3 +100,14 @@ def test_a_kernel_must_grant_what_an_instruction_takes():
     assert not r
     assert r.complete
     assert "permits contract" in r.near[0].need
+
+
+def test_a_name_that_stands_for_two_axes_of_an_instruction():
+    body = ("two(M)\n in x: f32[3]\n out y: f32[3]\n in u: f32[M]\n out v: f32[M]\n forall i < 3\n"
+            "  y[i] = exp(x[i])\n forall i < M\n  v[i] = tanh(u[i])")  # fmt: skip
+    two = replace(instruction("relu"), name="two", body=kernel(body))
+    both = kernel("k()\n in a: f32[3]\n out b: f32[3]\n in c: f32[4]\n out d: f32[4]\n forall i < 3\n"
+                  "  b[i] = exp(a[i])\n forall j < 4\n  d[j] = tanh(c[j])")  # fmt: skip
+    (m,) = reach(both, two).direct
+    assert dict(m.axes) == {"i": "i", "i_": "j"}
+    assert Pricing(both).tile(m) == {"i": 3, "j": 4}

@@ -1,0 +1,52 @@
+"""Conditions of a kernel on axes that one call must take whole: what is left must be a box that begins at the first step."""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.ir.text import parse_instruction
+from isam.mapper import Matches, match
+from tests.blocks import initial, run_kernel, run_mapped, visible
+from tests.unit.mapper.catalogue import kernel
+
+SCALED = ("instruction scaled(M, N)\n  in A: f32[M, N]\n  out D: f32[M, N]\n  forall i < M, j < N\n"
+          "    D[i, j] = A[i, j] * A[i, 0]\n")  # fmt: skip
+TURNED = ("instruction turned(N)\n  in A: f32[N, N]\n  out D: f32[N, N]\n  forall i < N, j < N\n"
+          "    D[i, j] = A[i, j] * A[j, i]\n")  # fmt: skip
+LAST = ("instruction last(M, N)\n  in A: f32[M, N]\n  out D: f32[M, N]\n  forall i < M, j < N\n"
+        "    D[i, j] = A[i, N - 1 - j]\n")  # fmt: skip
+
+
+def masked(value: str, where: str):
+    text = f"k()\n in A: f32[4, 4]\n inout D: f32[4, 4]\n forall i < 4, j < 4 {where}\n  D[i, j] = {value}"
+    return kernel(text)
+
+
+@pytest.mark.parametrize("where", ["where j <= i", "where i + j <= 4", "where j <= 2", "where j <= i, i + j <= 4"])
+def test_what_is_left_of_a_whole_axis_is_one_smaller_call(where: str):
+    k = masked("A[i, j] * A[i, 0]", where)
+    found = match(k, parse_instruction(SCALED))
+    assert isinstance(found, Matches), str(found)
+    for m in found:
+        assert (m.whole, len(m.guards)) == (("j",), where.count("<="))
+        want, got = run_kernel(k, initial(k, 3)), run_mapped(k, m, initial(k, 3), 3)
+        assert visible(k, m, got) == visible(k, m, want)
+
+
+@pytest.mark.parametrize("value, text, where", [
+    ("A[i, j] * A[j, i]", TURNED, "where j <= i"),  # no box
+    ("A[i, j] * A[i, 0]", SCALED, "where i <= j"),  # A[i, 0] would be another element
+    ("A[i, 3 - j]", LAST, "where j <= i"),  # N - 1 would be another number
+])  # fmt: skip
+def test_a_call_that_would_be_something_else_is_refused(value: str, text: str, where: str):
+    instruction = parse_instruction(text)
+    assert match(masked(value, ""), instruction)
+    report = match(masked(value, where), instruction)
+    assert not isinstance(report, Matches)
+    assert (report.kind, report.about("relation")) == ("domain", "guard")
+
+
+def test_a_condition_on_an_axis_that_calls_may_cut_is_a_guard():
+    k = masked("A[i, j] * A[i, 0]", "where 1 <= i")
+    (m,) = match(k, parse_instruction(SCALED))
+    assert (m.whole, [str(g) for g in m.guards]) == (("j",), ["i - 1"])
