@@ -186,7 +186,7 @@ def counted(p: Pair, kernel: Kernel, found: Matches | Mismatch, f: Findings) -> 
 
 
 def forbidden(p: Pair) -> bool:
-    """Some fit of the matrices is forbidden by an order of things, whatever the element types are: counts ignore those."""
+    """Some fit of the matrices is forbidden by an order of things, whatever the element types: counts ignore these."""
     kernel, body = (replace(k, buffers=tuple(replace(b, dtype="f32") for b in k.buffers))
                     for k in (p.kernel, p.instruction.body))  # fmt: skip
     near = near_misses(kernel, replace(p.instruction, body=body), normalise=False)

@@ -49,9 +49,9 @@ What every cell should be was worked out on paper and committed before the first
 `operations.txt`, `exceptions.txt`, with the rules in `expected.py`.
 
 A kernel is instantiated in the element types of the instruction, every extent 4, filter taps 2: cells are about
-structure. A step is taken because a mismatch asks for it; all {laws} laws shipped may answer but those that the matcher
-sees through anyway. Where such steps lead nowhere, up to {guesses} blind ones were tried afterwards, on kernels that the
-paper does not speak of: they change no verdict, and say what the reports fail to ask for.
+structure. A step is taken because a mismatch asks for it; {laws} laws may answer: all that are shipped but those that
+the matcher sees through anyway. Where such steps lead nowhere, up to {guesses} blind ones were tried afterwards, on
+kernels that the paper does not speak of: they change no verdict, and say what the reports fail to ask for.
 
 | | |
 |---|---|

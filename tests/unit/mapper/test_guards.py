@@ -1,4 +1,4 @@
-"""Conditions of a kernel on axes that one call must take whole: what is left must be a box that begins at the first step."""
+"""Conditions of a kernel on axes that one call takes whole: what they leave is a box that begins at the first step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_is_left_of_a_whole_axis_is_one_smaller_call(where: str):
         assert visible(k, m, got) == visible(k, m, want)
 
 
-@pytest.mark.parametrize("value, text, where", [
+@pytest.mark.parametrize(("value", "text", "where"), [
     ("A[i, j] * A[j, i]", TURNED, "where j <= i"),  # no box
     ("A[i, j] * A[i, 0]", SCALED, "where i <= j"),  # A[i, 0] would be another element
     ("A[i, 3 - j]", LAST, "where j <= i"),  # N - 1 would be another number

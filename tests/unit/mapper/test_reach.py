@@ -9,8 +9,8 @@ import pytest
 from isam.approach.choice import Approach, Trace
 from isam.ir import oracle
 from isam.mapper.goals import within_reach
-from isam.mapper.pricing import Pricing
 from isam.mapper.match import match
+from isam.mapper.pricing import Pricing
 from isam.mapper.search import DEFAULT, Budget, reach
 from tests.unit.mapper.catalogue import instruction, kernel, named
 from tests.unit.mapper.test_search import GEMM, GEMV, ROW, VNNI, ZERO
