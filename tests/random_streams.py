@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Buffer, Kernel
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile
 from isam.system.graph import Memory, Move, System, Unit
+from isam.system.groups import Cluster, Link, Replica
 from tests.schedules import copy
 
 UNITS = ("u0", "u1", "u2")
@@ -102,3 +104,82 @@ def nearest(schedule: Schedule, calls: Iterator[tuple[Issue, dict[str, int]]]) -
                     break
         past.setdefault(issue.unit, []).append(mine)
     return out
+
+
+CORES = 4
+
+
+def many() -> System:
+    """A unit and a memory at home; four cores, each with a memory, a unit that moves and two that step together."""
+    memories = {"m": Memory("m", "managed", 1 << 20, home=True), "l": Memory("l", "managed", 1 << 12)}
+    units = {u: Unit(u, ("copy",), 1e9) for u in ("host", "dma", "left", "right")}
+    edges = (("m", "m"), ("m", "l"), ("l", "m"), ("l", "l"))
+    moves = tuple(Move(a, b, "copy", u) for a, b in edges for u in units)
+    replica = Replica("core", CORES, ("l",), ("dma", "left", "right"))
+    return System("many", memories, units, moves, {"copy": copy()}, replicas={"core": replica},
+                  clusters={"pair": Cluster("pair", ("left", "right"))},
+                  links={"bus": Link("bus", 32e9, (("m", "l"), ("l", "m")))})  # fmt: skip
+
+
+class Dealt(Trees):
+    """Draws trees whose loops are dealt to cores, in kept loops, with calls of the host between. An iteration writes a
+    slot of its own in one of three areas at home, and reads the others all over."""
+
+    AREA, SLOT = 1024, 64
+
+    def schedule(self) -> Schedule:
+        kernel = Kernel("none", (), (Buffer("x", (Affine((), 1 << 20),), "u8", "inout"),), ())
+        parts: list[Node] = [self.top(0) for _ in range(self.random.randint(2, 4))]
+        return Schedule(kernel, many(), Cover(kernel, kernel, ()), (), Seq(), Seq(tuple(parts)), ())
+
+    def top(self, depth: int) -> Node:
+        kind = self.random.random()
+        if kind < 0.2:
+            return self.move("host", self.anywhere(), self.anywhere())
+        if kind < 0.45 and depth < 2:
+            inner = Seq(tuple(self.top(depth + 1) for _ in range(self.random.randint(1, 3))))
+            self.names += 1
+            return Loop(f"t{self.names}", (Bound(Affine()),), (Bound(Affine((), 3)),), 1, inner)
+        return self.deal()
+
+    def deal(self) -> Loop:
+        self.names += 1
+        r, var = self.random, f"d{self.names}"
+        area = r.randrange(3)
+        if r.random() < 0.4:  # a grid of two by two
+            body = Loop(f"{var}c", (Bound(Affine()),), (Bound(Affine((), 2)),), 1,
+                        self.work(area, Affine.of(var, 2) + f"{var}c", var), deal=Deal("core", 0, 1))  # fmt: skip
+            return Loop(var, (Bound(Affine()),), (Bound(Affine((), 2)),), 1, body, deal=Deal("core", 0, 2))
+        first, trip = r.choice(((0, 4), (0, 4), (0, 2), (2, 2), (1, 3)))
+        body = self.work(area, Affine.of(var) + first, var)
+        return Loop(var, (Bound(Affine()),), (Bound(Affine((), trip)),), 1, body, deal=Deal("core", first, 1))
+
+    def work(self, area: int, slot: Affine, name: str) -> Seq:
+        """What one instance does: with its own memory, its slot, and areas that this loop does not write."""
+        r, parts = self.random, []
+        for n in range(r.randint(2, 4)):
+            near = [Place("l", "", Affine((), 8 * r.randrange(6)), (1,)) for _ in range(2)]
+            mine = Place("m", "", slot * self.SLOT + area * self.AREA + 8 * r.randrange(6), (1,))
+            other = Place("m", "", Affine((), ((area + r.randint(1, 2)) % 3) * self.AREA + 8 * r.randrange(24)), (1,))
+            kind = r.random()
+            if kind < 0.3:
+                parts.append(self.move("dma", r.choice((other, mine)), near[0]))
+            elif kind < 0.5:
+                parts.append(self.move("dma", near[0], mine))
+            elif kind < 0.7:
+                parts.append(self.move(r.choice(("left", "right")), *near))
+            elif kind < 0.85:
+                far = [Place("l", "", Affine((), 512 + 8 * r.randrange(6)), (1,)) for _ in range(2)]
+                parts += [self.move("left", *near), replace(self.move("right", *far), joined=True)]
+            else:
+                inner = Seq((self.move("dma", other, near[0]), self.move("left", *near)))
+                parts.append(Loop(f"{name}k{n}", (Bound(Affine()),), (Bound(Affine((), 3)),), 1, inner))
+        return Seq(tuple(parts))
+
+    def anywhere(self) -> Place:
+        return Place("m", "", Affine((), self.AREA * self.random.randrange(3) + 8 * self.random.randrange(24)), (1,))
+
+    def move(self, unit: str, source: Place, target: Place) -> Issue:
+        tile = Tile("x", (Affine(),), (8,), (1,))
+        operands = (Operand("S", tile, source, (0,)), Operand("D", tile, target, (0,)))
+        return Issue(unit, "copy", (("M", 1), ("N", 8)), operands)

@@ -2,7 +2,9 @@
 finished (SCH-8). The slow judge: every call of a schedule with small trips, one by one.
 
 Of a call it is known which calls have finished when it starts: those its waits name, those that had finished when the
-calls it waits for started, and those that had finished when the call before it on its own stream started.
+calls it waits for started, and those that had finished when the call before it on its own stream started. Instances of
+a replica have streams and memories of their own; calls of a cluster that are joined are one step, and start when all of
+them may.
 """
 
 from __future__ import annotations
@@ -11,22 +13,34 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from isam.ir.dtype import size_of
+from isam.proof.geometry import resolve
 from isam.proof.violation import Violation, issue_text
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule
 
-Known = dict[str, int]  # per stream how many of its calls have surely finished
+Stream = tuple[str, int]  # of an instance
+Known = dict[Stream, int]  # per stream how many of its steps have surely finished
 
 
 @dataclass(slots=True)
 class _Touch:
-    """An earlier access to bytes ``low`` to ``high``: the ``number``-th call of ``stream``."""
+    """An earlier access to bytes ``low`` to ``high`` in the ``number``-th step of ``stream``."""
 
     low: int
     high: int
-    stream: str
+    stream: Stream
     number: int
     writes: bool
     issue: Issue
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """Where a call stands: the values of loop variables, the instance of each replica, and for those how many steps
+    each stream had been given when the outermost loop that is dealt to it began."""
+
+    scope: dict[str, int]
+    instance: dict[str, int] = field(default_factory=dict)
+    begun: dict[str, Known] = field(default_factory=dict)
 
 
 @dataclass
@@ -34,37 +48,62 @@ class _Races:
     schedule: Schedule
     most: int
     found: list[Violation] = field(default_factory=list)
-    known: dict[str, list[Known]] = field(default_factory=dict)  # per stream and call: what had finished at its start
-    touched: dict[tuple[str, str], list[_Touch]] = field(default_factory=dict)
+    known: dict[Stream, list[Known]] = field(default_factory=dict)  # per stream and step: what had finished by then
+    touched: dict[tuple[str, str, int], list[_Touch]] = field(default_factory=dict)
 
-    def call(self, issue: Issue, scope: Mapping[str, int]) -> None:
-        mine = self.known.setdefault(issue.unit, [])
+    def __post_init__(self) -> None:
+        system = self.schedule.system
+        self.stream = {u: system.cluster_of(u) or u for u in system.units}
+        self.group = {self.stream[u]: system.replica_of(u) or "" for u in system.units}
+        self.owner = {m: system.replica_of(m) or "" for m in system.memories}
+
+    def step(self, calls: list[tuple[Issue, At]]) -> None:
+        """Calls that start together."""
+        head, at = calls[0]
+        name = self.stream[head.unit]
+        stream = name, at.instance.get(self.group[name], 0)
+        mine = self.known.setdefault(stream, [])
         finished: Known = dict(mine[-1]) if mine else {}
-        for w in issue.after:
-            theirs = self.known.get(w.stream, [])
-            done = len(theirs) - w.lag
-            if done > 0:
-                for s, n in theirs[done - 1].items():
-                    finished[s] = max(n, finished.get(s, 0))
-                finished[w.stream] = max(done, finished.get(w.stream, 0))
-        for o in issue.operands:
-            self.touch(issue, o, len(mine), finished, scope)
+        for issue, where in calls:
+            for s, done in self.awaited(issue, where):
+                for t, n in self.known[s][done - 1].items() if done > 0 else ():
+                    finished[t] = max(n, finished.get(t, 0))
+                finished[s] = max(done, finished.get(s, 0))
+        for issue, where in calls:
+            for o in issue.operands:
+                self.touch(issue, o, stream, len(mine), finished, where)
         mine.append(finished)
 
-    def touch(self, issue: Issue, o: Operand, number: int, finished: Known, scope: Mapping[str, int]) -> None:
+    def awaited(self, issue: Issue, at: At) -> Iterator[tuple[Stream, int]]:
+        """Streams with how many of their steps a call's waits say are finished."""
+        for w in issue.after:
+            group = self.group.get(w.stream, "")
+            if w.every:
+                given = at.begun.get(group)
+                for s, past in list(self.known.items()):
+                    if s[0] == w.stream:
+                        yield s, len(past) if given is None else given.get(s, 0)
+            else:
+                s = w.stream, at.instance.get(group, 0)
+                yield s, len(self.known.setdefault(s, [])) - w.lag
+
+    def touch(self, issue: Issue, o: Operand, stream: Stream, number: int, finished: Known, at: At) -> None:
         writes = self.schedule.system.instructions[issue.instruction].operand(o.name).role in ("out", "inout")
-        low, high = self.bytes_of(o, scope)
-        before = self.touched.setdefault((o.place.memory, o.place.base), [])
+        low, high = self.bytes_of(o, at.scope)
+        memory = resolve(self.schedule.system, o.place.memory)
+        where = memory, o.place.base, at.instance.get(self.owner[memory], 0)
         kept: list[_Touch] = []
-        for t in before:
+        for t in self.touched.get(where, ()):
             meets = low < t.high and t.low < high
-            if meets and (writes or t.writes) and t.issue is not issue and finished.get(t.stream, 0) <= t.number:
-                what = f"may start before {t.issue.instruction} on '{t.stream}', which touches the same bytes, is done"
+            own = t.issue is issue and (t.stream, t.number) == (stream, number)
+            if meets and (writes or t.writes) and not own and finished.get(t.stream, 0) <= t.number:
+                name = f"{t.issue.instruction} on '{t.stream[0]}'"
+                what = f"may start before {name}, which touches the same bytes, is done"
                 self.found.append(Violation(8, "race", what, issue_text(issue)))
             if not (writes and low <= t.low and t.high <= high and finished.get(t.stream, 0) > t.number):
                 kept.append(t)  # else: whoever is after this write is after that access too
-        kept.append(_Touch(low, high, issue.unit, number, writes, issue))
-        self.touched[o.place.memory, o.place.base] = kept
+        kept.append(_Touch(low, high, stream, number, writes, issue))
+        self.touched[where] = kept
 
     def bytes_of(self, o: Operand, scope: Mapping[str, int]) -> tuple[int, int]:
         size = size_of(self.schedule.dtype(o.tile.buffer))
@@ -78,11 +117,56 @@ class _Races:
             low, high = o.place.cell + low // cell, o.place.cell + -(-high // cell)
         return low, high
 
-    def node(self, node: Node, scope: dict[str, int]) -> None:
-        for issue, at in calls(node, scope):
-            if len(self.found) >= self.most:
-                return
-            self.call(issue, at)
+    def node(self, node: Node, at: At) -> None:
+        """Every step in the tree's order."""
+        if len(self.found) >= self.most:
+            return
+        if isinstance(node, Issue):
+            self.step([(node, at)])
+        elif isinstance(node, Loop):
+            self.loop(node, at)
+        else:
+            for head, *more in _steps(node.children):
+                if isinstance(head, Issue):
+                    self.step([(head, at), *((i, at) for i in more if isinstance(i, Issue))])
+                else:
+                    self.node(head, at)
+
+    def loop(self, loop: Loop, at: At) -> None:
+        values = loop.values(at.scope)
+        if values:
+            self.node(loop.enter, at)
+        for n, v in enumerate(values):
+            last = v == values[-1] and loop.last is not None
+            peeled = loop.last if last else loop.first if v == values[0] else None
+            inside = At({**at.scope, loop.var: v}, at.instance, at.begun)
+            if loop.deal is not None:
+                inside = self.dealt(loop, inside, n)
+            self.node(loop.body if peeled is None else peeled, inside)
+        if values:
+            self.node(loop.exit, at)
+
+    def dealt(self, loop: Loop, at: At, n: int) -> At:
+        assert loop.deal is not None
+        group = loop.deal.group
+        instance = at.instance.get(group, 0) + loop.deal.first + loop.deal.stride * n
+        begun = at.begun
+        if group not in at.instance:
+            if n == 0:
+                self.begun = {s: len(past) for s, past in self.known.items()}
+            begun = {**begun, group: self.begun}
+        return At(at.scope, {**at.instance, group: instance}, begun)
+
+
+def _steps(children: tuple[Node, ...]) -> list[list[Node]]:
+    """Children with the calls that are joined to them."""
+    out: list[list[Node]] = []
+    for c in children:
+        if isinstance(c, Issue) and c.joined and out:
+            out[-1].append(c)
+        else:
+            out.append([c])
+    return out
 
 
 def calls(node: Node, scope: dict[str, int]) -> Iterator[tuple[Issue, dict[str, int]]]:
@@ -108,6 +192,6 @@ def check_races(schedule: Schedule, symbols: Mapping[str, int] | None = None, mo
     out: list[Violation] = []
     for tree in (schedule.bind, schedule.call):
         r = _Races(schedule, most)
-        r.node(tree, dict(symbols or {}))
+        r.node(tree, At(dict(symbols or {})))
         out += r.found
     return out

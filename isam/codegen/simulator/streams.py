@@ -1,7 +1,8 @@
 """Executes a schedule's streams apart, in an order drawn at random among those its waits allow (SCH-8).
 
 The tree's own order is one of them. A call that does not wait for what it depends on is sooner or later executed before
-it, and the strict machine refuses it or the result is wrong.
+it, and the strict machine refuses it or the result is wrong. Instances of a replica have memories and streams of their
+own, the members of a cluster one stream of steps.
 """
 
 from __future__ import annotations
@@ -10,20 +11,45 @@ import random
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from isam.codegen.simulator.call import Scope
+from isam.codegen.simulator.memory import Bank, Machine
 from isam.codegen.simulator.run import Array, Runner, Simulation
 from isam.codegen.simulator.values import Values
-from isam.schedule.tree import Issue, Node, Schedule
+from isam.schedule.tree import Issue, Loop, Node, Schedule
+
+Stream = tuple[str, int]  # of an instance
 
 
 @dataclass(slots=True)
 class Given:
-    """A call that its stream has been given: what executes it, where, and how many calls of others must be done."""
+    """A step that its stream has been given: what executes its calls, where, how many steps of others must be done."""
 
-    run: Runner
-    scope: Scope
-    needs: tuple[tuple[str, int], ...]
+    run: list[tuple[Runner, Scope]]
+    needs: list[tuple[Stream, int]]
+
+
+class Instance:
+    """A machine as one instance of its replicas sees it: their memories are this instance's."""
+
+    def __init__(self, machine: Machine, at: Mapping[str, int]):
+        self.machine = machine
+        owner = machine.schedule.system.replica_of
+        self.own = {m: n for m in machine.schedule.system.memories if (n := at.get(owner(m) or "", 0))}
+
+    def bank(self, memory: str, base: str) -> Bank:
+        if memory not in self.own:
+            return self.machine.bank(memory, base)
+        mark = (f"{memory}#{self.own[memory]}", base)
+        if mark not in self.machine.banks:
+            like = self.machine.bank(memory, base)
+            bank = self.machine.banks[mark] = Bank(like.name, like.size, self.machine.values.scale, like.literal)
+            bank.data[:], bank.stamps[:] = (like.data, like.stamps) if like.literal else (0, 0)
+        return self.machine.banks[mark]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.machine, name)
 
 
 class Streams(Simulation):
@@ -40,24 +66,82 @@ class Streams(Simulation):
     ):
         super().__init__(schedule, values, symbols)
         self.random, self.eager = random.Random(seed), eager
-        self.given: dict[str, deque[Given]] = {}
-        self.issued: dict[str, int] = {}
+        self.given: dict[Stream, deque[Given]] = {}
+        self.issued: dict[Stream, int] = {}
+        self.at: dict[str, int] = {}  # the present instance of each replica
+        self.begun: dict[str, dict[Stream, int]] = {}  # what had been issued when the present dealt loop began
+        self.seen: dict[tuple[tuple[str, int], ...], Any] = {(): self.machine}
+        system = schedule.system
+        self.group_of = {system.cluster_of(u) or u: system.replica_of(u) or "" for u in system.units}
 
     def _run(self, node: Node) -> None:
         self.given, self.issued = {}, {}
         super()._run(node)
         self._drain()
 
-    def _issue(self, issue: Issue) -> Runner:
-        execute = super()._issue(issue)
+    def _loop(self, loop: Loop) -> Runner:
+        if loop.deal is None:
+            return super()._loop(loop)
+        body, deal = self._runner(loop.body), loop.deal
 
         def run(scope: Scope) -> None:
-            given, issued = self.given, self.issued
-            needs = tuple((w.stream, issued.get(w.stream, 0) - w.lag) for w in issue.after)
-            given.setdefault(issue.unit, deque()).append(Given(execute, dict(scope), needs))
-            issued[issue.unit] = issued.get(issue.unit, 0) + 1
+            base, outermost = self.at.get(deal.group, 0), deal.group not in self.at
+            if outermost:
+                self.begun[deal.group] = dict(self.issued)
+            for t, v in enumerate(loop.values(scope)):
+                self.at[deal.group], scope[loop.var] = base + deal.first + deal.stride * t, v
+                body(scope)
+            scope.pop(loop.var, None)
+            self.at[deal.group] = base
+            if outermost:
+                del self.at[deal.group], self.begun[deal.group]
 
         return run
+
+    def _issue(self, issue: Issue) -> Runner:
+        make, stream = super()._issue, self.schedule.system.cluster_of(issue.unit) or issue.unit
+        group, executes = self.group_of[stream], {}
+
+        def run(scope: Scope) -> None:
+            where = tuple(sorted(self.at.items()))
+            if where not in executes:
+                executes[where] = self._on(where, lambda: make(issue))
+            mine = (stream, self.at.get(group, 0))
+            calls = self.given.setdefault(mine, deque())
+            if not issue.joined:
+                calls.append(Given([], []))
+                self.issued[mine] = self.issued.get(mine, 0) + 1
+            calls[-1].run.append((executes[where], dict(scope)))
+            calls[-1].needs += self._needs(issue, mine)
+
+        return run
+
+    def _on(self, where: tuple[tuple[str, int], ...], make: Any) -> Runner:
+        """A runner whose operands are the instance's, whenever it is executed."""
+        if where not in self.seen:
+            self.seen[where] = Instance(self.machine, dict(where))
+        machine, run, own = self.machine, make(), self.seen[where]
+
+        def execute(scope: Scope) -> None:
+            self.machine = own
+            try:
+                run(scope)
+            finally:
+                self.machine = machine
+
+        return execute
+
+    def _needs(self, issue: Issue, mine: Stream) -> list[tuple[Stream, int]]:
+        """How many steps of each stream must be done: a step does not wait for itself."""
+        out: list[tuple[Stream, int]] = []
+        for w in issue.after:
+            group = self.group_of[w.stream]
+            if w.every:
+                out += [(s, n) for s, n in self.begun.get(group, self.issued).items() if s[0] == w.stream]
+            else:
+                theirs = (w.stream, self.at.get(group, 0))
+                out.append((theirs, self.issued.get(theirs, 0) - (theirs == mine) - w.lag))
+        return out
 
     def _drain(self) -> None:
         """Executes what was given, as far as the waits allow at every point."""
@@ -69,9 +153,10 @@ class Streams(Simulation):
                 if calls and all(done[w] >= n for w, n in calls[0].needs if w in done)
             ]
             assert ready, "waits are on calls that stand before: some stream can always go on"
-            stream = self.eager if self.eager in ready else self.random.choice(ready)
-            call = self.given[stream].popleft()
-            call.run(call.scope)
+            eager = [s for s in ready if s[0] == self.eager]
+            stream = self.random.choice(eager or ready)
+            for run, scope in self.given[stream].popleft().run:
+                run(scope)
             done[stream] += 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from isam.proof.races import calls, check_races
 from isam.schedule.tree import Issue, Schedule, distinct
 from isam.scheduler.tokens import with_waits
-from tests.random_streams import Trees, nearest
+from tests.random_streams import Dealt, Trees, nearest
 from tests.unit.scheduler.test_tokens import changed
 
 SEEDS = 300
@@ -58,3 +58,14 @@ def test_a_longer_lag_is_found_by_the_judge_of_races():
         weakened += 1
         found += bool(check_races(replace(schedule, call=changed(schedule.call, n, weaker)), {}, 1))
     assert found > weakened / 3, (found, weakened)  # the others are implied by what else is waited for
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_dealt_loops_do_not_race(block):
+    """On random trees of dealt loops, kept loops and calls at home: every instance has its streams and its memory."""
+    every = 0
+    for seed in range(block * 100, block * 100 + 100):
+        schedule = with_waits(Dealt(seed).schedule())
+        assert not check_races(schedule, {}, 1), seed
+        every += any(w.every for n in distinct(schedule.call) if isinstance(n, Issue) for w in n.after)
+    assert every > 20
