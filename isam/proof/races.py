@@ -23,10 +23,12 @@ Known = dict[Stream, int]  # per stream how many of its steps have surely finish
 
 @dataclass(slots=True)
 class _Touch:
-    """An earlier access to bytes ``low`` to ``high`` in the ``number``-th step of ``stream``."""
+    """An earlier access in the ``number``-th step of ``stream``: bytes from ``low`` to ``high``, those in ``mask`` (its
+    bits, from ``low`` on)."""
 
     low: int
     high: int
+    mask: int
     stream: Stream
     number: int
     writes: bool
@@ -50,6 +52,7 @@ class _Races:
     found: list[Violation] = field(default_factory=list)
     known: dict[Stream, list[Known]] = field(default_factory=dict)  # per stream and step: what had finished by then
     touched: dict[tuple[str, str, int], list[_Touch]] = field(default_factory=dict)
+    masks: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         system = self.schedule.system
@@ -90,20 +93,36 @@ class _Races:
     def touch(self, issue: Issue, o: Operand, stream: Stream, number: int, finished: Known, at: At) -> None:
         writes = self.schedule.system.instructions[issue.instruction].operand(o.name).role in ("out", "inout")
         low, high = self.bytes_of(o, at.scope)
+        mask = self.mask_of(o)
         memory = resolve(self.schedule.system, o.place.memory)
         where = memory, o.place.base, at.instance.get(self.owner[memory], 0)
         kept: list[_Touch] = []
         for t in self.touched.get(where, ()):
-            meets = low < t.high and t.low < high
+            meets = low < t.high and t.low < high and _common(low, mask, t.low, t.mask)
             own = t.issue is issue and (t.stream, t.number) == (stream, number)
             if meets and (writes or t.writes) and not own and finished.get(t.stream, 0) <= t.number:
                 name = f"{t.issue.instruction} on '{t.stream[0]}'"
                 what = f"may start before {name}, which touches the same bytes, is done"
                 self.found.append(Violation(8, "race", what, issue_text(issue)))
-            if not (writes and low <= t.low and t.high <= high and finished.get(t.stream, 0) > t.number):
+            hidden = writes and low <= t.low and t.high <= high and not t.mask & ~(mask >> (t.low - low))
+            if not (hidden and finished.get(t.stream, 0) > t.number):
                 kept.append(t)  # else: whoever is after this write is after that access too
-        kept.append(_Touch(low, high, stream, number, writes, issue))
+        kept.append(_Touch(low, high, mask, stream, number, writes, issue))
         self.touched[where] = kept
+
+    def mask_of(self, o: Operand) -> int:
+        """Which bytes from its lowest on an operand touches, as bits; of whole cells all."""
+        got = self.masks.get(id(o))
+        if got is None:
+            got = (1 << size_of(self.schedule.dtype(o.tile.buffer))) - 1
+            for stride, step, n in zip(o.place.strides, o.tile.steps, o.tile.shape, strict=True):
+                one, far = got, abs(stride * step)
+                for k in range(1, n):
+                    got |= one << (far * k)
+            if o.place.cell is not None:
+                got = -1
+            self.masks[id(o)] = got
+        return got
 
     def bytes_of(self, o: Operand, scope: Mapping[str, int]) -> tuple[int, int]:
         size = size_of(self.schedule.dtype(o.tile.buffer))
@@ -156,6 +175,11 @@ class _Races:
                 self.begun = {s: len(past) for s, past in self.known.items()}
             begun = {**begun, group: self.begun}
         return At(at.scope, {**at.instance, group: instance}, begun)
+
+
+def _common(low: int, mask: int, other: int, theirs: int) -> bool:
+    """Whether two accesses have a byte in common."""
+    return bool(mask >> (other - low) & theirs if low <= other else theirs >> (low - other) & mask)
 
 
 def _steps(children: tuple[Node, ...]) -> list[list[Node]]:

@@ -29,6 +29,7 @@ class BoundOperand:
         self.size = size_of(self.dtype)
         self.bank: Bank = machine.bank(o.place.memory, o.place.base)
         self.truth: Truth = machine.truth(o.tile.buffer)
+        self.apart = machine.apart
         self.storage, self.scale = machine.values.storage(self.dtype), machine.values.scale
         memory = machine.schedule.system.memories[o.place.memory]
         cell = o.place.cell
@@ -109,7 +110,7 @@ class BoundOperand:
 
     def check_fresh(self, stamps: Array, version: Array, needed: Array | None) -> None:
         """Every needed element is current in all its bytes. ``needed``: a mask of the operand's shape, None: all."""
-        good = (stamps == version[..., None]).all(-1) & (version != 0)
+        good = (stamps != 0).all(-1) if self.apart else (stamps == version[..., None]).all(-1) & (version != 0)
         if needed is not None:
             good |= ~needed
         if good.all():

@@ -1,7 +1,7 @@
 """Executes a schedule's streams apart, in an order drawn at random among those its waits allow (SCH-8).
 
 The tree's own order is one of them. A call that does not wait for what it depends on is sooner or later executed before
-it, and the strict machine refuses it or the result is wrong. Instances of a replica have memories and streams of their
+it, and finds nothing there or the result is wrong. Instances of a replica have memories and streams of their
 own, the members of a cluster one stream of steps.
 """
 
@@ -65,6 +65,7 @@ class Streams(Simulation):
         eager: str = "",
     ):
         super().__init__(schedule, values, symbols)
+        self.machine.apart = True
         self.random, self.eager = random.Random(seed), eager
         self.given: dict[Stream, deque[Given]] = {}
         self.issued: dict[Stream, int] = {}
@@ -137,7 +138,10 @@ class Streams(Simulation):
         for w in issue.after:
             group = self.group_of[w.stream]
             if w.every:
-                out += [(s, n) for s, n in self.begun.get(group, self.issued).items() if s[0] == w.stream]
+                before = self.begun.get(group)
+                for s, n in (self.issued if before is None else before).items():
+                    if s[0] == w.stream:
+                        out.append((s, n - (before is None and s == mine)))
             else:
                 theirs = (w.stream, self.at.get(group, 0))
                 out.append((theirs, self.issued.get(theirs, 0) - (theirs == mine) - w.lag))
