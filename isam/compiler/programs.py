@@ -64,6 +64,10 @@ class Outcome:
     verdict: str
     reason: str = ""
 
+    def __str__(self) -> str:
+        """The program as a file that reads back in."""
+        return print_kernel(self.kernel)
+
 
 def programs(system: System, seed: int, use: Use) -> Iterator[Outcome]:
     """Random programs on the machine, compiled and judged, without end. ``use`` gathers what schedules use."""
@@ -77,21 +81,17 @@ def programs(system: System, seed: int, use: Use) -> Iterator[Outcome]:
 
 def _judged(kernel: Kernel, machine: System, seed: int, use: Use) -> Outcome:
     from isam.codegen.simulator import residues, simulate
-    from isam.codegen.simulator.faults import SimulationFault
     from isam.ir import oracle
 
-    try:
-        job = run_stages(new_job(kernel, machine, {}, None))
-    except IsamError as e:
-        return Outcome(kernel, "no", e.diagnostics[0].message)
-    except InternalError as e:
-        return Outcome(kernel, "wrong", str(e).splitlines()[0])
-    assert job.schedule is not None
-    use.add(job.schedule)
     arrays = oracle.inputs(kernel, {}, seed)
     try:
+        job = run_stages(new_job(kernel, machine, {}, None))
+        assert job.schedule is not None
+        use.add(job.schedule)
         got = simulate(job.schedule, arrays, residues(seed))
-    except SimulationFault as e:
+    except IsamError as e:
+        return Outcome(kernel, "no", e.diagnostics[0].message.splitlines()[0])
+    except InternalError as e:  # of the compiler, or a fault that the strict simulator met
         return Outcome(kernel, "wrong", str(e).splitlines()[0])
     want = oracle.run_modular(kernel, arrays, {}, seed)
     for name, expected in want.items():
@@ -119,7 +119,6 @@ class _Program:
         self.rng = rng
         self.buffers: dict[str, Buffer] = {}
         self.body: list[Item] = []
-        self.permits: list[frozenset[str]] = []
 
     def add(self, i: Instruction) -> None:
         """The instruction's body at some sizes, on operands that are there or new."""
@@ -144,7 +143,6 @@ class _Program:
                 name = played[b.name] = f"b{len(self.buffers)}"
                 self.buffers[name] = replace(b, name=name, declared=b.role != "temp")
         self.body += [_renamed(it, played) for it in whole.statements]
-        self.permits.append(i.takes)
 
     def kernel(self) -> Kernel:
         """All that was added; what is written and read again may be a temporary."""
@@ -153,8 +151,7 @@ class _Program:
         for b in self.buffers.values():
             inner = b.role == "out" and b.name in read and self.rng.random() < 0.5
             buffers.append(replace(b, role="temp") if inner else replace(b, role="in") if b.role == "const" else b)
-        permits = frozenset({"reassociate", "contract"})
-        return Kernel("program", (), tuple(buffers), tuple(self.body), permits)
+        return Kernel("program", (), tuple(buffers), tuple(self.body))
 
 
 def _same(operand: Buffer, buffer: Buffer, sizes: dict[str, int]) -> bool:
@@ -200,6 +197,3 @@ def _renamed(s: Statement, names: dict[str, str]) -> Statement:
     return replace(s, dest=replace(s.dest, buffer=names[s.dest.buffer]), sources=tuple(map(source, s.sources)))
 
 
-def text_of(outcome: Outcome) -> str:
-    """The program as a file that reads back in."""
-    return print_kernel(outcome.kernel)

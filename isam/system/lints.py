@@ -46,8 +46,9 @@ def _beginnings(system: System) -> Iterator[Diagnostic]:
     """Sums that nothing can begin: no instruction writes the dtype without reading it."""
     begun = {a.dtype for i in system.compute for a in i.body.arguments if a.role == "out"}
     for i in system.compute:
+        sums = {s.dest.buffer for s in i.body.statements if s.accumulate}
         for a in i.body.arguments:
-            if a.role == "inout" and a.dtype not in begun:
+            if a.role == "inout" and a.name in sums and a.dtype not in begun:
                 yield Diagnostic("remark-begin",
                                  f"'{i.name}' adds to '{a.name}', but no instruction writes a first {a.dtype}", i.loc,
                                  "describe one that fills with zeros, or that overwrites")  # fmt: skip
