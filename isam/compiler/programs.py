@@ -16,7 +16,7 @@ from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import InternalError, IsamError
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Access, Buffer, Item, Kernel, Source, Statement
+from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
 from isam.ir.text import print_kernel
 from isam.ir.verify import verify
 from isam.schedule.tree import Issue, Schedule, distinct
@@ -118,7 +118,7 @@ class _Program:
     def __init__(self, rng: random.Random):
         self.rng = rng
         self.buffers: dict[str, Buffer] = {}
-        self.body: list[Item] = []
+        self.body: list[Statement] = []
 
     def add(self, i: Instruction) -> None:
         """The instruction's body at some sizes, on operands that are there or new."""
@@ -146,7 +146,7 @@ class _Program:
 
     def kernel(self) -> Kernel:
         """All that was added; what is written and read again may be a temporary."""
-        read = {a.buffer for it in self.body for a in it.reads if isinstance(it, Statement)}
+        read = {a.buffer for s in self.body for a in s.reads}
         buffers = []
         for b in self.buffers.values():
             inner = b.role == "out" and b.name in read and self.rng.random() < 0.5
