@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import Box, disjoint, replaced
-from isam.proof.context import Context, Var, loop_var, of_sizes
+from isam.proof.boxes import Box, disjoint, replaced, span
+from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
 from isam.proof.facts import Facts
 from isam.proof.violation import Findings
-from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq, children
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,10 @@ class Dealt:
             for c in node.children:
                 yield from self.accesses(c, over)
         else:
-            inner = loop_var(node)
-            for part in children(node):
-                yield from self.accesses(part, (*over, inner))
+            for part in (node.enter, node.exit):
+                yield from self.accesses(part, over)
+            for part, var in _bodies(node):
+                yield from self.accesses(part, (*over, var))
 
     def apart(self, one: Access, two: Access, var: str, later: Affine, ctx: Context) -> bool:
         """Whether ``one`` in an iteration and ``two`` in a later one share no element."""
@@ -130,6 +131,18 @@ class Dealt:
         for v in two.over:
             ctx = ctx.with_var(_named(v, ".b", two.over, {var: later}))
         return disjoint(_moved(one.box, one.over, ".a", {}), _moved(two.box, two.over, ".b", {var: later}), ctx)
+
+
+def _bodies(n: Loop) -> Iterator[tuple[Node, Var]]:
+    """The bodies of a loop that run, each with the iterations that it runs in."""
+    last = last_value(n)
+    if n.first is not None:
+        yield n.first, loop_var(n, "first")
+    if n.trip is None or n.trip > (n.first is not None) + (n.last is not None):
+        yield n.body, span(n, n.first is not None, n.last is not None).desc
+    if n.last is not None:
+        var = loop_var(n)
+        yield n.last, var if last is None else replace(var, lo=(*var.lo, Bound(last)))
 
 
 def merged(found: Iterable[Access]) -> list[Access]:
