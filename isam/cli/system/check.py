@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,23 +14,29 @@ from isam.diagnostics import Diagnostic, IsamError
 SYSTEMS = Annotated[list[str], typer.Argument(metavar="SYSTEM...", help="Names, or paths of YAML descriptions.")]
 
 
-@answering("system check", systems="name and summary of each")
+@answering("system check", systems="name and summary of each, and remarks: code, message, file, line")
 def check(systems: SYSTEMS, as_json: AsJson = False) -> Answer:
     """Loads descriptions and says everything that is wrong with them, with file:line:column.
 
-    Exit code 2 when there is a fault anywhere.
+    Exit code 2 when there is a fault anywhere. What is legal and still looks wrong is remarked on, with exit code 0.
     """
+    from isam.system.lints import lints
     from isam.system.load import load_system
 
     faults: list[Diagnostic] = []
-    rows = []
+    rows: list[dict[str, Any]] = []
+    notes: list[Diagnostic] = []
     for name in systems:
         try:
             s = load_system(name, whole=True)
         except IsamError as e:
             faults.extend(e.diagnostics)
             continue
-        rows.append({"given": name, "name": s.name, "summary": summary(s)})
+        remarks = lints(s)
+        notes += remarks
+        rows.append({"given": name, "name": s.name, "summary": summary(s), "remarks": [
+            {"code": d.code, "message": d.message, "file": d.loc.file, "line": d.loc.line} for d in remarks]})
     if faults:
         raise IsamError(faults)
-    return Answer("\n".join(f"{r['given']}: {r['summary']}" for r in rows), {"systems": rows})
+    said = "\n".join(f"{d.loc}: remark[{d.code}]: {d.message}\n  hint: {d.hint}" for d in notes)
+    return Answer("\n".join(f"{r['given']}: {r['summary']}" for r in rows), {"systems": rows}, notes=said)

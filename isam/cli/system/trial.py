@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from fnmatch import fnmatch
+from itertools import islice
+from math import prod
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,19 +19,27 @@ if TYPE_CHECKING:
     from isam.ir.instruction import Instruction
     from isam.system.graph import System
 
+MAX_POINTS = 1 << 18  # of a statement of an instruction that is tried
 SYSTEM = Annotated[str, typer.Argument(metavar="SYSTEM", help="A shipped system or the path of a YAML description.")]
 ONLY = Annotated[str, typer.Option("--instruction", "-i", help="Only these, or this family; * and ? match several.")]
+PROGRAMS = Annotated[int, typer.Option("--programs", help="So many random programs, after all instructions.")]
+SEED = Annotated[int, typer.Option("--seed", help="Of the random programs.")]
 SECONDS = Annotated[float, typer.Option("--seconds", help="Stop after this long and say what was left.")]
 
 
 @answering(
     "system test", system="its name", right="instructions that did what their bodies say", wrong="name to fault",
     refused="name to why the machine could not be made to run it alone", left="not reached within --seconds",
+    programs="random ones: how many right, why others were refused, the text and the fault of wrong ones",
+    unused="instructions, edges and units that no program used",
 )  # fmt: skip
-def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, as_json: AsJson = False) -> Answer:
+def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, programs: PROGRAMS = 20, seed: SEED = 0,
+          as_json: AsJson = False) -> Answer:  # fmt: skip
     """Compiles every compute instruction's body as a kernel that must use it, runs it on random data and compares.
 
-    Sizes: the limits of the instruction, one less, and 1. Exit code 1 when an instruction computes something else.
+    Sizes: the limits of the instruction (of large ones a part), one less, and 1. Then random programs of several
+    instructions, simulated and compared with the exact oracle; what of the machine they used is counted. Exit code 1
+    when anything is computed wrong.
     """
     from isam.system.load import load_system
     from isam.system.names import named
@@ -60,8 +70,36 @@ def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, as_j
     lines += [f"  wrong: {n}: {why}" for n, why in wrong.items()]
     lines += [f"  not run alone: {n}: {why}" for n, why in refused.items()]
     lines += [f"  {len(left)} not reached in {seconds:g} s (--seconds)"] if left else []
-    data = {"system": s.name, "right": right, "wrong": wrong, "refused": refused, "left": left}
-    return Answer("\n".join(lines), data, yes=not wrong)
+    data: dict[str, Any] = {"system": s.name, "right": right, "wrong": wrong, "refused": refused, "left": left}
+    whole = programs if instruction == "*" and not wrong and time.perf_counter() < end else 0
+    found, unused, said = _programs(s, whole, seed, end)
+    data |= {"programs": found, "unused": unused}
+    return Answer("\n".join(lines + said), data, yes=not wrong and not found["wrong"])
+
+
+def _programs(s: System, count: int, seed: int, end: float) -> tuple[dict[str, Any], dict[str, list[str]], list[str]]:
+    """Outcomes of random programs, what they left unused, and lines that say both."""
+    from isam.compiler.programs import Use, programs
+
+    use, right = Use(), 0
+    refused: list[str] = []
+    wrong: list[dict[str, str]] = []
+    for o in islice(programs(s, seed, use), count):
+        right += o.verdict == "right"
+        refused += [o.reason] if o.verdict == "no" else []
+        wrong += [{"program": str(o), "fault": o.reason}] if o.verdict == "wrong" else []
+        if time.perf_counter() > end:
+            break
+    unused = use.unused(s) if right else {}
+    tried = right + len(refused) + len(wrong)
+    lines = [f"{tried} random programs: {right} right, {len(refused)} refused with a reason, {len(wrong)} wrong"]
+    totals = {"instructions": len(s.compute), "edges": len({(m.source, m.target, m.by) for m in s.moves}),
+              "units": len(s.units)}  # fmt: skip
+    used = [f"{n - len(unused[what])} of {n} {what}" for what, n in totals.items() if what in unused]
+    lines += [f"  they used {', '.join(used)}"] if used else []
+    lines += [f"  never: {x}" for what in ("units", "edges") for x in unused.get(what, ())]
+    lines += [f"  wrong: {w['fault']}\n{w['program']}" for w in wrong]
+    return {"right": right, "refused": refused, "wrong": wrong}, unused, lines if tried else []
 
 
 def _fault(system: System, instruction: Instruction) -> str | None:
@@ -92,6 +130,18 @@ def _sizes(instruction: Instruction) -> list[dict[str, int]]:
             hi = s.hi if s.hi is not None else 24 * s.multiple_of
             hi -= hi % s.multiple_of
             sizes[s.name] = max(s.lo, pick(s.lo, hi, s.multiple_of))
+        _cut(instruction, sizes)
         if sizes not in out:
             out.append(sizes)
     return out
+
+
+def _cut(instruction: Instruction, sizes: dict[str, int]) -> None:
+    """Halves the largest size until the domain has points that are soon gone through."""
+    domains = [s.domain.axes for s in instruction.body.statements]
+    while max((prod(max(0, a.extent.evaluate(sizes)) for a in axes) for axes in domains), default=0) > MAX_POINTS:
+        able = [s for s in instruction.syms if sizes[s.name] // 2 >= max(s.lo, s.multiple_of)]
+        if not able:
+            return
+        most = max(able, key=lambda s: sizes[s.name])
+        sizes[most.name] = sizes[most.name] // 2 // most.multiple_of * most.multiple_of

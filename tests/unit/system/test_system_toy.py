@@ -119,7 +119,7 @@ def test_every_code_is_explained() -> None:
     import isam.system
 
     sources = [p.read_text() for p in Path(isam.system.__file__).parent.glob("*.py")]
-    used = {c for source in sources for c in re.findall(r'"((?:system|instruction)-[a-z-]+)"', source)}
+    used = {c for source in sources for c in re.findall(r'"((?:system|instruction|remark)-[a-z-]+)"', source)}
     from isam.system.codes import CODES
     from isam.system.trials import _HINTS
 

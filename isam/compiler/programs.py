@@ -1,0 +1,199 @@
+"""Random programs made from a description alone: instructions of a machine, strung together, are kernels it must run.
+
+A program's statements are bodies of instructions at random sizes, within their limits or beyond; an operand is what an
+earlier one left, where dtype and shape allow it, or a new argument. What the compiler makes of it is executed by the
+strict simulator in residues modulo a prime and must equal the oracle, without tolerance.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from isam.compiler.stages import new_job, run_stages
+from isam.diagnostics import InternalError, IsamError
+from isam.ir.dtype import ANY
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
+from isam.ir.text import print_kernel
+from isam.ir.verify import verify
+from isam.schedule.tree import Issue, Schedule, distinct
+from isam.system.graph import System
+
+MAX_ELEMENTS = 1 << 14  # of one operand, so that the simulator is done soon
+MAX_POINTS = 1 << 17  # of one statement
+FREE = 24  # sizes without a limit stay below
+
+
+@dataclass
+class Use:
+    """What programs made a machine do: calls by instruction, by edge (source, target, instruction) and by unit."""
+
+    instructions: Counter[str] = field(default_factory=Counter)
+    edges: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    units: Counter[str] = field(default_factory=Counter)
+
+    def add(self, schedule: Schedule) -> None:
+        for tree in (schedule.bind, schedule.call):
+            for n in distinct(tree):
+                if isinstance(n, Issue):
+                    self.instructions[n.instruction] += 1
+                    self.units[n.unit] += 1
+                    if n.is_move:
+                        role = {b.name: b.role for b in schedule.system.instructions[n.instruction].body.arguments}
+                        ends = sorted(n.operands, key=lambda o: role[o.name] == "out")
+                        self.edges[ends[0].place.memory, ends[-1].place.memory, n.instruction] += 1
+
+    def unused(self, system: System) -> dict[str, list[str]]:
+        """What of the machine no program has used."""
+        edges = {f"{m.source} -> {m.target} by {m.by}": (m.source, m.target, m.by) for m in system.moves}
+        return {
+            "instructions": [i.name for i in system.compute if i.name not in self.instructions],
+            "edges": [text for text, e in edges.items() if e not in self.edges],
+            "units": [u for u in system.units if u not in self.units],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``verdict``: right, wrong, or no, with the reason; ``kernel``: the program."""
+
+    kernel: Kernel
+    verdict: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """The program as a file that reads back in."""
+        return print_kernel(self.kernel)
+
+
+def programs(system: System, seed: int, use: Use) -> Iterator[Outcome]:
+    """Random programs on the machine, compiled and judged, without end. ``use`` gathers what schedules use."""
+    machine = replace(system, backend="simulator")
+    rng = random.Random(seed)
+    while True:
+        kernel = program(machine, rng, rng.randint(1, 5))
+        if kernel is not None:
+            yield _judged(kernel, machine, rng.randrange(1 << 30), use)
+
+
+def _judged(kernel: Kernel, machine: System, seed: int, use: Use) -> Outcome:
+    from isam.codegen.simulator import residues, simulate
+    from isam.ir import oracle
+
+    arrays = oracle.inputs(kernel, {}, seed)
+    try:
+        job = run_stages(new_job(kernel, machine, {}, None))
+        assert job.schedule is not None
+        use.add(job.schedule)
+        got = simulate(job.schedule, arrays, residues(seed))
+    except IsamError as e:
+        return Outcome(kernel, "no", e.diagnostics[0].message.splitlines()[0])
+    except InternalError as e:  # of the compiler, or a fault that the strict simulator met
+        return Outcome(kernel, "wrong", str(e).splitlines()[0])
+    want = oracle.run_modular(kernel, arrays, {}, seed)
+    for name, expected in want.items():
+        if not (got[name] == expected).all():
+            return Outcome(kernel, "wrong", f"'{name}' differs from the oracle's")
+    return Outcome(kernel, "right")
+
+
+def program(system: System, rng: random.Random, length: int) -> Kernel | None:
+    """A kernel of so many instructions' bodies; None when this throw of the dice makes none."""
+    chosen = [i for i in system.compute if all(b.dtype != ANY for b in i.body.buffers)]
+    families = sorted({i.family or i.name for i in chosen})
+    if not families:
+        return None
+    made = _Program(rng)
+    for _ in range(length):
+        family = rng.choice(families)
+        made.add(rng.choice([i for i in chosen if (i.family or i.name) == family]))
+    kernel = made.kernel()
+    return kernel if kernel.body and not verify(kernel) else None
+
+
+class _Program:
+    def __init__(self, rng: random.Random):
+        self.rng = rng
+        self.buffers: dict[str, Buffer] = {}
+        self.body: list[Statement] = []
+
+    def add(self, i: Instruction) -> None:
+        """The instruction's body at some sizes, on operands that are there or new."""
+        old = [b for b in self.buffers.values() if b.role != "in"]
+        inputs = [a for a in i.body.arguments if a.role != "out"]
+        sizes: dict[str, int] = {}
+        played: dict[str, str] = {}
+        if old and inputs:
+            operand, buffer = self.rng.choice(inputs), self.rng.choice(old)
+            if operand.dtype == buffer.dtype and _same(operand, buffer, sizes):
+                played[operand.name] = buffer.name
+        for s in i.syms:
+            if s.name not in sizes:
+                top = s.hi if s.hi is not None else FREE
+                top = self.rng.choice([top, top, min(top, 5), top + top // 2 + 1])
+                sizes[s.name] = max(s.lo, 1, self.rng.randint(1, top) // s.multiple_of * s.multiple_of)
+        whole = i.body.with_sizes(sizes)
+        if _elements(whole) > MAX_ELEMENTS or _points(whole) > MAX_POINTS or whole.syms:
+            return
+        for b in whole.buffers:
+            if b.name not in played:
+                name = played[b.name] = f"b{len(self.buffers)}"
+                self.buffers[name] = replace(b, name=name, declared=b.role != "temp")
+        self.body += [_renamed(it, played) for it in whole.statements]
+
+    def kernel(self) -> Kernel:
+        """All that was added; what is written and read again may be a temporary."""
+        read = {a.buffer for s in self.body for a in s.reads}
+        buffers = []
+        for b in self.buffers.values():
+            inner = b.role == "out" and b.name in read and self.rng.random() < 0.5
+            buffers.append(replace(b, role="temp") if inner else replace(b, role="in") if b.role == "const" else b)
+        return Kernel("program", (), tuple(buffers), tuple(self.body))
+
+
+def _same(operand: Buffer, buffer: Buffer, sizes: dict[str, int]) -> bool:
+    """Whether the operand can have the buffer's shape; ``sizes`` gets what that takes."""
+    if len(operand.shape) != len(buffer.shape):
+        return False
+    for e, have in zip(operand.shape, buffer.shape, strict=True):
+        if e.is_constant:
+            if e.const != have.const:
+                return False
+        elif len(e.terms) == 1 and e.terms[0][1] == 1 and e.const == 0:
+            if sizes.setdefault(e.names[0], have.const) != have.const:
+                return False
+        else:
+            return False
+    return True
+
+
+def _elements(kernel: Kernel) -> int:
+    out = 1
+    for b in kernel.buffers:
+        n = 1
+        for e in b.shape:
+            n *= max(1, e.const)
+        out = max(out, n if b.role != "temp" else 1)
+    return out
+
+
+def _points(kernel: Kernel) -> int:
+    out = 1
+    for s in kernel.statements:
+        n = 1
+        for a in s.domain.axes:
+            n *= max(1, a.extent.const)
+        out = max(out, n)
+    return out
+
+
+def _renamed(s: Statement, names: dict[str, str]) -> Statement:
+    def source(x: Source) -> Source:
+        return replace(x, buffer=names[x.buffer]) if isinstance(x, Access) else x
+
+    return replace(s, dest=replace(s.dest, buffer=names[s.dest.buffer]), sources=tuple(map(source, s.sources)))
+
+

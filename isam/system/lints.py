@@ -1,0 +1,107 @@
+"""What in a description is legal and still looks wrong: remarks, never refusals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+
+from isam.diagnostics import Diagnostic
+from isam.ir.dtype import ANY, size_of
+from isam.ir.instruction import Instruction
+from isam.system.graph import Memory, System
+
+_HEAD = re.compile(r"instruction \w+")
+
+
+def lints(system: System) -> list[Diagnostic]:
+    """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
+    found = [d for look in (_room, _beginnings, _idle, _twins, _links, _registers) for d in look(system)]
+    once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
+    return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
+
+
+def _room(system: System) -> Iterator[Diagnostic]:
+    """Operands that no home can hold at the instruction's own limits."""
+    for i in system.instructions.values():
+        top = {s.name: s.hi for s in i.syms}
+        for a in i.body.arguments:
+            names = {n for e in a.shape for n in e.names}
+            if a.dtype == ANY or any(top.get(n) is None for n in names):
+                continue
+            limits = {n: top[n] or 0 for n in names}
+            size = prod(max(0, e.evaluate(limits)) for e in a.shape) * size_of(a.dtype)
+            homes = [system.memories[h] for h in system.homes(i, a.name)]
+            if all(_taken(m, size) > m.limit for m in homes):
+                where = ", ".join(m.name for m in homes)
+                what = f"'{a.name}' of '{i.name}' has up to {size} B and fits into none of its homes ({where})"
+                yield Diagnostic("remark-room", what, i.loc, "calls are made smaller; state the limit that holds")
+
+
+def _taken(m: Memory, size: int) -> int:
+    return -(-size // m.cell) if m.cell is not None else size
+
+
+def _beginnings(system: System) -> Iterator[Diagnostic]:
+    """Sums that nothing can begin: no instruction writes the dtype without reading it."""
+    begun = {a.dtype for i in system.compute for a in i.body.arguments if a.role == "out"}
+    for i in system.compute:
+        sums = {s.dest.buffer for s in i.body.statements if s.accumulate}
+        for a in i.body.arguments:
+            if a.role == "inout" and a.name in sums and a.dtype not in begun:
+                yield Diagnostic("remark-begin",
+                                 f"'{i.name}' adds to '{a.name}', but no instruction writes a first {a.dtype}", i.loc,
+                                 "describe one that fills with zeros, or that overwrites")  # fmt: skip
+
+
+def _idle(system: System) -> Iterator[Diagnostic]:
+    """Memories in which nobody works and through which nothing passes."""
+    worked = {h for i in system.compute for a in i.body.arguments for h in system.homes(i, a.name)}
+    leaves, enters = {m.source for m in system.moves}, {m.target for m in system.moves}
+    caches = {m.of for m in system.memories.values()}
+    for m in system.memories.values():
+        if not (m.home or m.name in worked or m.name in caches or m.of or (m.name in leaves and m.name in enters)):
+            yield Diagnostic("remark-idle", f"no instruction works in '{m.name}', and nothing passes through it", m.loc,
+                             "give some operand a home there, or a move onwards")  # fmt: skip
+
+
+def _twins(system: System) -> Iterator[Diagnostic]:
+    """Instructions that differ in nothing but their names: only the first is ever taken."""
+    first: dict[tuple[object, ...], Instruction] = {}
+    for i in system.compute:
+        who = tuple(u.name for u in system.units_of(i.name))
+        operands = tuple((a.name, str(i.contract(a.name))) for a in i.body.arguments)
+        rest = (operands, i.apart, str(i.cost), i.needs, str(i.requires))
+        key = (_HEAD.sub("", str(i), count=1), who, *rest)
+        other = first.setdefault(key, i)
+        if other is not i:
+            yield Diagnostic("remark-twin", f"'{i.name}' is '{other.name}' once more", i.loc, "leave one of them out")
+
+
+def _links(system: System) -> Iterator[Diagnostic]:
+    """Links wider than everything that passes them."""
+    for k in system.links.values():
+        most = 0.0
+        for m in system.moves:
+            rate = system.instructions[m.by].cost.bandwidth
+            if (m.source, m.target) in k.edges:
+                if rate is None:
+                    return
+                group = system.replica_of(m.issuer)
+                count = system.replicas[group].count if group else 1
+                most += rate * system.units[m.issuer].clock * count
+        if 0 < most <= k.bandwidth:
+            what = f"all its moves together take {most / 1e9:g} of {k.bandwidth / 1e9:g} GB/s"
+            yield Diagnostic("remark-link", f"the link '{k.name}' is never short: {what}", k.loc,
+                             "leave it out, or state the bandwidth that holds")  # fmt: skip
+
+
+def _registers(system: System) -> Iterator[Diagnostic]:
+    """Registers that nobody looks at."""
+    read = {r for i in system.instructions.values() for r in i.requires}
+    for r in system.state.values():
+        if r.name not in read:
+            yield Diagnostic("remark-register", f"no instruction requires anything of the register '{r.name}'", r.loc,
+                             "leave it out, or say which instructions depend on it")  # fmt: skip
+
+

@@ -1,0 +1,51 @@
+"""Remarks: what is legal and still looks wrong, at its place; what is sound draws none."""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.system.lints import lints
+from isam.system.load import load_system, parse_system
+from tests.unit.system.broken import TINY
+from tests.unit.system.test_system_groups import MACHINE
+
+ZERO = """  zero4:
+    body: |
+      instruction zero4(M <= 4, N <= 4)
+        out D: f32[M, N]
+        forall i < M, j < N
+          D[i, j] = 0
+    homes: [ra, rb]
+    cost: {issue: 1 cycle, latency: 1 cycle}
+"""
+SOUND = TINY.replace("runs: [mm4]", "runs: [mm4, zero4]") + ZERO
+
+# name: (description, line, code, part of the message)
+ODD = {
+    "begin": (TINY, 15, "remark-begin", "'mm4' adds to 'C', but no instruction writes a first f32"),
+    "room": (SOUND.replace("zero4(M <= 4,", "zero4(M <= 400,"), 34, "remark-room", "up to 6400 B"),
+    "idle": (SOUND.replace("moves:", "  spare: {runs: []}\nmoves:\n  - {from: dram, to: rx, by: copy, issuer: dma}")
+             .replace("units:", "  rx: {kind: managed, capacity: 1 KiB}\nunits:"), 8, "remark-idle", "works in 'rx'"),
+    "twin": (SOUND.replace("[mm4, zero4]", "[mm4, zero4, zero5]") + ZERO.replace("zero4", "zero5"), 42, "remark-twin",
+             "'zero5' is 'zero4' once more"),
+    "link": (SOUND.replace("instructions:", "links:\n  wide: {bandwidth: 99 GB/s, edges: [[dram, sp]]}\ninstructions:"),
+             15, "remark-link", "take 16 of 99 GB/s"),
+    "register": (SOUND.replace("instructions:", "state:\n  mode: {values: [a, b]}\ninstructions:"), 15,
+                 "remark-register", "the register 'mode'"),
+}  # fmt: skip
+
+
+def test_what_is_sound_draws_no_remark() -> None:
+    assert lints(parse_system(SOUND, "m.yaml")) == []
+    assert [d.code for d in lints(parse_system(MACHINE, "m.yaml"))] == ["remark-link", "remark-begin"]
+    for name in ("casestudy", "dual", "toy", "toy_pair", "gemmini", "systolic", "tpu_v1_like"):
+        assert lints(load_system(name)) == [], name
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_remarks_say_where(name: str) -> None:
+    text, line, code, message = ODD[name]
+    found = lints(parse_system(text, "m.yaml"))
+    assert [(d.loc.line, d.code) for d in found] == [(line, code)]
+    assert message in found[0].message
+    assert found[0].hint
