@@ -25,7 +25,7 @@ from tests.mutation.live import ROOT
 
 SOURCES = {
     "matcher": [f"isam/mapper/{n}.py" for n in
-                ("match", "extend", "legality", "dataflow", "linking", "rows", "symmetry")],
+                ("match", "extend", "pair", "legality", "dataflow", "linking", "rows", "symmetry")],
     "transforms": ["isam/transforms/*.py", "isam/transforms/*/*.py"],
     "checker": ["isam/proof/*.py"],
 }  # fmt: skip
