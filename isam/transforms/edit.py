@@ -60,9 +60,13 @@ def fresh(taken: Iterable[str], base: str) -> str:
 
 
 def names_in(kernel: Kernel) -> set[str]:
-    """Every name in use: sizes, buffers and axes."""
-    loops = {n for s in kernel.statements for n in mentioned(s)}
-    return {s.name for s in kernel.syms} | {b.name for b in kernel.buffers} | loops
+    """Every name in use: sizes, buffers and axes. Found once per kernel: most laws ask for it at every site."""
+    known = kernel.__dict__.get("_names")
+    if known is None:
+        loops = {n for s in kernel.statements for n in mentioned(s)}
+        known = frozenset({s.name for s in kernel.syms} | {b.name for b in kernel.buffers} | loops)
+        kernel.__dict__["_names"] = known
+    return set(known)
 
 
 def mentioned(s: Statement) -> set[str]:

@@ -46,12 +46,14 @@ class SplitAxis(Transform):
     inverse = "fuse-axes"
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        return tuple(s for axis in axis_names(kernel) for s in self._along(kernel, axis))
+
+    def _along(self, kernel: Kernel, axis: str) -> list[Site]:
         out: list[Site] = []
-        for axis in axis_names(kernel):
-            for group in joined(kernel, axis):
-                extent = kernel.statements[group[0]].domain.extent(axis)
-                out.extend(Site.of(axis=axis, statements=group, factor=f) for f in self.factors if divides(f, extent))
-        return tuple(out)
+        for group in joined(kernel, axis):
+            extent = kernel.statements[group[0]].domain.extent(axis)
+            out.extend(Site.of(axis=axis, statements=group, factor=f) for f in self.factors if divides(f, extent))
+        return out
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         axis, factor, group = site["axis"], site["factor"], site["statements"]
@@ -84,11 +86,8 @@ class SplitAxis(Transform):
             wanted = need
         law = SplitAxis((wanted,)) if isinstance(wanted, int) and wanted > 1 else self
         at, axis = mismatch.about("statement"), mismatch.about("axis")
-        return tuple(
-            s
-            for s in law.sites(kernel)
-            if (axis is None or s["axis"] == axis) and (at is None or at in s["statements"])
-        )
+        found = law.sites(kernel) if axis is None else law._along(kernel, axis)
+        return tuple(s for s in found if at is None or at in s["statements"])
 
 
 class AddUnitAxis(Transform):
