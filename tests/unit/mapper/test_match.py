@@ -92,6 +92,9 @@ def test_tails_come_from_limits_and_never_forbid():
     assert match(k.with_sizes({"N": 8}), i).first.tails == ()
     assert match(k.with_sizes({"N": 0}), i, normalise=False).first.tails == ()
     assert match(k, i).first.tails == ()
+    ragged = kernel("add(N)\n in a: f32[N + 5]\n in b: f32[N + 5]\n out d: f32[N + 5]\n forall i < N + 5\n"
+                    "  d[i] = a[i] + b[i]")  # fmt: skip
+    assert match(ragged, i).first.tails == ()  # what is left is not known
 
 
 def test_conditions_on_mapped_axes_are_guards_and_others_are_not():
@@ -122,6 +125,14 @@ def test_a_reduction_that_the_instruction_finishes_is_taken_whole_or_not_at_all(
     assert (m.whole, dict(m.tails)) == (("k",), {"i": 1, "j": 1})
     report = no(named("matmul").with_sizes({"M": 9, "N": 9, "K": 5}), i)
     assert (report.kind, report.about("need"), report.about("have")) == ("extent", 4, 5)
+    assert report.about("padded") is None  # more steps do not help
+
+
+def test_a_ragged_axis_of_a_call_that_takes_exactly_so_many_says_what_padding_would_make_of_it():
+    i = parse_instruction("instruction four()\n  in A: f32[4]\n  out D: f32[4]\n  forall i < 4\n    D[i] = A[i]\n")
+    report = no(kernel("k()\n in a: f32[6]\n out d: f32[6]\n forall i < 6\n  d[i] = a[i]"), i)
+    assert (report.kind, report.about("padded"), report.have) == (
+        "extent", 8, "6 steps of axis i (padding would make them 8)")  # fmt: skip
 
 
 def test_a_transposed_use_transposes_the_dimensions():
