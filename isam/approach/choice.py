@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, TypeVar
@@ -79,6 +78,8 @@ class Approach:
         super().__init_subclass__(**named)
         for name, value in vars(cls).items():
             if callable(value) and not name.startswith("_") and not hasattr(Approach, name):
+                from difflib import get_close_matches
+
                 near = get_close_matches(name, POINTS, n=1, cutoff=0.75)
                 if near:
                     hint = f"did you mean '{near[0]}'? a method of your own may begin with an underscore"

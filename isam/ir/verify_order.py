@@ -23,18 +23,18 @@ def check_written(f: Findings) -> None:
     """Reports reads of elements that nothing wrote, and outputs that are not written entirely."""
     walk = _Walk(f)
     walk.body(f.kernel.body, (), {}, set())
-    written: Written = {}
+    parts: dict[str, list[tuple[Statement, tuple[Axis, ...]]]] = {}
     full: set[str] = set()
     for s, outer in located(f.kernel.body):
         if covers(s, f.kernel) and all(nonnegative(a.extent - 1, f.kernel.syms) for a in outer):
             full.add(s.dest.buffer)
-        elif f.kernel.buffer(s.dest.buffer).role == "out":
-            written.setdefault(s.dest.buffer, []).append(walk.elements(s, outer, ()))
+        else:
+            parts.setdefault(s.dest.buffer, []).append((s, outer))
     if any(d.code in ("V430", "V431") for d in f.found):
         return
     for b in f.kernel.buffers:
-        if b.role == "out" and b.name in written and b.name not in full and b.name not in walk.reported:
-            _complete(f, walk, b.name, written[b.name])
+        if b.role == "out" and b.name in parts and b.name not in full and b.name not in walk.reported:
+            _complete(f, walk, b.name, [walk.elements(s, outer, ()) for s, outer in parts[b.name]])
 
 
 def _complete(f: Findings, walk: _Walk, name: str, parts: list[Set]) -> None:

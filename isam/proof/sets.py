@@ -11,6 +11,7 @@ from isam.ir.kernel import Axis, Statement
 from isam.proof.boxes import TWICE, UNKNOWN, Box, Family
 from isam.proof.context import Context, Var
 from isam.proof.digits import Layout, one_system
+from isam.proof.witness import clash
 from isam.schedule.tree import Bound
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Isl:
             return True
         key = _nameless(one, two, ctx.vars), size, same
         if key not in self.clashes:
-            self.clashes[key] = self._no_clash(one, two, size, same, ctx)
+            self.clashes[key] = not clash(one, two, size, same, ctx.vars) and self._no_clash(one, two, size, same, ctx)
         return self.clashes[key]
 
     def _no_clash(self, one: Layout, two: Layout, size: tuple[int, int], same: bool, ctx: Context) -> bool:

@@ -25,6 +25,7 @@ def test_a_product_that_fits_as_it_stands_imports_no_law_and_no_explanation():
     assert "isam.proof.certificate" in have
     assert not laws_in(have)
     assert not {m for m in have if m.startswith(("isam.mapper.repair", "isam.mapper.explanation"))}
+    assert "isam.proof.equivalence" not in have  # who judges rewritings
 
 
 def test_a_kernel_that_has_to_be_rewritten_imports_the_laws():
@@ -56,3 +57,9 @@ def test_a_product_reads_the_instructions_that_may_fit_and_no_judge():
     have = imported(f"{made}\nassert 10 < len(fn.system.instructions.seen()) * 8 < len(fn.system.instructions)")
     assert "isam.codegen.llvm.lower" in have
     assert "isam.codegen.llvm.judge" not in have
+
+
+def test_a_product_of_whole_tiles_asks_isl_nothing():
+    """Its import costs more than the whole proof of a small product."""
+    made = "isam.compile(isam.einsum('mk,kn->mn'), on='host-generic', sizes=dict(M=512, N=512, K=512))"
+    assert "isam.ir.poly" not in imported(made)
