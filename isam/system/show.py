@@ -1,4 +1,4 @@
-"""A machine for readers: as text tables and as a Mermaid drawing."""
+"""A machine for readers, as text tables; drawings are made in ``draw``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from isam.ir.instruction import Instruction
 from isam.ir.printer import print_sym
-from isam.system.graph import CACHED, SEMANTICS_ONLY, Memory, System, Unit
+from isam.system.graph import SEMANTICS_ONLY, Memory, System, Unit
 from isam.system.groups import Register
 from isam.system.names import families, parameters
 
@@ -20,7 +20,7 @@ def text(system: System) -> str:
     parts = ["\n".join(head)]
     memories = [_memory(m) for m in system.memories.values()]
     parts.append(_table("memories", ["name", "kind", "size", "align", ""], memories))
-    units = [[u.name, _frequency(u.clock), f"{len(u.runs)} instructions" if len(u.runs) > 4 else ", ".join(u.runs),
+    units = [[u.name, frequency(u.clock), f"{len(u.runs)} instructions" if len(u.runs) > 4 else ", ".join(u.runs),
               _stream(system, u)] for u in system.units.values()]  # fmt: skip
     parts.append(_table("units", ["name", "clock", "runs", "stream" if any(u[-1] for u in units) else ""], units))
     moves = [[f"{m.source} -> {m.target}", m.by, m.issuer, _cost(system.instructions[m.by])] for m in system.moves]
@@ -30,45 +30,8 @@ def text(system: System) -> str:
     if system.facts:
         parts.append(_table("facts", ["name", "value"], [[k, _short(v)] for k, v in system.facts.items()]))
     if system.assumed:
-        parts.append("assumed costs (not stated)\n  " + "\n  ".join(_few(system.assumed, 8)))
+        parts.append("assumed costs (not stated)\n  " + "\n  ".join(few(system.assumed, 8)))
     return "\n\n".join(parts) + "\n"
-
-
-def mermaid(system: System) -> str:
-    """The graph as a Mermaid flowchart: memories are cylinders, units boxes; an arrow both ways is drawn once."""
-    lines = ["flowchart LR"]
-    for m in system.memories.values():
-        lines.append(f'  {_id("m", m.name)}[("{m.name}<br/>{_size(m)}")]')
-    for u in system.units.values():
-        lines.append(f'  {_id("u", u.name)}["{u.name}<br/>{_frequency(u.clock)}"]')
-    done: set[tuple[str, str]] = set()
-    edges = {(m.source, m.target): m for m in system.moves}
-    for (a, b), m in edges.items():
-        if (a, b) in done:
-            continue
-        both = (b, a) in edges and edges[b, a].by == m.by
-        done |= {(a, b), (b, a)} if both else {(a, b)}
-        names = sorted({x.by for x in system.moves if (x.source, x.target) == (a, b)})
-        lines.append(f'  {_id("m", a)} {"<-->" if both else "-->"}|"{", ".join(_few(names, 3))}"| {_id("m", b)}')
-    for m in system.memories.values():
-        if m.kind == CACHED:
-            lines.append(f'  {_id("m", m.of)} -.-|"cached"| {_id("m", m.name)}')
-    for u in system.units.values():
-        for name in _touched(system, u.runs):
-            lines.append(f"  {_id('u', u.name)} --- {_id('m', name)}")
-    return "\n".join(lines) + "\n"
-
-
-def _touched(system: System, runs: Iterable[str]) -> list[str]:
-    """Memories in which the operands of compute instructions may live."""
-    moves = {m.by for m in system.moves}
-    used: dict[str, None] = {}
-    for name in runs:
-        i = system.instructions.get(name)
-        if i is not None and name not in moves:
-            for a in i.body.arguments:
-                used.update(dict.fromkeys(system.homes(i, a.name)))
-    return [m for m in system.memories if m in used]
 
 
 def _stream(system: System, u: Unit) -> str:
@@ -95,8 +58,8 @@ def _groups(system: System) -> list[str]:
 
 
 def _register(system: System, r: Register) -> list[str]:
-    sets = _few([n for n, i in system.instructions.items() if r.name in i.sets], 4)
-    wants = _few([n for n, i in system.instructions.items() if r.name in i.requires], 4)
+    sets = few([n for n, i in system.instructions.items() if r.name in i.sets], 4)
+    wants = few([n for n, i in system.instructions.items() if r.name in i.requires], 4)
     holds = f"{r.bits} bits" if r.bits is not None else ", ".join(r.values)
     return [r.name, holds, "unknown" if r.reset is None else str(r.reset), ", ".join(sets), ", ".join(wants)]
 
@@ -108,7 +71,7 @@ def _instructions(system: System) -> list[list[str]]:
 
 def _family(system: System, members: list[Instruction], moves: set[str]) -> list[str]:
     """One row: what the members have in common, ``...`` where they differ."""
-    ranges = "; ".join(f"{n}: {' '.join(_few(v, 8))}" for n, v in parameters(members).items())
+    ranges = "; ".join(f"{n}: {' '.join(few(v, 8))}" for n, v in parameters(members).items())
     name = members[0].family if members[0].values else members[0].name
     common = [_common(cells) for cells in zip(*(_row(system, i, moves) for i in members), strict=True)]
     return [f"{name}[{ranges}]" if ranges else name, str(len(members)), *common]
@@ -136,10 +99,10 @@ def _memory(m: Memory) -> list[str]:
     notes += [f"in front of {m.of}"] if m.of else []
     notes += [f"at most {n} {does} per call" for n, does in ((m.ports.read, "read"), (m.ports.write, "written"))
               if n is not None]  # fmt: skip
-    return [m.name, m.kind, _size(m), f"{m.align} B", ", ".join(notes)]
+    return [m.name, m.kind, size_text(m), f"{m.align} B", ", ".join(notes)]
 
 
-def _size(m: Memory) -> str:
+def size_text(m: Memory) -> str:
     return f"{m.cells} x {_bytes(m.cell or 0)}" if m.cells is not None else _bytes(m.capacity)
 
 
@@ -151,7 +114,7 @@ def _bytes(n: int) -> str:
     return f"{n} TiB"
 
 
-def _frequency(hz: float) -> str:
+def frequency(hz: float) -> str:
     for unit, factor in (("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3)):
         if hz >= factor:
             return f"{hz / factor:g} {unit}"
@@ -167,7 +130,7 @@ def _cost(i: Instruction) -> str:
     return ", ".join(shown) or "not stated"
 
 
-def _few(names: Iterable[str], most: int) -> list[str]:
+def few(names: Iterable[str], most: int) -> list[str]:
     names = list(names)
     return names if len(names) <= most else [*names[: most - 1], f"and {len(names) - most + 1} more"]
 
@@ -175,10 +138,6 @@ def _few(names: Iterable[str], most: int) -> list[str]:
 def _short(value: object) -> str:
     shown = str(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
-
-
-def _id(kind: str, name: str) -> str:
-    return f"{kind}_" + "".join(c if c.isalnum() else "_" for c in name)
 
 
 def _table(title: str, head: list[str], rows: list[list[str]]) -> str:

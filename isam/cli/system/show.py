@@ -10,6 +10,7 @@ from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson
 
 SYSTEM = Annotated[str, typer.Argument(metavar="SYSTEM", help="A shipped system or the path of a YAML description.")]
+SVG = Annotated[bool, typer.Option("--svg", help="As an SVG drawing.")]
 MERMAID = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart.")]
 
 
@@ -18,13 +19,16 @@ MERMAID = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart
     memories="kind, capacity, cells", units="clock and what it runs", moves="edges",
     instructions="per name the body's text",
     families="per family its members and parameters", assumed="costs that the description leaves open",
+    replicas="count, memories and units of each", links="bytes per second and the edges that share them",
+    clusters="units with one instruction stream", state="configuration registers: values or bits, and at reset",
 )  # fmt: skip
-def show(system: SYSTEM, mermaid: MERMAID = False, as_json: AsJson = False) -> Answer:
+def show(system: SYSTEM, mermaid: MERMAID = False, svg: SVG = False, as_json: AsJson = False) -> Answer:
     """Prints memories, units, moves and instructions of a machine."""
     from isam.ir.text import print_kernel
+    from isam.system.draw import mermaid as flowchart
+    from isam.system.draw import svg as drawing
     from isam.system.load import load_system
     from isam.system.names import families, parameters
-    from isam.system.show import mermaid as drawing
     from isam.system.show import text
 
     s = load_system(system)
@@ -38,5 +42,10 @@ def show(system: SYSTEM, mermaid: MERMAID = False, as_json: AsJson = False) -> A
         "families": [{"name": f[0].family or f[0].name, "members": [i.name for i in f],
                       "parameters": parameters(f)} for f in families(s)],
         "assumed": list(s.assumed),
+        "replicas": {r.name: {"count": r.count, "memories": r.memories, "units": r.units}
+                     for r in s.replicas.values()},
+        "links": {k.name: {"bandwidth": k.bandwidth, "edges": k.edges} for k in s.links.values()},
+        "clusters": {c.name: c.units for c in s.clusters.values()},
+        "state": {r.name: {"values": r.values, "bits": r.bits, "reset": r.reset} for r in s.state.values()},
     }  # fmt: skip
-    return Answer(drawing(s) if mermaid else text(s), data)
+    return Answer(flowchart(s) if mermaid else drawing(s) if svg else text(s), data)
