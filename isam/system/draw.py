@@ -125,7 +125,7 @@ def _places(system: System) -> dict[tuple[str, str], tuple[int, int]]:
     out: dict[tuple[str, str], tuple[int, int]] = {}
     for key, c in column.items():
         row = filled[c] = filled.get(c, -1) + 1
-        out[key] = (30 + c * (BOX + GAP) // 2 + (c % 2) * 20, TOP + row * ROW + (c % 2) * ROW * _rows(column))
+        out[key] = (30 + c * (BOX + GAP) // 2 + (c % 2) * 70, TOP + row * ROW + (c % 2) * ROW * _rows(column))
     return out
 
 

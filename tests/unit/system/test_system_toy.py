@@ -137,6 +137,8 @@ def test_an_svg_has_a_box_for_every_node_and_none_on_another(name: str) -> None:
     spots = [(int(b.get("x", "")), int(b.get("y", ""))) for b in boxes]
     width, height = int(root.get("width", "")), int(root.get("height", ""))
     assert all(0 <= x <= width - 132 and 0 <= y <= height - 40 for x, y in spots)
+    frames = [int(r.get("x", "")) for r in root.iter(f"{space}rect") if r.get("class") == "r"]
+    assert all(spots[list(machine.memories).index(machine.home)][0] + 132 < x for x in frames)  # home is outside
     assert all(abs(a[0] - b[0]) >= 132 or abs(a[1] - b[1]) >= 40 for i, a in enumerate(spots) for b in spots[:i])
     arrows = [p for p in root.iter(f"{space}path") if p.get("class") == "e"]
     pairs = {frozenset((m.source, m.target)) for m in machine.moves}
