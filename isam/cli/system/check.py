@@ -20,8 +20,8 @@ def check(systems: SYSTEMS, as_json: AsJson = False) -> Answer:
 
     Exit code 2 when there is a fault anywhere. What is legal and still looks wrong is remarked on, with exit code 0.
     """
-    from isam.system.lints import lints
     from isam.system.load import load_system
+    from isam.system.remarks import remarks
 
     faults: list[Diagnostic] = []
     rows: list[dict[str, Any]] = []
@@ -32,10 +32,10 @@ def check(systems: SYSTEMS, as_json: AsJson = False) -> Answer:
         except IsamError as e:
             faults.extend(e.diagnostics)
             continue
-        remarks = lints(s)
-        notes += remarks
+        odd = remarks(s)
+        notes += odd
         rows.append({"given": name, "name": s.name, "summary": summary(s), "remarks": [
-            {"code": d.code, "message": d.message, "file": d.loc.file, "line": d.loc.line} for d in remarks]})
+            {"code": d.code, "message": d.message, "file": d.loc.file, "line": d.loc.line} for d in odd]})
     if faults:
         raise IsamError(faults)
     said = "\n".join(f"{d.loc}: remark[{d.code}]: {d.message}\n  hint: {d.hint}" for d in notes)

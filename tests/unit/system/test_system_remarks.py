@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from isam.system.lints import lints
 from isam.system.load import load_system, parse_system
+from isam.system.remarks import remarks
 from tests.unit.system.broken import TINY
 from tests.unit.system.test_system_groups import MACHINE
 
@@ -36,16 +36,16 @@ ODD = {
 
 
 def test_what_is_sound_draws_no_remark() -> None:
-    assert lints(parse_system(SOUND, "m.yaml")) == []
-    assert [d.code for d in lints(parse_system(MACHINE, "m.yaml"))] == ["remark-link", "remark-begin"]
+    assert remarks(parse_system(SOUND, "m.yaml")) == []
+    assert [d.code for d in remarks(parse_system(MACHINE, "m.yaml"))] == ["remark-link", "remark-begin"]
     for name in ("casestudy", "dual", "toy", "toy_pair", "gemmini", "systolic", "tpu_v1_like"):
-        assert lints(load_system(name)) == [], name
+        assert remarks(load_system(name)) == [], name
 
 
 @pytest.mark.parametrize("name", ODD)
 def test_remarks_say_where(name: str) -> None:
     text, line, code, message = ODD[name]
-    found = lints(parse_system(text, "m.yaml"))
+    found = remarks(parse_system(text, "m.yaml"))
     assert [(d.loc.line, d.code) for d in found] == [(line, code)]
     assert message in found[0].message
     assert found[0].hint

@@ -14,7 +14,7 @@ from isam.system.graph import Memory, System
 _HEAD = re.compile(r"instruction \w+")
 
 
-def lints(system: System) -> list[Diagnostic]:
+def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
     found = [d for look in (_room, _beginnings, _idle, _twins, _links, _registers) for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
