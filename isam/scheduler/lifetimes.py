@@ -78,7 +78,7 @@ class InGroup(Lifetimes):
             if axis in private and axis not in outer and not foreign and not any(n.origin for n in between):
                 for d, row in enumerate(rows):
                     if row.terms == ((axis, 1),):
-                        size = max((p.size for p in self.group.parts(axis, self.group.length(axis), block)), default=1)
+                        size = max((p.size for p in self.plan.parts(axis, self.group.length(axis), block)), default=1)
                         out.append((d, self._origin(axis, tile.start[d] - row.const, block) + row.const, size))
             outer.add(axis)
         return tuple(out)
@@ -91,7 +91,7 @@ class InGroup(Lifetimes):
             if name is None or name == f"{axis}0":
                 return Affine.of(start.names[0]) if name else Affine()
             start = start.substitute({name: variables[name].lo})
-        for part in self.group.parts(axis, self.group.length(axis), block):
+        for part in self.plan.parts(axis, self.group.length(axis), block):
             if part.start <= start.const < part.start + part.count * part.size:
                 return Affine((), start.const - (start.const - part.start) % part.size)
         return Affine()

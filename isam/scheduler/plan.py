@@ -12,8 +12,9 @@ from math import lcm
 from isam.ir.affine import Affine
 from isam.schedule.tree import Deal
 from isam.scheduler.nests import Nest
-from isam.scheduler.trim import Segment, segments
+from isam.scheduler.trim import Segment, even_segments, segments
 
+USED = 0.9  # of a memory, by boxes that are brought there ahead; the rest is for what passes through
 Members = tuple[int, ...]  # nests of a group that take part, by position
 
 
@@ -55,9 +56,12 @@ class Group:
     def length(self, axis: str) -> int:
         return next(n.length(axis) for n in self.nests if axis in n.extents)
 
-    def parts(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
-        """How a length of an axis is cut: the same for every nest of the group, in multiples of what one call takes."""
+    def parts(self, axis: str, length: int, block: int, even: bool = False) -> tuple[Segment, ...]:
+        """How a length of an axis is cut: the same for every nest of the group, in multiples of what one call takes.
+        ``even``: without a small block at the end, where no nest sums over the axis."""
         nests = [n for n in self.nests if axis in n.extents]
+        if even and not any(axis in n.reduced for n in nests):
+            return even_segments(length, block, self.unit(axis))
         return segments(length, block, self.unit(axis), any(axis in n.reduced for n in nests))
 
     def unit(self, axis: str) -> int:
@@ -85,7 +89,7 @@ class Plan:
     """``order``: ``(axis, block)`` from outer to inner; ``unroll``: axes of the innermost block, outermost first.
     ``rotate``: depths of the order whose loops hold two blocks in an iteration, so that what is staged for one may be
     brought while the other is worked on. ``deals``: for the first depths of the order, how their blocks are dealt to
-    instances (``first`` is that of the first block)."""
+    instances (``first`` is that of the first block). ``even``: blocks are as even as they can be."""
 
     group: Group
     order: tuple[tuple[str, int], ...]
@@ -94,6 +98,11 @@ class Plan:
     note: str = ""
     rotate: frozenset[int] = frozenset()
     deals: tuple[Deal, ...] = ()
+    even: bool = False
+
+    def parts(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
+        """How a length of an axis is cut into blocks."""
+        return self.group.parts(axis, length, block, self.even)
 
     def rotates(self, depth: int) -> int:
         """How many blocks an iteration of the loop at ``depth`` holds."""

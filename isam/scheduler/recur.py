@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq
 from isam.scheduler.move import sub_place
-from isam.scheduler.plan import Members
+from isam.scheduler.plan import USED, Members
 from isam.scheduler.state import Copy, Key, MachineState, Since, mentions
 from isam.scheduler.transfer import End
 from isam.scheduler.trim import Env
@@ -43,6 +43,7 @@ class Recur:
     def __init__(self, walk: Walk, cut: Cut, first: Members, have: Members, last: Members):
         self.walk, self.data, self.scope = walk, walk.run.data, walk.run.scope
         self.cut, self.first, self.have, self.last = cut, first, have, last
+        self.behind: dict[str, int] = {}  # per memory, behind what an iteration has put there
 
     def make(self) -> None:
         data, scope = self.data, self.scope
@@ -57,15 +58,18 @@ class Recur:
         for _ in range(self.ROUNDS):
             got = self._attempt(entry, {**wanted, **made}, made, mids)
             if not isinstance(got, set):
-                scope.out.append(got[0])
-                data.state = got[1]
+                self._done(*got)
                 return
             wanted = {k: c for k, c in wanted.items() if k not in got}
             made = {k: c for k, c in made.items() if k not in got}
         got = self._attempt(entry, {}, {}, mids)
         assert not isinstance(got, set), "an empty state is always a fixed point"
-        scope.out.append(got[0])
-        data.state = got[1]
+        self._done(*got)
+
+    def _done(self, node: Loop, state: MachineState) -> None:
+        self.scope.out.append(node)
+        self.data.state = state
+        state.next = state.next | self.behind
 
     def _opened(
         self, entry: MachineState, since: Since, wanted: dict[Key, Copy]
@@ -93,12 +97,21 @@ class Recur:
         return data.state, since
 
     def _levels(self, *, opening: bool, closing: bool) -> None:
-        """What one iteration executes. ``opening``, ``closing``: it is the first, the last one."""
-        envs = self.cut.envs
+        """What one iteration executes. ``opening``, ``closing``: it is the first, the last one. Each takes room anew
+        from the lowest on, so that all iterations are alike; what comes after the loop takes it behind."""
+        state, envs = self.data.state, self.cut.envs
+        state.next = {}
+        staged = {s.memory for s in self.walk.plan.stages if s.memory != state.system.home}
+        begin = {m: max((first + n for first, n, _ in state.used(m)), default=0) for m in staged}
         for n, env in enumerate(envs):
+            if n > 0:  # boxes of one block far from those of another, also where a sibling loop has smaller ones
+                for m, low in begin.items():
+                    reach = int(USED * state.system.memories[m].limit) - low
+                    self.data.state.next[m] = low + max(0, reach) * n // len(envs)
             first = self.first if opening and n == 0 else ()
             last = self.last if closing and n == len(envs) - 1 else ()
             self.walk._level(self.cut.depth, env, tuple(sorted((*first, *self.have, *last))))
+        self.behind = self.data.state.next | {m: int(USED * state.system.memories[m].limit) for m in staged}
 
     @contextmanager
     def _iteration(self) -> Iterator[None]:

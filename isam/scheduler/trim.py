@@ -18,6 +18,31 @@ class Segment:
     size: int
 
 
+def even_segments(length: int, block: int, unit: int) -> tuple[Segment, ...]:
+    """As few blocks of whole units as cover ``length`` with at most ``block`` elements each, as even as they can be;
+    the last is short by what the last unit lacks.
+
+    >>> [(s.count, s.size) for s in even_segments(1376, 224, 32)]
+    [(1, 224), (6, 192)]
+    >>> [(s.count, s.size) for s in even_segments(999, 96, 32)]
+    [(10, 96), (1, 39)]
+    """
+    units, most = -(-length // unit), max(1, block // unit)
+    blocks = -(-units // most)
+    small, more = divmod(units, max(1, blocks))
+    sizes = [((small + 1) * unit, more), (small * unit, blocks - more)]
+    out, start = [], 0
+    for size, count in sizes:
+        full = min(count, (length - start) // size) if size else 0
+        if full:
+            out.append(Segment(start, full, size))
+            start += full * size
+        if full < count and start < length:
+            out.append(Segment(start, 1, length - start))
+            start = length
+    return tuple(out)
+
+
 def segments(length: int, block: int, unit: int, keep_full: bool) -> tuple[Segment, ...]:
     """Disjoint runs of equal blocks that cover ``length``; blocks are multiples of ``unit`` but for the last.
 

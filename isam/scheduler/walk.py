@@ -73,7 +73,6 @@ class Walk:
         hit = self.memo.get(key)
         if hit is None:
             before, data.since = data.since, Since()
-            data.state.next.clear()  # it may not depend on how we came here: what is made here is shared
             with scope.recording() as nodes:
                 self._level_body(d, env, members)
             hit = (_shared(nodes), data.state, data.since)
@@ -120,7 +119,7 @@ class Walk:
         at, length, _ = env[axis]
         self.empty()
         first = deal.first
-        for part in self.group.parts(axis, length, block):
+        for part in self.plan.parts(axis, length, block):
             var, lo = self._var(d), at + part.start
             low, span = lo.bounds(scope.ranges), part.count * part.size
             self.lives.open.append(axis)
@@ -142,7 +141,7 @@ class Walk:
         for a place each; what is left over then is an iteration on its own."""
         out: list[tuple[Segment, int]] = []
         several = self.plan.rotates(d)
-        for part in self.group.parts(axis, length, block):
+        for part in self.plan.parts(axis, length, block):
             even = part.count - part.count % several
             if several == 1:
                 out.append((part, 1))
@@ -169,6 +168,7 @@ class Walk:
             self._level(d + 1, inner, tuple(sorted((*first, *have, *last))))
             if cut:
                 self.lives.open.pop()
+                self._left(axis)
             return
         var = self._var(d)
         starts = [Affine.of(var) + n * part.size for n in range(together)]
@@ -177,6 +177,14 @@ class Walk:
         low = lo.bounds(self.run.scope.ranges)
         bounds = (low[0], low[1] + span - step)
         Recur(self, Cut(var, axis, lo, span, step, bounds, envs, d + 1), first, have, last).make()
+
+    def _left(self, axis: str) -> None:
+        """A block of the axis that is no loop is done: what only it could see goes home, as at the end of a loop."""
+        data, uses = self.run.data, [u for n in self.group.nests for u in n.uses]
+        for key in data.state.of_any() if self.plan.even else ():
+            mine = [any(axis in row.names for row in u.index) for u in uses if u.buffer == key[1].buffer]
+            if mine and all(mine) and key in data.state.copies:
+                data.evict(key)
 
     # -- the innermost block -----------------------------------------------------------------------------------------
     def _block(self, env: Env, members: Members) -> None:

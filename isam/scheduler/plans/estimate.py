@@ -8,36 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
+from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
 
 if TYPE_CHECKING:
     from isam.scheduler.plan import Plan
+    from isam.scheduler.plans.boxes import Box
 
 ASSUMED = 1.0  # cycles of a cost that the description does not state
-
-
-def trip_counts(main: Nest, order: tuple[tuple[str, int], ...]) -> list[int]:
-    """How often each loop of the order runs, at most."""
-    left = {a: main.length(a) for a in main.axes}
-    out = []
-    for a, n in order:
-        out.append(max(1, -(-left.get(a, 1) // n)))
-        left[a] = min(n, left.get(a, 1))
-    return out
-
-
-def box_bytes(main: Nest, use: Use, order: tuple[tuple[str, int], ...], depth: int) -> int:
-    """Bytes of what the operand covers below so many loops."""
-    left = {a: main.length(a) for a in main.axes}
-    for a, n in order[:depth]:
-        left[a] = min(n, left.get(a, 1))
-    sides = (1 + sum(abs(c) * (left[a] - 1) for a, c in r.terms if a in left) for r in use.index)
-    return size_of(use.dtype) * prod(sides)
 
 
 @dataclass(frozen=True)
@@ -77,6 +61,15 @@ class Machine:
         cluster = self.system.cluster_of(units[0].name)
         return len([u for u in units if self.system.cluster_of(u.name) == cluster]) if cluster else 1
 
+    def cells(self, memory: str) -> int:
+        """How much a memory holds: cells, or bytes."""
+        return self.system.memories[memory].limit
+
+    def tile(self, memory: str, size: int) -> int:
+        """What a tile of so many bytes takes of it."""
+        m = self.system.memories[memory]
+        return max(1, size if m.cells is None else -(-size // (m.cell or 1)))
+
     def edge(self, source: str, target: str) -> Edge | None:
         """The quickest move along an edge."""
         found = []
@@ -89,26 +82,35 @@ class Machine:
 
 
 class Estimate:
-    """The prediction for one plan. ``width``: elements of each parallel axis in the register block."""
+    """The prediction for one plan. ``width``: elements of each parallel axis in the register block; ``boxes``: what is
+    brought to the memory in between, per buffer."""
 
-    def __init__(self, machine: Machine, plan: Plan, width: dict[str, int]):
-        self.machine, self.plan, self.width = machine, plan, width
+    def __init__(self, machine: Machine, plan: Plan, width: dict[str, int], boxes: dict[str, Box]):
+        self.machine, self.plan, self.width, self.boxes = machine, plan, width, boxes
         self.main = machine.main
         dealt = plan.order[: len(plan.deals)]
         self.lengths = {a: self.main.length(a) for a in self.main.axes} | dict(dealt)
         self.instances = prod(-(-self.main.length(a) // n) for a, n in dealt)
+        self.blocks = self._blocks()
+
+    def _blocks(self) -> list[tuple[int, dict[str, int]]]:
+        """Register blocks of one instance: how many, of how many tiles along each parallel axis; edges are smaller."""
+        kinds = []
+        for a, w in self.width.items():
+            unit = self.main.unit(a)
+            kinds.append([(a, s.count, -(-s.size // unit)) for s in even_segments(self.lengths[a], w, unit)])
+        return [(prod(n for _, n, _ in combo), {a: t for a, _, t in combo}) for combo in product(*kinds)]
 
     @cached_property
     def seconds(self) -> float:
-        """The longest of what overlaps, and what nothing hides."""
-        load, first = self._loads()
+        """The longest of what overlaps, and what nothing hides: the first boxes, those that do not take turns, the last
+        results, and every block's results where the next block has no room for its own."""
+        ahead, waited = self._loads()
         store, last = self._stores()
-        ahead = load if self.plan.rotate else []
         busy: dict[str, float] = {}
         for issuer, t in (*ahead, *store, *self._registers()):
             busy[issuer] = busy.get(issuer, 0.0) + t
-        waited = 0.0 if self.plan.rotate else sum(t for _, t in load)
-        return max([self.compute, *busy.values()]) + waited + first + last
+        return max([self.compute, *busy.values()]) + waited + last + self._drained()
 
     @property
     def inside(self) -> float:
@@ -119,36 +121,55 @@ class Estimate:
         return max([self.compute, *busy.values()])
 
     @property
+    def streaming(self) -> float:
+        """Seconds of bringing home what the registers are brought, as if nothing stayed in between."""
+        edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
+        reads = [u for u in self.main.uses if u.reads and not u.writes and u.index and not u.buffer.startswith("#")]
+        return 0.0 if edge is None else sum(edge.seconds(0, self._tiles(u)[1], self.instances) for u in reads)
+
+    @property
     def compute(self) -> float:
         """Seconds of the calls of one instance; members of a cluster share those of a register block."""
-        blocks = prod(-(-self.lengths[a] // w) for a, w in self.width.items())
-        inside = prod(-(-min(w, self.lengths[a]) // self.main.unit(a)) for a, w in self.width.items())
-        return blocks * -(-inside // self.machine.members) * self._steps() * self.machine.call
+        calls = sum(n * -(-prod(tiles.values()) // self.machine.members) for n, tiles in self.blocks)
+        return calls * self._steps() * self.machine.call
 
     def _steps(self) -> int:
         """Steps of the reduction."""
         return prod(-(-self.lengths[a] // self.main.unit(a)) for a in self.main.reduced)
 
     def _loads(self) -> tuple[list[tuple[str, float]], float]:
-        """Traffic from home per issuer, and the time of the first boxes."""
-        home, memory = self.machine.system.home, self.machine.memory.name
-        edge, order = self.machine.edge(home, memory), self.plan.order
+        """Traffic from home that overlaps with calls, per issuer, and the time of what does not."""
+        edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
         if edge is None:
             return [], 0.0
-        at = {s.buffer: s.depth for s in self.plan.stages}
-        trips, skip = trip_counts(self.main, order), len(self.plan.deals)
-        out, first = [], 0.0
+        ahead, waited = [], 0.0
         for u in self.main.uses:
             if not u.reads or u.writes or u.buffer.startswith("#") or not u.index:
                 continue
-            depth = at.get(u.buffer)
-            if depth is None:  # tile by tile, whenever a block wants it
-                out.append((edge.issuer, edge.seconds(*self._tiles(u), self.instances)))
+            box = self.boxes.get(u.buffer)
+            if box is None:  # tile by tile, whenever a block wants it
+                waited += edge.seconds(*self._tiles(u), self.instances)
                 continue
-            size, times = box_bytes(self.main, u, order, depth), prod(trips[skip:depth])
-            out.append((edge.issuer, edge.seconds(times, times * size, self.instances)))
-            first += edge.seconds(1, size, self.instances)
-        return out, first
+            whole = edge.seconds(box.times, box.total, self.instances)
+            if box.turning:
+                ahead.append((edge.issuer, whole))
+                waited += edge.seconds(1, box.size, self.instances)
+            else:
+                waited += whole
+        return ahead, waited
+
+    def _drained(self) -> float:
+        """Seconds in which calls wait for the results of the block before to leave the registers."""
+        out = 0.0
+        blocks, inside = sum(n for n, _ in self.blocks), self._largest()
+        for u in self.main.uses:
+            if not u.writes or not u.homes or u.homes[0] == self.machine.system.home or not self.main.reduced:
+                continue
+            rooms = sum(self.machine.cells(h) // self.machine.tile(h, self._tile(u)) for h in u.homes)
+            edge = self.machine.edge(u.homes[0], self.machine.memory.name)
+            if edge is not None and 2 * inside > rooms:
+                out += (blocks - 1) * edge.seconds(inside, inside * self._tile(u), 1) / len(u.homes)
+        return out
 
     def _stores(self) -> tuple[list[tuple[str, float]], float]:
         """Results on their way home, per issuer, and the time of the last block's."""
@@ -159,11 +180,11 @@ class Estimate:
                 continue
             tiles = prod(-(-self.lengths[a] // self.main.unit(a)) for a in self._axes(u))
             size, tile = size_of(u.dtype) * prod(self.lengths[a] for a in self._axes(u)), self._tile(u)
-            inside = prod(-(-min(w, self.lengths[a]) // self.main.unit(a)) for a, w in self.width.items())
+            inside = self._largest()
             for edge in (self.machine.edge(u.homes[0], memory), self.machine.edge(memory, home)):
                 if edge is not None:
                     out.append((edge.issuer, edge.seconds(tiles, size, self.instances)))
-                    last += edge.seconds(inside, inside * tile, self.instances)
+                    last = max(last, edge.seconds(inside, inside * tile, self.instances))
         return out, last
 
     def _registers(self) -> list[tuple[str, float]]:
@@ -179,11 +200,13 @@ class Estimate:
 
     def _tiles(self, use: Use) -> tuple[float, float]:
         """Tiles of an operand that register blocks bring, and their bytes."""
-        blocks = prod(-(-self.lengths[a] // w) for a, w in self.width.items())
         axes = self._axes(use)
-        each = prod(-(-min(w, self.lengths[a]) // self.main.unit(a)) for a, w in self.width.items() if a in axes)
-        count = blocks * each * self._steps()
+        count = sum(n * prod(t for a, t in tiles.items() if a in axes) for n, tiles in self.blocks) * self._steps()
         return count, count * self._tile(use)
+
+    def _largest(self) -> int:
+        """Calls of the largest register block."""
+        return max((prod(tiles.values()) for _, tiles in self.blocks), default=0)
 
     def _tile(self, use: Use) -> int:
         return size_of(use.dtype) * prod(min(self.main.unit(a), self.lengths[a]) for a in self._axes(use))

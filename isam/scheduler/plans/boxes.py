@@ -1,0 +1,103 @@
+"""Boxes of operands in a memory between home and the registers: at which depth of the loops they are brought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from isam.ir.dtype import size_of
+from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plan import USED, Group, Stage
+from isam.scheduler.plans.register import axes_of
+from isam.system.graph import Memory
+
+Order = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box of an operand at a depth: its bytes, how often it is brought, the bytes of all of them together.
+    ``turning``: one is brought while another is worked on."""
+
+    depth: int
+    size: int
+    times: int
+    total: int
+    turning: bool
+
+    @property
+    def room(self) -> int:
+        return 2 * self.size if self.turning else self.size
+
+
+def trip_counts(main: Nest, order: Order) -> list[int]:
+    """How often each loop of the order runs, at most."""
+    left = {a: main.length(a) for a in main.axes}
+    out = []
+    for a, n in order:
+        out.append(max(1, -(-left.get(a, 1) // n)))
+        left[a] = min(n, left.get(a, 1))
+    return out
+
+
+def box_bytes(main: Nest, use: Use, order: Order, depth: int) -> int:
+    """Bytes of what the operand covers below so many loops."""
+    left = {a: main.length(a) for a in main.axes}
+    for a, n in order[:depth]:
+        left[a] = min(n, left.get(a, 1))
+    sides = (1 + sum(abs(c) * (left[a] - 1) for a, c in r.terms if a in left) for r in use.index)
+    return size_of(use.dtype) * prod(sides)
+
+
+def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
+    """Operands of the main nest that are only read."""
+    written = {v.buffer for n in group.nests for v in n.uses if v.writes}
+    return {u.buffer: u for u in main.uses
+            if u.reads and u.index and u.buffer not in written and not u.buffer.startswith("#")}  # fmt: skip
+
+
+def placements(group: Group, main: Nest, order: Order, dealt: int, memory: Memory) -> Iterator[dict[str, Box]]:
+    """Ways to place the boxes that fit: all of them inside the innermost loop that brings any; then each operand in
+    turn as far out as it fits, where that saves traffic."""
+    uses, room = staged_uses(group, main), memory.capacity * USED
+    inmost = _inmost(main, order)
+    trips = trip_counts(main, order)
+
+    def box(use: Use, depth: int, turning: bool) -> Box:
+        times, size = prod(trips[dealt:depth]), box_bytes(main, use, order, depth)
+        mine = axes_of(use)
+        again = prod(t for t, (a, _) in zip(trips[dealt:depth], order[dealt:depth], strict=True) if a not in mine)
+        total = min(times * size, again * box_bytes(main, use, order, dealt))  # edges are smaller than the rest
+        return Box(depth, size, times, total, turning and times > 1)
+
+    inner = {b: box(u, inmost, True) for b, u in uses.items()}
+    if inner and sum(x.room for x in inner.values()) <= room:
+        yield inner
+    for b, u in uses.items():
+        for depth in range(dealt, inmost):
+            far = box(u, depth, False)
+            rest = {c: x for c, x in inner.items() if c != b}
+            if far.size * far.times >= inner[b].size * inner[b].times:
+                continue
+            if far.room + sum(x.room for x in rest.values()) <= room:
+                yield {**rest, b: far}
+                break
+    once = {b: box(u, dealt, False) for b, u in uses.items()}
+    if once and sum(x.room for x in once.values()) <= room:
+        yield once
+
+
+def stages(boxes: dict[str, Box], main: Nest, memory: Memory) -> tuple[Stage, ...]:
+    rank = {u.buffer: len(u.index) for u in main.uses}
+    return tuple(Stage(b, x.depth, memory.name, tuple(range(rank[b]))) for b, x in boxes.items())
+
+
+def _inmost(main: Nest, order: Order) -> int:
+    """The depth below which a box would be one step of the reduction: there nothing is staged."""
+    reducing = [d for d, (a, _) in enumerate(order) if a in main.reduced]
+    if not reducing:
+        return len(order)
+    axes = [a for a, _ in order]
+    first = reducing[0]
+    return first + 1 if axes.count(axes[first]) > 1 else first

@@ -1,0 +1,56 @@
+"""Blocks of axes for the instances of a replicated group."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import ceil, prod
+
+from isam.schedule.tree import Deal
+from isam.scheduler.nests import Nest
+from isam.scheduler.plan import Group
+from isam.system.graph import Memory, System
+
+BUSY = 0.75  # of the most instances that any dealing uses
+Dealing = tuple[tuple[str, int, Deal], ...]  # axis, block, instances
+
+
+def dealings(group: Group, main: Nest, system: System, memory: Memory) -> list[Dealing]:
+    """Ways to give blocks of one or two axes to the replicas of the memory that leave few of them idle; one instance
+    alone where there are none or no axis keeps what is written apart."""
+    name = system.replica_of(memory.name)
+    if name is None:
+        return [()]
+    count, apart = system.replicas[name].count, group.apart()
+    axes = [a for a in main.axes if a in apart and a not in main.reduced and main.length(a) > main.unit(a)]
+    longest = sorted(axes, key=lambda a: -main.length(a) / main.unit(a))[:3]
+    axes = [a for a in _rows_first(main) if a in longest]
+    out: dict[object, tuple[int, Dealing]] = {}
+    for pair in (*((a,) for a in axes), *combinations(axes, 2)):
+        for rows in range(2, count // 2 + 1) if len(pair) == 2 else (count,):
+            parts, cut = _cut(group, main, pair, (rows, count // rows)[: len(pair)], name)
+            if cut:
+                out.setdefault(tuple((a, n) for a, n, _ in cut), (prod(parts), cut))
+    most = max((n for n, _ in out.values()), default=0)
+    return [cut for n, cut in out.values() if n >= BUSY * most] or [()]
+
+
+def _rows_first(main: Nest) -> list[str]:
+    """Axes in the order of the result's dimensions, so that parts of the outer ones lie apart in memory."""
+    written = [n for u in main.uses if u.writes for row in u.index for n in row.names]
+    return list(dict.fromkeys([*written, *main.axes]))
+
+
+def _cut(
+    group: Group, main: Nest, axes: tuple[str, ...], ways: tuple[int, ...], name: str
+) -> tuple[list[int], Dealing]:
+    """The dealing of axes in so many parts each, at most; nothing where one of them stays whole."""
+    blocks, parts = [], []
+    for a, n in zip(axes, ways, strict=True):
+        unit = group.unit(a)
+        size = ceil(ceil(main.length(a) / unit) / n) * unit
+        blocks.append(size)
+        parts.append(sum(s.count for s in group.parts(a, main.length(a), size, even=True)))
+    if any(p < 2 for p in parts) or any(p > n for p, n in zip(parts, ways, strict=True)):
+        return [], ()
+    strides = [prod(parts[i + 1 :]) for i in range(len(parts))]
+    return parts, tuple((a, b, Deal(name, 0, s)) for a, b, s in zip(axes, blocks, strides, strict=True))
