@@ -122,7 +122,7 @@ class Code:
         gates: dict[Gate, int] = {}
         for t in timed:
             group = self.group_of[self.streams[t.issue.unit]]
-            for key, held in ((t.edge, t.held), *((k, n) for k, n, _ in t.links)):
+            for key, held in ((t.edge, t.held), *(((k, t.edge), n) for k, n, _ in t.links)):
                 if key is not None:
                     gate = self.gates.setdefault((key, group), Gate(group))
                     gates[gate] = gates.get(gate, 0) + held

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from isam.ir.dtype import size_of
-from isam.schedule.tree import Issue, Loop, Node, Schedule, children, distinct
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, distinct
 from isam.system.graph import System
 
 ASSUMED = 1.0  # cycles of a cost that the description does not state
@@ -34,10 +34,20 @@ class Timed:
 @dataclass(eq=False)
 class Costs:
     """Works out every call once. ``sharing``: per replica how many instances are dealt to: a link gives each of them
-    the same part of its bandwidth, whether the others have something to move or not."""
+    the same part of its bandwidth, and of that each edge the part of the bytes that it carries in the whole schedule,
+    whether the others have something to move or not."""
 
     schedule: Schedule
     sharing: Mapping[str, int]
+    _parts: dict[tuple[str, Edge], float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        carried, system = carried_bytes(self.schedule), self.schedule.system
+        self._parts = {}
+        for link in system.links.values():
+            total = sum(carried.get(e, 0) for e in link.edges)
+            for e in link.edges:
+                self._parts[link.name, e] = carried[e] / total if carried.get(e) else 1.0
 
     def of(self, issue: Issue) -> Timed:
         """A compute call takes its issue interval; a move its set-up and its bytes over the narrowest bandwidth."""
@@ -48,17 +58,63 @@ class Costs:
             more = cost.further(dict(issue.sizes))
             interval = (cost.issue if cost.issue is not None else ASSUMED) + more
             return Timed(issue, round(interval * cycle), round(max(interval, (cost.latency or 0.0) + more) * cycle))
-        ends = {ins.operand(o.name).role: o for o in issue.operands}
-        source, target = ends["in"].place.memory, ends["out"].place.memory
-        size = prod(ends["in"].tile.shape) * size_of(self.schedule.dtype(ends["in"].tile.buffer))
+        source, target = edge = edge_of(self.schedule, issue)
+        size = bytes_of(self.schedule, issue)
         held = size / cost.bandwidth if cost.bandwidth else 0.0
-        part = self.sharing.get(system.replica_of(issue.unit) or "", 1)
-        links = tuple((k.name, size / k.bandwidth / TICK) for k in system.links_of(source, target))
-        slowest = max([held * cycle, *(n * part for _, n in links)])
+        others = self.sharing.get(system.replica_of(issue.unit) or "", 1)
+        links = [(k.name, size / k.bandwidth / TICK) for k in system.links_of(source, target)]
+        parts = [n * others / self._parts[k, edge] for k, n in links]
+        slowest = max([held * cycle, *parts])
         interval = max((cost.issue or 0.0) * cycle, (cost.setup or 0.0) * cycle + slowest) or ASSUMED * cycle
-        taken = tuple((k, round(n * part), round(n)) for k, n in links)
+        taken = tuple((k, round(p), round(n)) for (k, n), p in zip(links, parts, strict=True))
         latency = max(interval, ((cost.latency or 0.0) + cost.further(dict(issue.sizes))) * cycle)
-        return Timed(issue, round(interval), round(latency), (source, target), round(held * cycle), size, taken)
+        return Timed(issue, round(interval), round(latency), edge, round(held * cycle), size, taken)
+
+
+def _ends(schedule: Schedule, issue: Issue) -> tuple[Operand, Operand]:
+    """The ends of a move."""
+    ins = schedule.system.instructions[issue.instruction]
+    ends = {ins.operand(o.name).role: o for o in issue.operands}
+    return ends["in"], ends["out"]
+
+
+def edge_of(schedule: Schedule, issue: Issue) -> Edge:
+    """The edge along which a move goes."""
+    source, target = _ends(schedule, issue)
+    return source.place.memory, target.place.memory
+
+
+def bytes_of(schedule: Schedule, issue: Issue) -> int:
+    """The bytes that a move carries."""
+    tile = _ends(schedule, issue)[0].tile
+    return prod(tile.shape) * size_of(schedule.dtype(tile.buffer))
+
+
+def carried_bytes(schedule: Schedule) -> dict[Edge, int]:
+    """The bytes that the call part carries along each edge in all; loops whose trip is not known count once."""
+    known: dict[int, dict[Edge, int]] = {}
+
+    def below(node: Node) -> dict[Edge, int]:
+        if id(node) not in known:
+            known[id(node)] = one(node)
+        return known[id(node)]
+
+    def one(node: Node) -> dict[Edge, int]:
+        out: dict[Edge, int] = {}
+        if isinstance(node, Issue):
+            return {edge_of(schedule, node): bytes_of(schedule, node)} if node.is_move and node.operands else {}
+        if isinstance(node, Loop):
+            peeled = (node.first is not None) + (node.last is not None)
+            times = {id(node.body): 1 if node.trip is None else node.trip - peeled}
+            parts = [(c, times.get(id(c), 1)) for c in children(node)] if node.trip != 0 else []
+        else:
+            parts = [(c, 1) for c in children(node)]
+        for part, n in parts:
+            for edge, size in below(part).items():
+                out[edge] = out.get(edge, 0) + n * size
+        return out
+
+    return below(schedule.call)
 
 
 def dealt_to(schedule: Schedule) -> dict[str, int]:

@@ -94,6 +94,10 @@ def values_of(loop: Loop, ranges: Ranges) -> tuple[Affine, Affine]:
 
 def range_of(loop: Loop, ranges: Ranges) -> tuple[int, int]:
     """The least and the greatest value of the loop's variable, as numbers."""
+    first = first_value(loop)
+    if first is not None and loop.trip:
+        low, high = bounds_of(first, ranges)
+        return low, high + (loop.trip - 1) * loop.step
     low = max(-(-bounds_of(b.expr, ranges)[0] // b.div) for b in loop.lo)
     high = min(bounds_of(b.expr, ranges)[1] // b.div for b in loop.hi)
     return low, max(low, high - 1)

@@ -100,7 +100,7 @@ def entered(loop: Loop, ranges: Ranges) -> Ranges:
     start, widths = first_value(loop), []
     if start is not None and start.terms:
         ends = (b.expr - start for b in loop.hi if b.div == 1)
-        widths = [max(0, e.const - 1) for e in ends if e.is_constant]
+        widths = [max(0, e.const - 1) // loop.step * loop.step for e in ends if e.is_constant]
     if start is not None and widths:
         inside.origin[loop.var] = start, min(widths)
     return inside
