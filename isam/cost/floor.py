@@ -1,133 +1,125 @@
-"""The time that no schedule of a cover can beat on a machine: compute and compulsory traffic (SCH-13).
+"""The time that no schedule of a cover can beat on a machine, and which resource says so (SCH-13).
 
 Sound, not tight: every call is as large as its instruction takes, units that can run an instruction share its calls
-without loss, every edge out of home or back to it is always busy, every element is moved once.
+without loss, on all instances; every element that must travel takes, for every resource, the path that spares it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import gcd
 
+from isam.cost.capacity import capacity_traffic
 from isam.cost.steps import ASSUMED
-from isam.ir.affine import Affine
-from isam.ir.dtype import size_of
-from isam.ir.instruction import Instruction
-from isam.ir.kernel import Access, Kernel
+from isam.cost.traffic import Flow, crossing, everything, flows, ways
+from isam.ir.kernel import Kernel
 from isam.schedule.tree import Schedule
-from isam.system.graph import System
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``seconds`` that ``kind`` (compute, traffic, capacity) of ``where`` takes at least; ``why``: what was counted."""
+
+    kind: str
+    where: str
+    seconds: float
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.where}"
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Seconds: ``compute`` on the units, ``load`` from home memory, ``store`` to it."""
+    """All bounds found, the longest first."""
 
-    compute: float
-    load: float
-    store: float
+    bounds: tuple[Bound, ...]
 
     @property
     def seconds(self) -> float:
-        return max(self.compute, self.load, self.store)
+        return self.bounds[0].seconds if self.bounds else 0.0
 
     @property
     def name(self) -> str:
         """Which of them binds."""
-        return max(("compute", "load", "store"), key=lambda n: getattr(self, n))
+        return str(self.bounds[0]) if self.bounds else "nothing"
+
+    def of(self, kind: str) -> float:
+        """The longest of one kind."""
+        return max((b.seconds for b in self.bounds if b.kind == kind), default=0.0)
 
 
-def floor(schedule: Schedule) -> Floor:
-    """The lower bounds of a schedule's call part. Run-time trips count as nothing."""
-    kernel, system = schedule.cover.kernel, schedule.system
-    loads, stores = _traffic(kernel)
-    moved = {o.buffer for m in schedule.cover.mappings for o in m.operands if _away(system, m.instruction, o.operand)}
-    return Floor(
-        _compute(schedule),
-        _over(system, sum(n for b, n in loads.items() if b in moved), out=True),
-        _over(system, sum(n for b, n in stores.items() if b in moved), out=False),
-    )
+def floor(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> Floor:
+    """The lower bounds of a schedule's call part. ``symbols``: run-time sizes; a trip without a number counts as none.
+    """
+    open_ = {s.name: 0 for s in schedule.cover.kernel.syms}
+    sizes = {**open_, **(symbols or {})}
+    kernel = schedule.cover.kernel.with_sizes(sizes) if open_ else schedule.cover.kernel
+    travelling = flows(schedule, kernel)
+    found = [*_compute(schedule, kernel, sizes), *_traffic(schedule, travelling), *_capacity(schedule, kernel)]
+    return Floor(tuple(sorted((b for b in found if b.seconds > 0), key=lambda b: -b.seconds)))
 
 
-def _away(system: System, instruction: Instruction, operand: str) -> bool:
-    return system.home not in system.homes(instruction, operand)
-
-
-def _compute(schedule: Schedule) -> float:
-    """Per set of units, what only they can run, shared among them; the longest."""
+def _compute(schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int]) -> list[Bound]:
+    """Per set of units, what only they can run, shared among them and their instances."""
     busy: dict[frozenset[str], float] = {}
     for nest in schedule.nests:
         m = schedule.cover.mappings[nest.mapping]
+        if m.guards or any(kernel.statements[i].domain.where for i in m.statements):
+            continue  # how many calls a part of a box takes at least is not counted
         units = schedule.system.units_of(m.instruction.name)
-        played, calls = {k: i for i, k in m.axes}, 1
-        mean: dict[str, float] = {}  # extent of an instruction's axis in a call
-        for axis, extent in nest.axes:
-            n = extent.const if extent.is_constant else 0
-            most = m.instruction.span(played[axis]).most if axis in played else 1
-            cuts = -(-n // most) if most else min(1, n)
-            calls *= cuts
-            if axis in played:
-                mean[played[axis]] = n / max(1, cuts)
-        cost = m.instruction.cost
-        cycles = cost.issue if cost.issue is not None else ASSUMED
-        cycles += cost.further(m.instruction.sizes_of(mean)) if cost.per else 0.0
+        calls, cycles = _calls(nest.axes, m, sizes)
         who = frozenset(u.name for u in units)
         busy[who] = busy.get(who, 0.0) + calls * cycles / max(u.clock for u in units)
-    return max((sum(t for w, t in busy.items() if w <= who) / len(who) for who in busy), default=0.0)
+    out = []
+    for who in busy:
+        copies = sum(_copies(schedule, u) for u in who)
+        seconds = sum(t for w, t in busy.items() if w <= who) / copies
+        out.append(Bound("compute", ", ".join(sorted(who)), seconds, f"full calls on {copies} units"))
+    return out
 
 
-def _traffic(kernel: Kernel) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes per argument that must leave home memory, and that must come back to it."""
-    loads: dict[str, int] = {}
-    stores: dict[str, int] = {}
-    for s in kernel.statements:
-        extents = {a.name: a.extent.const if a.extent.is_constant else 1 for a in s.domain.axes}
-        if s.domain.where or 0 in extents.values():
-            continue
-        for a in dict.fromkeys((*s.reads, s.dest)):
-            b = kernel.buffer(a.buffer)
-            n = _elements(a, extents) * size_of(b.dtype) if b.role != "temp" else 0
-            if a != s.dest and b.role in ("in", "const", "inout"):
-                loads[a.buffer] = max(n, loads.get(a.buffer, 0))
-            if a == s.dest and b.role in ("out", "inout"):
-                stores[a.buffer] = max(n, stores.get(a.buffer, 0))
-    return loads, stores
+def _calls(axes, mapping, sizes: Mapping[str, int]) -> tuple[int, float]:
+    """How many calls of a nest there are at least, and the cycles of one on average."""
+    played, calls = {k: i for i, k in mapping.axes}, 1
+    mean: dict[str, float] = {}  # extent of an instruction's axis in a call
+    for axis, extent in axes:
+        n = extent.substitute(sizes).const
+        most = mapping.instruction.span(played[axis]).most if axis in played else 1
+        cuts = -(-n // most) if most else min(1, n)
+        calls *= cuts
+        if axis in played:
+            mean[played[axis]] = n / max(1, cuts)
+    cost = mapping.instruction.cost
+    cycles = cost.issue if cost.issue is not None else ASSUMED
+    return calls, cycles + (cost.further(mapping.instruction.sizes_of(mean)) if cost.per else 0.0)
 
 
-def _elements(a: Access, extents: dict[str, int]) -> int:
-    """Distinct elements that an access surely touches: rows that share an axis with an earlier one count as one."""
-    seen: set[str] = set()
-    count = 1
-    for row in a.index:
-        if not seen & set(row.names):
-            count *= _values(row, extents)
-        seen |= set(row.names)
-    return count
+def _copies(schedule: Schedule, node: str) -> int:
+    group = schedule.system.replica_of(node)
+    return schedule.system.replicas[group].count if group else 1
 
 
-def _values(row: Affine, extents: dict[str, int]) -> int:
-    """Distinct values of an affine expression: all multiples in its range where steps leave no gap, else one axis's."""
-    terms = sorted((abs(c), extents.get(n, 1)) for n, c in row.terms)
-    if not terms:
-        return 1
-    unit, reach = gcd(*(c for c, _ in terms)), 0
-    for c, n in terms:
-        if c > reach + unit:
-            return max(n for _, n in terms)
-        reach += c * (n - 1)
-    return reach // unit + 1
+def _traffic(schedule: Schedule, travelling: list[Flow]) -> list[Bound]:
+    """For every unit that moves, every edge, every link, and for all ways out of home and back together: the bytes that
+    cannot but go through it."""
+    out = []
+    for way in ways(schedule.system):
+        size = sum(f.bytes * way.least(f.source, f.targets) for f in travelling)
+        out.append(Bound("traffic", way.name, size / way.rate, f"{size} bytes at {way.rate / 1e9:.6g} GB/s"))
+    return out
 
 
-def _over(system: System, size: int, *, out: bool) -> float:
-    """Seconds for so many bytes over all edges out of home memory (or back to it) at once; 0 where one has no stated
-    bandwidth."""
-    rates: dict[tuple[str, str], float] = {}
-    for m in system.moves:
-        if (m.source if out else m.target) == system.home:
-            bandwidth = system.instructions[m.by].cost.bandwidth
-            if bandwidth is None:
-                return 0.0
-            edge, rate = (m.source, m.target), bandwidth * system.units[m.issuer].clock
-            rates[edge] = max(rate, rates.get(edge, 0.0))
-    return size / sum(rates.values()) if rates else 0.0
+def _capacity(schedule: Schedule, kernel: Kernel) -> list[Bound]:
+    """What comes and goes because near memory does not hold everything: everything that does so goes this way."""
+    out = []
+    for near, least, why in capacity_traffic(schedule, kernel):
+        around = crossing(schedule.system, near)
+        for way in (*ways(schedule.system), *everything(schedule.system, around, f"in and out of {_names(near)}")):
+            if around <= way.edges:
+                out.append(Bound("capacity", way.name, least / way.rate, why))
+    return out
 
 
+def _names(memories: frozenset[str]) -> str:
+    return ", ".join(sorted(memories))

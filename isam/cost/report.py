@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from isam.cost.floor import Floor, floor
-from isam.cost.timeline import TICK, Timeline, timeline
+from isam.cost.steps import TICK
+from isam.cost.timeline import Timeline, Work, timeline
 from isam.schedule.tree import Schedule
+from isam.system.graph import System
+
+TOLD = 4  # bounds in the table
 
 
 @dataclass(frozen=True)
@@ -17,40 +21,70 @@ class Report:
 
     time: Timeline
     floor: Floor
-    assumed: tuple[str, ...] = ()
+    system: System
     trips: Mapping[str, int] | None = None
 
     @property
+    def distance(self) -> float | None:
+        """How many times the least time the schedule takes; None where nothing is known."""
+        return self.time.seconds / self.floor.seconds if self.floor.seconds and self.time.seconds else None
+
+    @property
     def data(self) -> dict[str, Any]:
-        units = {u: {"calls": w.calls, "busy": w.busy * TICK, "share": self.time.utilisation(u)}
-                 for u, w in self.time.units.items()}  # fmt: skip
-        edges = {" -> ".join(e): {"calls": w.calls, "busy": w.busy * TICK, "bytes": w.bytes}
-                 for e, w in self.time.edges.items()}  # fmt: skip
-        return {"seconds": self.time.seconds, "floor": self.floor.seconds, "bound by": self.floor.name,
-                "calls": self.time.calls, "units": units, "edges": edges}  # fmt: skip
+        t = self.time
+        units = {u: {"calls": w.calls, "busy": w.busy * TICK, "share": t.share(w), "instances": w.copies}
+                 for u, w in t.units.items()}  # fmt: skip
+        edges = {" -> ".join(e): self._moved(w) for e, w in t.edges.items()}
+        links = {n: self._moved(w) for n, w in t.links.items()}
+        clusters = {c: {"steps": w.calls, "share": t.share(w), "idle": self._idle(c)} for c, w in t.clusters.items()}
+        bounds = [{"kind": b.kind, "of": b.where, "seconds": b.seconds, "why": b.why} for b in self.floor.bounds]
+        return {"seconds": t.seconds, "floor": self.floor.seconds, "bound by": self.floor.name,
+                "distance": self.distance, "calls": t.calls, "units": units, "edges": edges, "links": links,
+                "clusters": clusters, "bounds": bounds}  # fmt: skip
+
+    def _moved(self, w: Work) -> dict[str, Any]:
+        return {"calls": w.calls, "busy": w.busy * TICK, "bytes": w.bytes, "share": self.time.share(w)}
+
+    def _idle(self, cluster: str) -> dict[str, float]:
+        return {u: self.time.idle(self.system, u) for u in self.system.clusters[cluster].units}
+
+    def rows(self) -> Iterator[tuple[str, str, float, str]]:
+        """What is there, its name, the share of the time it was busy, what it did."""
+        t = self.time
+        for u, w in t.units.items():
+            idle = f", idle in {t.idle(self.system, u):.1%} of the steps" if self.system.cluster_of(u) else ""
+            yield "unit", u, t.share(w), f"{w.calls} calls{_many(w)}{idle}"
+        for c, w in t.clusters.items():
+            yield "cluster", c, t.share(w), f"{w.calls} steps{_many(w)}"
+        for e, w in t.edges.items():
+            yield "edge", " -> ".join(e), t.share(w), f"{w.bytes} bytes{_many(w)}"
+        for n, w in t.links.items():
+            yield "link", n, t.share(w), f"{w.bytes} bytes"
 
     def __str__(self) -> str:
-        t, least = self.time, self.floor.seconds
-        far = f", {t.seconds / least:.2f} times the least ({self.floor.name})" if least and t.seconds else ""
-        lines = [f"in time: {duration(t.seconds)} for {t.calls} calls{far}"]
+        t, far = self.time, self.distance
+        away = f", {far:.2f} times the least ({self.floor.name})" if far is not None else ""
+        lines = [f"in time: {duration(t.seconds)} for {t.calls} calls{away}"]
         if self.trips:
             lines.append("  with " + ", ".join(f"{n} = {v}" for n, v in self.trips.items()))
-        width = max(map(len, [*t.units, *(" -> ".join(e) for e in t.edges)]), default=0)
-        for u, w in t.units.items():
-            lines.append(f"  {u.ljust(width)}  busy {t.utilisation(u):6.1%}  {w.calls} calls")
-        for e, w in t.edges.items():
-            share = w.busy / t.ticks if t.ticks else 0.0
-            lines.append(f"  {' -> '.join(e).ljust(width)}  busy {share:6.1%}  {w.bytes} bytes")
-        parts = (f"{n} {duration(getattr(self.floor, n))}" for n in ("compute", "load", "store"))
-        lines.append("  at least: " + ", ".join(parts))
-        if self.assumed:
-            lines.append(f"  costs assumed, not stated: {len(self.assumed)}, as {self.assumed[0]}")
+        rows = list(self.rows())
+        width = max((len(name) for _, name, _, _ in rows), default=0)
+        lines += [f"  {kind:7}  {name.ljust(width)}  busy {share:6.1%}  {did}" for kind, name, share, did in rows]
+        lines.append("  at least" + ("" if self.floor.bounds else ": nothing is known"))
+        for b in self.floor.bounds[:TOLD]:
+            lines.append(f"    {duration(b.seconds):>8}  {b}: {b.why}")
+        if self.system.assumed:
+            lines.append(f"  costs assumed, not stated: {len(self.system.assumed)}, as {self.system.assumed[0]}")
         return "\n".join(lines)
+
+
+def _many(w: Work) -> str:
+    return f" on {w.copies} instances" if w.copies > 1 else ""
 
 
 def report(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> Report:
     """The call part in time. ``symbols``: run-time sizes."""
-    return Report(timeline(schedule, symbols), floor(schedule), schedule.system.assumed, symbols)
+    return Report(timeline(schedule, symbols), floor(schedule, symbols), schedule.system, symbols)
 
 
 def duration(seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from itertools import pairwise
 
@@ -12,10 +13,10 @@ from isam.cost.perfetto import trace
 from isam.cost.report import report
 from isam.cost.timeline import timeline
 from tests.corpus import CASES
+from tests.machines import CROWD
 from tests.pipeline import compiled, simulated
 
-TOY = simulated("toy")
-NAMES = sorted(CASES)[::6]
+TOY, CORES = simulated("toy"), simulated(CROWD)
 
 
 def schedule_of(name: str, **sizes: int):
@@ -24,21 +25,103 @@ def schedule_of(name: str, **sizes: int):
     return job.schedule, {s.name: 3 for s in job.schedule.kernel.syms}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_no_schedule_is_faster_than_its_floor(name):
-    schedule, late = schedule_of(name)
-    least, t = floor(schedule), timeline(schedule, late)
-    assert least.seconds <= t.seconds * (1 + 1e-12)
+    for on in (TOY, CORES):
+        case = CASES[name]
+        for sizes in case.small[:2]:
+            schedule = compiled(case.load(), sizes, on).schedule
+            assert schedule is not None
+            late = {s.name: 3 for s in schedule.kernel.syms}
+            assert floor(schedule, late).seconds <= timeline(schedule, late).seconds * (1 + 1e-12), (on.name, sizes)
+
+
+def bound(schedule, kind: str, where: str) -> float:
+    (found,) = [b.seconds for b in floor(schedule).bounds if (b.kind, b.where) == (kind, where)]
+    return found
 
 
 def test_a_product_counted_by_hand():
     schedule, _ = schedule_of("matmul", M=30, N=20, K=17)
-    least = floor(schedule)
     cost, clock = TOY.instructions["mm4_f32"].cost, TOY.units["mm"].clock
-    assert least.compute == pytest.approx(8 * 5 * 5 * cost.issue / clock, rel=1e-12)
+    assert bound(schedule, "compute", "mm") == pytest.approx(8 * 5 * 5 * cost.issue / clock, rel=1e-12)
     rate = TOY.instructions["copy"].cost.bandwidth * TOY.units["dma"].clock
-    assert least.load == pytest.approx(4 * (30 * 17 + 17 * 20) / rate, rel=1e-12)
-    assert least.store == pytest.approx(4 * 30 * 20 / rate, rel=1e-12)
+    into, back = 4 * (30 * 17 + 17 * 20), 4 * 30 * 20
+    assert bound(schedule, "traffic", "edge dram -> sp") == pytest.approx(into / rate, rel=1e-12)
+    assert bound(schedule, "traffic", "edge sp -> dram") == pytest.approx(back / rate, rel=1e-12)
+    # every element goes on to a register file, or comes from one, by the same unit
+    assert bound(schedule, "traffic", "unit dma") == pytest.approx(2 * (into + back) / rate, rel=1e-12)
+
+
+def test_instances_and_links_counted_by_hand():
+    """Three cores with two matrix units each: a sixth of the calls on each; one link for what all of them move."""
+    schedule = compiled(CASES["matmul"].load(), {"M": 30, "N": 20, "K": 17}, CORES).schedule
+    assert schedule is not None
+    cost, clock = CORES.instructions["mm4_f32"].cost, CORES.units["mm"].clock
+    assert bound(schedule, "compute", "mm, mm2") == pytest.approx(8 * 5 * 5 * cost.issue / clock / 6, rel=1e-12)
+    size = 4 * (30 * 17 + 17 * 20 + 30 * 20)
+    assert bound(schedule, "traffic", "link bus") == pytest.approx(size / 40e9, rel=1e-12)
+    rate = CORES.instructions["copy"].cost.bandwidth * CORES.units["dma"].clock * 3
+    assert bound(schedule, "traffic", "unit dma") == pytest.approx(2 * size / rate, rel=1e-12)
+
+
+def test_the_capacity_counted_by_hand():
+    """2 F / sqrt(S) - 2 S elements: F products; S elements in the scratchpad and the register files, or in those."""
+    n = 512
+    schedule, _ = schedule_of("matmul", M=n, N=n, K=n)
+    rate = TOY.instructions["copy"].cost.bandwidth * TOY.units["dma"].clock
+    found = [b.seconds for b in floor(schedule).bounds if (b.kind, b.where) == ("capacity", "unit dma")]
+    want = [(2 * n**3 / s**0.5 - 2 * s) * 4 / rate for s in (512, 4096 + 512)]
+    assert sorted(found, reverse=True) == pytest.approx(want, rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "applies"), [("matmul", True), ("batched_matmul", True), ("conv2d", False),
+                                               ("softmax", False), ("rnn", False), ("matmul_i8", True)])  # fmt: skip
+def test_where_the_theorem_on_contractions_applies(name, applies):
+    case = CASES[name]
+    schedule = compiled(case.load(), {n: 4 * v + 64 for n, v in case.small[0].items()} if applies else case.small[0], TOY)
+    assert schedule.schedule is not None
+    assert any(b.kind == "capacity" for b in floor(schedule.schedule).bounds) == applies
+
+
+def least_traffic(m: int, n: int, k: int, held: int) -> int:
+    """The fewest loads and stores with which any order of products does C = A B on so many elements, by search."""
+    products = [(i, j, p) for i in range(m) for j in range(n) for p in range(k)]
+    names = [("A", i, p) for i in range(m) for p in range(k)] + [("B", p, j) for p in range(k) for j in range(n)]
+    results = [(i, j) for i in range(m) for j in range(n)]
+    whole = (1 << len(products)) - 1
+    start = (0, frozenset(), frozenset())  # products done, elements near, partial results that lie at home
+    best, queue, tie = {start: 0}, [(0, 0, start)], 0
+    while queue:
+        cost, _, state = heapq.heappop(queue)
+        done, near, home = state
+        if done == whole and not any(x[0] == "C" for x in near):
+            return cost
+        if cost > best[state]:
+            continue
+        ways = [(cost, (done, near - {x}, home)) for x in near if x[0] != "C"]  # forgotten
+        ways += [(cost + 1, (done, near - {x}, home | {x})) for x in near if x[0] == "C"]
+        if len(near) < held:
+            ways += [(cost + 1, (done, near | {x}, home)) for x in names if x not in near]
+            ways += [(cost + 1, (done, near | {x}, home - {x})) for x in home]
+            begun = {(i, j) for b, (i, j, _) in enumerate(products) if done >> b & 1}
+            new = [("C", i, j) for i, j in results if (i, j) not in begun and ("C", i, j) not in near]
+            ways += [(cost, (done, near | {x}, home)) for x in new]
+        for b, (i, j, p) in enumerate(products):
+            if not done >> b & 1 and {("A", i, p), ("B", p, j), ("C", i, j)} <= near:
+                ways.append((cost, (done | 1 << b, near, home)))
+        for far, after in ways:
+            if far < best.get(after, far + 1):
+                best[after] = far
+                tie += 1
+                heapq.heappush(queue, (far, tie, after))
+    raise AssertionError("three elements are enough")
+
+
+@pytest.mark.parametrize(("m", "n", "k", "held"), [(1, 1, 6, 3), (1, 2, 3, 3), (3, 1, 2, 3)])
+def test_no_order_of_products_moves_less_than_the_theorem_says(m, n, k, held):
+    least = 2 * m * n * k / held**0.5 - 2 * held
+    assert 0 < least <= least_traffic(m, n, k, held)
 
 
 def test_elements_that_a_convolution_skips_are_not_counted():
@@ -54,7 +137,7 @@ def test_elements_that_a_convolution_skips_are_not_counted():
         for d in w.shape:
             for_w *= d.const
         rate = TOY.instructions["copy"].cost.bandwidth * TOY.units["dma"].clock
-        assert floor(schedule).load <= (whole + for_w) / rate + 1e-18
+        assert bound(schedule, "traffic", "edge dram -> sp") <= (whole + for_w) / rate + 1e-18
 
 
 def test_the_report_tells_what_the_timeline_says():

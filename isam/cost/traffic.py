@@ -1,0 +1,169 @@
+"""What must travel from home memory and back to it, and through what (SCH-13)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
+from isam.ir.kernel import Access, Kernel, Recurrence
+from isam.schedule.tree import Schedule
+from isam.system.graph import System
+
+Edge = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """``bytes`` that must get from one of ``source`` to one of ``targets``."""
+
+    bytes: int
+    source: frozenset[str]
+    targets: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Way:
+    """Something that bytes go through at ``rate`` (bytes per second, all instances together). ``edges``: the moves that
+    do."""
+
+    name: str
+    rate: float
+    edges: frozenset[Edge]
+    system: System
+
+    def least(self, source: frozenset[str], targets: frozenset[str]) -> int:
+        """How often an element goes through it at least on its way."""
+        best = dict.fromkeys(source, 0)
+        queue = [(0, m) for m in sorted(source)]
+        while queue:
+            passed, m = heapq.heappop(queue)
+            if m in targets:
+                return passed
+            if passed > best[m]:
+                continue
+            for a, b in self.system.moves_by_edge:
+                far = passed + ((a, b) in self.edges)
+                if a == m and far < best.get(b, far + 1):
+                    best[b] = far
+                    heapq.heappush(queue, (far, b))
+        return 0
+
+
+def ways(system: System) -> Iterator[Way]:
+    """Every unit that alone issues some moves, every edge, every link, everything out of home and everything into it.
+    Of edges whose bandwidth is not stated nothing is said."""
+    rates, home = _rates(system), system.home
+    for u in sorted({m.issuer for m in system.moves}):
+        edges = frozenset(e for e, ms in system.moves_by_edge.items() if {m.issuer for m in ms} == {u})
+        if edges and all(rates[e] for e in edges):
+            yield Way(f"unit {u}", max(rates[e] for e in edges), edges, system)
+    for e in sorted(rates):
+        if rates[e]:
+            yield Way(f"edge {e[0]} -> {e[1]}", rates[e], frozenset((e,)), system)
+    for k in system.links.values():
+        yield Way(f"link {k.name}", k.bandwidth, frozenset(k.edges), system)
+    for n, name in enumerate(("out of", "into")):
+        edges = frozenset(e for e in rates if e[n] == home and e[1 - n] != home)
+        yield from everything(system, edges, f"{name} {home}")
+
+
+def everything(system: System, edges: frozenset[Edge], name: str) -> Iterator[Way]:
+    """Several edges as one way, as fast as all of them together."""
+    rates = _rates(system)
+    if len(edges) > 1 and all(rates[e] for e in edges):
+        yield Way(f"everything {name}", sum(rates[e] for e in edges), edges, system)
+
+
+def crossing(system: System, near: frozenset[str]) -> frozenset[Edge]:
+    """The edges into and out of a set of memories."""
+    return frozenset(e for e in system.moves_by_edge if (e[0] in near) != (e[1] in near))
+
+
+def _rates(system: System) -> dict[Edge, float]:
+    """Bytes per second over each edge, all who issue moves on it together; 0 where that is not stated."""
+    rates: dict[Edge, float] = {}
+    for edge, moves in system.moves_by_edge.items():
+        stated = [(system.instructions[m.by].cost.bandwidth, m.issuer) for m in moves]
+        rates[edge] = sum(_rate(system, r, u) for r, u in stated) if all(r for r, _ in stated) else 0.0
+    return rates
+
+
+def _rate(system: System, bandwidth: float | None, issuer: str) -> float:
+    """Bytes per second of all instances of a unit."""
+    group = system.replica_of(issuer)
+    return (bandwidth or 0.0) * system.units[issuer].clock * (system.replicas[group].count if group else 1)
+
+
+def flows(schedule: Schedule, kernel: Kernel) -> list[Flow]:
+    """What every schedule of the cover moves: arguments that are used away from home, each element once. Constants that
+    are kept elsewhere from bind on need not come again."""
+    system, home = schedule.system, frozenset((schedule.system.home,))
+    kept = any(s.bound and s.memory != system.home for s in schedule.workspace)
+    loads, stores = _compulsory(kernel)
+    out: list[Flow] = []
+    for name in dict.fromkeys((*loads, *stores)):
+        places = [frozenset(system.homes(m.instruction, o.operand)) for m in schedule.cover.mappings
+                  for o in m.operands if o.buffer == name]  # fmt: skip
+        if not places or any(system.home in p for p in places):
+            continue
+        near = frozenset().union(*places)
+        if loads.get(name) and not (kept and kernel.buffer(name).role == "const"):
+            out.append(Flow(loads[name], home, near))
+        if stores.get(name):
+            out.append(Flow(stores[name], near, home))
+    return out
+
+
+def _compulsory(kernel: Kernel) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes per argument that must leave home memory, and that must come back to it."""
+    loads: dict[str, int] = {}
+    stores: dict[str, int] = {}
+    for s, runs in zip(kernel.statements, _runs(kernel.body, True), strict=True):
+        extents = {a.name: a.extent.const for a in s.domain.axes}
+        if s.domain.where or 0 in extents.values() or not runs:
+            continue
+        for a in dict.fromkeys((*s.reads, s.dest)):
+            b = kernel.buffer(a.buffer)
+            n = _elements(a, extents) * size_of(b.dtype) if b.role != "temp" else 0
+            if a != s.dest and b.role in ("in", "const", "inout"):
+                loads[a.buffer] = max(n, loads.get(a.buffer, 0))
+            if a == s.dest and b.role in ("out", "inout"):
+                stores[a.buffer] = max(n, stores.get(a.buffer, 0))
+    return loads, stores
+
+
+def _runs(body: tuple, now: bool) -> Iterator[bool]:
+    """Of every statement, whether it is executed at all, as far as the loops around it say."""
+    for it in body:
+        if isinstance(it, Recurrence):
+            yield from _runs(it.body, now and it.axis.extent.const > 0)
+        else:
+            yield now
+
+
+def _elements(a: Access, extents: dict[str, int]) -> int:
+    """Distinct elements that an access surely touches: rows that share an axis with an earlier one count as one."""
+    seen: set[str] = set()
+    count = 1
+    for row in a.index:
+        if not seen & set(row.names):
+            count *= _values(row, extents)
+        seen |= set(row.names)
+    return count
+
+
+def _values(row: Affine, extents: dict[str, int]) -> int:
+    """Distinct values of an affine expression: all multiples in its range where steps leave no gap, else one axis's."""
+    terms = sorted((abs(c), extents.get(n, 1)) for n, c in row.terms)
+    if not terms:
+        return 1
+    unit, reach = gcd(*(c for c, _ in terms)), 0
+    for c, n in terms:
+        if c > reach + unit:
+            return max(n for _, n in terms)
+        reach += c * (n - 1)
+    return reach // unit + 1
