@@ -5,9 +5,10 @@ have it; segments of ``2 S`` loads after Smith, Lowery, Langou and van de Geijn 
 ``C[c] += A[a] * B[b]``, where every axis is in exactly two of the three indices or in all three, and every row of an
 index is one axis. On a memory of ``S`` elements, from which elements of C that were begun may be put away and brought
 back but are never doubled, loads and first touches of C come to at least ``2 F / sqrt(S) - 2 S``: in a segment of
-``2 S`` of them at most ``3 S`` elements are seen, and ``|a| + |b| + |c| <= 3 S`` allows ``sqrt(|a| |b| |c|) <= S sqrt(S)``
-multiplications. Every element of C that was touched first is stored at least once, so loads and stores together are no
-fewer. With ``n`` memories of ``S`` each that do not speak to each other the sum is ``2 F / sqrt(S) - 2 n S``.
+``2 S`` of them at most ``3 S`` elements are seen, and ``|a| + |b| + |c| <= 3 S`` allows ``sqrt(|a| |b| |c|)`` or
+``S sqrt(S)`` multiplications at most. Every element of C that was touched first is stored at least once, so loads and
+stores together are no fewer. With ``n`` memories of ``S`` each that do not speak to each other the sum is
+``2 F / sqrt(S) - 2 n S``.
 """
 
 from __future__ import annotations

@@ -79,9 +79,10 @@ def test_the_capacity_counted_by_hand():
                                                ("softmax", False), ("rnn", False), ("matmul_i8", True)])  # fmt: skip
 def test_where_the_theorem_on_contractions_applies(name, applies):
     case = CASES[name]
-    schedule = compiled(case.load(), {n: 4 * v + 64 for n, v in case.small[0].items()} if applies else case.small[0], TOY)
-    assert schedule.schedule is not None
-    assert any(b.kind == "capacity" for b in floor(schedule.schedule).bounds) == applies
+    large = {n: 4 * v + 64 for n, v in case.small[0].items()}
+    schedule = compiled(case.load(), large if applies else case.small[0], TOY).schedule
+    assert schedule is not None
+    assert any(b.kind == "capacity" for b in floor(schedule).bounds) == applies
 
 
 def least_traffic(m: int, n: int, k: int, held: int) -> int:
