@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
+from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, names_in, readers, splice, used_by, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.narrow import narrowed
+
+FAR = 1 << 40  # stands for an extent that is not known
 
 
 class Factor(Transform):
@@ -100,6 +104,22 @@ def _lone(row: Affine) -> bool:
     return not row.const and len(row.terms) == 1 and row.terms[0][1] == 1
 
 
+def _surely_some(domain: Domain, summed: list[str]) -> bool:
+    """Whether, wherever the other axes stand, some point of the summed axes meets their conditions: the same corner of
+    their box for all, which is enough for what kernels say."""
+    ends = {a.name: a.extent - 1 for a in domain.axes}
+    ranges = {n: (0, e.const if e.is_constant else FAR) for n, e in ends.items()} | {
+        n: (0, FAR) for e in ends.values() for n in e.names if n not in ends
+    }
+    if any(ends[n].is_constant and ends[n].const < 0 for n in summed):
+        return False
+    conditions = [w for w in domain.where if set(summed) & set(w.names)]
+    corners = itertools.product(*(((n, Affine()), (n, ends[n])) for n in summed))
+    return any(
+        all(w.substitute(dict(c)).bounds(ranges)[0] >= 0 for w in conditions) for c in map(list, corners)
+    )
+
+
 def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
     total, product = kernel.statements[n], kernel.statements[m]
     values = renaming(product, total)
@@ -124,6 +144,9 @@ def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
         inner |= more
     kept = inner - set(moved)
     where = total.domain.where
+    finite = DTYPES[next(iter(names))].kind != "f" or "finite" in kernel.permits
+    if not finite and not _surely_some(total.domain, moved):
+        return None  # what is added where the inner sum is empty is `p * 0`, which is not 0 for every `p`
     return _Plan(
         factor,
         term,

@@ -7,6 +7,7 @@ import importlib
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -332,6 +333,19 @@ def test_reassociation_never_makes_a_statement_read_what_it_writes_elsewhere():
     text = CHAIN.format(between="y[i] = 1", end="a[3 - i] = t[3 - i] * c[i]").replace("t[i] = a[i]", "t[3 - i] = a[i]")
     assert not Reassociate().sites(parse(text))
     assert Reassociate().sites(parse(text.replace("a[3 - i] =", "y[3 - i] =")))
+
+
+@pytest.mark.parametrize(("where", "permits", "dtype", "found"), [
+    ("r <= i", "", "f32", True), ("i + 1 <= r", "", "f32", False), ("i + 1 <= r", "finite", "f32", True),
+    ("i + 1 <= r", "", "i32", True), ("r + j >= 2, r <= i + 3", "", "f32", True), ("r + j >= 5", "", "f32", False),
+])  # fmt: skip
+def test_nothing_is_factored_out_of_a_sum_that_may_be_empty(where, permits, dtype, found):
+    """``x * 0`` is not 0 when ``x`` is infinite: the term may leave only a sum that has something in it."""
+    from isam.transforms.factor import Factor
+
+    text = FACTOR_WHERE.replace("where r <= i", f"where {where}").replace("f32", dtype)
+    kernel = replace(parse(text), permits=parse(text).permits | frozenset(filter(None, [permits])))
+    assert (Site.of(sum=2, product=1, pulled=1) in Factor().sites(kernel)) == found
 
 
 def test_factoring_keeps_conditions_of_both_sums():
