@@ -164,11 +164,15 @@ STAGES = (
 def run_stages(job: Job, until: str = "") -> Job:
     """Carries the job through every stage, or as far as the one named ``until``. Raises ``IsamError`` (the input),
     ``InternalError`` (us), which shows the smallest kernel found with which the same stage fails."""
+    with seldom():
+        return _staged(job, until)
+
+
+def _staged(job: Job, until: str) -> Job:
     for stage in STAGES:
         start = time.perf_counter()
         try:
-            with seldom():
-                _run(stage, job)
+            _run(stage, job)
         except InternalError as e:
             if stage.name != "emit":  # where text in a description may be wrong: found by trying each instruction
                 e.shown = _shown(job, stage, e)

@@ -33,10 +33,6 @@ def box_of(start: Iterable[Affine], shape: Iterable[int], steps: Iterable[int] |
     return tuple((s, s + ((n - 1) * k + 1)) for s, n, k in zip(start, shape, steps, strict=True))
 
 
-def mentions(box: Box, name: str) -> bool:
-    return any(lo.coefficient(name) or hi.coefficient(name) for lo, hi in box)
-
-
 def replaced(box: Box, name: str, by: Affine) -> Box:
     sub = {name: by}
     return tuple((lo.substitute(sub), hi.substitute(sub)) for lo, hi in box)

@@ -8,10 +8,10 @@ fact says is not known.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import Box, mentions
+from isam.proof.boxes import Box
 from isam.proof.context import Var
 
 Spot = tuple[str, str]  # memory, base
@@ -30,7 +30,8 @@ class Hole:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fact:
-    """Interned: equal facts are one object (:meth:`Facts.make`). ``cells``: first and last cell, where there are."""
+    """Interned: equal facts are one object (:meth:`Facts.make`). ``cells``: first and last cell, where there are.
+    ``names``: the variables that it speaks of."""
 
     buffer: str
     spot: Spot
@@ -41,6 +42,12 @@ class Fact:
     over: tuple[Var, ...] = ()
     holes: frozenset[Hole] = frozenset()
     bare: Fact | None = None  # the same without holes
+    names: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        exprs = [self.offset, *(x for side in self.box for x in side)]
+        exprs += [b.expr for v in self.over for b in v.lo + v.hi]
+        object.__setattr__(self, "names", frozenset(n for e in exprs for n, _ in e.terms))
 
     def address(self, at: Iterable[Affine]) -> Affine:
         """The byte at which an element lies by this layout."""
@@ -50,8 +57,7 @@ class Fact:
         return out
 
     def mentions(self, name: str) -> bool:
-        inside = any(b.expr.coefficient(name) for v in self.over for b in v.lo + v.hi)
-        return inside or bool(self.offset.coefficient(name)) or mentions(self.box, name)
+        return name in self.names
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,14 @@ COVER = ("original", "mappings", "steps", "back", "chain", "gap", "notes")
 
 
 def to_json(schedule: Schedule) -> str:
-    """The schedule as one line of JSON."""
+    """The schedule as one line of JSON. Made once: the proof hashes it and the artifact holds it."""
+    known = schedule.__dict__
+    if "_json" not in known:
+        known["_json"] = _written(schedule)
+    return known["_json"]
+
+
+def _written(schedule: Schedule) -> str:
     tables = _Tables()
     system = used_system(schedule)
     bind, call = tables.node(schedule.bind), tables.node(schedule.call)
