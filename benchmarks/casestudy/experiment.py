@@ -6,10 +6,10 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil
 from typing import Any
 
 from isam.compiler.stages import Refused, new_job, run_stages
+from isam.cost.floor import floor
 from isam.cost.timeline import Timeline, timeline
 from isam.diagnostics import IsamError
 from isam.ir.instruction import Cost
@@ -22,16 +22,7 @@ from .sizes import LARGE, Size
 from .tilings import best
 
 CLASSES = (("library ahead", 0.0), ("about equal", 0.90), ("equal", 0.98), ("ISAM ahead", 1.02))  # from which ratio on
-TILE, CYCLES, UNITS, CLOCK, LINK = 32, 32, 48, 1.1e9, 1228.8e9  # the machine's facts
 LIMITS = {"large": 1.15, "all": 1.5, "own": 0.95}  # median distances to the bound; least ratio on the library's sizes
-
-
-def least(size: Size) -> tuple[float, float]:
-    """Seconds that no schedule beats, in the matrix units and on the link: every tile's product on one of 48 units,
-    every element moved once."""
-    m, n, k = size
-    products = ceil(m / TILE) * ceil(n / TILE) * ceil(k / TILE)
-    return products * CYCLES / (UNITS * CLOCK), (2 * m * k + 2 * k * n + 4 * m * n) / LINK
 
 
 def without_traffic(schedule: Schedule) -> Schedule:
@@ -74,15 +65,13 @@ def figures(schedule: Schedule, whole: Timeline | None = None) -> dict[str, Any]
 def measured(name: str, size: Size, system: System) -> dict[str, Any]:
     """One row of the table."""
     part, theirs, time_of_theirs = best(*size, system)
-    products, link = least(size)
-    row: dict[str, Any] = {"set": name, "size": list(size), "least": max(products, link), "inside": products,
-                           "bound by": "products" if products >= link else "link",
-                           "tiling": part.tiling.name, "padded": list(part.size),
+    row: dict[str, Any] = {"set": name, "size": list(size), "tiling": part.tiling.name, "padded": list(part.size),
                            "library": figures(theirs, time_of_theirs)}  # fmt: skip
     mine, row["cpu"] = scheduled(size, system)
     if isinstance(mine, str):
         return {**row, "refused": mine}
-    row["isam"] = figures(mine)
+    bound = floor(mine)
+    row |= {"least": bound.seconds, "inside": bound.of("compute"), "bound by": bound.name, "isam": figures(mine)}
     row["ratio"] = row["library"]["seconds"] / row["isam"]["seconds"]
     row["ratio inside"] = row["library"]["inside"] / row["isam"]["inside"]
     return row
