@@ -14,8 +14,9 @@ PARTS: dict[str, tuple[str, ...]] = {
     "matcher": (
         "tests.unit.mapper.test_match", "tests.unit.mapper.test_regions", "tests.unit.mapper.test_refused",
         "tests.unit.mapper.test_soundness", "tests.unit.mapper.test_guards", "tests.unit.mapper.test_dead_ends",
-        "tests.paper.test_map10", "tests.property.test_mappings",
-        "tests.property.test_pairs", "tests.systems.test_brute_counts", "tests.unit.mapper.test_explain",
+        "tests.unit.mapper.test_steps", "tests.unit.mapper.test_kinds", "tests.paper.test_map10",
+        "tests.property.test_mappings", "tests.property.test_pairs", "tests.systems.test_brute_counts",
+        "tests.unit.mapper.test_explain",
     ),
     "transforms": (
         "tests.laws.test_laws", "tests.laws.test_mutants", "tests.laws.test_examples", "tests.laws.test_chosen",

@@ -87,3 +87,16 @@ def test_dead_ends_side_by_side():
     assert joined(frozenset({(0, 1)}), frozenset({(2, 3)})) == {(0, 1), (2, 3)}
     assert joined(ANYWAY, None) is None
     assert joined(None, ANYWAY) is None
+
+
+def test_an_axis_agreed_before_is_compared_with_the_next_statement_before_rows_are():
+    deepest = cell("conv1d", "fma").near[0]
+    assert (deepest.kind, deepest.about("axis"), deepest.about("instruction_axis")) == ("axis-missing", "c", "j")
+
+
+def test_rows_are_compared_axis_by_axis_and_linked_statements_touch_the_same_elements():
+    found = cell("conv1d", "product")
+    assert len(found) == 6  # goes through everything
+    near = found.near
+    assert max(m.depth for m in near if m.kind == "extra-dependence") == 7  # before the second statement is looked at
+    assert not any(m.about("relation") == "elements" for m in near)
