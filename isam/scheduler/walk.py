@@ -18,7 +18,7 @@ from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
 from isam.scheduler.plan import Members, Plan
 from isam.scheduler.recur import Cut, Guarded, Recur
 from isam.scheduler.staging import Stager
-from isam.scheduler.state import MachineState, Since
+from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.trim import Env, Segment
 
 
@@ -165,10 +165,11 @@ class Walk:
             cut = part.size < env[axis][1]  # other blocks of this axis may want what this one computes
             if cut:
                 self.lives.open.append(axis)
+            before = frozenset(self.run.data.state.copies)
             self._level(d + 1, inner, tuple(sorted((*first, *have, *last))))
             if cut:
                 self.lives.open.pop()
-                self._left(axis)
+                self._left(axis, before)
             return
         var = self._var(d)
         starts = [Affine.of(var) + n * part.size for n in range(together)]
@@ -178,12 +179,13 @@ class Walk:
         bounds = (low[0], low[1] + span - step)
         Recur(self, Cut(var, axis, lo, span, step, bounds, envs, d + 1), first, have, last).make()
 
-    def _left(self, axis: str) -> None:
-        """A block of the axis that is no loop is done: what only it could see goes home, as at the end of a loop."""
+    def _left(self, axis: str, before: frozenset[Key]) -> None:
+        """A block of the axis that is no loop is done: what only it could see goes home, as at the end of a loop; what
+        was there ``before`` stays."""
         data, uses = self.run.data, [u for n in self.group.nests for u in n.uses]
         for key in data.state.of_any() if self.plan.even else ():
             mine = [any(axis in row.names for row in u.index) for u in uses if u.buffer == key[1].buffer]
-            if mine and all(mine) and key in data.state.copies:
+            if mine and all(mine) and key not in before and key in data.state.copies:
                 data.evict(key)
 
     # -- the innermost block -----------------------------------------------------------------------------------------
