@@ -123,6 +123,7 @@ class Walk:
             var, lo = self._var(d), at + part.start
             low, span = lo.bounds(scope.ranges), part.count * part.size
             self.lives.open.append(axis)
+            self.run.data.state.next = {}
             with scope.recording() as body, scope.variable(var, lo, part.size, (low[0], low[1] + span - part.size)):
                 self._level(d + 1, {**env, axis: (Affine.of(var), part.size, Affine.of(var))}, members)
                 self.empty()
