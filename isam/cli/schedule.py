@@ -23,6 +23,10 @@ PERFETTO = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--perfetto", metavar="OUT.json", help="Write the calls in time as a trace for ui.perfetto.dev."),
 ]
+HTML = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--html", metavar="OUT.html", help="Write the calls in time as one page that fetches nothing."),
+]
 DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions and their reasons.")]
 
 
@@ -33,8 +37,8 @@ DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions
 )  # fmt: skip
 def schedule(
     kernel: Kernel, on: On = "host", define: Sizes = None, trace: TRACE = None, full: FULL = False,
-    decisions: DECISIONS = False, in_time: TIME = False, perfetto: PERFETTO = None, approach: Approach = "",
-    replay: Replay = None, require: Require = None, as_json: AsJson = False,
+    decisions: DECISIONS = False, in_time: TIME = False, perfetto: PERFETTO = None, html: HTML = None,
+    approach: Approach = "", replay: Replay = None, require: Require = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Schedules a kernel on a machine, proves the schedule and draws it.
 
@@ -58,6 +62,10 @@ def schedule(
         from isam.cost.perfetto import trace as events
 
         write(perfetto, events(job.schedule, _trips(job.schedule)))
+    if html is not None:
+        from isam.cost.page import page
+
+        write(html, page(job.schedule, _trips(job.schedule)))
     text = print_schedule(job.schedule, full)
     if in_time or as_json:
         from isam.cost.report import report

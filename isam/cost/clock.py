@@ -69,7 +69,7 @@ class Clock:
             gates = [g for g in self.code.gates.values() if g.group == name]
             local = Local(tuple(n.saved() for n in lanes), tuple(0 for _ in gates))
             self.groups[name] = Group([local] * r.count, lanes, gates)
-        self.followed = 0
+        self.followed, self.scope = 0, dict[str, int]()
 
     def run(self, scope: dict[str, int]) -> None:
         self.node(self.schedule.call, scope)
@@ -87,6 +87,7 @@ class Clock:
             return
         for part in self.code.parts[id(node)]:
             if isinstance(part, Block):
+                self.scope = scope
                 self.block(part)
             else:
                 self.node(part, scope)
@@ -157,7 +158,7 @@ class Clock:
         for t in row[5].calls:
             group = self.code.group_of[self.code.streams[t.issue.unit]]
             instance = self.groups[group].at if group else 0
-            told(t.issue, start, start + t.interval, start + t.latency, t.edge, t.bytes, instance)
+            told(t.issue, start, start + t.interval, start + t.latency, t.edge, t.bytes, instance, self.scope)
 
     # -- instances ---------------------------------------------------------------------------------------------------
     def dealt(self, loop: Loop, values: range, scope: dict[str, int]) -> None:

@@ -33,6 +33,7 @@ class Event:
     edge: Edge | None = None  # of a move, with its bytes
     bytes: int = 0
     instance: int = 0
+    scope: Mapping[str, int] = field(default_factory=dict)  # the loop variables around the call
 
 
 @dataclass(slots=True)

@@ -1,0 +1,94 @@
+"""A schedule in time as one page of HTML that fetches nothing: a picture of the streams, who was busy, bounds, tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from isam.cost.occupancy import occupancy
+from isam.cost.perfetto import events_of
+from isam.cost.report import duration, report
+from isam.cost.timeline import TICK, Event
+from isam.schedule.text import print_schedule
+from isam.schedule.tree import Schedule
+
+MOST = 50_000  # events drawn
+WIDE, ROW, LEFT = 1100, 18, 150
+COLOURS = ("#4878a8", "#c0504d", "#6a9a4a", "#8064a2", "#d08a2e", "#3a9a9a")
+STYLE = """body{font:14px sans-serif;margin:2em;max-width:1300px;color:#222}
+table{border-collapse:collapse}td,th{padding:2px 12px 2px 0;text-align:left}
+pre{background:#f6f6f6;padding:1em;overflow-x:auto}text{font:12px sans-serif}"""
+
+
+def page(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> str:
+    """The whole page."""
+    told, (events, note) = report(schedule, symbols), events_of(schedule, symbols, MOST)
+    name = escape(f"{schedule.kernel.name} on {schedule.system.name}")
+    far = f", {told.distance:.2f} times the least ({escape(told.floor.name)})" if told.distance is not None else ""
+    busy = ((kind, escape(n), _bar(share), escape(did)) for kind, n, share, did in told.rows())
+    least = ((duration(b.seconds), escape(str(b)), escape(b.why)) for b in told.floor.bounds)
+    return "\n".join([
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{name}</title><style>{STYLE}</style><h1>{name}</h1>",
+        f"<p>{duration(told.time.seconds)} for {told.time.calls} calls{far}</p>",
+        f"<h2>Streams</h2><p>{note}</p>", _streams(schedule, events),
+        "<h2>Memories</h2>", _memories(schedule, events),
+        "<h2>Busy</h2>", _table(("", "", "share of the time", ""), busy),
+        "<h2>At least</h2>", _table(("time", "of", "counted"), least),
+        f"<h2>Schedule</h2><pre>{escape(print_schedule(schedule))}</pre></html>",
+    ])  # fmt: skip
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = ["<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for row in rows]
+    return "<table><tr>" + "".join(f"<th>{h}</th>" for h in head) + "</tr>" + "".join(lines) + "</table>"
+
+
+def _bar(share: float) -> str:
+    width = round(160 * share, 1)
+    return (f'<svg width=220 height=14><rect width=160 height=12 fill="#eee"/><rect width="{width}" height=12 '
+            f'fill="{COLOURS[0]}"/><text x=168 y=11>{share:.1%}</text></svg>')  # fmt: skip
+
+
+def _streams(schedule: Schedule, events: list[Event]) -> str:
+    """A row per unit and instance that did something; what is closer than a pixel is drawn as one."""
+    end = max((e.finish for e in events), default=0) or 1
+    scale = WIDE / end
+    order = {u: n for n, u in enumerate(schedule.system.units)}
+    rows: dict[tuple[int, int, str], list[tuple[float, float, str]]] = {}
+    names = {n: COLOURS[k % len(COLOURS)] for k, n in enumerate(dict.fromkeys(e.issue.instruction for e in events))}
+    for e in events:
+        row = rows.setdefault((e.instance, order[e.issue.unit], e.issue.unit), [])
+        begin, far, colour = e.start * scale, e.free * scale, names[e.issue.instruction]
+        if row and row[-1][2] == colour and begin - row[-1][1] < 0.5:
+            row[-1] = row[-1][0], far, colour
+        else:
+            row.append((begin, far, colour))
+    parts = []
+    for k, ((instance, _, unit), spans) in enumerate(sorted(rows.items())):
+        label = unit + (f" {instance}" if schedule.system.replica_of(unit) else "")
+        parts.append(f'<text x=0 y="{k * ROW + 13}">{escape(label)}</text>')
+        parts += [f'<rect x="{LEFT + a:.1f}" y="{k * ROW + 2}" width="{max(b - a, 0.5):.1f}" height="{ROW - 4}" '
+                  f'fill="{colour}"/>' for a, b, colour in spans]  # fmt: skip
+    bottom = len(rows) * ROW
+    parts.append(f'<text x={LEFT} y="{bottom + 14}">0</text><text x="{LEFT + WIDE - 60}" y="{bottom + 14}">'
+                 f"{duration(end * TICK)}</text>")  # fmt: skip
+    legend = " ".join(f'<span style="color:{c}">&#9632;</span> {escape(n)}' for n, c in names.items())
+    return f'<svg width="{LEFT + WIDE}" height="{bottom + 20}">{"".join(parts)}</svg><p>{legend}</p>'
+
+
+def _memories(schedule: Schedule, events: list[Event]) -> str:
+    """How much of each memory is in use, of its capacity."""
+    end, parts, high = max((e.finish for e in events), default=0) or 1, [], 40
+    for k, ((memory, instance), points) in enumerate(occupancy(schedule, events).items()):
+        room, foot = schedule.system.memories[memory].capacity, (k + 1) * (high + 6)
+        label = memory + (f" {instance}" if schedule.system.replica_of(memory) else "")
+        most = max((size for _, size in points), default=0)
+        line, last = [f"M{LEFT},{foot}"], foot
+        for moment, size in points:
+            x, y = LEFT + WIDE * moment / end, foot - high * size / room
+            line.append(f"L{x:.1f},{last:.1f}L{x:.1f},{y:.1f}")
+            last = y
+        parts.append(f'<rect x="{LEFT}" y="{foot - high}" width="{WIDE}" height="{high}" fill="#f4f4f4"/>'
+                     f'<text x=0 y="{foot - 14}">{escape(label)}: {most} of {room}</text>'
+                     f'<path d="{"".join(line)}L{LEFT + WIDE},{foot}Z" fill="{COLOURS[0]}"/>')  # fmt: skip
+    return f'<svg width="{LEFT + WIDE}" height="{len(parts) * (high + 6) + 6}">{"".join(parts)}</svg>'

@@ -1,0 +1,66 @@
+"""Traces and pages: every call once, on its instance's track; memories as full as they are; nothing is fetched."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+from isam.cost.occupancy import occupancy
+from isam.cost.page import page
+from isam.cost.perfetto import trace
+from isam.cost.timeline import Event, timeline
+from tests.corpus import CASES
+from tests.double_buffered import product
+from tests.machines import CROWD
+from tests.pipeline import compiled, simulated
+
+
+def crowd():
+    schedule = compiled(CASES["matmul"].load(), {"M": 30, "N": 20, "K": 17}, simulated(CROWD)).schedule
+    assert schedule is not None
+    return schedule
+
+
+def test_a_track_per_unit_and_instance():
+    rows = json.loads(trace(crowd()))["traceEvents"]
+    calls = [r for r in rows if r["ph"] == "X"]
+    assert len(calls) == timeline(crowd()).calls
+    assert {r["pid"] for r in calls} == {1, 2, 3}
+    assert {r["name"] for r in rows if r["ph"] == "C"} >= {"in use sp", "in use ra", "bytes dram -> sp"}
+
+
+def test_the_scratchpad_holds_two_boxes_and_the_result():
+    """Boxes of 16 x (4 + 4) elements at two places, 64 bytes of result; never more, and no less at the height."""
+    schedule, events = product(16, 6, rows=1), list[Event]()
+    timeline(schedule, watch=events.append, whole=True)
+    points = occupancy(schedule, events)["sp", 0]
+    assert max(size for _, size in points) == 2 * 16 * 8 * 4 + 64
+    assert points[-1][1] == 0
+    assert all(size >= 0 for _, size in points)
+
+
+def test_no_memory_holds_more_than_there_is():
+    schedule, events = crowd(), list[Event]()
+    timeline(schedule, watch=events.append, whole=True)
+    for (memory, _), points in occupancy(schedule, events).items():
+        assert max(size for _, size in points) <= schedule.system.memories[memory].capacity
+
+
+def test_the_page_stands_alone_and_is_well_formed():
+    text = page(crowd())
+    assert not re.search(r"""(src|href)\s*=|url\(|@import|<script|https?://""", text)
+    assert "times the least" in text
+    open_: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            if tag in ("svg", "table", "tr", "pre", "h1", "h2", "p", "span", "text", "td", "th"):
+                open_.append(tag)
+
+        def handle_endtag(self, tag):
+            if tag in ("svg", "table", "tr", "pre", "h1", "h2", "p", "span", "text", "td", "th"):
+                assert open_.pop() == tag
+
+    Reader().feed(text)
+    assert not open_
