@@ -103,7 +103,7 @@ def run_mapped(kernel: Kernel, mapping: Mapping, memory: Memory, seed: int) -> M
     statements = kernel.statements
     region = [statements[i] for i in mapping.statements]
     order = _contracted(statements, mapping.statements)
-    body = _reordered(kernel.body, order, statements, region)
+    body = _reordered(kernel.body, order, statements)
 
     def step(s: Statement, at: dict[str, int]) -> None:
         if not any(s is r for r in region):
@@ -135,15 +135,17 @@ def _contracted(statements: tuple[Statement, ...], region: tuple[int, ...]) -> l
     return [*range(first), *before, *region, *after, *range(last + 1, len(statements))]
 
 
-def _reordered(body, order: list[int], statements, region):
-    if any(isinstance(it, Recurrence) for it in body):
-        return tuple(
-            Recurrence(it.axis, _reordered(it.body, order, statements, region)) if isinstance(it, Recurrence) else it
-            for it in body
-        )
-    mine = [s for s in (statements[i] for i in order) if any(s is b for b in body)]
-    assert len(mine) == len(body)
-    return tuple(mine)
+def _reordered(body, order: list[int], statements):
+    """The body in that order of statements; a recurrent loop stands where the first of its own does."""
+    at = {id(statements[i]): n for n, i in enumerate(order)}
+
+    def place(it) -> int:
+        return min(map(place, it.body), default=0) if isinstance(it, Recurrence) else at[id(it)]
+
+    return tuple(
+        Recurrence(it.axis, _reordered(it.body, order, statements)) if isinstance(it, Recurrence) else it
+        for it in sorted(body, key=place)
+    )
 
 
 def _call_all(kernel: Kernel, mapping: Mapping, memory: Memory, at: dict[str, int], rng: random.Random) -> None:
