@@ -111,14 +111,14 @@ class Operations:
             if c is not None:
                 return numbers.ring.constant(c, over, modulus_of(target))
             op = "cast"
-            if len(a.terms) == 1:
-                ((key, parts),) = a.terms.items()
-                inner = numbers.arrays[key[0]] if len(parts) == len(key) == 1 and parts[0][0] == 1 else None
-                if inner is not None and inner.label.startswith("cast ") and a.over.inside(parts[0][1].domain()):
-                    first = inner.label.split()[1]
-                    if widens(first, source):
-                        plain = numbers.ring.through(parts[0][1], inner.args[0])
-                        return self._cast(op, plain, first, target, over)
+        if len(a.terms) == 1:  # of a value that comes from a type whose values all fit: as if cast from that at once
+            ((key, parts),) = a.terms.items()
+            inner = numbers.arrays[key[0]] if len(parts) == len(key) == 1 and parts[0][0] == 1 else None
+            if inner is not None and inner.label.startswith("cast ") and a.over.inside(parts[0][1].domain()):
+                first = inner.label.split()[1]
+                if widens(first, source) and (widens(first, target) or first == target):
+                    plain = numbers.ring.through(parts[0][1], inner.args[0])
+                    return self._cast(op, plain, first, target, over)
         return self.function(op, (a,), source, target, over)
 
     # reductions ---------------------------------------------------------------------------------------------------
