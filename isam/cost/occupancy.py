@@ -38,19 +38,24 @@ def occupancy(schedule: Schedule, events: Iterable[Event]) -> dict[Where, list[t
             where = o.place.memory, e.instance if system.replica_of(o.place.memory) else 0
             here = lies.setdefault(where, {})
             low, high = _span(schedule, o, e)
-            key = o.place.base, low, high
-            if roles[o.name] in ("out", "inout") and key not in here:
-                gone = [k for k in here if k[0] == key[0] and k[1] < high and low < k[2]]
-                over.setdefault(where, []).extend(here.pop(k) for k in gone if roles[o.name] == "out")
-                here.setdefault(key, _Lies(low, high, e.start, e.finish))
-            elif roles[o.name] == "out":
-                over.setdefault(where, []).append(here[key])
-                here[key] = _Lies(low, high, e.start, e.finish)
-            for k, one in here.items():
-                if k[0] == key[0] and one.low < high and low < one.high:
-                    one.until = max(one.until, e.finish)
+            met = [k for k in here if k[0] == o.place.base and k[1] < high and low < k[2]]
+            if roles[o.name] == "out":
+                for k in met:
+                    over.setdefault(where, []).append(_cut(here, k, low, high))
+                here[o.place.base, low, high] = _Lies(low, high, e.start, e.finish)
+            for k in met if roles[o.name] != "out" else ():
+                here[k].until = max(here[k].until, e.finish)
     every = {w: [*over.get(w, ()), *here.values()] for w, here in lies.items()}
     return {w: list(_counted(spans)) for w, spans in sorted(every.items())}
+
+
+def _cut(here: dict[tuple[str, int, int], _Lies], key: tuple[str, int, int], low: int, high: int) -> _Lies:
+    """The part of what lies somewhere that is overwritten; what is left of it stays."""
+    one = here.pop(key)
+    for a, b in ((one.low, low), (high, one.high)):
+        if a < b:
+            here[key[0], a, b] = _Lies(a, b, one.since, one.until)
+    return _Lies(max(low, one.low), min(high, one.high), one.since, one.until)
 
 
 def _counted(spans: list[_Lies]) -> Iterator[tuple[int, int]]:

@@ -10,10 +10,13 @@ from isam.cost.occupancy import occupancy
 from isam.cost.page import page
 from isam.cost.perfetto import trace
 from isam.cost.timeline import Event, timeline
+from isam.ir.affine import Affine
+from isam.schedule.tree import Place
 from tests.corpus import CASES
 from tests.double_buffered import product
 from tests.machines import CROWD
 from tests.pipeline import compiled, simulated
+from tests.random_streams import Dealt
 
 
 def crowd():
@@ -64,3 +67,13 @@ def test_the_page_stands_alone_and_is_well_formed():
 
     Reader().feed(text)
     assert not open_
+
+
+def test_what_is_overwritten_in_part_stays_in_the_rest():
+    def near(at: int) -> Place:
+        return Place("l", "", Affine((), at), (1,))
+
+    made, far = Dealt(0), Place("m", "", Affine(), (1,))
+    calls = (made.move("dma", far, near(0)), made.move("dma", far, near(4)), made.move("left", near(0), near(32)))
+    events = [Event(c, 10 * n, 10 * n + 10, 10 * n + 10) for n, c in enumerate(calls)]
+    assert occupancy(made.schedule(), events) == {("l", 0): [(0, 8), (10, 12), (20, 20), (30, 0)]}
