@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, distinct
-from isam.scheduler.behind import Behind, Frame, Lags, Met, runs
+from isam.scheduler.behind import Behind, runs
 from isam.scheduler.footprints import Prints, first_value, range_of
+from isam.scheduler.look import Frame, Lags, Met
 from isam.scheduler.state import Ranges
 from isam.system.graph import System
 

@@ -1,0 +1,68 @@
+"""What looking back from a call is about: where from, seen how, what was found, what was passed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from isam.ir.affine import Affine
+from isam.schedule.tree import Loop, Seq
+from isam.scheduler.footprints import Footprint
+from isam.scheduler.state import Ranges
+
+Calls = dict[str, int]  # per stream
+NONE: Calls = {}
+
+
+class Met(NamedTuple):
+    """A stream with a call in question; ``every``: of other instances than the one that looks."""
+
+    stream: str
+    every: bool = False
+
+
+Lags = dict[Met, int]
+
+
+@dataclass(eq=False)
+class Frame:
+    """Where one looks back from: the begin of the ``index``-th child of a sequence, or of a ``part`` of a loop, that
+    stands in ``parent``. ``ranges``: of the variables in scope there."""
+
+    parent: Frame | None
+    node: Seq | Loop | None
+    ranges: Ranges
+    index: int = 0
+    part: str = ""
+    known: dict[object, Lags] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How what is found reads where one looks from: the values of variables that are not in scope there. ``dealt``: the
+    dealt loops around the place one looks from that are still to be met on the way; None: it is another way."""
+
+    values: dict[str, Affine]
+    ranges: Ranges
+    dealt: tuple[Loop, ...] | None = ()
+
+    def within(self, var: str, value: Affine) -> View:
+        return View({**self.values, var: value.substitute(self.values)}, self.ranges, self.dealt)
+
+
+@dataclass(slots=True)
+class Look:
+    """A look back for one access: what was found so far, and how many calls were passed."""
+
+    mine: Footprint
+    found: Lags = field(default_factory=dict)
+    passed: Calls = field(default_factory=dict)
+
+    def find(self, lags: Lags) -> None:
+        for met, n in lags.items():
+            if met not in self.found:
+                self.found[met] = 0 if met.every else n + self.passed.get(met.stream, 0)
+
+    def move(self, calls: Calls, times: int = 1) -> None:
+        for s, n in calls.items():
+            self.passed[s] = self.passed.get(s, 0) + n * times
