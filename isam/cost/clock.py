@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from isam.cost.compiled import Block, Body, Code, Gate, Row
+from isam.cost.compiled import Block, Body, Code, Gate, Opened, Row
 from isam.cost.lanes import PAST, Lane, Saved, State
 from isam.schedule.tree import Loop, Node, Schedule
 
@@ -17,7 +17,7 @@ class Local:
     """What one instance of a replica is in the middle of: its streams, and when its gates open."""
 
     lanes: tuple[Saved, ...]
-    gates: tuple[int, ...]
+    gates: tuple[Opened, ...]
 
 
 @dataclass(eq=False, slots=True)
@@ -33,7 +33,7 @@ class Group:
     followed: dict[object, tuple[Local, list[int], Local]] = field(default_factory=dict)
 
     def store(self) -> None:
-        now = Local(tuple(n.saved() for n in self.lanes), tuple(g.open for g in self.gates))
+        now = Local(tuple(n.saved() for n in self.lanes), tuple(g.saved() for g in self.gates))
         if now != self.states[self.at]:  # else the same object stays: equal states are followed once
             self.states[self.at] = now
 
@@ -41,8 +41,8 @@ class Group:
         self.at, state = instance, self.states[instance]
         for lane, saved in zip(self.lanes, state.lanes, strict=True):
             lane.load(saved)
-        for gate, moment in zip(self.gates, state.gates, strict=True):
-            gate.open = moment
+        for gate, saved in zip(self.gates, state.gates, strict=True):
+            gate.load(saved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Clock:
         for name, r in schedule.system.replicas.items():
             lanes = [self.code.lanes[s] for s, g in self.code.group_of.items() if g == name]
             gates = [g for g in self.code.gates.values() if g.group == name]
-            local = Local(tuple(n.saved() for n in lanes), tuple(0 for _ in gates))
+            local = Local(tuple(n.saved() for n in lanes), tuple(g.saved() for g in gates))
             self.groups[name] = Group([local] * r.count, lanes, gates)
         self.followed, self.scope = 0, dict[str, int]()
 
@@ -140,6 +140,12 @@ class Clock:
                     start = gate.open
             for gate, held in gates:
                 gate.open = start + held
+            for gate, held, lead in row[6]:
+                late = gate.take(start + lead, held) - start
+                if late > interval:
+                    interval = late
+                if late > latency:
+                    latency = late
             lane.free = start + interval
             finish = start + latency
             if finish > lane.top:
@@ -148,17 +154,18 @@ class Clock:
                 finish = lane.top
             lane.tail.append(finish)
             if told is not None:
-                self._tell(told, row, start)
+                self._tell(told, row, start, interval - row[1])
         for lane, n in block.calls:
             lane.total += n
             if len(lane.tail) > 2 * lane.keep + 64:
                 lane.trim()
 
-    def _tell(self, told: Told, row: Row, start: int) -> None:
+    def _tell(self, told: Told, row: Row, start: int, late: int) -> None:
         for t in row[5].calls:
             group = self.code.group_of[self.code.streams[t.issue.unit]]
             instance = self.groups[group].at if group else 0
-            told(t.issue, start, start + t.interval, start + t.latency, t.edge, t.bytes, instance, self.scope)
+            free, finish = start + t.interval + late, start + t.latency + late
+            told(t.issue, start, free, finish, t.edge, t.bytes, instance, self.scope)
 
     # -- instances ---------------------------------------------------------------------------------------------------
     def dealt(self, loop: Loop, values: range, scope: dict[str, int]) -> None:
@@ -210,7 +217,7 @@ class Clock:
                 frees += [n.free for w, n in zip(was.lanes, now.lanes, strict=True) if w.total != n.total]
         at = min(frees, default=0)
         lanes = tuple(lane.since(at) for lane in (*body.runs, *body.waits))
-        opens = tuple(_since(g.open, at) for g in body.gates)
+        opens = tuple(_opened(g.saved(), at) for g in body.gates)
         dealt = tuple(self._relative(self.groups[name], at) for name in body.deals)
         times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
         return Begin((lanes, opens, dealt), at, times, totals, states)
@@ -223,7 +230,7 @@ class Clock:
             if id(s) not in kinds:
                 kinds[id(s)] = len(told)
                 lanes = tuple(_loaded(lane, saved).since(at) for lane, saved in zip(g.lanes, s.lanes, strict=True))
-                told.append((lanes, tuple(_since(t, at) for t in s.gates)))
+                told.append((lanes, tuple(_opened(t, at) for t in s.gates)))
         return tuple(kinds[id(s)] for s in g.states), tuple(told)
 
     def repeat(self, body: Body, before: Begin, shift: int, times: int) -> None:
@@ -231,7 +238,7 @@ class Clock:
         for lane, total in zip(body.runs, before.totals, strict=True):
             lane.repeat(lane.total - total, shift, times)
         for gate in body.gates:
-            gate.open += shift * times
+            gate.load(_later(gate.saved(), shift * times))
         for b, n in zip(body.blocks, before.times, strict=True):
             b.times += (b.times - n) * times
         for name in body.deals:
@@ -249,6 +256,16 @@ def _since(moment: int, at: int) -> int:
     return moment - at if moment > at else PAST
 
 
+def _opened(gate: Opened, at: int) -> State:
+    """What of a gate's state matters from a moment on, relative to it."""
+    holes = tuple((max(0, a - at), b - at) for a, b in gate[1] if b > at)
+    return _since(gate[0], at), holes
+
+
+def _later(gate: Opened, ticks: int) -> Opened:
+    return gate[0] + ticks, tuple((a + ticks, b + ticks) for a, b in gate[1])
+
+
 def _loaded(like: Lane, saved: Saved) -> Lane:
     lane = Lane(like.name, like.keep)
     lane.load(saved)
@@ -261,5 +278,5 @@ def _repeated(g: Group, was: Local, now: Local, shift: int, times: int) -> Local
         lane = _loaded(like, n)
         lane.repeat(lane.total - w.total, shift, times)
         lanes.append(lane.saved())
-    gates = (b if a == b else b + shift * times for a, b in zip(was.gates, now.gates, strict=True))
+    gates = (b if a == b else _later(b, shift * times) for a, b in zip(was.gates, now.gates, strict=True))
     return Local(tuple(lanes), tuple(gates))

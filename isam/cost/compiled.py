@@ -9,13 +9,47 @@ from isam.cost.lanes import Lane
 from isam.cost.steps import Costs, Timed, stream_of
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
 
+HOLES = 16  # stretches in which a link was idle that are remembered
+Opened = tuple[int, tuple[tuple[int, int], ...]]  # the state of a gate
+
 
 @dataclass(eq=False, slots=True)
 class Gate:
-    """An edge, or an instance's part of a link, of a replica's ``group``: ``open`` for a move from that moment on."""
+    """An edge, or an instance's part of a link, of a replica's ``group``: ``open`` for a move from that moment on.
+    ``holes``: stretches of time before that in which a link has nothing to carry, earliest first."""
 
     group: str | None
     open: int = 0
+    holes: tuple[tuple[int, int], ...] = ()
+
+    def take(self, at: int, ticks: int) -> int:
+        """Carries for so many ticks from the moment ``at`` on, in holes first; when it is done. So moves share a link
+        in the order of time, whatever the order of the tree."""
+        if at >= self.open:
+            if at > self.open:
+                self.holes = (*self.holes[1 - HOLES :], (self.open, at))
+            self.open = at + ticks
+            return self.open
+        left, end = [], at
+        for a, b in self.holes:
+            begin = max(a, at)
+            used = min(ticks, b - begin) if b > begin else 0
+            if used:
+                ticks, end = ticks - used, begin + used
+                left += [(p, q) for p, q in ((a, begin), (end, b)) if p < q]
+            else:
+                left.append((a, b))
+        self.holes = tuple(left[-HOLES:])
+        if ticks:
+            self.open += ticks
+            end = self.open
+        return end
+
+    def saved(self) -> Opened:
+        return self.open, self.holes
+
+    def load(self, saved: Opened) -> None:
+        self.open, self.holes = saved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,13 +61,15 @@ class Step:
     latency: int
 
 
-Row = tuple[Lane, int, int, tuple[tuple[Lane, int], ...], tuple[tuple[Gate, int], ...], Step]
+Through = tuple[Gate, int, int]  # a link, for how long, how long after the start
+Row = tuple[Lane, int, int, tuple[tuple[Lane, int], ...], tuple[tuple[Gate, int], ...], Step, tuple[Through, ...]]
 
 
 @dataclass(eq=False, slots=True)
 class Block:
     """Steps one after the other, executed ``times`` times. A row: the stream, for how long it is taken, when results
-    are there, for whom it waits and how far they may be behind, what it goes through and for how long.
+    are there, for whom it waits and how far they may be behind, the edges it goes along and for how long, the calls,
+    the links.
     ``calls``: how many of the steps each stream has; ``size``: how many calls there are in all."""
 
     rows: tuple[Row, ...]
@@ -120,14 +156,15 @@ class Code:
             other = self.every[w.stream] if w.every else self.lanes[w.stream]
             waits[other] = min(w.lag, waits.get(other, w.lag))
         gates: dict[Gate, int] = {}
+        links: list[Through] = []
         for t in timed:
             group = self.group_of[self.streams[t.issue.unit]]
-            for key, held in ((t.edge, t.held), *(((k, t.edge), n) for k, n, _ in t.links)):
-                if key is not None:
-                    gate = self.gates.setdefault((key, group), Gate(group))
-                    gates[gate] = gates.get(gate, 0) + held
+            if t.edge is not None:
+                gate = self.gates.setdefault((t.edge, group), Gate(group))
+                gates[gate] = gates.get(gate, 0) + t.held
+            links += [(self.gates.setdefault((k, group), Gate(group)), n, t.lead) for k, n, _ in t.links]
         step = Step(timed, max(t.interval for t in timed), max(t.latency for t in timed))
-        return lane, step.interval, step.latency, tuple(waits.items()), tuple(gates.items()), step
+        return lane, step.interval, step.latency, tuple(waits.items()), tuple(gates.items()), step, tuple(links)
 
     def body(self, node: Node) -> Body:
         """What a loop's body touches."""
@@ -140,7 +177,8 @@ class Code:
             rows = [r for b in blocks for r in b.rows]
             runs = {r[0]: None for r in rows}
             waits = {o: None for r in rows for o, _ in r[3] if o not in runs}
-            gates = {g: None for r in rows for g, _ in r[4] if g.group not in deals}
+            through = [g for r in rows for g in (*(g for g, _ in r[4]), *(g for g, _, _ in r[6]))]
+            gates = {g: None for g in through if g.group not in deals}
             outside = tuple(n for n in runs if self.group_of[n.name] not in deals)
             away = tuple(n for n in waits if self.group_of[n.name] not in deals or n is self.every.get(n.name))
             alike = all(n.trip is not None for n in loops)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from isam.ir.dtype import size_of
@@ -18,9 +18,10 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A call in ticks: its unit is taken for ``interval``, its results are there after ``latency``. Of a move: the
-    edge, how long it ``held`` that, its bytes, and the links it shares, each with the ticks for which the instance's
-    part of the link is taken and the ticks that the whole link would need."""
+    """A call in ticks: its unit is taken for ``interval``, its results are there after ``latency``; longer where a link
+    is not free. Of a move: the edge, how long it ``held`` that, its bytes, the links it shares, each with the ticks for
+    which the instance's part of the link is taken and the ticks that the whole link would need, and how long after its
+    start they are taken (``lead``)."""
 
     issue: Issue
     interval: int
@@ -29,25 +30,16 @@ class Timed:
     held: int = 0
     bytes: int = 0
     links: tuple[tuple[str, int, int], ...] = ()
+    lead: int = 0
 
 
 @dataclass(eq=False)
 class Costs:
     """Works out every call once. ``sharing``: per replica how many instances are dealt to: a link gives each of them
-    the same part of its bandwidth, and of that each edge the part of the bytes that it carries in the whole schedule,
-    whether the others have something to move or not."""
+    the same part of its bandwidth, whether the others have something to move or not."""
 
     schedule: Schedule
     sharing: Mapping[str, int]
-    _parts: dict[tuple[str, Edge], float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        carried, system = carried_bytes(self.schedule), self.schedule.system
-        self._parts = {}
-        for link in system.links.values():
-            total = sum(carried.get(e, 0) for e in link.edges)
-            for e in link.edges:
-                self._parts[link.name, e] = carried[e] / total if carried.get(e) else 1.0
 
     def of(self, issue: Issue) -> Timed:
         """A compute call takes its issue interval; a move its set-up and its bytes over the narrowest bandwidth."""
@@ -63,12 +55,12 @@ class Costs:
         held = size / cost.bandwidth if cost.bandwidth else 0.0
         others = self.sharing.get(system.replica_of(issue.unit) or "", 1)
         links = [(k.name, size / k.bandwidth / TICK) for k in system.links_of(source, target)]
-        parts = [n * others / self._parts[k, edge] for k, n in links]
-        slowest = max([held * cycle, *parts])
-        interval = max((cost.issue or 0.0) * cycle, (cost.setup or 0.0) * cycle + slowest) or ASSUMED * cycle
-        taken = tuple((k, round(p), round(n)) for (k, n), p in zip(links, parts, strict=True))
+        lead = (cost.setup or 0.0) * cycle
+        interval = max((cost.issue or 0.0) * cycle, lead + held * cycle) or (0.0 if links else ASSUMED * cycle)
+        taken = tuple((k, round(n * others), round(n)) for k, n in links)
         latency = max(interval, ((cost.latency or 0.0) + cost.further(dict(issue.sizes))) * cycle)
-        return Timed(issue, round(interval), round(latency), edge, round(held * cycle), size, taken)
+        times = round(interval), round(latency)
+        return Timed(issue, *times, edge, round(held * cycle), size, taken, round(lead))
 
 
 def _ends(schedule: Schedule, issue: Issue) -> tuple[Operand, Operand]:
@@ -88,33 +80,6 @@ def bytes_of(schedule: Schedule, issue: Issue) -> int:
     """The bytes that a move carries."""
     tile = _ends(schedule, issue)[0].tile
     return prod(tile.shape) * size_of(schedule.dtype(tile.buffer))
-
-
-def carried_bytes(schedule: Schedule) -> dict[Edge, int]:
-    """The bytes that the call part carries along each edge in all; loops whose trip is not known count once."""
-    known: dict[int, dict[Edge, int]] = {}
-
-    def below(node: Node) -> dict[Edge, int]:
-        if id(node) not in known:
-            known[id(node)] = one(node)
-        return known[id(node)]
-
-    def one(node: Node) -> dict[Edge, int]:
-        out: dict[Edge, int] = {}
-        if isinstance(node, Issue):
-            return {edge_of(schedule, node): bytes_of(schedule, node)} if node.is_move and node.operands else {}
-        if isinstance(node, Loop):
-            peeled = (node.first is not None) + (node.last is not None)
-            times = {id(node.body): 1 if node.trip is None else node.trip - peeled}
-            parts = [(c, times.get(id(c), 1)) for c in children(node)] if node.trip != 0 else []
-        else:
-            parts = [(c, 1) for c in children(node)]
-        for part, n in parts:
-            for edge, size in below(part).items():
-                out[edge] = out.get(edge, 0) + n * size
-        return out
-
-    return below(schedule.call)
 
 
 def dealt_to(schedule: Schedule) -> dict[str, int]:

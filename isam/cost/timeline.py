@@ -6,8 +6,9 @@ began, up to a shift in time; the iterations left are added by multiplication.
 
 Instances of a replica run side by side, each with streams and edges of its own; of iterations dealt to instances that
 are in the same state one is followed. A link that edges share gives each instance that is dealt to the same part of its
-bandwidth, and of that each edge the part of the bytes that it carries in all. A cluster is one stream of steps: calls
-that are joined start together and the step ends with the last of them.
+bandwidth; within an instance moves share that part in the order of time, each going on whenever those that stand before
+it in the tree leave the link alone. A cluster is one stream of steps: calls that are joined start together and the step
+ends with the last of them.
 """
 
 from __future__ import annotations
