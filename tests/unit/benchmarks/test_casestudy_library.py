@@ -125,22 +125,24 @@ def test_a_wrong_address_is_refused():
         equal(replace(schedule, call=mapped(schedule.call, shifted)))
 
 
-@pytest.mark.parametrize("size", [(4096, 4096, 4096), (3072, 3072, 2048), (1536, 3072, 2048)])
-def test_it_is_near_the_machine_s_peak_on_the_sizes_it_is_made_for(size):
+@pytest.mark.parametrize(("size", "far"), [
+    ((4096, 4096, 4096), 1.06), ((3072, 3072, 2048), 1.06), ((1536, 3072, 2048), 1.10),
+])  # fmt: skip
+def test_it_is_near_the_machine_s_peak_on_the_sizes_it_is_made_for(size, far):
     """The matrix units never wait for anything but main memory, at the begin and at the end."""
     part, schedule, time = best(*size, MACHINE)
     assert part.tiling == SQUARE
     work = 2 * np.prod(size, dtype=float) / (24 * 2 * 32 * 32 * 2 * 1.1e9)
     padded = np.prod(part.size, dtype=float) / np.prod(size, dtype=float)
     assert 1 <= timeline(without_traffic(schedule)).seconds / (work * padded) <= 1.01
-    assert 1 <= time.seconds / work <= 1.25
+    assert 1 <= time.seconds / work <= far
 
 
 def test_one_row_is_near_the_bandwidth_of_main_memory():
     part, _, time = best(1, 24 * 256, 4096, MACHINE)
     assert part.tiling != SQUARE
     assert part.panels == 1  # each element of B is brought once
-    assert time.units["ld"].busy / time.units["ld"].copies >= 0.75 * time.ticks
+    assert 1 <= time.seconds * 1228.8e9 / (2 * 24 * 256 * 4096) <= 1.25
 
 
 @pytest.mark.parametrize("size", [(1, 1, 1), (33, 65, 129), (257, 31, 7), (97, 1013, 509), (40, 40, 20000)])
