@@ -114,7 +114,7 @@ def test_what_the_instruction_goes_on_to_do_is_written_out():
 
 
 def test_victims_print_as_tiles():
-    job = compiled(parse_kernel(CENTER), {"M": 3, "N": 70}, in_bytes(random.Random(3)))
+    job = compiled(parse_kernel(CENTER), {"M": 3, "N": 200}, in_bytes(random.Random(4)))
     victims = [d.label for d in job.trace.decisions if d.point == "victim"]
     assert victims
     assert all(v.split(" in ")[1] in ("ra", "rb", "sp") for v in victims)
