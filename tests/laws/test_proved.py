@@ -17,6 +17,7 @@ from isam.transforms import ALL
 from tests.corpus import CASES
 
 SITES = 4  # per law and case
+HERE = 2  # of them, in every run of the tests
 OPEN: dict[str, str] = {
     "sqrt-by-rsqrt": "a reciprocal of a reciprocal is not taken for the number itself",
     "select-by-arithmetic": "a choice is a function of its condition, not a sum",
@@ -66,7 +67,7 @@ def granting(kernel: Kernel, needs: frozenset[str]) -> Kernel:
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_every_law_is_proved_at_its_sites(name):
-    for law, site, verdict, needs in judged(name):
+    for law, site, verdict, needs in judged(name, HERE):
         if law in OPEN or (law, name) in UNDECIDED:
             continue
         assert verdict, f"{law} ({site}): {verdict}"
