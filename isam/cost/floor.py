@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from isam.cost.capacity import capacity_traffic
-from isam.cost.steps import ASSUMED
 from isam.cost.traffic import Flow, crossing, everything, flows, ways
 from isam.ir.kernel import Kernel
 from isam.schedule.tree import Schedule
@@ -91,8 +90,7 @@ def _calls(axes, mapping, sizes: Mapping[str, int]) -> tuple[int, float]:
         if axis in played:
             mean[played[axis]] = n / max(1, cuts)
     cost = mapping.instruction.cost
-    cycles = cost.issue if cost.issue is not None else ASSUMED
-    return calls, cycles + (cost.further(mapping.instruction.sizes_of(mean)) if cost.per else 0.0)
+    return calls, cost.interval + (cost.further(mapping.instruction.sizes_of(mean)) if cost.per else 0.0)
 
 
 def _copies(schedule: Schedule, node: str) -> int:

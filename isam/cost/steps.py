@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from isam.ir.dtype import size_of
+from isam.ir.instruction import ASSUMED
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, distinct
 from isam.system.graph import System
 
-ASSUMED = 1.0  # cycles of a cost that the description does not state
 TICK = 1e-15  # seconds; times are whole ticks, so that iterations that are alike are equal
 
 Edge = tuple[str, str]
@@ -42,44 +42,33 @@ class Costs:
     sharing: Mapping[str, int]
 
     def of(self, issue: Issue) -> Timed:
-        """A compute call takes its issue interval; a move its set-up and its bytes over the narrowest bandwidth."""
+        """A compute call takes its issue interval; a move its set-up and its bytes over the edge's bandwidth."""
         system = self.schedule.system
         ins, cycle = system.instructions[issue.instruction], 1 / TICK / system.units[issue.unit].clock
         cost = ins.cost
         if not issue.is_move or not issue.operands:
             more = cost.further(dict(issue.sizes))
-            interval = (cost.issue if cost.issue is not None else ASSUMED) + more
+            interval = cost.interval + more
             return Timed(issue, round(interval * cycle), round(max(interval, (cost.latency or 0.0) + more) * cycle))
-        source, target = edge = edge_of(self.schedule, issue)
-        size = bytes_of(self.schedule, issue)
+        source, target = _ends(self.schedule, issue)
+        edge = source.place.memory, target.place.memory
+        size = prod(source.tile.shape) * size_of(self.schedule.dtype(source.tile.buffer))
         held = size / cost.bandwidth if cost.bandwidth else 0.0
         others = self.sharing.get(system.replica_of(issue.unit) or "", 1)
-        links = [(k.name, size / k.bandwidth / TICK) for k in system.links_of(source, target)]
+        links = [(k.name, size / k.bandwidth / TICK) for k in system.links_of(*edge)]
         lead = (cost.setup or 0.0) * cycle
         interval = max((cost.issue or 0.0) * cycle, lead + held * cycle) or (0.0 if links else ASSUMED * cycle)
         taken = tuple((k, round(n * others), round(n)) for k, n in links)
         latency = max(interval, ((cost.latency or 0.0) + cost.further(dict(issue.sizes))) * cycle)
-        times = round(interval), round(latency)
-        return Timed(issue, *times, edge, round(held * cycle), size, taken, round(lead))
+        held = round(held * cycle)
+        return Timed(issue, round(interval), round(latency), edge, held, size, taken, round(lead))
 
 
 def _ends(schedule: Schedule, issue: Issue) -> tuple[Operand, Operand]:
-    """The ends of a move."""
+    """Source and target of a move."""
     ins = schedule.system.instructions[issue.instruction]
     ends = {ins.operand(o.name).role: o for o in issue.operands}
     return ends["in"], ends["out"]
-
-
-def edge_of(schedule: Schedule, issue: Issue) -> Edge:
-    """The edge along which a move goes."""
-    source, target = _ends(schedule, issue)
-    return source.place.memory, target.place.memory
-
-
-def bytes_of(schedule: Schedule, issue: Issue) -> int:
-    """The bytes that a move carries."""
-    tile = _ends(schedule, issue)[0].tile
-    return prod(tile.shape) * size_of(schedule.dtype(tile.buffer))
 
 
 def dealt_to(schedule: Schedule) -> dict[str, int]:

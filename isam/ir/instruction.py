@@ -46,6 +46,9 @@ def packed(shape: tuple[Affine, ...]) -> tuple[int | None, ...]:
     return tuple(reversed(out))
 
 
+ASSUMED = 1.0  # cycles of a cost that the description does not state
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Cycles of the unit's clock; ``bandwidth`` in bytes per cycle. ``None``: not stated, reported as assumed.
@@ -56,6 +59,11 @@ class Cost:
     setup: float | None = None
     bandwidth: float | None = None
     per: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def interval(self) -> float:
+        """Cycles from one call to the next, without what its sizes add."""
+        return ASSUMED if self.issue is None else self.issue
 
     def further(self, sizes: Mapping[str, float]) -> float:
         """The cycles that a call of these sizes takes on top."""

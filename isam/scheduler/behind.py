@@ -22,6 +22,7 @@ from isam.scheduler.state import Ranges
 
 CLOSE = 2  # iterations looked at one by one
 
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A sequence: calls before each child (and after all), and which children touch what, the last first."""

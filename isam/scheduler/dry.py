@@ -99,15 +99,11 @@ class DryRun:
         return landed
 
     def _members(self, nest: Nest) -> tuple[str, ...]:
-        """The units that may execute the nest's calls in one step: the members of a cluster, or one unit alone."""
+        """The units that may execute the nest's calls in one step."""
         name = nest.instruction.name
-        names = self._clusters.get(name)
-        if names is None:
-            units = self.system.units_of(name)
-            cluster = self.system.cluster_of(units[0].name)
-            mine = [u.name for u in units if cluster is not None and self.system.cluster_of(u.name) == cluster]
-            names = self._clusters[name] = tuple(mine or [units[0].name])
-        return names
+        if name not in self._clusters:
+            self._clusters[name] = self.system.stepping(name)
+        return self._clusters[name]
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
         return None if memory == self.system.home else (memory, tile, mv.form_of(self.system, memory, tile, use.dims))

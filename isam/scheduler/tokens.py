@@ -116,12 +116,10 @@ def everywhere(schedule: Schedule) -> Ranges:
             for c in node.children:
                 visit(c, ranges)
         elif isinstance(node, Loop) and node.trip != 0:
-            low, high = range_of(node, ranges)
+            inside = entered(node, ranges)
+            low, high = inside[node.var]
             known = out.get(node.var, (low, high))
             out[node.var] = min(low, known[0]), max(high, known[1])
-            inside = Ranges()
-            inside.update(ranges)
-            inside[node.var] = low, high
             for part in (node.enter, node.first, node.body, node.last, node.exit):
                 if part is not None:
                     visit(part, inside)

@@ -1,17 +1,19 @@
 """The legal plans of a group, each with its predicted cost: what an Approach picks from.
 
-The predictions are those of a small analytic model (cycles of the unit, relative): calls, register loads per call,
-edges that fill a block badly, boxes that are read more often than they fit. The core offers; it does not choose.
+The predictions are those of small analytic models: relative cycles of the unit (calls, register loads per call, edges
+that fill a block badly, boxes that are read more often than they fit), or seconds where boxes are staged on the way
+(:mod:`isam.scheduler.plans.estimate`). The core offers; it does not choose.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans.cache import cache_blocks, caches, streamed
 from isam.scheduler.plans.pack import packs, repack
 from isam.scheduler.plans.register import Block, blocks, least, register_memory, steps, unroll_order
-from isam.scheduler.plans.stage import scratch
 from isam.scheduler.plans.staged import staged
 from isam.system.graph import System
 
@@ -89,5 +91,5 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     per = dict(block.tiles)
     unroll = [*reduced, *unroll_order(main, per)]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
-    stages = packs(plan, main, width, len(head), system, bindable) if cached else scratch(plan, main, system)
-    return Plan(plan.group, plan.order, plan.unroll, stages, plan.note)
+    stages = packs(plan, main, width, len(head), system, bindable) if cached else ()
+    return replace(plan, stages=stages)

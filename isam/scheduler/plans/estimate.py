@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from isam.ir.dtype import size_of
+from isam.ir.instruction import ASSUMED
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
@@ -20,8 +21,6 @@ from isam.system.graph import Memory, System
 if TYPE_CHECKING:
     from isam.scheduler.plan import Plan
     from isam.scheduler.plans.boxes import Box
-
-ASSUMED = 1.0  # cycles of a cost that the description does not state
 
 
 @dataclass(frozen=True)
@@ -50,16 +49,16 @@ class Machine:
 
     @cached_property
     def call(self) -> float:
-        """Seconds of one call on one unit."""
-        cost, units = self.main.instruction.cost, self.system.units_of(self.main.instruction.name)
-        return (cost.issue if cost.issue is not None else ASSUMED) / max(u.clock for u in units)
+        """Seconds of one full call on one unit."""
+        instruction, units = self.main.instruction, self.system.units_of(self.main.instruction.name)
+        lengths = {i: self.main.unit(k) for i, k in self.main.mapping.axes if k in self.main.extents}
+        cycles = instruction.cost.interval + instruction.cost.further(instruction.sizes_of(lengths))
+        return cycles / max(u.clock for u in units)
 
     @cached_property
     def members(self) -> int:
         """Units that work on the nest's calls at a time."""
-        units = self.system.units_of(self.main.instruction.name)
-        cluster = self.system.cluster_of(units[0].name)
-        return len([u for u in units if self.system.cluster_of(u.name) == cluster]) if cluster else 1
+        return len(self.system.stepping(self.main.instruction.name))
 
     def cells(self, memory: str) -> int:
         """How much a memory holds: cells, or bytes."""
@@ -106,17 +105,17 @@ class Estimate:
         """The longest of what overlaps, and what nothing hides: the first boxes, those that do not take turns, the last
         results, and every block's results where the next block has no room for its own."""
         ahead, waited = self._loads()
-        store, last = self._stores()
-        busy: dict[str, float] = {}
-        for issuer, t in (*ahead, *store, *self._registers()):
-            busy[issuer] = busy.get(issuer, 0.0) + t
-        return max([self.compute, *busy.values()]) + waited + last + self._drained()
+        return self._longest(ahead) + waited + self._stores()[1] + self._drained()
 
     @property
     def inside(self) -> float:
         """Seconds without what is brought from home: calls, moves into the registers, results."""
+        return self._longest([])
+
+    def _longest(self, ahead: list[tuple[str, float]]) -> float:
+        """Of what overlaps: calls, and per issuer what it moves (``ahead``: from home)."""
         busy: dict[str, float] = {}
-        for issuer, t in (*self._stores()[0], *self._registers()):
+        for issuer, t in (*ahead, *self._stores()[0], *self._registers()):
             busy[issuer] = busy.get(issuer, 0.0) + t
         return max([self.compute, *busy.values()])
 
@@ -124,8 +123,7 @@ class Estimate:
     def streaming(self) -> float:
         """Seconds of bringing home what the registers are brought, as if nothing stayed in between."""
         edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
-        reads = [u for u in self.main.uses if u.reads and not u.writes and u.index and not u.buffer.startswith("#")]
-        return 0.0 if edge is None else sum(edge.seconds(0, self._tiles(u)[1], self.instances) for u in reads)
+        return 0.0 if edge is None else sum(edge.seconds(0, self._tiles(u)[1], self.instances) for u in self._read())
 
     @property
     def compute(self) -> float:
@@ -143,9 +141,7 @@ class Estimate:
         if edge is None:
             return [], 0.0
         ahead, waited = [], 0.0
-        for u in self.main.uses:
-            if not u.reads or u.writes or u.buffer.startswith("#") or not u.index:
-                continue
+        for u in self._read():
             box = self.boxes.get(u.buffer)
             if box is None:  # tile by tile, whenever a block wants it
                 waited += edge.seconds(*self._tiles(u), self.instances)
@@ -162,9 +158,7 @@ class Estimate:
         """Seconds in which calls wait for the results of the block before to leave the registers."""
         out = 0.0
         blocks, inside = sum(n for n, _ in self.blocks), self._largest()
-        for u in self.main.uses:
-            if not u.writes or not u.homes or u.homes[0] == self.machine.system.home or not self.main.reduced:
-                continue
+        for u in self._written() if self.main.reduced else ():
             rooms = sum(self.machine.cells(h) // self.machine.tile(h, self._tile(u)) for h in u.homes)
             edge = self.machine.edge(u.homes[0], self.machine.memory.name)
             if edge is not None and 2 * inside > rooms:
@@ -175,9 +169,7 @@ class Estimate:
         """Results on their way home, per issuer, and the time of the last block's."""
         out, last = [], 0.0
         home, memory = self.machine.system.home, self.machine.memory.name
-        for u in self.main.uses:
-            if not u.writes or not u.homes or u.homes[0] == home:
-                continue
+        for u in self._written():
             tiles = prod(-(-self.lengths[a] // self.main.unit(a)) for a in self._axes(u))
             size, tile = size_of(u.dtype) * prod(self.lengths[a] for a in self._axes(u)), self._tile(u)
             inside = self._largest()
@@ -190,8 +182,8 @@ class Estimate:
     def _registers(self) -> list[tuple[str, float]]:
         """Tiles on their way to the registers, per issuer."""
         out = []
-        for u in self.main.uses:
-            if u.writes or u.buffer.startswith("#") or not u.homes or u.homes[0] == self.machine.system.home:
+        for u in self._read():
+            if not u.homes or u.homes[0] == self.machine.system.home:
                 continue
             edge = self.machine.edge(self.machine.memory.name, u.homes[0])
             if edge is not None:
@@ -203,6 +195,15 @@ class Estimate:
         axes = self._axes(use)
         count = sum(n * prod(t for a, t in tiles.items() if a in axes) for n, tiles in self.blocks) * self._steps()
         return count, count * self._tile(use)
+
+    def _read(self) -> list[Use]:
+        """Operands that are brought from home and only read."""
+        return [u for u in self.main.uses if u.reads and not u.writes and u.index and not u.buffer.startswith("#")]
+
+    def _written(self) -> list[Use]:
+        """Operands that leave the registers."""
+        home = self.machine.system.home
+        return [u for u in self.main.uses if u.writes and u.homes and u.homes[0] != home]
 
     def _largest(self) -> int:
         """Calls of the largest register block."""
