@@ -1,0 +1,162 @@
+"""ISAM's schedules for `gemmini` against the best schedule written by hand: commands that bring data in, and bytes read.
+
+    python -m benchmarks.gemmini [--json] [--keep]
+    python -m benchmarks.gemmini --page
+
+Nothing is measured on hardware: commands and bytes are counted on the schedule, which is proved before. ``--keep``
+writes the results and the page, ``--page`` the page from the results on disk. Exit code: 0, or 1 when a limit is passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import ceil, prod
+from pathlib import Path
+from typing import Any
+
+from isam.compiler.stages import new_job, run_stages
+from isam.cost.timeline import timeline
+from isam.ir.dtype import size_of
+from isam.ir.kernel import Kernel
+from isam.ir.text import parse
+from isam.proof import prove
+from isam.schedule.tree import Issue, Loop, Node, Schedule, children
+from isam.system.load import load_system
+
+SCHEMA = "isam.gemmini/1"
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "benchmarks" / "results" / "gemmini.json", ROOT / "docs" / "gemmini.md"
+LIMITS = {"bytes": 1.05, "commands": 1.10}
+PRODUCT = parse("""kernel product(M, N, K)
+  in  A: i8[M, K]
+  in  B: i8[K, N]
+  out C: i32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += i32(A[i, k]) * i32(B[k, j])
+""")
+SIZES = ((512, 512, 512), (12544, 256, 64))
+LIBRARY = {(512, 512, 512): (13_312, 3_407_872), (12544, 256, 64): (19_456, 4_980_736)}  # Gemmini's own, as published
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Commands that bring data in, ``fills`` of them zeros; bytes read from DRAM."""
+
+    commands: int
+    fills: int
+    bytes: int
+
+
+def by_hand(m: int, n: int, k: int) -> Counted:
+    """The schedule written by hand with Exo: half the scratchpad holds as many columns of B as fit, rows of A pass by
+    them once per such part; a command brings 16 rows of 64 bytes, another one fills a tile of 16 x 16 sums with zeros."""
+    half, command = 128 * 1024, 16 * 64
+    read = k * n + m * k * ceil(k * n / half)
+    fills = ceil(m / 16) * ceil(n / 16)
+    return Counted(read // command + fills, fills, read)
+
+
+def counted(schedule: Schedule) -> Counted:
+    """The same of a schedule: what its load unit is told, and what that reads."""
+    system = schedule.system
+    commands: Counter[str] = Counter()
+    read = 0
+    for issue, times in executed(schedule.call, 1):
+        if issue.unit != "load":
+            continue
+        commands[issue.instruction] += 0 if issue.joined else times
+        ins = system.instructions[issue.instruction]
+        for o in issue.operands:
+            if ins.operand(o.name).role == "in":
+                read += times * prod(o.tile.shape) * size_of(schedule.dtype(o.tile.buffer))
+    return Counted(commands.total(), commands["mvin_zero"], read)
+
+
+def executed(node: Node, times: int) -> list[tuple[Issue, int]]:
+    """Every call with how often it is carried out; loops have static trips here."""
+    if isinstance(node, Issue):
+        return [(node, times)]
+    if not isinstance(node, Loop):
+        return [pair for c in children(node) for pair in executed(c, times)]
+    trip = node.trip or 0
+    peeled = [p for p in (node.first, node.last) if p is not None]
+    inside = [pair for p in peeled for pair in executed(p, times)]
+    inside += executed(node.enter, times) + executed(node.exit, times) if trip else []
+    return inside + executed(node.body, times * (trip - len(peeled)))
+
+
+def scheduled(kernel: Kernel, sizes: dict[str, int]) -> Schedule:
+    """ISAM's proved schedule."""
+    job = run_stages(new_job(kernel, load_system("gemmini"), sizes, None), "schedule")
+    assert job.schedule is not None
+    prove(job.schedule)
+    return job.schedule
+
+
+def measured(size: tuple[int, int, int]) -> dict[str, Any]:
+    schedule = scheduled(PRODUCT, dict(zip("MNK", size, strict=True)))
+    mine, best = counted(schedule), by_hand(*size)
+    library = dict(zip(("commands", "bytes"), LIBRARY[size], strict=True))
+    far = {"commands": round(mine.commands / best.commands, 3), "bytes": round(mine.bytes / best.bytes, 3)}
+    return {"size": size, "isam": asdict(mine), "by hand": asdict(best), "library": library, "far": far,
+            "microseconds": round(timeline(schedule).seconds * 1e6, 1)}  # fmt: skip
+
+
+def page(result: dict[str, Any]) -> str:
+    rows = [f"| {' x '.join(map(str, r['size']))} | {who} | {n['commands']:,} | {n.get('fills', '')} | {n['bytes']:,} |"
+            for r in result["rows"] for who, n in (("ISAM", r["isam"]), ("by hand", r["by hand"]),
+                                                   ("Gemmini's library", r["library"]))]  # fmt: skip
+    far = [f"| {' x '.join(map(str, r['size']))} | {r['far']['commands']:.3f} | {r['far']['bytes']:.3f} |"
+           f" {r['microseconds']} |" for r in result["rows"]]  # fmt: skip
+    return TEXT.format(rows="\n".join(rows), far="\n".join(far), **LIMITS)
+
+
+TEXT = """<!-- generated: python -m benchmarks.gemmini --page -->
+# Products on Gemmini
+
+`python -m benchmarks.gemmini --keep` computes this anew: int8 products with i32 results on
+[gemmini](../hwdesc/gemmini/README.md). Commands and bytes are counted on proved schedules; nothing here was measured on
+hardware. *by hand* is the best schedule known, written with Exo: half the scratchpad holds columns of B, the rows of A
+pass by them once for each such part; 16 rows of 64 bytes per command and one fill per tile of sums. Its formula gives the
+published numbers; those of Gemmini's own library are quoted.
+
+| M x N x K | schedule | mvin commands | of them zero fills | bytes read |
+|---|---|---:|---:|---:|
+{rows}
+
+| M x N x K | commands, at most {commands} | bytes, at most {bytes} | us in time |
+|---|---:|---:|---:|
+{far}
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--json", action="store_true", help="the results as JSON")
+    options.add_argument("--keep", action="store_true", help="write the results and the page")
+    options.add_argument("--page", action="store_true", help="only write the page, from the results on disk")
+    given = options.parse_args(arguments)
+    if given.page:
+        result = json.loads(RESULTS.read_text(encoding="utf-8"))
+    else:
+        result = {"schema": SCHEMA, "rows": [measured(size) for size in SIZES]}
+    print(json.dumps(result, indent=1) if given.json else page(result), end="")
+    if given.keep:
+        RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    if given.keep or given.page:
+        PAGE.write_text(page(result), encoding="utf-8")
+    over = [f"{r['size']}: {what} {r['far'][what]}, limit {most}" for r in result["rows"] for what, most in
+            LIMITS.items() if r["far"][what] > most]  # fmt: skip
+    print("\n".join(over), file=sys.stderr)
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
