@@ -296,13 +296,12 @@ class Facts:
     def _injective(self, f: Fact, t: Target, ctx: Context) -> bool:
         sizes = []
         for k, (a, b), (c, d) in zip(f.strides, f.box, t.box, strict=True):
-            lo = a if ctx.le(a, c) else c if ctx.le(c, a) else None
-            hi = b if ctx.le(d, b) else d if ctx.le(b, d) else None
-            n = None if lo is None or hi is None else hi - lo
-            sizes.append((abs(k), n.const if n is not None and n.is_constant else None))
+            less = [ctx.lower(lo - hi) for lo in (a, c) for hi in (b, d)]
+            known = [-n for n in less if n is not None]
+            sizes.append((abs(k), max(known) if len(known) == len(less) else None))  # elements, at the most
         reach = self.legality.buffers[f.buffer].bytes
         for k, n in sorted(sizes, key=lambda s: (s[0], s[1] is None)):
-            if n == 1:
+            if n is not None and n <= 1:
                 continue
             if k < reach or reach < 0:
                 return False

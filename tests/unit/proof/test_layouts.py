@@ -1,0 +1,78 @@
+"""When a fact and a tile are said to place elements by one injective rule, counted element by element."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from types import SimpleNamespace
+
+import pytest
+
+from isam.ir.affine import Affine
+from isam.proof.boxes import box_of
+from isam.proof.context import Context, Var
+from isam.proof.facts import Facts
+from isam.proof.sets import Isl
+from isam.schedule.tree import Bound
+from tests.corpus import CASES
+from tests.pipeline import compiled
+
+SIZE = 4  # bytes of an element
+
+
+def facts() -> Facts:
+    buffer = SimpleNamespace(bytes=SIZE, home=None)
+    return Facts(SimpleNamespace(buffers={"a": buffer}), Isl())  # type: ignore[arg-type]
+
+
+def tile(strides: tuple[int, ...], start: tuple[Affine, ...], shape: tuple[int, ...]):
+    """A tile of ``a`` where the rule ``strides . element`` puts it."""
+    at = sum((x * k for x, k in zip(start, strides, strict=True)), Affine())
+    box = box_of(start, shape)
+    return SimpleNamespace(buffer="a", strides=strides, offset=at, box=box, over=(), wide=tuple(n > 1 for n in shape))
+
+
+def counted(strides: tuple[int, ...], boxes: list[list[range]]) -> bool:
+    """Whether no byte belongs to two elements of the boxes."""
+    at: dict[int, tuple[int, ...]] = {}
+    for box in boxes:
+        for e in product(*box):
+            low = sum(k * x for k, x in zip(strides, e, strict=True))
+            for byte in range(low, low + SIZE):
+                if at.setdefault(byte, e) != e:
+                    return False
+    return True
+
+
+def said(strides, shape, most: int, width: int) -> bool:
+    """Of a fact about ``[0, n)`` in each dimension and a tile of ``width`` columns from ``g <= most`` on."""
+    fs, g = facts(), Affine.of("g")
+    f = fs.make("a", ("m", ""), None, Affine(), strides, box_of((Affine(),) * len(shape), shape))
+    ctx = Context((Var("g", (Bound(Affine()),), (Bound(Affine((), most)),)),))
+    t = tile(strides, (*(Affine(),) * (len(shape) - 1), g), (*(1,) * (len(shape) - 1), width))
+    return fs.same_layout(f, t, ctx)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("most", "alike"), [(0, True), (2, True), (3, True), (4, False), (9, False)])
+def test_columns_up_to_the_end_of_a_row(most: int, alike: bool):
+    assert said((4 * SIZE, SIZE), (3, 2), most, 1) is alike
+
+
+def test_never_where_a_byte_belongs_to_two_elements():
+    rng, yes = random.Random(7), 0
+    for _ in range(600):
+        strides = tuple(rng.choice([1, 2, 3, 4, 6, 8, 12]) * SIZE // rng.choice([1, 1, 1, 2]) for _ in range(2))
+        shape, most, width = (rng.randint(1, 3), rng.randint(1, 3)), rng.randint(0, 4), rng.randint(1, 2)
+        if said(strides, shape, most, width):
+            yes += 1
+            whole = [range(n) for n in shape]
+            assert all(counted(strides, [whole, [range(1), range(g, g + width)]]) for g in range(most + 1))
+    assert yes > 100
+
+
+@pytest.mark.parametrize("width", [8, 11])
+def test_gates_stored_in_one_iteration_and_read_in_the_last(width: int):
+    """Rows 0 to 3 are spilled in every iteration over the gates; the last one reads what all have left."""
+    from isam.system.load import load_system
+
+    compiled(CASES["lstm_step"].load(), {"B": 7, "X": 5, "H": width}, load_system("host-avx2"), check=True)
