@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Buffer, Kernel
@@ -89,21 +90,50 @@ class Trees:
 
 def nearest(schedule: Schedule, calls: Iterator[tuple[Issue, dict[str, int]]]) -> Mapping[tuple[int, str], int]:
     """Per distinct call and stream the smallest lag that it may have, by looking at every pair of calls."""
-    past: dict[str, list[list[tuple[str, int, int, bool]]]] = {}
+    past: dict[str, list[list[tuple[str, frozenset[int], bool]]]] = {}
     out: dict[tuple[int, str], int] = {}
     for issue, scope in calls:
-        mine = []
-        for o in issue.operands:
-            low = o.place.offset.evaluate(scope)
-            mine.append((o.place.memory, low, low + o.tile.shape[0], o.name == "D"))
+        mine = [(o.place.memory, bytes_of(o, scope), o.name == "D") for o in issue.operands]
         for stream, theirs in past.items():
             for lag, prints in enumerate(reversed(theirs)):
-                if any(a[0] == b[0] and a[1] < b[2] and b[1] < a[2] and (a[3] or b[3]) for a in mine for b in prints):
+                if any(a[0] == b[0] and (a[2] or b[2]) and not a[1].isdisjoint(b[1]) for a in mine for b in prints):
                     key = (id(issue), stream)
                     out[key] = min(lag, out.get(key, lag))
                     break
         past.setdefault(issue.unit, []).append(mine)
     return out
+
+
+def bytes_of(o: Operand, scope: Mapping[str, int]) -> frozenset[int]:
+    """Every byte of an operand whose elements are bytes."""
+    at = o.place.offset.evaluate(scope)
+    spots = product(*(range(n) for n in o.tile.shape))
+    return frozenset(at + sum(k * i for k, i in zip(o.place.strides, p, strict=True)) for p in spots)
+
+
+class Boxes(Trees):
+    """Draws trees of calls on boxes of an array of rows, some of which wrap around the end of a row."""
+
+    PITCH = 32
+
+    def issue(self, scope: tuple[str, ...]) -> Issue:
+        shape = self.random.choice(((2, 8), (3, 4), (1, 12)))
+        tile = Tile("x", (Affine(), Affine()), shape, (1, 1))
+        places = (self.box(scope) for _ in "SD")
+        operands = tuple(Operand(n, tile, p, (0, 1)) for n, p in zip("SD", places, strict=True))
+        return Issue(self.random.choice(UNITS), "copy", (("M", shape[0]), ("N", shape[1])), operands)
+
+    def box(self, scope: tuple[str, ...]) -> Place:
+        r = self.random
+        row, column = Affine((), r.randrange(3)), Affine((), r.choice((0, 4, 8, 12, 16, 20, 24, 28)))
+        for v in scope:
+            kind = r.random()
+            if kind < 0.3:
+                row = row + Affine.of(v)
+            elif kind < 0.5:
+                column = column + Affine.of(v, r.choice((2, 4, -2)))
+        pitch = r.choice((self.PITCH, self.PITCH, self.PITCH, self.PITCH // 2))
+        return Place(r.choice("mn"), "", row * pitch + column + 8 * self.PITCH, (pitch, 1))
 
 
 CORES = 4

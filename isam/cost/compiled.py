@@ -9,7 +9,7 @@ from isam.cost.lanes import Lane
 from isam.cost.steps import Costs, Timed, stream_of
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
 
-HOLES = 16  # stretches in which a link was idle that are remembered
+HOLES = 64  # stretches in which a link was idle that are remembered
 Opened = tuple[int, tuple[tuple[int, int], ...]]  # the state of a gate
 
 

@@ -1,4 +1,8 @@
-"""Which bytes a call touches, and which a whole part of a schedule's tree does: hulls per stream, memory and base."""
+"""Which bytes a call touches, and which a whole part of a schedule's tree does: hulls per stream, memory and base.
+
+The hull of a box of an array holds what lies beside the box, too. So a footprint says in addition which bytes of a row
+it touches: boxes side by side in the same rows do not meet.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +19,59 @@ PIECES = 6  # of what one stream reads or writes behind one base
 Where = tuple[str, str]  # a memory and a base in it
 
 
+class Columns(NamedTuple):
+    """Of every ``pitch`` bytes behind the base those from ``low`` to ``high`` (half open, both within the pitch)."""
+
+    pitch: int
+    low: Affine
+    high: Affine
+
+
 class Footprint(NamedTuple):
-    """Bytes ``low`` to ``high`` (half open) behind a base, or bytes of whole cells, read or written by ``stream``."""
+    """Bytes ``low`` to ``high`` (half open) behind a base, or bytes of whole cells, read or written by ``stream``; no
+    others than ``columns`` say."""
 
     where: Where
     stream: str
     low: Affine
     high: Affine
     writes: bool
+    columns: tuple[Columns, ...] = ()
 
     def at(self, values: Mapping[str, Affine]) -> Footprint:
         """With loop variables replaced."""
         if not values or not (self.low.terms or self.high.terms):
             return self
         low, high = self.low.substitute(values), self.high.substitute(values)
-        return self if low is self.low and high is self.high else self._replace(low=low, high=high)
+        if low is self.low and high is self.high:
+            return self
+        columns = tuple(Columns(c.pitch, c.low.substitute(values), c.high.substitute(values)) for c in self.columns)
+        return self._replace(low=low, high=high, columns=columns)
 
     def over(self, var: str, least: Affine, most: Affine) -> Footprint:
         """The hull for a variable between two values."""
-        down, up = self.low.coefficient(var), self.high.coefficient(var)
-        if not down and not up:
+        if not self.low.coefficient(var) and not self.high.coefficient(var):
             return self
-        low = self.low.substitute({var: least if down > 0 else most})
-        return self._replace(low=low, high=self.high.substitute({var: most if up > 0 else least}))
+        low, high = _spread(self.low, self.high, var, least, most)
+        columns = tuple(Columns(c.pitch, *_spread(c.low, c.high, var, least, most)) for c in self.columns)
+        return self._replace(low=low, high=high, columns=columns)
+
+
+def _spread(low: Affine, high: Affine, var: str, least: Affine, most: Affine) -> tuple[Affine, Affine]:
+    down, up = low.coefficient(var), high.coefficient(var)
+    return low.substitute({var: least if down > 0 else most}), high.substitute({var: most if up > 0 else least})
 
 
 def clash(one: Footprint, two: Footprint, ranges: Ranges) -> bool:
     """Whether two accesses behind one base may meet, and one of them writes."""
-    return (one.writes or two.writes) and not (
-        _never_less(one.low, two.high, ranges) or _never_less(two.low, one.high, ranges)
-    )
+    if not (one.writes or two.writes) or _apart(one, two, ranges):
+        return False
+    return not any(c.pitch == d.pitch and _apart(c, d, ranges) for c in one.columns for d in two.columns)
+
+
+def _apart(one: Footprint | Columns, two: Footprint | Columns, ranges: Ranges) -> bool:
+    """Whether one stretch of bytes surely ends before the other begins."""
+    return _never_less(one.low, two.high, ranges) or _never_less(two.low, one.high, ranges)
 
 
 def _never_less(a: Affine, b: Affine, ranges: Ranges) -> bool:
@@ -73,8 +100,17 @@ def hulls(prints: Iterable[Footprint]) -> tuple[Footprint, ...]:
 
 
 def _both(one: Footprint, two: Footprint) -> Footprint:
+    """The hull of two that differ in their distance to the base only."""
+    low, high = _hull(one, two)
+    theirs = {(d.pitch, d.low.terms, d.high.terms): d for d in two.columns}
+    pairs = ((c, theirs.get((c.pitch, c.low.terms, c.high.terms))) for c in one.columns)
+    columns = tuple(Columns(c.pitch, *_hull(c, d)) for c, d in pairs if d is not None)
+    return one._replace(low=low, high=high, columns=columns)
+
+
+def _hull(one: Footprint | Columns, two: Footprint | Columns) -> tuple[Affine, Affine]:
     low, high = min(one.low.const, two.low.const), max(one.high.const, two.high.const)
-    return one._replace(low=Affine(one.low.terms, low), high=Affine(one.high.terms, high))
+    return Affine(one.low.terms, low), Affine(one.high.terms, high)
 
 
 def first_value(loop: Loop) -> Affine | None:
@@ -106,8 +142,9 @@ def range_of(loop: Loop, ranges: Ranges) -> tuple[int, int]:
 class Prints:
     """The footprints of the calls of a schedule, each worked out once."""
 
-    def __init__(self, schedule: Schedule, stream_of: Mapping[str, str]):
-        self.schedule, self.stream_of = schedule, stream_of
+    def __init__(self, schedule: Schedule, stream_of: Mapping[str, str], scopes: Mapping[int, list[Ranges]]):
+        """``scopes``: per call (``id``) the ranges of the variables at every place where it stands."""
+        self.schedule, self.stream_of, self.scopes = schedule, stream_of, scopes
         self._known: dict[int, tuple[Footprint, ...]] = {}
         self._writes: dict[str, frozenset[str]] = {}
 
@@ -130,15 +167,29 @@ class Prints:
         m = memories[p.memory]
         while m.kind == CACHED:  # in front of the memory that is meant
             m = memories[m.of]
-        dtype = self.schedule.dtype(o.tile.buffer)
+        size = size_of(self.schedule.dtype(o.tile.buffer))
         spans = [k * s * (n - 1) for k, s, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True)]
         low = p.offset + sum(min(0, s) for s in spans)
-        high = p.offset + (sum(max(0, s) for s in spans) + size_of(dtype))
+        high = p.offset + (sum(max(0, s) for s in spans) + size)
         if p.cell is not None:  # whole cells
-            size = m.cell or 1
-            first = p.cell + (low.const // size if not low.terms else 0)
-            last = p.cell + (-(-high.const // size) if not high.terms else m.limit)
-            low, high = Affine((), first * size), Affine((), last * size)
-        return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes)
+            cell = m.cell or 1
+            first = p.cell + (low.const // cell if not low.terms else 0)
+            last = p.cell + (-(-high.const // cell) if not high.terms else m.limit)
+            low, high = Affine((), first * cell), Affine((), last * cell)
+            return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes)
+        pitches = dict.fromkeys(abs(k) for k, n in zip(p.strides, o.tile.shape, strict=True) if n > 1 and abs(k) > size)
+        columns = tuple(c for k in pitches if (c := self._columns(issue, p.offset, spans, k, size)))
+        return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes, columns)
+
+    def _columns(self, issue: Issue, offset: Affine, spans: list[int], pitch: int, size: int) -> Columns | None:
+        """The columns of an operand in rows of so many bytes; None where it may go beyond the end of a row."""
+        inside = [s for s in spans if s % pitch]
+        terms = tuple((n, c) for n, c in offset.terms if c % pitch)
+        start = Affine(terms, offset.const % pitch) + sum(min(0, s) for s in inside)
+        high = start + (sum(map(abs, inside)) + size)
+        for ranges in self.scopes[id(issue)]:
+            if bounds_of(start, ranges)[0] < 0 or bounds_of(high, ranges)[1] > pitch:
+                return None
+        return Columns(pitch, start, high)
 
 

@@ -45,7 +45,8 @@ class Tokens:
         streams = {u: stream_of(system, u) for u in system.units}
         groups = {streams[u]: g for u in system.units if (g := system.replica_of(u))}
         owned = {m: g for m in system.memories if (g := system.replica_of(m))}
-        self.behind = Behind(Prints(schedule, streams), everywhere(schedule), groups, owned)
+        whole, scopes = everywhere(schedule)
+        self.behind = Behind(Prints(schedule, streams, scopes), whole, groups, owned)
         self.lags: dict[int, Lags] = {}
 
     def visit(self, node: Node, at: Frame) -> None:
@@ -107,23 +108,25 @@ def entered(loop: Loop, ranges: Ranges) -> Ranges:
     return inside
 
 
-def everywhere(schedule: Schedule) -> Ranges:
-    """Of every loop variable the range of all loops that have it."""
-    out = Ranges()
+def everywhere(schedule: Schedule) -> tuple[Ranges, dict[int, list[Ranges]]]:
+    """Of every loop variable the range of all loops that have it; per call (``id``) the ranges at its places."""
+    whole, scopes = Ranges(), {}
 
     def visit(node: Node, ranges: Ranges) -> None:
-        if isinstance(node, Seq):
+        if isinstance(node, Issue):
+            scopes.setdefault(id(node), []).append(ranges)
+        elif isinstance(node, Seq):
             for c in node.children:
                 visit(c, ranges)
-        elif isinstance(node, Loop) and node.trip != 0:
+        elif node.trip != 0:
             inside = entered(node, ranges)
             low, high = inside[node.var]
-            known = out.get(node.var, (low, high))
-            out[node.var] = min(low, known[0]), max(high, known[1])
+            known = whole.get(node.var, (low, high))
+            whole[node.var] = min(low, known[0]), max(high, known[1])
             for part in (node.enter, node.first, node.body, node.last, node.exit):
                 if part is not None:
                     visit(part, inside)
 
     for tree in (schedule.bind, schedule.call):
         visit(tree, Ranges())
-    return out
+    return whole, scopes

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from isam.ir.affine import Affine
 from isam.proof.races import calls, check_races
-from isam.schedule.tree import Issue, Schedule, distinct
+from isam.schedule.tree import Bound, Issue, Loop, Operand, Place, Schedule, Seq, Tile, distinct
 from isam.scheduler.tokens import with_waits
-from tests.random_streams import Dealt, Trees, nearest
+from tests.random_streams import Boxes, Dealt, Trees, nearest
 from tests.unit.scheduler.test_tokens import changed
 
 SEEDS = 300
@@ -32,6 +33,48 @@ def test_no_lag_is_too_long_on_random_trees(block):
             if len({n.unit for n in issues.values()}) > 1:
                 assert mine.get(stream, lag + 1) <= lag, (seed, issues[call])
         assert len({n.unit for n in issues.values()}) < 2 or not check_races(schedule, {}, 1), seed
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_boxes_of_rows(block):
+    """Never too long a lag, wherever boxes lie beside each other, overlap or wrap around the end of a row."""
+    waits = 0
+    for seed in range(block * 60, block * 60 + 60):
+        schedule = with_waits(Boxes(seed).schedule())
+        exact = nearest(schedule, calls(schedule.call, {}))
+        issues = {id(n): n for n in distinct(schedule.call) if isinstance(n, Issue)}
+        if len({n.unit for n in issues.values()}) < 2:
+            continue
+        assert not check_races(schedule, {}, 1), seed
+        for (call, stream), lag in exact.items():
+            assert {w.stream: w.lag for w in issues[call].after}.get(stream, lag + 1) <= lag, (seed, issues[call])
+        waits += len(exact)
+    assert waits > 300
+
+
+@pytest.mark.parametrize(
+    ("start", "rows", "waits"),
+    [(8, 0, False), (7, 0, True), (-8, 0, False), (8, 1, False), (24, 0, False), (28, 0, True), (28, 5, False)],
+    ids=["beside", "overlapping", "wrapped below", "beside in later rows", "far beside", "wrapped", "rows below"],
+)
+def test_boxes_beside_each_other(start: int, rows: int, waits: bool):
+    """Of two units, one writes columns 0 to 8 of rows 0 to 3 in every iteration, the other from ``start`` on."""
+    made = Boxes(0)
+    calls = [box_call(made, "u0", 0, "i", 0), box_call(made, "u1", start, "i", rows)]
+    tree = Loop("i", (Bound(Affine()),), (Bound(Affine((), 2)),), 1, Seq(tuple(calls)))
+    done = with_waits(replace(made.schedule(), call=Seq((tree,))))
+    second = [n for n in distinct(done.call) if isinstance(n, Issue) and n.unit == "u1"]
+    assert any(w.stream == "u0" for w in second[0].after) is waits
+    assert not check_races(done, {}, 1)
+
+
+def box_call(made: Boxes, unit: str, column: int, row: str, below: int) -> Issue:
+    """Writes 3 rows of 8 columns, from row ``row + below`` on."""
+    tile = Tile("x", (Affine(), Affine()), (3, 8), (1, 1))
+    at = (Affine.of(row) + below + 8) * made.PITCH + column
+    source, target = Place("n", "", Affine(), (made.PITCH, 1)), Place("m", "", at, (made.PITCH, 1))
+    operands = Operand("S", tile, source, (0, 1)), Operand("D", tile, target, (0, 1))
+    return Issue(unit, "copy", (("M", 3), ("N", 8)), operands)
 
 
 @pytest.mark.parametrize("seed", range(100))
