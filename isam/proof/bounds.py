@@ -26,12 +26,6 @@ def check_bounds(issue: Issue, lg: Legality, ctx: Context, isl: Isl, phase: str,
 
 
 def _judge(issue: Issue, lg: Legality, ctx: Context, isl: Isl, phase: str, out: Findings) -> None:
-    names = {n for _, p in issue.point for n in p.names}
-    names |= {n for o in issue.operands for e in (*o.tile.start, o.place.offset) for n in e.names}
-    unknown = sorted(n for n in names if ctx.var(n) is None)
-    if unknown:
-        out.add(11, "scope", f"the step names {', '.join(unknown)}, which has no value there", issue)
-        return
     sig = lg.signature(issue)
     if sig.instruction is None:
         return
@@ -93,6 +87,10 @@ def _address(
         if memory.cells is not None
         else memory.capacity
     )
+    if p.cell is not None and p.offset.terms:  # what a step overwrites is known by its cells
+        inside = proved(p.offset + least, ctx, isl) and proved((memory.cell or 0) - most - p.offset, ctx, isl)
+        if not inside:
+            out.add(9, "cell", f"operand {o.name}: byte {p.offset} to {p.offset + most} may leave its cell", issue)
     if not proved(at + least, ctx, isl) or not proved(Affine((), size - most) - at, ctx, isl):
         what = f"'{p.base}'" if p.base else f"'{memory.name}'"
         out.add(7, "address", f"operand {o.name}: byte {at} to {at + most} leaves {what} ({size} bytes)", issue)

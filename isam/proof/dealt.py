@@ -94,7 +94,7 @@ class Dealt:
     # -- independence ------------------------------------------------------------------------------------------------
     def independent(self, n: Loop, ctx: Context) -> None:
         """No iteration touches what a later one writes, nor the other way round."""
-        found = merged(self.accesses(n.body, ()))
+        found = merged(self.accesses(n.body, (), local(self.schedule, n.deal)))
         var = loop_var(n)
         later = Affine.of("^later")
         after = replace(var, name="^later", lo=(*var.lo, Bound(Affine.of(n.var) + n.step)))
@@ -107,30 +107,31 @@ class Dealt:
                     text = f"iterations of loop '{n.var}' run side by side, but may meet in {w.spot[0]}.{w.spot[1]}"
                     self.out.add(8, "deal", text, w.issue)
 
-    def accesses(self, node: Node, over: tuple[Var, ...]) -> Iterator[Access]:
+    def accesses(self, node: Node, over: tuple[Var, ...], own: frozenset[str]) -> Iterator[Access]:
+        """What a node touches, but in the memories that every instance has for its ``own``."""
         if isinstance(node, Issue):
             writes = self.facts.legality.signature(node).writes
             for o in node.operands:
-                if self.schedule.system.replica_of(o.place.memory) is None:
-                    t = self.facts.target(o)
+                t = self.facts.target(o)
+                if t.spot[0] not in own:
                     box = t.hull if self.facts.legality.one_address(o.place.base) else ((t.low, t.high),)
                     yield Access(t.spot, box, over, o.name in writes, node)
         elif isinstance(node, Seq):
             for c in node.children:
-                yield from self.accesses(c, over)
+                yield from self.accesses(c, over, own)
         else:
             for part in (node.enter, node.exit):
-                yield from self.accesses(part, over)
+                yield from self.accesses(part, over, own)
             for part, var in _bodies(node):
-                yield from self.accesses(part, (*over, var))
+                yield from self.accesses(part, (*over, var), own)
 
     def apart(self, one: Access, two: Access, var: str, later: Affine, ctx: Context) -> bool:
         """Whether ``one`` in an iteration and ``two`` in a later one share no element."""
         for v in one.over:
-            ctx = ctx.with_var(_named(v, ".a", one.over, {}))
+            ctx = ctx.with_var(_named(v, "^a", one.over, {}))
         for v in two.over:
-            ctx = ctx.with_var(_named(v, ".b", two.over, {var: later}))
-        return disjoint(_moved(one.box, one.over, ".a", {}), _moved(two.box, two.over, ".b", {var: later}), ctx)
+            ctx = ctx.with_var(_named(v, "^b", two.over, {var: later}))
+        return disjoint(_moved(one.box, one.over, "^a", {}), _moved(two.box, two.over, "^b", {var: later}), ctx)
 
 
 def _bodies(n: Loop) -> Iterator[tuple[Node, Var]]:

@@ -111,8 +111,8 @@ class Facts:
         offset = p.offset
         if p.cell is not None:
             c = system.memories[spot[0]].cell or 1
-            far = (low, high - 1) if not offset.terms else (low, c - 1)
-            cells = (p.cell + (offset.const + far[0]) // c, p.cell + (offset.const + far[1]) // c)
+            far = (0, 0) if offset.terms else (offset.const + low, offset.const + high - 1)  # see ``bounds``
+            cells = (p.cell + far[0] // c, p.cell + far[1] // c)
             offset = offset + p.cell * c
         over: list[Var] = []
         start = list(t.start)

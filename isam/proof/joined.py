@@ -6,23 +6,22 @@ from isam.proof.boxes import disjoint
 from isam.proof.context import Context
 from isam.proof.facts import Facts
 from isam.proof.violation import Findings
-from isam.schedule.tree import Issue, Operand, Schedule, Seq, distinct
+from isam.schedule.tree import Issue, Loop, Operand, Schedule, Seq, children, distinct
 
 
 def check_joined(schedule: Schedule, facts: Facts, out: Findings) -> None:
     """Obligation 10 for the form of steps, 8 for what their calls touch."""
     for tree in (schedule.bind, schedule.call):
-        loose = {id(n) for n in distinct(tree) if isinstance(n, Issue) and n.joined}
         for seq in (n for n in distinct(tree) if isinstance(n, Seq)):
             step: list[Issue] = []
             for c in seq.children:
                 if isinstance(c, Issue) and c.joined:
-                    loose.discard(id(c))
                     _member(schedule, facts, step, c, out)
                 step = [*step, c] if isinstance(c, Issue) and c.joined else [c] if isinstance(c, Issue) else []
-        for n in distinct(tree):
-            if id(n) in loose and isinstance(n, Issue):
-                out.add(10, "step", "a call joins the one before it, but there is none in its sequence", n)
+        alone = [c for n in distinct(tree) if isinstance(n, Loop) for c in children(n)]
+        for c in (tree, *alone):
+            if isinstance(c, Issue) and c.joined:
+                out.add(10, "step", "a call joins the one before it, but there is none in its sequence", c)
 
 
 def _member(schedule: Schedule, facts: Facts, step: list[Issue], issue: Issue, out: Findings) -> None:

@@ -73,6 +73,7 @@ class Legality:
             issue.instruction,
             issue.sizes,
             issue.nest,
+            tuple(n for n, _ in issue.point),
             tuple(
                 (
                     o.name,

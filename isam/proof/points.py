@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from isam.proof.legal import Legality
 from isam.proof.order import Order
+from isam.proof.scope import check_scope
 from isam.proof.sets import Isl
 from isam.proof.violation import Findings, Violation
 from isam.proof.workspace import check_workspace
@@ -20,9 +21,10 @@ def check_points(schedule: Schedule, isl: Isl | None = None, legality: Legality 
 
 
 def check_form(schedule: Schedule, lg: Legality) -> Findings:
-    """What every node shows by itself: workspace, steps, loops. Nothing else is judged before this holds."""
+    """What every node shows by itself: workspace, names, steps, loops. Nothing else is judged before this holds."""
     out = Findings()
     check_workspace(schedule, lg, out)
+    check_scope(schedule, out)
     for tree in (schedule.bind, schedule.call):
         for node in distinct(tree):
             if isinstance(node, Issue):

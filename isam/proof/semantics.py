@@ -159,6 +159,9 @@ def compare(mapping: Mapping, kernel: Kernel) -> Semantics:
         if i not in mine
         for b in sorted(inner & {s.dest.buffer, *(a.buffer for a in s.reads)})
     ]
+    if missing := ins.takes - kernel.permits:
+        names = ", ".join(sorted(missing))
+        faults.append((3, "numerics", f"'{ins.name}' takes numerics that the kernel does not permit: {names}"))
     theirs = effects_of(
         [(i, kernel.statements[i]) for i in sorted(mine)], {b.name: b.dtype for b in kernel.buffers}, inner
     )

@@ -129,7 +129,7 @@ class Writes:
 
     def fresh(self) -> str:
         self._fresh += 1
-        return f"w{self._fresh}"
+        return f"?{self._fresh}"
 
 
 def compact(log: list[Write], facts: Facts) -> list[Write]:

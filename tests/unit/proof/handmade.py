@@ -29,7 +29,7 @@ def buf(name: str, role: str, *shape: int | Affine | str, dtype: str = "f32") ->
 
 
 def kern(
-    name: str, buffers: list[Buffer], body: list, syms: tuple[Sym, ...] = (), permits: frozenset[str] = PERMITS_DEFAULT
+    name: str, buffers: list[Buffer], body: list, syms: tuple[Sym, ...] = (), permits: frozenset[str] = frozenset()
 ) -> Kernel:
     return Kernel(name, syms, tuple(buffers), tuple(body), permits)
 
@@ -376,6 +376,7 @@ def running_sum(n: int = 8) -> Schedule:
             )
         ],
         (sym,),
+        PERMITS_DEFAULT,
     )
     homes = {b: home(kernel, "ram", b) for b in ("x", "h", "y")}
     add = mapping_of(s, "vadd", (0,), [("X", acc("x", "t", "j")), ("Y", acc("h", "j"))], {"j": "j"}, ("t",))

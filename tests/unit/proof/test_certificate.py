@@ -7,25 +7,26 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from isam.proof import Certificate, ProofError, prove, verify
 from isam.proof.certificate import METHODS, seal
 from isam.schedule.serial import from_json, to_json
-from isam.schedule.tree import Seq
+from isam.schedule.tree import Schedule, Seq
 from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
 from tests.unit.proof.test_points import MADE
 
 
-@pytest.fixture(scope="module")
-def schedule():
+@cache
+def schedule() -> Schedule:
     return tiny_matmul()
 
 
-@pytest.fixture(scope="module")
-def genuine(schedule):
-    return prove(schedule)
+@cache
+def genuine() -> Certificate:
+    return prove(schedule())
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -38,9 +39,9 @@ def test_genuine_certificates_hold(name):
     assert str(c).startswith("proved: 11 obligations")
 
 
-def test_a_fresh_process_agrees(tmp_path, schedule, genuine):
-    (tmp_path / "s.json").write_text(to_json(schedule))
-    (tmp_path / "c.json").write_text(genuine.to_json())
+def test_a_fresh_process_agrees(tmp_path):
+    (tmp_path / "s.json").write_text(to_json(schedule()))
+    (tmp_path / "c.json").write_text(genuine().to_json())
     code = (
         "import sys; from isam.proof import verify; from isam.schedule.serial import from_json;"
         "print(verify(open(sys.argv[2]).read(), from_json(open(sys.argv[1]).read())))"
@@ -115,56 +116,58 @@ FORGED = dict(forgeries())
 
 @pytest.mark.parametrize("what", FORGED)
 @pytest.mark.parametrize("resealed", [False, True])
-def test_forgeries_are_refused(what, resealed, schedule, genuine):
-    data = copy.deepcopy(dict(genuine.data))
+def test_forgeries_are_refused(what, resealed):
+    data = copy.deepcopy(dict(genuine().data))
     FORGED[what](data)
     if resealed and "seal" in data and what != "seal a number":
         data["seal"] = seal({k: v for k, v in data.items() if k != "seal"})
-    found = verify(json.dumps(data), schedule)
+    found = verify(json.dumps(data), schedule())
     assert found, what
     assert all(v.kind == "certificate" for v in found)
 
 
-def test_another_time_without_a_new_seal_is_refused(schedule, genuine):
-    data = copy.deepcopy(dict(genuine.data))
+def test_another_time_without_a_new_seal_is_refused():
+    data = copy.deepcopy(dict(genuine().data))
     data["figures"]["seconds"] = 1e-9
-    assert [v.kind for v in verify(data, schedule)] == ["certificate"]
+    assert [v.kind for v in verify(data, schedule())] == ["certificate"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", '{"schema": NaN}', "[" * 100_000, "1", "{}"])
-def test_no_certificate_at_all(text, schedule):
-    assert verify(text, schedule)
+def test_no_certificate_at_all(text):
+    assert verify(text, schedule())
 
 
-def test_a_certificate_fits_one_schedule_only(schedule, genuine):
+def test_a_certificate_fits_one_schedule_only():
+    right = schedule()
     others = [
         tiny_matmul(peeled=True),
         tiny_matmul(8, 8, 16),
         vec_matmul(),
         running_sum(),
-        replace(schedule, call=Seq((schedule.call,))),
-        replace(schedule, system=replace(schedule.system, name="tinier")),
+        replace(right, call=Seq((right.call,))),
+        replace(right, system=replace(right.system, name="tinier")),
         replace(
-            schedule,
+            right,
             system=replace(
-                schedule.system,
-                memories={n: replace(m, capacity=m.capacity * 2) for n, m in schedule.system.memories.items()},
+                right.system,
+                memories={n: replace(m, capacity=m.capacity * 2) for n, m in right.system.memories.items()},
             ),
         ),
     ]
     for s in others:
-        assert verify(genuine, s)
+        assert verify(genuine(), s)
 
 
-def test_a_wrong_schedule_has_no_certificate(schedule, genuine):
-    loop = schedule.call
+def test_a_wrong_schedule_has_no_certificate():
+    right = schedule()
+    loop = right.call
     inner = loop.body.body
-    broken = replace(schedule, call=replace(loop, hi=loop.lo))
-    kept = replace(schedule, call=replace(loop, body=replace(loop.body, body=replace(inner, exit=Seq()))))
+    broken = replace(right, call=replace(loop, hi=loop.lo))
+    kept = replace(right, call=replace(loop, body=replace(loop.body, body=replace(inner, exit=Seq()))))
     with pytest.raises(ProofError, match="obligation 1") as e:
         prove(broken)
     assert {v.obligation for v in e.value.violations} == {1}
-    assert {v.obligation for v in verify(genuine, broken)} >= {0, 1}
+    assert {v.obligation for v in verify(genuine(), broken)} >= {0, 1}
     with pytest.raises(ProofError, match="obligation 8"):
         prove(kept)
 

@@ -9,9 +9,15 @@ from functools import cache
 import pytest
 
 import isam
+from isam.ir.affine import Affine
+from isam.proof.facts import Facts
 from isam.proof.flat import check_flat
+from isam.proof.joined import check_joined
+from isam.proof.legal import Legality
+from isam.proof.sets import Isl
 from isam.proof.tree import check_tree
-from isam.schedule.tree import Deal, Issue, Loop, Node, Schedule, Seq, distinct
+from isam.proof.violation import Findings
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq, distinct
 from isam.system.load import load_system
 from tests.machines import CROWD
 from tests.pipeline import compiled
@@ -75,7 +81,7 @@ FORGED: dict[str, tuple[str, Edit]] = {
     "an instance beyond the last": ("deal", dealt(lambda n, d: replace(n, deal=replace(d, first=d.first + 1)))),
     "an instance before the first": ("deal", dealt(lambda n, d: replace(n, deal=replace(d, first=-1)))),
     "all on one instance": ("deal", dealt(lambda n, d: replace(n, deal=replace(d, stride=0)))),
-    "something before the loop": ("deal", dealt(lambda n, d: replace(n, enter=n.body))),
+    "something before the loop": ("deal", dealt(lambda n, d: replace(n, enter=replace(n, deal=None)))),
     "a peeled body": ("deal", dealt(lambda n, d: replace(n, first=n.body))),
     "an inner loop too": ("", lambda n: replace(n, deal=Deal("core")) if inner(n) else n),
     "a member twice": ("step", stepping(lambda s: [s[0], replace(s[1], unit=s[0].unit)])),
@@ -133,6 +139,31 @@ def test_what_is_brought_before_the_loop_is_not_there():
     assert forged.call != good().call
     assert "stale" in {v.kind for v in check_tree(forged)}
     assert "absent" in {v.kind for v in check_flat(forged)}
+
+
+def test_instances_of_a_group_may_not_share_the_memories_of_another():
+    """Dealt to units that do nothing, all iterations use one instance's scratchpad and registers side by side."""
+    s = good()
+    group = next(iter(s.system.replicas.values()))
+    ghost = replace(group, name="ghost", memories=(), units=())
+    system = replace(s.system, replicas={**s.system.replicas, "ghost": ghost})
+    forged = edited(replace(s, system=system), dealt(lambda n, d: replace(n, deal=replace(d, group="ghost"))))
+    assert any("may meet in ra." in v.message for v in check_tree(forged))
+
+
+def test_a_call_that_joins_one_elsewhere_joins_none_here():
+    """The same call stands in a sequence, where it joins the one before it, and alone."""
+    joined = next(n for n in distinct(good().call) if isinstance(n, Issue) and n.joined)
+    once = Loop("once", (Bound(Affine()),), (Bound(Affine((), 1)),), 1, joined)
+    for forged in (replace(good(), bind=joined), replace(good(), call=Seq((good().call, once)))):
+        assert "a call joins the one before it, but there is none in its sequence" in messages(forged)
+    assert messages(good()) == set()
+
+
+def messages(s: Schedule) -> set[str]:
+    out = Findings()
+    check_joined(s, Facts(Legality(s), Isl(), False), out)
+    return {v.message for v in out.found}
 
 
 def parts_of(node: Node) -> list[Node]:

@@ -1,0 +1,61 @@
+"""The names of a schedule's trees: every one has a value where it is used, and never two (obligation 11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from isam.proof.violation import Findings
+from isam.schedule.tree import Issue, Loop, Node, Schedule, children
+
+NAME = re.compile(r"[\w.]+")  # the proofs' own variables have other letters in them
+Names = frozenset[str]
+
+
+@dataclass(slots=True)
+class Scope:
+    """``of``: per node the names that it needs from outside, and those that loops in it give values to."""
+
+    out: Findings
+    of: dict[int, tuple[Names, Names]] = field(default_factory=dict)
+
+    def names(self, n: Node) -> tuple[Names, Names]:
+        got = self.of.get(id(n))
+        if got is None:
+            got = self.of[id(n)] = self._issue(n) if isinstance(n, Issue) else self._inner(n)
+        return got
+
+    @staticmethod
+    def _issue(n: Issue) -> tuple[Names, Names]:
+        exprs = [p for _, p in n.point]
+        exprs += [e for o in n.operands for e in (*o.tile.start, o.place.offset)]
+        return frozenset(name for e in exprs for name in e.names), frozenset()
+
+    def _inner(self, n: Node) -> tuple[Names, Names]:
+        if not isinstance(n, Loop):
+            return self._union(children(n))
+        once = self._union((n.enter, n.exit))
+        often = self._union(p for p in (n.first, n.body, n.last) if p is not None)
+        if n.var in often[1]:
+            self.out.add(11, "scope", f"loop variable '{n.var}' is already in use")
+        if not NAME.fullmatch(n.var):
+            self.out.add(11, "scope", f"'{n.var}' is no name for a loop variable")
+        bounds = frozenset(name for b in (*n.lo, *n.hi) for name in b.expr.names)
+        return once[0] | (often[0] - {n.var}) | bounds, once[1] | often[1] | {n.var}
+
+    def _union(self, nodes: Iterable[Node]) -> tuple[Names, Names]:
+        parts = [self.names(n) for n in nodes]
+        return frozenset().union(*(p for p, _ in parts)), frozenset().union(*(q for _, q in parts))
+
+
+def check_scope(schedule: Schedule, out: Findings) -> None:
+    """No loop takes a name that has a value there already, and nothing is named that has none."""
+    sizes = {s.name for s in schedule.cover.kernel.syms}
+    scope = Scope(out)
+    for tree in (schedule.bind, schedule.call):
+        needed, given = scope.names(tree)
+        for name in sorted(needed - sizes):
+            out.add(11, "scope", f"'{name}' has no value everywhere it is named")
+        for name in sorted(given & sizes):
+            out.add(11, "scope", f"loop variable '{name}' is already in use")

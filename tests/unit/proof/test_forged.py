@@ -1,0 +1,120 @@
+"""Wrong schedules made by hand, of kinds that an altered step or loop alone does not make: both judges refuse them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from isam.proof.flat import check_flat
+from isam.proof.points import check_points
+from isam.proof.tree import check_tree
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq
+from tests.unit.proof.handmade import V, loop, running_sum, seq, tiny_matmul, vec_matmul
+
+PARTS = ("enter", "first", "body", "last", "exit")
+
+
+def steps(n: Node, change: Callable[[Issue], Node]) -> Node:
+    """The tree with every step changed."""
+    if isinstance(n, Seq):
+        return Seq(tuple(steps(c, change) for c in n.children))
+    if isinstance(n, Loop):
+        return replace(n, **{p: steps(c, change) for p in PARTS if (c := getattr(n, p)) is not None})
+    return change(n)
+
+
+def at_zero(name: str) -> Callable[[Issue], Issue]:
+    """Names nothing but 0 where a step named a variable."""
+
+    def operand(o: Operand) -> Operand:
+        start = tuple(e.substitute({name: 0}) for e in o.tile.start)
+        place = replace(o.place, offset=o.place.offset.substitute({name: 0}))
+        return replace(o, tile=replace(o.tile, start=start), place=place)
+
+    def change(i: Issue) -> Issue:
+        point = tuple((n, e.substitute({name: 0})) for n, e in i.point)
+        return replace(i, operands=tuple(map(operand, i.operands)), point=point)
+
+    return change
+
+
+def shadowed() -> Schedule:
+    """A's first rows are brought in iteration 0 of ``m``; a loop that is called ``m`` too takes them for the next."""
+    s = tiny_matmul(8, 8, 4)
+    columns = s.call.body
+    a_near, a, b_near, b, product = columns.body.body.children
+    inner = loop("p", 0, 4, 4, seq(b_near, b, product), enter=columns.body.enter, exit=columns.body.exit)
+    later = loop("m", 4, 8, 4, Seq(), first=replace(columns, body=inner))
+    second = steps(loop("m", 0, 4, 4, seq(a_near, a, later)), at_zero("p"))
+    return replace(s, call=seq(loop("m", 0, 4, 4, columns), second))
+
+
+def drifting() -> Schedule:
+    """A's tile lies a cell lower in the second block of columns, where C's is."""
+    s = tiny_matmul()
+
+    def operand(o: Operand) -> Operand:
+        moved = o.tile.buffer == "A" and o.place.memory == "ra"
+        return replace(o, place=replace(o.place, offset=V("n", -16))) if moved else o
+
+    return replace(s, call=steps(s.call, lambda i: replace(i, operands=tuple(map(operand, i.operands)))))
+
+
+def pointless() -> Schedule:
+    """All products but one do not say which term they add."""
+    s, seen = vec_matmul(), []
+
+    def change(i: Issue) -> Issue:
+        seen.append(i) if i.instruction == "fma" else None
+        return replace(i, point=i.point[:2]) if i in seen[1:] else i
+
+    return replace(s, call=steps(s.call, change))
+
+
+def size_taken() -> Schedule:
+    """A loop over nothing that is named as a size of the kernel."""
+    s = running_sum()
+    return replace(s, call=seq(s.call, loop("T", 0, 1, 1, Seq())))
+
+
+def liberties() -> Schedule:
+    """The product takes leave to contract, which the kernel does not give."""
+    s = tiny_matmul()
+    name = "mm4"
+    own = replace(s.system.instructions[name], body=replace(s.system.instructions[name].body,
+                                                            permits=frozenset({"finite"})))  # fmt: skip
+    mappings = tuple(replace(m, instruction=own) if m.instruction.name == name else m for m in s.cover.mappings)
+    system = replace(s.system, instructions={**s.system.instructions, name: own})
+    return replace(s, system=system, cover=replace(s.cover, mappings=mappings))
+
+
+FORGED: dict[str, tuple[Callable[[], Schedule], str]] = {
+    "one name for two loops": (shadowed, "scope"),
+    "a loop named as a size": (size_taken, "scope"),
+    "a bound that has no value": (lambda: bounded("zz"), "scope"),
+    "a cell that is another's in time": (drifting, "cell"),
+    "points that lack an axis": (pointless, "point"),
+    "numerics that are not granted": (liberties, "numerics"),
+}
+
+
+def bounded(name: str) -> Schedule:
+    s = tiny_matmul()
+    return replace(s, call=seq(s.call, loop("q", 0, V(name), 1, Seq())))
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_both_judges_refuse_it(what: str) -> None:
+    make, kind = FORGED[what]
+    s = make()
+    for found in (check_points(s), check_tree(s)):
+        assert kind in {v.kind for v in found}, found
+    assert check_flat(s, {y.name: 2 for y in s.cover.kernel.syms})
+
+
+@pytest.mark.parametrize("name", ["^1", "~1", "", "m'", "x.0~"])
+def test_a_loop_has_a_name_that_no_proof_uses(name: str) -> None:
+    s = tiny_matmul()
+    assert "scope" in {v.kind for v in check_points(replace(s, call=seq(s.call, loop(name, 0, 1, 1, Seq()))))}
