@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from isam.ir.dtype import DTYPES
+import numpy as np
+
+from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import COMMUTATIVE
 from isam.ir.relation import Region, Rel, TooMuch
 from isam.proof.numbering import Numbering
@@ -48,8 +50,12 @@ class Operations:
         ring, modulus = self.numbers.ring, modulus_of(dtype)
         if isinstance(value, float) and not math.isfinite(value):
             return ring.read(self.infinity(value, dtype), over.to_nothing(), modulus)
-        exact = Fraction(value)
-        if isinstance(value, float) and self.licence.free:
+        exact, held = Fraction(value), held_as(Fraction(value), dtype)
+        if held is None:
+            return ring.read(self.infinity(math.copysign(math.inf, value), dtype), over.to_nothing(), modulus)
+        if not self.licence.free:
+            exact = held
+        elif isinstance(value, float):
             near = exact.limit_denominator(SIMPLE)
             exact = near if float(near) == value else exact
         return ring.constant(exact, over, modulus)
@@ -108,8 +114,10 @@ class Operations:
         numbers = self.numbers
         if widens(source, target):
             c = number_of(a)
-            if c is not None:
-                return numbers.ring.constant(c, over, modulus_of(target))
+            held = None if c is None else held_as(c, source)
+            if c is not None and held is not None:
+                real = self.licence.free and DTYPES[source].kind == "f"
+                return numbers.ring.constant(c if real else held, over, modulus_of(target))
             op = "cast"
         if len(a.terms) == 1:  # of a value that comes from a type whose values all fit: as if cast from that at once
             ((key, parts),) = a.terms.items()
@@ -190,6 +198,22 @@ class Operations:
 def modulus_of(dtype: str) -> int:
     d = DTYPES[dtype]
     return 1 << d.bits if d.kind in "iu" else 0
+
+
+def held_as(c: Fraction, dtype: str) -> Fraction | None:
+    """What a number becomes in a buffer of ``dtype``: wrapped, or rounded; None where that is infinite."""
+    d = DTYPES[dtype]
+    if d.kind in "iu":
+        least = -(1 << d.bits - 1) if d.kind == "i" else 0
+        return (c - least) % (1 << d.bits) + least
+    if d.kind != "f":
+        return c
+    try:
+        with np.errstate(over="ignore"):
+            near = float(numpy_dtype(dtype).type(float(c)))
+    except OverflowError:
+        return None
+    return Fraction(near) if math.isfinite(near) else None
 
 
 def number_of(a: Value) -> Fraction | None:
@@ -335,4 +359,4 @@ AXIOMS: dict[str, Axiom] = {
     "pow": Axiom("pow(a, n) = a * ... * a, for n = 1 to 4", _pow, "fiu"),
     "select": Axiom("select(a < b, b, a) = max(a, b), and min likewise; finite for floats", _select, "fiu", exact=True),
 }
-__all__ = ["AXIOMS", "Axiom", "Licence", "Operations", "TooMuch", "modulus_of", "number_of", "widens"]
+__all__ = ["AXIOMS", "Axiom", "Licence", "Operations", "TooMuch", "held_as", "modulus_of", "number_of", "widens"]

@@ -251,6 +251,12 @@ forall i < M, j < N, k < K
          "forall i < 4, j < 3\n  y[j] += c[j, i] * x[3 - i] - c[j, i] * x[3 - i] + c[j, i] * x[i]"),
     Pair("equal terms, as many as a size", "in x: f32[8]\nin w: f32[K]\nout y: f32", "y[] = 0\nforall i < 8, k < K\n  y[] += x[i]",
          "y[] = 0\nforall k < K, i < 8\n  y[] += x[7 - i]", "K"),
+    Pair("a wrapped number, widened", "in x: i8[8]\nout y: i32[8]\ntemp t: i8[8]",
+         "forall i < 8\n  t[i] = x[i] - x[i] + 100\nforall i < 8\n  t[i] += 100\n  y[i] = i32(t[i])", _one("-56")),
+    Pair("exact: a number that is held", "permits exact\nin x: f32[8]\nout y: f64[8]\ntemp t: f32[8]",
+         "forall i < 8\n  t[i] = 0.375\n  y[i] = f64(t[i])", _one("0.375")),
+    Pair("exact: numbers that round to one", "permits exact\nin x: f32[8]\nout y: f32[8]", _one("16777217"), _one("16777216")),
+    Pair("a number beyond a type", "in x: f16[8]\nout y: f16[8]", _one("-1e9"), _one("-inf")),
 )  # fmt: skip
 
 FORGED = (
@@ -337,4 +343,10 @@ FORGED = (
     Pair("read before it is written", VECTOR, _one("x[i]"), "temp t: f32[8]\nforall i < 8\n  y[i] = t[i]\nforall i < 8\n  t[i] = x[i]"),
     Pair("two points write one element", VECTOR, _one("x[i]"), "forall i < 8, k < 8\n  y[i] = x[k]"),
     Pair("an output left alone", "in x: f32[8]\ninout y: f32[8]", _one("x[i]"), "forall i < 7\n  y[i] = x[i]"),
+    Pair("a sum that wraps before it is widened", "in x: i8[8]\nout y: i32[8]\ntemp t: i8[8]",
+         "forall i < 8\n  t[i] = x[i] - x[i] + 100\nforall i < 8\n  t[i] += 100\n  y[i] = i32(t[i])", _one("200")),
+    Pair("exact: a number that is rounded before it is widened", "permits exact\nin x: f32[8]\nout y: f64[8]\ntemp t: f32[8]",
+         "forall i < 8\n  t[i] = 0.1\n  y[i] = f64(t[i])", _one("0.1")),
+    Pair("a number beyond a type that is widened", "in x: f16[8]\nout y: f32[8]\ntemp t: f16[8]",
+         "forall i < 8\n  t[i] = 1e9\n  y[i] = f32(t[i])", _one("1e9")),
 )  # fmt: skip
