@@ -7,6 +7,7 @@ it touches: boxes side by side in the same rows do not meet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import NamedTuple
 
 from isam.ir.affine import Affine
@@ -95,7 +96,7 @@ def hulls(prints: Iterable[Footprint]) -> tuple[Footprint, ...]:
             if pieces and (not plain or f.low.const <= pieces[-1].high.const):
                 f = _both(pieces.pop(), f)
             pieces.append(f)
-        out += pieces if len(pieces) <= PIECES else [_both(pieces[0], pieces[-1])]
+        out += pieces if len(pieces) <= PIECES else [reduce(_both, pieces)]
     return tuple(out)
 
 
@@ -177,7 +178,7 @@ class Prints:
             last = p.cell + (-(-high.const // cell) if not high.terms else m.limit)
             low, high = Affine((), first * cell), Affine((), last * cell)
             return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes)
-        pitches = dict.fromkeys(abs(k) for k, n in zip(p.strides, o.tile.shape, strict=True) if n > 1 and abs(k) > size)
+        pitches = dict.fromkeys(abs(k) for k in p.strides if abs(k) > size)
         columns = tuple(c for k in pitches if (c := self._columns(issue, p.offset, spans, k, size)))
         return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes, columns)
 

@@ -68,6 +68,20 @@ def test_boxes_beside_each_other(start: int, rows: int, waits: bool):
     assert not check_races(done, {}, 1)
 
 
+@pytest.mark.parametrize("odd", range(9))
+def test_one_of_many_boxes_lies_elsewhere(odd: int):
+    """Nine boxes of one unit below each other, all but one in columns 0 to 8: who touches that one's bytes waits."""
+    made = Boxes(0)
+    many = Seq(tuple(box_call(made, "u0", 16 if k == odd else 0, "i", 10 * k) for k in range(9)))
+    tree = Loop("i", (Bound(Affine()),), (Bound(Affine((), 4)),), 1, many)
+    second = [box_call(made, "u1", column, "j", 10 * odd) for column in (16, 8)]
+    after = Loop("j", (Bound(Affine()),), (Bound(Affine((), 4)),), 1, Seq(tuple(second)))
+    done = with_waits(replace(made.schedule(), call=Seq((tree, after))))
+    marked = [n for n in distinct(done.call) if isinstance(n, Issue) and n.unit == "u1"]
+    assert any(w.stream == "u0" for w in marked[0].after)
+    assert not check_races(done, {}, 1)
+
+
 def box_call(made: Boxes, unit: str, column: int, row: str, below: int) -> Issue:
     """Writes 3 rows of 8 columns, from row ``row + below`` on."""
     tile = Tile("x", (Affine(), Affine()), (3, 8), (1, 1))
