@@ -1,10 +1,10 @@
-"""ISAM's schedules for `gemmini` against the best schedule written by hand: commands that bring data in, and bytes read.
+"""ISAM's schedules for `gemmini` against the best one written by hand: commands that bring data in, and bytes read.
 
     python -m benchmarks.gemmini [--json] [--keep]
     python -m benchmarks.gemmini --page
 
 Nothing is measured on hardware: commands and bytes are counted on the schedule, which is proved before. ``--keep``
-writes the results and the page, ``--page`` the page from the results on disk. Exit code: 0, or 1 when a limit is passed.
+writes the results and the page, ``--page`` the page from the results on disk. Exit code: 0, or 1 beyond a limit.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Counted:
 
 def by_hand(m: int, n: int, k: int) -> Counted:
     """The schedule written by hand with Exo: half the scratchpad holds as many columns of B as fit, rows of A pass by
-    them once per such part; a command brings 16 rows of 64 bytes, another one fills a tile of 16 x 16 sums with zeros."""
+    them once per such part; a command brings 16 rows of 64 bytes, or fills a tile of 16 x 16 sums with zeros."""
     half, command = 128 * 1024, 16 * 64
     read = k * n + m * k * ceil(k * n / half)
     fills = ceil(m / 16) * ceil(n / 16)
@@ -124,8 +124,8 @@ TEXT = """<!-- generated: python -m benchmarks.gemmini --page -->
 `python -m benchmarks.gemmini --keep` computes this anew: int8 products with i32 results on
 [gemmini](../hwdesc/gemmini/README.md). Commands and bytes are counted on proved schedules; nothing here was measured on
 hardware. *by hand* is the best schedule known, written with Exo: half the scratchpad holds columns of B, the rows of A
-pass by them once for each such part; 16 rows of 64 bytes per command and one fill per tile of sums. Its formula gives the
-published numbers; those of Gemmini's own library are quoted.
+pass by them once for each such part; 16 rows of 64 bytes per command and one fill per tile of sums. Its formula gives
+the published numbers; those of Gemmini's own library are quoted.
 
 | M x N x K | schedule | mvin commands | of them zero fills | bytes read |
 |---|---|---:|---:|---:|

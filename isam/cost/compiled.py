@@ -54,11 +54,12 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """Calls that start together: one, or those of a cluster's members."""
+    """Calls that start together: one, or those of a cluster's members. ``burst``: those of one command of a unit."""
 
     calls: tuple[Timed, ...]
     interval: int
     latency: int
+    burst: bool = False
 
 
 Through = tuple[Gate, int, int]  # a link, for how long, how long after the start
@@ -163,7 +164,12 @@ class Code:
                 gate = self.gates.setdefault((t.edge, group), Gate(group))
                 gates[gate] = gates.get(gate, 0) + t.held
             links += [(self.gates.setdefault((k, group), Gate(group)), n, t.lead) for k, n, _ in t.links]
-        step = Step(timed, max(t.interval for t in timed), max(t.latency for t in timed))
+        interval, latency = max(t.interval for t in timed), max(t.latency for t in timed)
+        burst = len(issues) > 1 and len({i.unit for i in issues}) == 1
+        if burst:  # one set-up, then call after call
+            more = sum(t.interval - t.lead for t in timed[1:])
+            interval, latency = interval + more, latency + more
+        step = Step(timed, interval, latency, burst)
         return lane, step.interval, step.latency, tuple(waits.items()), tuple(gates.items()), step, tuple(links)
 
     def body(self, node: Node) -> Body:

@@ -39,8 +39,8 @@ class Event:
 
 @dataclass(slots=True)
 class Work:
-    """What one unit, edge, link or cluster did: ``calls`` (steps of a cluster), ticks ``busy``, ``bytes`` moved.
-    ``copies``: of how many instances together."""
+    """What one unit, edge, link or cluster did: ``calls`` (steps of a cluster, commands of a unit), ticks ``busy``,
+    ``bytes`` moved. ``copies``: of how many instances together."""
 
     calls: int = 0
     busy: int = 0
@@ -108,13 +108,16 @@ def _told(schedule: Schedule, clock: Clock) -> Timeline:
     for step, times in ((row[5], b.times) for b in clock.code.blocks for row in b.rows):
         for t in step.calls if times else ():
             calls += times
-            _add(units[t.issue.unit], times, t.interval)
+            if not step.burst:
+                _add(units[t.issue.unit], times, t.interval)
             if t.edge is not None:
                 group = system.replica_of(t.issue.unit)
                 _add(edges.setdefault(t.edge, Work(copies=copies(group))), times, t.held, t.bytes)
                 for name, _, full in t.links:
                     _add(links[name], times, full, t.bytes)
         cluster = stream_of(system, step.calls[0].issue.unit)
+        if step.burst and times:
+            _add(units[step.calls[0].issue.unit], times, step.interval)
         if cluster in clusters:
             _add(clusters[cluster], times, step.interval)
     return Timeline(clock.end, units, edges, calls, clock.followed, links, clusters)

@@ -70,6 +70,15 @@ class Cost:
         return sum(c * sizes.get(n, 1) for n, c in self.per)
 
 
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """One command carries out up to ``most`` calls, one after the other, at even distances; ``step``: how many bytes
+    from one operand to the next, where that is fixed."""
+
+    most: int = 1
+    step: tuple[tuple[str, int], ...] = ()
+
+
 @dataclass(frozen=True, repr=False)
 class Instruction:
     """A kernel with limits, operand contracts, joint placement rules, cost and emission.
@@ -81,6 +90,7 @@ class Instruction:
     ``emission``: the backend's template, keyed by backend name (``llvm``, ``call``); a simulator needs none.
     ``requires`` and ``sets``: configuration registers (SYS-5) with the value they must have before, and have after:
     a word, a number, or one of the instruction's sizes by name.
+    ``burst``: calls that one command carries out.
     ``ulp``: the declared error of an approximated function in units in the last place.
     ``family`` and ``values``: the description this is an instance of, and what it gives that one's parameters.
     """
@@ -98,6 +108,7 @@ class Instruction:
     values: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     requires: dict[str, str | int] = field(default_factory=dict)
     sets: dict[str, str | int] = field(default_factory=dict)
+    burst: Burst = Burst()
 
     @property
     def title(self) -> str:

@@ -29,6 +29,7 @@ from isam.proof.context import Context, Var
 from isam.proof.cuts import outside
 from isam.proof.geometry import resolve
 from isam.proof.legal import Legality
+from isam.proof.progressions import progressions, put_back
 from isam.proof.sets import Isl
 from isam.proof.state import Fact, Hole, Spot, State, Target
 from isam.schedule.tree import Bound, Operand
@@ -46,6 +47,7 @@ class Facts:
     holes: dict[tuple[Box, tuple[Var, ...]], Hole] = field(default_factory=dict)
     targets: dict[int, tuple[Operand, Target]] = field(default_factory=dict)
     same: dict[tuple, Target] = field(default_factory=dict)
+    families: dict[tuple[Fact, ...], list[Fact]] = field(default_factory=dict)
 
     def hole(self, box: Box, over: tuple[Var, ...] = ()) -> Hole:
         got = self.holes.get((box, over))
@@ -144,12 +146,24 @@ class Facts:
         if empty(t.box, ctx):
             return True
         usable = [g for f in near if (g := self._usable(f, t, ctx)) is not None]
-        if not usable:
-            return False
-        if covered(t.box, usable, ctx):
+        if usable and covered(t.box, usable, ctx):
+            return True
+        grown = (self._usable(f, t, ctx) for f in self._progressions(near))
+        if any(g is not None and contains(g.box, t.box, ctx) for g in grown):
             return True
         names = tuple(str(i) for i in range(len(t.box)))
         return len(usable) > 1 and self.isl.covers(t.box, usable, ctx, (), names)
+
+    def _progressions(self, near: list[Fact]) -> list[Fact]:
+        """Facts that say what several of these say together."""
+        key = tuple(near)
+        if key not in self.families:
+            made = []
+            for f, s in progressions(near):
+                offset, box = put_back(s)
+                made.append(self.make(f.buffer, f.spot, None, offset, f.strides, box, s.over))
+            self.families[key] = made
+        return self.families[key]
 
     @staticmethod
     def _alike(f: Fact, t: Target) -> bool:

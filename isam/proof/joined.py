@@ -1,7 +1,11 @@
-"""Steps of clusters (SYS-4): calls that start together are one instruction on different members, and independent."""
+"""Steps of several calls: those of a cluster (SYS-4) are one instruction on different members, and independent; those
+of a burst are one command of one unit, at even distances."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+from isam.ir.affine import Affine
 from isam.proof.boxes import disjoint
 from isam.proof.context import Context
 from isam.proof.facts import Facts
@@ -31,6 +35,9 @@ def _member(schedule: Schedule, facts: Facts, step: list[Issue], issue: Issue, o
         out.add(10, "step", "a call joins the one before it, but there is none", issue)
         return
     head = step[0]
+    if issue.unit == head.unit and cluster is None:
+        _burst(schedule, step, issue, out)
+        return
     if cluster is None or any(schedule.system.cluster_of(i.unit) != cluster for i in step):
         out.add(10, "step", f"'{issue.unit}' and '{head.unit}' are not members of one cluster", issue)
     if issue.unit in {i.unit for i in step}:
@@ -46,6 +53,29 @@ def _member(schedule: Schedule, facts: Facts, step: list[Issue], issue: Issue, o
             for p in other.operands:
                 if (o.name in writes or p.name in theirs) and not _apart(facts, o, p):
                     out.add(8, "step", f"in one step, {o.name} = {o.tile} may meet {p.tile} of '{other.unit}'", issue)
+
+
+def _burst(schedule: Schedule, step: list[Issue], issue: Issue, out: Findings) -> None:
+    """One more call of a command: as the first, as far from the one before as that from the one before it."""
+    head, ins = step[0], schedule.system.instructions.get(issue.instruction)
+    if ins is None or {(i.instruction, i.sizes, i.unit) for i in step} != {(ins.name, issue.sizes, issue.unit)}:
+        out.add(10, "burst", f"one command holds {head.instruction} and {issue.instruction} or two sizes of one", issue)
+        return
+    if len(step) >= ins.burst.most:
+        out.add(10, "burst", f"a command of '{ins.name}' carries out {ins.burst.most} calls, here is one more", issue)
+        return
+    if len({o.place.memory for o in issue.operands}) < len(issue.operands):
+        out.add(10, "burst", f"the calls of one command of '{ins.name}' may read what others of it write", issue)
+    fixed = dict(ins.burst.step)
+    calls = [*step, issue]
+    for n, o in enumerate(issue.operands):
+        places = [i.operands[n].place for i in calls]
+        gaps = {b.offset - a.offset for a, b in pairwise(places)}
+        alike = len({(p.memory, p.base, p.strides) for p in places}) == 1 and all(p.cell is None for p in places)
+        if not alike or len(gaps) != 1 or not gaps <= ({Affine((), fixed[o.name])} if o.name in fixed else gaps):
+            out.add(10, "burst", f"operand {o.name}: the calls of one command lie at other distances", issue)
+        elif not next(iter(gaps)).is_constant:
+            out.add(10, "burst", f"operand {o.name}: the distance between the calls of one command varies", issue)
 
 
 def _shared(schedule: Schedule, head: Issue, issue: Issue, out: Findings) -> None:

@@ -165,6 +165,8 @@ class Judge:
             bad.append(
                 (9, "cell", f"operand {o.name}: '{p.memory}' {'has no' if memory.cells is None else 'has'} cells")
             )
+        if memory.row:
+            self._rows(o, memory.row, b.bytes, bad)
         slot = next((w for w in self.schedule.workspace if w.name == p.base), None)
         if p.base and slot is None and p.base not in self.buffers:
             bad.append((9, "base", f"operand {o.name}: nothing is called '{p.base}'"))
@@ -181,6 +183,18 @@ class Judge:
                 bad.append((9, "base", f"operand {o.name}: '{p.base}' is no place in '{p.memory}'"))
         elif not p.base and memory.home:
             bad.append((9, "base", f"operand {o.name}: a place in '{p.memory}' needs a base"))
+
+    @staticmethod
+    def _rows(o: Operand, row: int, size: int, bad: list) -> None:
+        """In a memory with rows an operand's last dimension lies within one, along the others it goes whole rows."""
+        for i, d in enumerate(o.dims):
+            if d is None or d >= min(len(o.tile.shape), len(o.place.strides)) or o.tile.shape[d] <= 1:
+                continue
+            step = o.place.strides[d] * o.tile.steps[d]
+            within = step > 0 and (o.tile.shape[d] - 1) * step + size <= row
+            if not within if i == len(o.dims) - 1 else step % row:
+                at = f"rows of {row} in '{o.place.memory}'"
+                bad.append((9, "row", f"operand {o.name}: {step} bytes along dimension {i} do not suit {at}"))
 
     def _writable(self, o: Operand, b: BufferFacts, bad: list) -> None:
         base = self.buffers.get(o.place.base) if o.place.base else None

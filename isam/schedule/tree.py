@@ -83,7 +83,8 @@ class Issue:
 
     ``nest`` indexes ``Schedule.nests`` and ``point`` gives the start of each of that nest's axes (affine in loop
     variables); the call covers, for a mapped axis, as many elements as the size it plays. Moves have ``nest`` None.
-    ``joined``: in one step of a cluster with the call before it in the same sequence, on another member (SYS-4).
+    ``joined``: in one step with the call before it in the same sequence: of a cluster, on another member (SYS-4); or
+    on the same unit, by the command that carries out that one (a burst).
     """
 
     unit: str

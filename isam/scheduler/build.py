@@ -10,6 +10,7 @@ from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
+from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
 from isam.scheduler.dry import DryRun
 from isam.scheduler.homes import check_room
@@ -30,7 +31,7 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        return with_waits(_Builder(cover, system, trace).build())
+        return with_waits(with_bursts(_Builder(cover, system, trace).build()))
     except NoSchedule as no:
         return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
 

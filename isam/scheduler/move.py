@@ -136,10 +136,14 @@ def make_issue(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Pla
 
 
 def form_of(system: System, memory: str, tile: Tile, dims: tuple[int | None, ...]) -> Form:
-    """How an operand lies in a memory: registers remember along which dimension; elsewhere only an order of dimensions
-    that differs from the buffer's own matters."""
-    if system.memories[memory].kind == COUNTED:
+    """How an operand lies in a memory: registers remember along which dimension, rows which dimension
+    lies within them; elsewhere only an order of dimensions that differs from the buffer's own matters."""
+    m = system.memories[memory]
+    if m.kind == COUNTED:
         return dims
+    if m.row:  # which one lies within the rows
+        inner = dims[-1] if dims else None
+        return None if inner in (None, len(tile.shape) - 1) else (inner,)
     long = tuple(d for d in dims if d is not None and tile.shape[d] > 1)
     return long if long != tuple(sorted(long)) else None
 

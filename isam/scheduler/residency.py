@@ -55,7 +55,7 @@ class Residency:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
         dtype = self.homes.dtype(tile.buffer)
-        units = units or self.units(memory, tile)
+        units = units or self.units(memory, tile, form)
         while (at := self.state.find_room(m, units)) is None:
             victims = [Victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
             if not victims:
@@ -73,11 +73,11 @@ class Residency:
         bound = f"its {there} hold operands of the same call" if resident else f"it has {there} in all"
         return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory, loc=m.loc)
 
-    def units(self, memory: str, tile: Tile) -> int:
-        key = (memory, tile.buffer, tile.shape)
+    def units(self, memory: str, tile: Tile, form: Form = None) -> int:
+        key = (memory, tile.buffer, tile.shape, form)
         known = self._units.get(key)
         if known is None:
-            known = units_needed(self.system.memories[memory], tile, self.homes.dtype(tile.buffer))
+            known = units_needed(self.system.memories[memory], tile, self.homes.dtype(tile.buffer), form)
             self._units[key] = known
         return known
 
@@ -145,10 +145,14 @@ class Residency:
         if key in self.state.copies:
             return self.state.copies[key].place, key
         self.settle(tile, key, pinned)
+        staged = self._staged(use, tile, memory)
+        if staged is not None:
+            pinned.add(staged[1])
+            return staged
         source = self.source(tile, memory)
         place = self.room(memory, tile, pinned, form)
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), pinned | {key})
-        self.state.put(key, Copy(place, False, self.units(memory, tile)))
+        self.state.put(key, Copy(place, False, self.units(memory, tile, form)))
         self.since.fetch(key, self.scope.ranges)
         return place, key
 
@@ -194,14 +198,21 @@ class Residency:
     def read_home(self, use: Use, tile: Tile) -> Place:
         """A home-memory operand: a staged box there when its contract asks for one, else the buffer itself."""
         self.settle(tile, None)
-        for key in self.state.stages_around(tile, self.scope.ranges):
-            if key[0] == self.system.home:
-                place = within(key[1], self.state.copies[key], tile, self.scope.variables)
-                if place is not None and self.meets(use, tile, place):
-                    return place
+        staged = self._staged(use, tile, self.system.home)
+        if staged is not None:
+            return staged[0]
         place = self.home(tile)
         self.demand(use, tile, place)
         return place
+
+    def _staged(self, use: Use, tile: Tile, memory: str) -> tuple[Place, Key] | None:
+        """Where an operand may lie in a staged box of the memory that it is to be in."""
+        for key in self.state.stages_around(tile, self.scope.ranges):
+            if key[0] == memory:
+                place = within(key[1], self.state.copies[key], tile, self.scope.variables)
+                if place is not None and self.meets(use, tile, place) and self._aligned(place):
+                    return place, key
+        return None
 
     def demand(self, use: Use, tile: Tile, place: Place) -> None:
         """Raises ``NoSchedule`` when the operand's contract does not admit how the tile lies."""
@@ -242,4 +253,4 @@ class Residency:
             place = mine.place
         else:
             place = self.room(memory, tile, pinned, form)
-        return place, key, Copy(place, True, self.units(memory, tile))
+        return place, key, Copy(place, True, self.units(memory, tile, form))

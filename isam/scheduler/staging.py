@@ -74,8 +74,10 @@ class Stager:
     def _transfer(self, stage: Stage, box: Tile, copy: Copy, pinned: set[Key]) -> Transfer:
         data = self.run.data
         there = End(stage.memory, lambda t: within(box, copy, t, data.scope.variables))
-        grain = dict(stage.cut) if stage.memory == self.run.system.home else {}
-        return Transfer(data, box, self._path(stage), End(self.run.system.home, data.home), there, pinned, grain)
+        cut, near = dict(stage.cut), stage.memory != self.run.system.home
+        grain = {} if near else cut
+        home = End(self.run.system.home, data.home)
+        return Transfer(data, box, self._path(stage), home, there, pinned, grain, cut if near else None)
 
     def _path(self, stage: Stage) -> tuple[str, ...]:
         path = self.run.data.route(self.run.system.home, stage.memory)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
@@ -230,9 +231,11 @@ def bytes_of(tile: Tile, dtype: str) -> int:
     return n
 
 
-def units_needed(memory: Memory, tile: Tile, dtype: str) -> int:
+def units_needed(memory: Memory, tile: Tile, dtype: str, form: Form = None) -> int:
     """Cells (whole) or bytes that the tile takes. A register takes its lanes whatever the tile's size."""
     n = bytes_of(tile, dtype)
+    if memory.row:
+        return rows_of(memory, tile, dtype, form) * memory.row
     if memory.cells is None:
         return max(1, n)
     if memory.lanes:
@@ -240,14 +243,29 @@ def units_needed(memory: Memory, tile: Tile, dtype: str) -> int:
     return max(1, -(-n // (memory.cell or 1)))
 
 
+def order_of(tile: Tile, form: Form) -> list[int]:
+    """The dimensions from the outermost to the innermost: those in ``form`` last and in its order."""
+    return [d for d in range(len(tile.shape)) if d not in (form or ())] + [d for d in form or () if d is not None]
+
+
+def rows_of(memory: Memory, tile: Tile, dtype: str, form: Form) -> int:
+    """Rows that a tile takes: of its innermost dimension as many as it needs, for each element of the others."""
+    order = order_of(tile, form)
+    within = tile.shape[order[-1]] if order else 1
+    return prod(tile.shape[d] for d in order[:-1]) * max(1, -(-within * size_of(dtype) // (memory.row or 1)))
+
+
 def packed(memory: Memory, tile: Tile, dtype: str, at: int, form: Form = None) -> Place:
-    """The place of a tile alone: row-major without gaps, the dimensions in ``form`` last and in its order."""
-    order = [d for d in range(len(tile.shape)) if d not in (form or ())] + [d for d in form or () if d is not None]
+    """The place of a tile alone: row-major without gaps (but to the end of a row, where the memory has rows), the
+    dimensions in ``form`` last and in its order."""
+    order = order_of(tile, form)
     strides, n = [0] * len(tile.shape), size_of(dtype)
     for d in reversed(order):
         step = tile.steps[d]  # strides count buffer elements: the tile's own lie `step` of them apart, without gaps
         strides[d] = n // step if n % step == 0 else n
         n *= max(1, tile.shape[d])
+        if memory.row and d == order[-1]:
+            n = -(-n // memory.row) * memory.row
     if memory.cells is not None:
         return Place(memory.name, "", Affine(), tuple(strides), cell=at)
     return Place(memory.name, "", Affine((), at), tuple(strides))

@@ -35,7 +35,8 @@ class End:
 class Transfer:
     """Moves one tile along a path, in parts that every hop can carry, as loops where there are many parts.
 
-    ``pinned``: copies that must stay; ``grain``: the most a part may take of a dimension (the block of a cut one)."""
+    ``pinned``: copies that must stay; ``most``: the most a part may take of a dimension (the block of a cut one);
+    ``grain``: of those the ones with a loop of their own."""
 
     UNROLL = 4
 
@@ -48,8 +49,10 @@ class Transfer:
         target: End,
         pinned: set[Key],
         grain: dict[int, int] | None = None,
+        most: dict[int, int] | None = None,
     ):
         self.grain = grain or {}
+        self.most = self.grain if most is None else most
         self.data, self.tile, self.path, self.pinned = data, tile, path, pinned
         self.source_of, self.target_of = source.place_of, target.place_of
         self.forms = [source.form] + [None] * (len(path) - 2) + [target.form]
@@ -58,7 +61,7 @@ class Transfer:
     def run(self) -> None:
         if any(n == 0 for n in self.tile.shape):
             return
-        hops = None if self.grain else self._direct()
+        hops = None if self.most else self._direct()
         if hops is not None:
             self._issue(self.tile, hops)
             return
@@ -92,7 +95,7 @@ class Transfer:
     def _part(self) -> tuple[int, ...]:
         """The part of the tile one issue per hop carries: the largest that some choice of carriers admits."""
         best: tuple[float, tuple[int, ...]] | None = None
-        whole = _crop(self.tile, self.grain)
+        whole = _crop(self.tile, self.most)
         long = [d for d, n in enumerate(whole.shape) if n > 1]
         shapes = {whole.shape}
         for keep in range(min(2, len(long)), -1, -1):
@@ -116,7 +119,7 @@ class Transfer:
 
     def _aligned(self, part: tuple[int, ...]) -> bool:
         """Whether every part lands where an access to the last memory may begin."""
-        align, target = self.data.system.memories[self.path[-1]].align, self.target_of(_crop(self.tile, self.grain))
+        align, target = self.data.system.memories[self.path[-1]].align, self.target_of(_crop(self.tile, self.most))
         if align <= 1 or target is None or target.base:
             return True
         sides = zip(part, self.tile.shape, target.strides, strict=True)

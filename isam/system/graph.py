@@ -25,7 +25,8 @@ class Memory:
 
     ``capacity`` in bytes. ``home``: arguments live here. An operand in a cell memory occupies whole cells. ``lanes``:
     how many elements a register of a counted memory is for, whatever their type (None: as many as its bytes hold).
-    ``ports``: how many operands of one call it serves.
+    ``ports``: how many operands of one call it serves. ``row``: of bytes that are addressed by rows: an operand begins
+    with a row, its last dimension lies within one, along the others it goes whole rows.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Memory:
     of: str = ""
     lanes: int | None = None
     ports: Ports = ANY_NUMBER
+    row: int | None = None
     loc: Loc = field(default=NOWHERE, compare=False)
 
     @property

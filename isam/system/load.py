@@ -11,7 +11,7 @@ from typing import Any
 
 from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 from isam.garbage import seldom
-from isam.ir.instruction import Cost, Instruction, OperandContract, packed
+from isam.ir.instruction import Burst, Cost, Instruction, OperandContract, packed
 from isam.ir.kernel import Buffer
 from isam.ir.table import Table
 from isam.system.bodies import parse_body, permission, place_in
@@ -24,7 +24,7 @@ from isam.system.features import lacking
 from isam.system.fields import Values, read_fields
 from isam.system.files import sibling, texts_of
 from isam.system.find import find_system
-from isam.system.graph import CACHED, Memory, Move, System, Unit
+from isam.system.graph import CACHED, MANAGED, Memory, Move, System, Unit
 from isam.system.groups import Register
 from isam.system.judged import is_judged
 from isam.system.numerics import contradictions
@@ -227,6 +227,10 @@ class _Build:
             return None
         self.marks["memory", e.name, "of"] = v["of"].loc if "of" in v else e.key.loc
         kind = v["kind"].text
+        row = v.get("row")
+        if row is not None and (row < 1 or by_cells or kind != MANAGED or (v.get("align") or 1) % row):
+            hint = "rows are of a managed memory with a capacity, whose 'align' is a multiple of them"
+            self.faults.add("system-memory", f"the memory '{e.name}' cannot have rows of {row} B", e.key.loc, hint)
         if (kind == CACHED) != ("of" in v):
             self.faults.add("system-memory", f"the memory '{e.name}' is {kind}: " + (
                 "it must say what it stands in front of" if kind == CACHED
@@ -235,7 +239,7 @@ class _Build:
         return Memory(e.name, kind, capacity if capacity is not None else (cells or 0) * (cell or 0),
                       v.get("align") or 1,
                       cells, cell, v.get("home", False), v["of"].text if "of" in v else "", v.get("lanes"),
-                      read_ports(v.get("ports", {}), e.key.loc, self.faults), e.key.loc)  # fmt: skip
+                      read_ports(v.get("ports", {}), e.key.loc, self.faults), row, e.key.loc)  # fmt: skip
 
     def _unit(self, e: Entry) -> Unit | None:
         v = read_fields(e.node, UNIT, f"the unit '{e.name}'", self.faults, e.key.loc)
@@ -310,7 +314,8 @@ class _Build:
                            self._cost(v.get("cost", {}), found),
                            self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0),
                            e.key.loc, v["family"].text if "family" in v else spoken(e.family), e.values,
-                           self._settings(v, "requires", found), self._settings(v, "sets", found))  # fmt: skip
+                           self._settings(v, "requires", found), self._settings(v, "sets", found),
+                           operands.burst(v, e.key.loc))  # fmt: skip
         for what, message, hint in contradictions(made) if sound else ():
             stated = e.node.get("ulp") if isinstance(e.node, Mapping) else None
             at = stated.loc if what == "ulp" and stated is not None else permission(v["body"])
@@ -366,6 +371,13 @@ class _Operands:
         self.faults.add("system-operand", f"'{self.name}' has no operand '{operand.text[:40]}'", operand.loc,
                         nearest(operand.text, self.known, f"operands: {', '.join(self.known)}"))  # fmt: skip
         return False
+
+    def burst(self, v: Values, at: Loc) -> Burst:
+        given = v.get("burst", {})
+        most, step = given.get("most", 1), given.get("step", {})
+        if most < 1:
+            self.faults.add("system-value", f"one command of '{self.name}' carries out no call", at, "at least 1")
+        return Burst(most, tuple((o.text, n) for o, n in step.items() if self.ok(o)))
 
     def contracts(self, v: Values, at: Loc) -> dict[str, OperandContract]:
         homes: dict[str, tuple[str, ...]] = {}

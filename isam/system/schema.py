@@ -37,6 +37,7 @@ MEMORY: Table = {
     "cell": Field("bytes", "size of one cell"),
     "lanes": Field("count", "elements that a register of a counted memory is for, whatever their type"),
     "align": Field("alignment", "addresses are multiples of this, a power of two"),
+    "row": Field("bytes", "an operand's last dimension lies within a row, along the others it goes whole rows"),
     "ports": Field("ports", "how many operands of one call it serves; absent: any number"),
     "home": Field("flag", "arguments live here (exactly one memory)"),
     "of": Field("word", "the memory a cached one stands in front of"),
@@ -88,6 +89,7 @@ INSTRUCTION: Table = {
     "shared": Field("words", "operands that all members of a cluster take from the same place"),
     "requires": Field("settings", "registers and the value each must have: {REGISTER: VALUE}"),
     "sets": Field("settings", "registers and the value each has afterwards; one of the sizes, for a number of bits"),
+    "burst": Field("burst", "calls, at even distances, that one command carries out"),
     "apart": Field("groups", "groups of operands that must lie in different memories"),
     "align": Field("aligns", "alignment per operand"),
     "strides": Field("strides", "element strides per operand and dimension: a number or 'free'; or 'packed'"),
@@ -104,6 +106,10 @@ COST: Table = {
     "setup": Field("cycles", "before the first byte of a move"),
     "bandwidth": Field("throughput", "of a move"),
     "per": Field("per", "cycles on top of issue and latency for each unit of a size: {M: 1 cycle}"),
+}
+BURST: Table = {
+    "most": Field("count", "so many calls at most", True),
+    "step": Field("aligns", "bytes from one operand to the next, where that is fixed: {S: 16 B}"),
 }
 VARIANT: Table = {
     "system": Field("word", "the system to take", True),
@@ -217,5 +223,5 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
         "per": {"type": "object", "additionalProperties": cycles},
         "settings": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
     }
-    inside = {"cost": COST, "ports": PORTS}
+    inside = {"cost": COST, "ports": PORTS, "burst": BURST}
     return _holed(inside[f.kind]) if f.kind in inside else kinds[f.kind]

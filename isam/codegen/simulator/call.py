@@ -43,6 +43,8 @@ class BoundOperand:
         self.register = memory.cell if memory.kind == COUNTED and cell is not None else None
         self.align = self._alignment(instruction, memory.align if memory.kind != COUNTED and not o.place.base else 1)
         self.check_contract(instruction)
+        if memory.row:
+            self.check_rows(memory.row)
         self._place: tuple[Array, Array] | None = None
         self._version: Array | None = None
 
@@ -57,6 +59,14 @@ class BoundOperand:
             if need is not None and n > 1 and have != need * self.size:
                 raise SimulationFault("contract", f"operand {self.name} has a stride of {have} B along dimension {d}, "
                                       f"{instruction.name} needs {need * self.size} B")  # fmt: skip
+
+    def check_rows(self, row: int) -> None:
+        """In a memory addressed by rows: one row per element of all dimensions but the last."""
+        *outer, inner = [(n, s) for n, s in zip(self.shape, self.strides, strict=True)] or [(1, 0)]
+        whole = all(n <= 1 or s % row == 0 for n, s in outer)
+        if not whole or (inner[0] > 1 and not 0 <= (inner[0] - 1) * inner[1] <= row - self.size):
+            what = f"operand {self.name} does not lie row by row: strides of {self.strides} B in rows of {row} B"
+            raise SimulationFault("contract", what)
 
     def place(self, scope: Scope) -> tuple[Array, Array]:
         """Views of values and stamps, the latter with a last dimension over an element's bytes."""

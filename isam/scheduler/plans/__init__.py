@@ -13,7 +13,7 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans.cache import cache_blocks, caches, streamed
 from isam.scheduler.plans.pack import packs, repack
-from isam.scheduler.plans.register import Block, blocks, least, register_memory, steps, unroll_order
+from isam.scheduler.plans.register import Block, Room, blocks, least, register_memory, steps, unroll_order
 from isam.scheduler.plans.staged import staged
 from isam.system.graph import System
 
@@ -89,7 +89,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     for n in group.nests:
         order += [(a, n.unit(a) * 4) for a in n.axes if a not in main.axes and a not in dict(order)]
     per = dict(block.tiles)
-    unroll = [*reduced, *unroll_order(main, per)]
+    unroll = [*reduced, *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     stages = packs(plan, main, width, len(head), system, bindable) if cached else ()
     return replace(plan, stages=stages)

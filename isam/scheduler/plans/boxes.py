@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 from isam.ir.dtype import size_of
@@ -18,13 +19,14 @@ Order = tuple[tuple[str, int], ...]
 @dataclass(frozen=True)
 class Box:
     """A box of an operand at a depth: its bytes, how often it is brought, the bytes of all of them together.
-    ``turning``: one is brought while another is worked on."""
+    ``turning``: one is brought while another is worked on. ``sides``: elements along each dimension."""
 
     depth: int
     size: int
     times: int
     total: int
     turning: bool
+    sides: tuple[int, ...] = ()
 
     @property
     def room(self) -> int:
@@ -43,11 +45,15 @@ def trip_counts(main: Nest, order: Order) -> list[int]:
 
 def box_bytes(main: Nest, use: Use, order: Order, depth: int) -> int:
     """Bytes of what the operand covers below so many loops."""
+    return size_of(use.dtype) * prod(box_sides(main, use, order, depth))
+
+
+def box_sides(main: Nest, use: Use, order: Order, depth: int) -> tuple[int, ...]:
+    """Elements along each dimension of what the operand covers below so many loops."""
     left = {a: main.length(a) for a in main.axes}
     for a, n in order[:depth]:
         left[a] = min(n, left.get(a, 1))
-    sides = (1 + sum(abs(c) * (left[a] - 1) for a, c in r.terms if a in left) for r in use.index)
-    return size_of(use.dtype) * prod(sides)
+    return tuple(1 + sum(abs(c) * (left[a] - 1) for a, c in r.terms if a in left) for r in use.index)
 
 
 def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
@@ -69,7 +75,7 @@ def placements(group: Group, main: Nest, order: Order, dealt: int, memory: Memor
         mine = axes_of(use)
         again = prod(t for t, (a, _) in zip(trips[dealt:depth], order[dealt:depth], strict=True) if a not in mine)
         total = min(times * size, again * box_bytes(main, use, order, dealt))  # edges are smaller than the rest
-        return Box(depth, size, times, total, turning and times > 1)
+        return Box(depth, size, times, total, turning and times > 1, box_sides(main, use, order, depth))
 
     inner = {b: box(u, inmost, True) for b, u in uses.items()}
     if inner and sum(x.room for x in inner.values()) <= room:
@@ -86,11 +92,44 @@ def placements(group: Group, main: Nest, order: Order, dealt: int, memory: Memor
     once = {b: box(u, dealt, False) for b, u in uses.items()}
     if once and sum(x.room for x in once.values()) <= room:
         yield once
+    if uses and not dealt:
+        yield from _levels(main, order, uses, inmost, room)
+
+
+def _levels(
+    main: Nest, order: Order, uses: dict[str, Use], inmost: int, room: float
+) -> Iterator[dict[str, Box]]:
+    """Every operand at each depth where its box becomes smaller; of those at the innermost depth that any has, one is
+    brought while the one before is worked on, where there is room for both."""
+    trips = trip_counts(main, order)
+    depths: list[list[int]] = []
+    for u in uses.values():
+        sizes = [box_bytes(main, u, order, d) for d in range(inmost + 1)]
+        depths.append([d for d in range(inmost + 1) if d == 0 or sizes[d] < sizes[d - 1]])
+    for chosen in product(*depths):
+        deepest, out = max(chosen), {}
+        for (b, u), d in zip(uses.items(), chosen, strict=True):
+            times, size = prod(trips[:d]), box_bytes(main, u, order, d)
+            again = prod(t for t, (a, _) in zip(trips[:d], order[:d], strict=True) if a not in axes_of(u))
+            total = min(times * size, again * box_bytes(main, u, order, 0))
+            out[b] = Box(d, size, times, total, d == deepest and times > 1, box_sides(main, u, order, d))
+        if sum(x.room for x in out.values()) > room:
+            out = {b: replace(x, turning=False) for b, x in out.items()}
+        if sum(x.room for x in out.values()) <= room:
+            yield out
 
 
 def stages(boxes: dict[str, Box], main: Nest, memory: Memory) -> tuple[Stage, ...]:
-    rank = {u.buffer: len(u.index) for u in main.uses}
-    return tuple(Stage(b, x.depth, memory.name, tuple(range(rank[b]))) for b, x in boxes.items())
+    """Boxes lie as their buffers do; in a memory with rows, a column of rows after the other."""
+    uses, out = {u.buffer: u for u in main.uses}, []
+    for b, x in boxes.items():
+        u = uses[b]
+        order, cut = tuple(range(len(u.index))), ()
+        if memory.row and order:
+            inner = u.dims[-1] if u.dims else order[-1]
+            order, cut = (inner, *(d for d in order if d != inner)), ((inner, memory.row // size_of(u.dtype)),)
+        out.append(Stage(b, x.depth, memory.name, order, cut))
+    return tuple(out)
 
 
 def _inmost(main: Nest, order: Order) -> int:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product, zip_longest
 from math import prod
 from typing import TYPE_CHECKING
 
 from isam.ir.dtype import size_of
 from isam.ir.instruction import ASSUMED
+from isam.scheduler.move import route
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
@@ -26,17 +27,25 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Edge:
     """Seconds that a move along an edge keeps its issuer: ``setup`` and per byte; ``shared``: bytes per second that all
-    instances have together, where that is less (0: no such limit)."""
+    instances have together, where that is less (0: no such limit); ``limits``: what one call takes along its axes, of
+    which ``burst`` are a command."""
 
     issuer: str
     setup: float
     per_byte: float
     shared: float
+    limits: tuple[int | None, ...] = ()
+    burst: int = 1
 
     def seconds(self, moves: float, size: float, instances: int) -> float:
         """For so many moves of so many bytes in all, on each of the instances."""
         per_byte = max(self.per_byte, instances / self.shared if self.shared else 0.0)
         return moves * self.setup + size * per_byte
+
+    def commands(self, sides: tuple[int, ...]) -> int:
+        """How many bring a box: calls along its innermost dimension may share one."""
+        calls = [-(-n // m) if m else 1 for n, m in zip_longest(reversed(sides), reversed(self.limits), fillvalue=1)]
+        return -(-calls[0] // self.burst) * prod(calls[1:]) if self.limits and None not in self.limits else 1
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,11 @@ class Machine:
         m = self.system.memories[memory]
         return max(1, size if m.cells is None else -(-size // (m.cell or 1)))
 
+    def way_home(self, source: str) -> list[Edge]:
+        """What results pass on their way home."""
+        path = route(self.system, source, self.system.home) or ()
+        return [e for a, b in pairwise(path) if (e := self.edge(a, b)) is not None]
+
     def edge(self, source: str, target: str) -> Edge | None:
         """The quickest move along an edge."""
         found = []
@@ -76,7 +90,10 @@ class Machine:
             cost, clock = self.system.instructions[m.by].cost, self.system.units[m.issuer].clock
             shared = min((k.bandwidth for k in self.system.links_of(source, target)), default=0.0)
             per_byte = 1 / cost.bandwidth / clock if cost.bandwidth else 0.0
-            found.append(Edge(m.issuer, (cost.setup or cost.issue or ASSUMED) / clock, per_byte, shared))
+            ins = self.system.instructions[m.by]
+            limits = tuple(s.most for s in ins.spans.values())
+            setup = (cost.setup or cost.issue or ASSUMED) / clock
+            found.append(Edge(m.issuer, setup, per_byte, shared, limits, ins.burst.most))
         return min(found, key=lambda e: (e.per_byte, e.setup), default=None)
 
 
@@ -105,7 +122,12 @@ class Estimate:
         """The longest of what overlaps, and what nothing hides: the first boxes, those that do not take turns, the last
         results, and every block's results where the next block has no room for its own."""
         ahead, waited = self._loads()
-        return self._longest(ahead) + waited + self._stores()[1] + self._drained()
+        return self._longest(ahead) + waited + self._stores()[1] + self._drained() + self._replaced()
+
+    @property
+    def traffic(self) -> float:
+        """Seconds of all that is brought from home and into the registers, as if nothing else happened."""
+        return sum(s for _, s in (*self._from_home(), *self._registers()))
 
     @property
     def inside(self) -> float:
@@ -141,18 +163,26 @@ class Estimate:
         if edge is None:
             return [], 0.0
         ahead, waited = [], 0.0
-        for u in self._read():
+        for u, whole in self._from_home():
             box = self.boxes.get(u.buffer)
-            if box is None:  # tile by tile, whenever a block wants it
-                waited += edge.seconds(*self._tiles(u), self.instances)
-                continue
-            whole = edge.seconds(box.times, box.total, self.instances)
-            if box.turning:
+            if box is not None and box.turning:
                 ahead.append((edge.issuer, whole))
                 waited += edge.seconds(1, box.size, self.instances)
             else:
                 waited += whole
         return ahead, waited
+
+    def _from_home(self) -> list[tuple[Use, float]]:
+        """Seconds of bringing each operand: in boxes, or tile by tile whenever a block wants it."""
+        edge, out = self.machine.edge(self.machine.system.home, self.machine.memory.name), []
+        if edge is None:
+            return []
+        for u in self._read():
+            box = self.boxes.get(u.buffer)
+            moves, size = self._tiles(u) if box is None else (box.times, box.total)
+            moves *= 1 if box is None else edge.commands(box.sides)
+            out.append((u, edge.seconds(moves, size, self.instances)))
+        return out
 
     def _drained(self) -> float:
         """Seconds in which calls wait for the results of the block before to leave the registers."""
@@ -160,23 +190,34 @@ class Estimate:
         blocks, inside = sum(n for n, _ in self.blocks), self._largest()
         for u in self._written() if self.main.reduced else ():
             rooms = sum(self.machine.cells(h) // self.machine.tile(h, self._tile(u)) for h in u.homes)
-            edge = self.machine.edge(u.homes[0], self.machine.memory.name)
+            edge = next(iter(self.machine.way_home(u.homes[0])), None)
             if edge is not None and 2 * inside > rooms:
                 out += (blocks - 1) * edge.seconds(inside, inside * self._tile(u), 1) / len(u.homes)
+        return out
+
+    def _replaced(self) -> float:
+        """Seconds in which the calls on a tile have to end before the next one takes its place: where there is no room
+        for two."""
+        cost, out = self.main.instruction.cost, 0.0
+        clock = max(u.clock for u in self.machine.system.units_of(self.main.instruction.name))
+        for u in self._read():
+            home = u.homes[0] if u.homes else self.machine.system.home
+            if self.machine.edge(self.machine.memory.name, home) is None:
+                continue
+            if self.machine.cells(home) < 2 * self.machine.tile(home, self._tile(u)):
+                out += self._tiles(u)[0] * max(0.0, (cost.latency or 0.0) - cost.interval) / clock
         return out
 
     def _stores(self) -> tuple[list[tuple[str, float]], float]:
         """Results on their way home, per issuer, and the time of the last block's."""
         out, last = [], 0.0
-        home, memory = self.machine.system.home, self.machine.memory.name
         for u in self._written():
             tiles = prod(-(-self.lengths[a] // self.main.unit(a)) for a in self._axes(u))
             size, tile = size_of(u.dtype) * prod(self.lengths[a] for a in self._axes(u)), self._tile(u)
             inside = self._largest()
-            for edge in (self.machine.edge(u.homes[0], memory), self.machine.edge(memory, home)):
-                if edge is not None:
-                    out.append((edge.issuer, edge.seconds(tiles, size, self.instances)))
-                    last = max(last, edge.seconds(inside, inside * tile, self.instances))
+            for edge in self.machine.way_home(u.homes[0]):
+                out.append((edge.issuer, edge.seconds(tiles, size, self.instances)))
+                last = max(last, edge.seconds(inside, inside * tile, self.instances))
         return out, last
 
     def _registers(self) -> list[tuple[str, float]]:

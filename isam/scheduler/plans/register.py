@@ -118,22 +118,11 @@ def block_cost(
     """Relative cycles per useful call, or None when the block does not fit the memories next to the unit."""
     per = {a: tiles.get(a, 1) for a in parallel}
     calls = prod(per.values())
-    order = unroll_order(nest, per)
-    outs = ins = 0
-    live: list[int] = []  # tiles of each operand that are there together
-    for u in nest.uses:
-        n = prod(per[a] for a in axes_of(u) if a in per)
-        if u.writes:
-            outs += n
-            live.append(n)
-        elif not u.buffer.startswith("#"):
-            ins += n
-            streamed = order[0] if order and per[order[0]] > 1 and order[0] in axes_of(u) else None
-            live.append(n // per[streamed] if streamed else n)
-        else:
-            live.append(0)
-    if reducing and not room.holds(live):
+    if reducing and not room.holds(live(nest, per, unroll_order(nest, per, room))):
         return None
+    tiles_of = [(u, prod(per[a] for a in axes_of(u) if a in per)) for u in nest.uses]
+    outs = sum(n for u, n in tiles_of if u.writes)
+    ins = sum(n for u, n in tiles_of if not u.writes and not u.buffer.startswith("#"))
     waste = 1.0
     for a in parallel:
         n, unit = counts[a], nest.unit(a)
@@ -149,10 +138,27 @@ def block_cost(
     return waste * (max(1.0, 1.1 * ins / calls) + 0.25 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
 
 
-def unroll_order(nest: Nest, per: dict[str, int]) -> list[str]:
-    """Reduced axes outermost, then the others so that operands of the largest axis stream by one at a time."""
+def live(nest: Nest, per: dict[str, int], order: list[str]) -> list[int]:
+    """Tiles of each operand that are there together: those of the outermost axis come one by one."""
+    streamed = order[0] if order and per.get(order[0], 1) > 1 else None
+    out = []
+    for u in nest.uses:
+        n = prod(per.get(a, 1) for a in axes_of(u) if a not in nest.reduced)
+        if u.buffer.startswith("#"):
+            n = 0
+        elif streamed in axes_of(u) and not u.writes:
+            n //= per[streamed]
+        out.append(n)
+    return out
+
+
+def unroll_order(nest: Nest, per: dict[str, int], room: Room) -> list[str]:
+    """Reduced axes outermost, then the others so that operands of the largest axis stream by one at a time; those of
+    another axis where there is no room else."""
     rest = [a for a in nest.axes if a not in nest.reduced]
-    return sorted(rest, key=lambda a: (-per.get(a, 1) if a not in nest.mapped else 1, rest.index(a)))
+    rest = sorted(rest, key=lambda a: (-per.get(a, 1) if a not in nest.mapped else 1, rest.index(a)))
+    orders = [[a, *(b for b in rest if b != a)] for a in rest]
+    return next((o for o in orders if room.holds(live(nest, per, o))), rest)
 
 
 def steps(block: Block) -> int:

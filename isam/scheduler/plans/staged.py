@@ -13,24 +13,28 @@ from math import ceil, prod
 
 from isam.scheduler.move import route
 from isam.scheduler.nests import Nest
-from isam.scheduler.plan import Group, Plan
-from isam.scheduler.plans.boxes import Box, Order, placements, stages, trip_counts
+from isam.scheduler.plan import USED, Group, Plan
+from isam.scheduler.plans.boxes import Box, Order, box_bytes, placements, staged_uses, stages, trip_counts
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.estimate import Estimate, Machine
 from isam.scheduler.plans.register import Block, Room, axes_of, register_memory, steps, unroll_order
 from isam.system.graph import Memory, System
 
 BLOCKS = 6  # register blocks tried: so many of the best, and of those that bring the fewest tiles per call
+EQUAL = 1.1  # times the best prediction: none is better than that
 PAIRS = 16  # of a block and a dealing, looked at closely
+BANDS = 5  # halvings of an axis tried where an operand has to come in parts
 CHUNKS = 7  # lengths of a reduction's part tried: all of it, halved again and again
 
 
 def between(main: Nest, system: System) -> Memory | None:
-    """The first memory with addresses on the way from home to the registers."""
+    """The first memory with addresses on the way from home to the registers; or where operands that are read lie by
+    rows."""
     target = register_memory(main, system)
     path = route(system, system.home, target) if target else None
     found = [system.memories[m] for m in (path or ())[1:-1] if system.memories[m].cells is None]
-    return found[0] if found else None
+    rows = [m for u in main.uses if u.reads and not u.writes for h in u.homes if (m := system.memories[h]).row]
+    return next(iter(found + rows), None)
 
 
 def staged(group: Group, main: Nest, system: System, blocks: list[Block]) -> list[tuple[Plan, float]]:
@@ -38,31 +42,49 @@ def staged(group: Group, main: Nest, system: System, blocks: list[Block]) -> lis
     memory = between(main, system)
     if memory is None:
         return []
-    machine = Machine(main, system, memory)
+    machine, room = Machine(main, system, memory), Room(main, system)
+    bands = _bands(group, main, memory)
     pairs = list(product(_varied(main, blocks), dealings(group, main, system, memory)))
     pairs.sort(key=lambda p: _rough(group, machine, *p))
-    out: dict[object, tuple[Plan, float]] = {}
+    out: dict[object, tuple[Plan, float, float]] = {}
     for block, deals in pairs[:PAIRS]:
         width = _widths(main, block)
-        for order in _orders(group, main, block, width, deals, system):
+        for order in _orders(group, main, block, width, deals, system, () if deals else bands):
             for boxes in (*placements(group, main, order, len(deals), memory), {}):
-                plan = _plan(group, main, order, block, deals, boxes, memory)
+                plan = _plan(group, main, order, block, deals, boxes, memory, room)
                 if _idle_chunk(plan):
                     continue
-                seconds = Estimate(machine, plan, width, boxes).seconds
+                e = Estimate(machine, plan, width, boxes)
                 key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
-                if key not in out or seconds < out[key][1]:
-                    out[key] = plan, seconds
-    return list(out.values())
+                if key not in out or e.seconds < out[key][1]:
+                    out[key] = plan, e.seconds, e.traffic
+    return _told_apart(list(out.values()))
+
+
+def _told_apart(found: list[tuple[Plan, float, float]]) -> list[tuple[Plan, float]]:
+    """Where nobody else shares the way home, plans whose predicted seconds are as good as equal are ranked by how long
+    that way is taken: what is hidden behind calls is not free."""
+    if not found or found[0][0].deals:
+        return [(p, s) for p, s, _ in found]
+    best = min(s for _, s, _ in found)
+    least = min(t for _, s, t in found if s <= best * EQUAL) or 1.0
+    return [(p, best * (EQUAL - (EQUAL - 1) * least / (t or 1.0)) if s <= best * EQUAL else s) for p, s, t in found]
 
 
 def _plan(
-    group: Group, main: Nest, order: Order, block: Block, deals: Dealing, boxes: dict[str, Box], memory: Memory
+    group: Group,
+    main: Nest,
+    order: Order,
+    block: Block,
+    deals: Dealing,
+    boxes: dict[str, Box],
+    memory: Memory,
+    room: Room,
 ) -> Plan:
     turning = max((x.depth for x in boxes.values() if x.turning), default=0)
     trips = trip_counts(main, order)
     loops = [d for d in range(len(deals), turning) if trips[d] > 1]
-    unroll = (*main.reduced, *unroll_order(main, dict(block.tiles)))
+    unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), room))
     note, given = f"block {block.tiles}", tuple(d for _, _, d in deals)
     return Plan(group, order, unroll, stages(boxes, main, memory), note, frozenset(loops[-1:]), given, even=True)
 
@@ -99,9 +121,16 @@ def _varied(main: Nest, blocks: list[Block]) -> list[Block]:
 
 # -- loops ------------------------------------------------------------------------------------------------------------
 def _orders(
-    group: Group, main: Nest, block: Block, width: dict[str, int], deals: Dealing, system: System
+    group: Group,
+    main: Nest,
+    block: Block,
+    width: dict[str, int],
+    deals: Dealing,
+    system: System,
+    bands: tuple[tuple[str, int], ...],
 ) -> Iterator[Order]:
-    """Orders of the loops: dealt ones, blocks of the parallel axes, a chunk of the reduction, its steps."""
+    """Orders of the loops: dealt ones, blocks of the parallel axes, a chunk of the reduction, its steps. ``bands``: of
+    one axis so much comes first, before all loops."""
     lengths = {a: main.length(a) for a in main.axes} | {a: n for a, n, _ in deals}
     outer = [(a, n) for a, n, _ in deals]
     tiled = [a for a in width if lengths[a] > width[a]]
@@ -112,7 +141,24 @@ def _orders(
         loops = [(a, width[a]) for a in turn]
         inner = _reduction(main, block, chunk, system)
         known = {a for a, _ in (*outer, *loops, *inner)}
-        yield tuple(outer + loops + inner + [(a, n) for a, n in dict(rest).items() if a not in known])
+        more = [(a, n) for a, n in dict(rest).items() if a not in known]
+        yield tuple(outer + loops + inner + more)
+        for a, n in bands if chunk is None or chunk[1] >= main.length(chunk[0]) else ():
+            if a in turn and width[a] < n:
+                yield ((a, n), *loops, *inner, *more)
+
+
+def _bands(group: Group, main: Nest, memory: Memory) -> tuple[tuple[str, int], ...]:
+    """Parts of the parallel axes, halved again and again, where no operand fits the memory whole: so much of one fits,
+    and what meets it passes by."""
+    reads = staged_uses(group, main).values()
+    if any(box_bytes(main, u, (), 0) <= memory.capacity * USED for u in reads):
+        return ()
+    out: dict[tuple[str, int], None] = {}
+    for a in main.axes:
+        for n in range(1, BANDS + 1) if a not in main.reduced else ():
+            out[a, ceil(ceil(main.length(a) / main.unit(a)) / 2**n) * main.unit(a)] = None
+    return tuple(out)
 
 
 def _chunks(group: Group, main: Nest) -> list[tuple[str, int] | None]:

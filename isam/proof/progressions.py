@@ -1,0 +1,111 @@
+"""Facts that are alike but for equal distances, as one fact about all of them: four moves side by side in a loop leave
+what one move in a loop with a quarter of the step would.
+
+Sound: a family says what its members say, no more and no less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from isam.ir.affine import Affine
+from isam.proof.boxes import Box
+from isam.proof.context import Var
+from isam.proof.state import Fact
+from isam.schedule.tree import Bound
+
+
+class Shape(NamedTuple):
+    """A fact with its variables renamed by position, and the numbers in it taken out."""
+
+    offset: Affine
+    box: Box
+    over: tuple[Var, ...]
+    starts: tuple[int, ...]  # of every dimension
+    base: int  # of the offset
+
+
+def shape_of(f: Fact) -> Shape | None:
+    """None for a fact that is not plain: with holes, in cells, with a side that is no number."""
+    if f.holes or f.cells is not None or any(not (hi - lo).is_constant for lo, hi in f.box):
+        return None
+    names = {v.name: Affine.of(f"~{n}") for n, v in enumerate(f.over)}
+    over = tuple(replace(v, name=f"~{n}", lo=_named(v.lo, names), hi=_named(v.hi, names)) for n, v in enumerate(f.over))
+    box = tuple((lo.substitute(names), hi.substitute(names)) for lo, hi in f.box)
+    starts, offset = tuple(lo.const for lo, _ in box), f.offset.substitute(names)
+    bare = tuple((lo - n, hi - n) for (lo, hi), n in zip(box, starts, strict=True))
+    return Shape(offset - offset.const, bare, over, starts, offset.const)
+
+
+def _named(bounds: tuple[Bound, ...], names: dict[str, Affine]) -> tuple[Bound, ...]:
+    return tuple(Bound(b.expr.substitute(names), b.div) for b in bounds)
+
+
+def progressions(facts: Iterable[Fact]) -> list[tuple[Fact, Shape]]:
+    """Families of at least two facts: one of them, and the shape that all of them make."""
+    alike: dict[object, list[tuple[Shape, Fact]]] = {}
+    for f in facts:
+        s = shape_of(f)
+        if s is not None:
+            alike.setdefault((f.buffer, f.spot, f.strides, s.offset, s.box, s.over), []).append((s, f))
+    out = []
+    for group in alike.values():
+        group.sort(key=lambda g: (g[0].starts, g[0].base))
+        at = 0
+        while at < len(group) - 1:
+            end = _end(group, at)
+            made = _family(group[at][0], group[at + 1][0], end - at) if end - at > 1 else None
+            if made is not None:
+                out.append((group[at][1], made))
+            at = end if end - at > 1 else at + 1
+    return out
+
+
+def _end(group: list[tuple[Shape, Fact]], at: int) -> int:
+    """Behind the last fact of the progression that begins with two neighbours."""
+    step = _step(group[at][0], group[at + 1][0])
+    end = at + 2
+    while end < len(group) and _step(group[end - 1][0], group[end][0]) == step:
+        end += 1
+    return end if sum(n != 0 for n in step[1:]) == 1 else at + 1
+
+
+def _step(one: Shape, two: Shape) -> tuple[int, ...]:
+    return (two.base - one.base, *(b - a for a, b in zip(one.starts, two.starts, strict=True)))
+
+
+def _family(one: Shape, two: Shape, count: int) -> Shape | None:
+    """``count`` facts from the first on, each as far from the one before as the second from the first."""
+    far, *moved = _step(one, two)
+    d = next(i for i, n in enumerate(moved) if n)
+    step = moved[d]
+    if far % step:
+        return None
+    for n, v in enumerate(one.over):  # between the values of a loop's variable
+        wide = _finer(v, step, count)
+        if wide is not None and one.box[d][0].coefficient(v.name) == 1 and one.offset.coefficient(v.name) * step == far:
+            return one._replace(over=(*one.over[:n], wide, *one.over[n + 1 :]))
+    new = f"~{len(one.over)}"
+    v = Var(new, (Bound(Affine()),), (Bound(Affine((), (count - 1) * step)),), step, Affine())
+    lo, hi = one.box[d]
+    box = (*one.box[:d], (lo + new, hi + new), *one.box[d + 1 :])
+    return one._replace(offset=one.offset + Affine.of(new, far // step), box=box, over=(*one.over, v))
+
+
+def _finer(v: Var, step: int, count: int) -> Var | None:
+    """The variable with all values between its own, ``count`` for each; None where it does not begin at its origin or
+    its last value is not known."""
+    if v.step != step * count or v.origin is None or v.lo != (Bound(v.origin),):
+        return None
+    ends = [(b.expr - v.origin).const // v.step for b in v.hi if b.div == 1 and (b.expr - v.origin).is_constant]
+    if len(ends) < len(v.hi) or not ends or min(ends) < 0:
+        return None
+    last = v.origin + min(ends) * v.step + (count - 1) * step
+    return replace(v, hi=(Bound(last),), step=step)
+
+
+def put_back(s: Shape) -> tuple[Affine, Box]:
+    """Offset and box of a shape, with its numbers."""
+    return s.offset + s.base, tuple((lo + n, hi + n) for (lo, hi), n in zip(s.box, s.starts, strict=True))

@@ -1,0 +1,147 @@
+"""Commands that carry out several calls, and memories with rows: forged ones are refused (obligations 9, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from benchmarks.gemmini import PRODUCT, counted, scheduled
+from isam.codegen.simulator import SimulationFault, simulate
+from isam.cost.timeline import TICK, timeline
+from isam.ir import oracle
+from isam.ir.affine import Affine
+from isam.ir.instruction import Burst
+from isam.proof.progressions import progressions
+from isam.proof.state import Fact
+from isam.proof.tree import check_tree
+from isam.schedule.tree import Issue, Node, Operand, Schedule, Seq, distinct
+from isam.system.graph import System
+from tests.unit.proof.test_dealt import edited
+
+Change = Callable[[list[Issue]], list[Issue]]
+
+
+@cache
+def good() -> Schedule:
+    return scheduled(PRODUCT, {"M": 32, "N": 64, "K": 128})
+
+
+def bursts(schedule: Schedule) -> list[list[Issue]]:
+    out: list[list[Issue]] = []
+    for seq in (n for n in distinct(schedule.call) if isinstance(n, Seq)):
+        for c in seq.children:
+            if isinstance(c, Issue) and c.joined:
+                out[-1].append(c)
+            elif isinstance(c, Issue):
+                out.append([c])
+    return [b for b in out if len(b) > 1]
+
+
+def changed(change: Change) -> Schedule:
+    """Every burst of moves changed."""
+
+    def edit(n: Node) -> Node:
+        if not isinstance(n, Seq):
+            return n
+        runs: list[list[Node]] = []
+        for c in n.children:
+            if isinstance(c, Issue) and c.joined:
+                runs[-1].append(c)
+            else:
+                runs.append([c])
+        return Seq(tuple(c for r in runs for c in (change(r) if len(r) == 4 else r)))  # type: ignore[arg-type]
+
+    return edited(good(), edit)
+
+
+def moved(issue: Issue, operand: str, by: int) -> Issue:
+    def one(o: Operand) -> Operand:
+        return replace(o, place=replace(o.place, offset=o.place.offset + by)) if o.name == operand else o
+
+    return replace(issue, operands=tuple(map(one, issue.operands)))
+
+
+def test_what_lies_side_by_side_comes_by_one_command() -> None:
+    found = bursts(good())
+    assert max(len(b) for b in found) == 4
+    assert check_tree(good()) == []
+    for b in found:
+        starts = [i.operands[0].place.offset for i in b]
+        assert [s - starts[0] for s in starts] == [Affine((), 16 * n) for n in range(len(b))]
+
+
+FORGED: dict[str, Change] = {
+    "one too many": lambda b: [*b, replace(b[-1], joined=True)],
+    "another size": lambda b: [*b[:-1], replace(b[-1], sizes=(("M", 16), ("N", 8)))],
+    "another unit": lambda b: [*b[:-1], replace(b[-1], unit="store")],
+    "another order": lambda b: [replace(c, joined=n > 0) for n, c in enumerate((b[0], b[2], b[1], b[3]))],
+    "other distances in the scratchpad": lambda b: [*b[:-1], moved(b[-1], "D", 16)],
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_burst_is_refused(name: str) -> None:
+    assert {v.obligation for v in check_tree(changed(FORGED[name]))} & {2 if name == "another size" else 10}
+
+
+def test_a_gap_is_refused_because_the_distance_is_fixed() -> None:
+    found = check_tree(changed(lambda b: [b[0], b[2]]))
+    assert any(v.kind == "burst" and "distances" in str(v) for v in found)
+
+
+def smaller(system: System, most: int) -> System:
+    ins = system.instructions["mvin_i8"]
+    table = {n: system.instructions[n] for n in system.instructions}
+    return replace(system, instructions={**table, "mvin_i8": replace(ins, burst=Burst(most))})
+
+
+def test_the_description_says_how_many() -> None:
+    good_one = good()
+    assert any(v.kind == "burst" for v in check_tree(replace(good_one, system=smaller(good_one.system, 3))))
+
+
+def test_a_burst_is_set_up_once() -> None:
+    """Commands take 40 cycles and a cycle for 16 bytes."""
+    work = timeline(good()).units["load"]
+    told = counted(good())
+    assert (work.calls, told.fills) == (told.commands, 8)
+    assert round(work.busy * TICK * 1e9) == (told.commands - 8) * 40 + told.bytes // 16 + 8 * 16
+
+
+def test_rows_are_kept() -> None:
+    """An operand of 16 x 16 bytes that lies in 128 bytes a row, or along the wrong dimension."""
+    for strides in ((8, 1), (1, 16)):
+
+        def edit(n: Node, strides: tuple[int, int] = strides) -> Node:
+            if not isinstance(n, Issue) or not n.instruction.startswith("compute"):
+                return n
+            a = next(o for o in n.operands if o.name == "A")
+            forged = replace(a, place=replace(a.place, strides=strides))
+            return replace(n, operands=tuple(forged if o is a else o for o in n.operands))
+
+        forged = edited(good(), edit)
+        assert any(v.kind == "row" for v in check_tree(forged))
+        with pytest.raises(SimulationFault, match=r"row by row|stride"):
+            simulate(forged, oracle.inputs(good().kernel, {}, 0))
+
+
+def fact(start: int, offset: int) -> Fact:
+    side = (Affine((), start), Affine((), start + 16))
+    return Fact("A", ("spad", ""), None, Affine((), offset), (16, 1), ((Affine(), Affine((), 16)), side))
+
+
+def test_facts_at_equal_distances_are_one() -> None:
+    ((_, made),) = progressions([fact(16 * n, 2048 * n) for n in (2, 0, 1, 3)])
+    (v,) = made.over
+    assert (v.step, v.hi[0].expr.const, made.offset.coefficient(v.name)) == (16, 48, 128)
+
+
+@pytest.mark.parametrize("offsets", [(0, 2048, 4096, 6145), (0, 2048), (5, 5, 5), (0, 2049, 4098)])
+def test_facts_at_other_distances_are_not(offsets: tuple[int, ...]) -> None:
+    """Of four, three; of two in a step of 24, two; a step that is no multiple of the distance: none."""
+    made = progressions([fact(16 * n, o) for n, o in enumerate(offsets)])
+    sizes = [s.over[0].hi[0].expr.const // 16 + 1 for _, s in made]
+    assert sizes == {(0, 2048, 4096, 6145): [3], (0, 2048): [2], (5, 5, 5): [3], (0, 2049, 4098): []}[offsets]
