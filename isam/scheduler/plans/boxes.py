@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -92,15 +92,20 @@ def placements(group: Group, main: Nest, order: Order, dealt: int, memory: Memor
     once = {b: box(u, dealt, False) for b, u in uses.items()}
     if once and sum(x.room for x in once.values()) <= room:
         yield once
-    if uses and not dealt:
+    if direct(main, memory):
         yield from _levels(main, order, uses, inmost, room)
+
+
+def direct(main: Nest, memory: Memory) -> bool:
+    """Whether calls read what is brought to the memory where it lies there."""
+    return any(memory.name in u.homes for u in main.uses if u.reads and not u.writes)
 
 
 def _levels(
     main: Nest, order: Order, uses: dict[str, Use], inmost: int, room: float
 ) -> Iterator[dict[str, Box]]:
     """Every operand at each depth where its box becomes smaller; of those at the innermost depth that any has, one is
-    brought while the one before is worked on, where there is room for both."""
+    brought while the one before is worked on."""
     trips = trip_counts(main, order)
     depths: list[list[int]] = []
     for u in uses.values():
@@ -113,8 +118,6 @@ def _levels(
             again = prod(t for t, (a, _) in zip(trips[:d], order[:d], strict=True) if a not in axes_of(u))
             total = min(times * size, again * box_bytes(main, u, order, 0))
             out[b] = Box(d, size, times, total, d == deepest and times > 1, box_sides(main, u, order, d))
-        if sum(x.room for x in out.values()) > room:
-            out = {b: replace(x, turning=False) for b, x in out.items()}
         if sum(x.room for x in out.values()) <= room:
             yield out
 

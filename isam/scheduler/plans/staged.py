@@ -14,7 +14,7 @@ from math import ceil, prod
 from isam.scheduler.move import route
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import USED, Group, Plan
-from isam.scheduler.plans.boxes import Box, Order, box_bytes, placements, staged_uses, stages, trip_counts
+from isam.scheduler.plans.boxes import Box, Order, box_bytes, direct, placements, staged_uses, stages, trip_counts
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.estimate import Estimate, Machine
 from isam.scheduler.plans.register import Block, Room, axes_of, register_memory, steps, unroll_order
@@ -58,15 +58,14 @@ def staged(group: Group, main: Nest, system: System, blocks: list[Block]) -> lis
                 key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
                 if key not in out or e.seconds < out[key][1]:
                     out[key] = plan, e.seconds, e.traffic
-    return _told_apart(list(out.values()))
+    found = list(out.values())
+    return _told_apart(found) if direct(main, memory) else [(p, s) for p, s, _ in found]
 
 
 def _told_apart(found: list[tuple[Plan, float, float]]) -> list[tuple[Plan, float]]:
-    """Where nobody else shares the way home, plans whose predicted seconds are as good as equal are ranked by how long
-    that way is taken: what is hidden behind calls is not free."""
-    if not found or found[0][0].deals:
-        return [(p, s) for p, s, _ in found]
-    best = min(s for _, s, _ in found)
+    """Plans whose predicted seconds are as good as equal are ranked by how long all that they bring takes: what is
+    hidden behind calls is not free."""
+    best = min((s for _, s, _ in found), default=0.0)
     least = min(t for _, s, t in found if s <= best * EQUAL) or 1.0
     return [(p, best * (EQUAL - (EQUAL - 1) * least / (t or 1.0)) if s <= best * EQUAL else s) for p, s, t in found]
 
@@ -152,7 +151,8 @@ def _bands(group: Group, main: Nest, memory: Memory) -> tuple[tuple[str, int], .
     """Parts of the parallel axes, halved again and again, where no operand fits the memory whole: so much of one fits,
     and what meets it passes by."""
     reads = staged_uses(group, main).values()
-    if any(box_bytes(main, u, (), 0) <= memory.capacity * USED for u in reads):
+    fits = any(box_bytes(main, u, (), 0) <= memory.capacity * USED for u in reads)
+    if fits or not direct(main, memory):
         return ()
     out: dict[tuple[str, int], None] = {}
     for a in main.axes:
