@@ -302,7 +302,7 @@ class Behind:
                 total.move(self.calls(c, dealt))
                 before.append(dict(total.passed))
                 for where, prints in self.reach(c).items():
-                    plain = isinstance(c, Issue) and prints[0].stream not in self.groups
+                    plain = isinstance(c, Issue) and (dealt == () or prints[0].stream not in self.groups)
                     for f in prints if plain else (None,):
                         touching.setdefault(where, []).append((i, c, f))
             reach = {} if self.deals(seq) else self.reach(seq)
@@ -333,11 +333,10 @@ class Behind:
 
     def _meets(self, node: Node, look: Look, view: View) -> bool:
         """Whether a node may touch what the looker does, other than by a stream that was met already."""
-        reach = self.reach(node).get(look.mine.where, ())
-        some = self.groups or any(Met(f.stream) not in look.found for f in reach)
-        return bool(some) and any(
-            (self.groups or Met(f.stream) not in look.found) and clash(f.at(view.values), look.mine, view.ranges)
-            for f in reach
+        others = bool(self.groups) and (view.dealt != () or self.deals(node))  # calls of other instances
+        return any(
+            (others or Met(f.stream) not in look.found) and clash(f.at(view.values), look.mine, view.ranges)
+            for f in self.reach(node).get(look.mine.where, ())
         )
 
 
