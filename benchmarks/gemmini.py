@@ -69,7 +69,7 @@ def counted(schedule: Schedule) -> Counted:
     commands: Counter[str] = Counter()
     read = 0
     for issue, times in executed(schedule.call, 1):
-        if issue.unit != "load":
+        if issue.unit != "load" or issue.configures:
             continue
         commands[issue.instruction] += 0 if issue.joined else times
         ins = system.instructions[issue.instruction]

@@ -89,7 +89,9 @@ class Instruction:
     ``apart``: groups of operands that must lie in pairwise different memories (SYS-3). ``needs``: CPU features.
     ``emission``: the backend's template, keyed by backend name (``llvm``, ``call``); a simulator needs none.
     ``requires`` and ``sets``: configuration registers (SYS-5) with the value they must have before, and have after:
-    a word, a number, or one of the instruction's sizes by name.
+    a word, a number, or one of the instruction's sizes by name. Required may also be ``stride S 0``, the bytes from one
+    element of an operand to the next along a dimension (of one element: any), and ``step S``, those from one operand
+    to the next in a burst (of one call: any).
     ``burst``: calls that one command carries out.
     ``ulp``: the declared error of an approximated function in units in the last place.
     ``family`` and ``values``: the description this is an instance of, and what it gives that one's parameters.

@@ -16,6 +16,7 @@ from isam.proof.flat_layout import Space
 from isam.proof.flat_step import Step, compile_step, highest_addresses
 from isam.proof.legal import Legality
 from isam.proof.prescribed import Prescribed, mask
+from isam.proof.registers import Held, at_start, commands, judge
 from isam.proof.violation import Findings, Violation
 from isam.proof.workspace import check_workspace
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
@@ -50,6 +51,7 @@ class Replay:
     def __init__(self, schedule: Schedule, sizes: dict[str, int], budget: int, out: Findings):
         self.schedule, self.sizes, self.left, self.out = schedule, sizes, budget, out
         self.legality = Legality(schedule)
+        self.held: Held = {}
         kernel = schedule.cover.kernel.with_sizes(sizes)
         self.ready = self._sizes_given(kernel)
         if not self.ready:
@@ -89,13 +91,13 @@ class Replay:
         for b, role in roles.items():
             if role in ("const", "literal"):
                 sp.put_home(b, self.out)
-        self.phase = "bind"
+        self.phase, self.held = "bind", at_start(s)
         self.node(s.bind, dict(self.sizes))
         self._forget()
         for b, role in roles.items():
             if role in ("in", "inout", "out"):  # an output is there too, at version 0: whatever the caller left
                 sp.put_home(b, self.out)
-        self.phase = "call"
+        self.phase, self.held = "call", at_start(s)
         self.node(s.call, dict(self.sizes))
         self._end()
 
@@ -143,8 +145,12 @@ class Replay:
     # the tree -----------------------------------------------------------------------------------------------------
     def node(self, n: Node, env: dict[str, int]) -> None:
         if isinstance(n, Seq):
-            for c in n.children:
-                self.node(c, env)
+            for parts in commands(n):
+                if self.schedule.system.state and isinstance(parts[0], Issue):
+                    calls = [c for c in parts if isinstance(c, Issue)]
+                    judge(calls, self.held, self.schedule.system, self.out)
+                for c in parts:
+                    self.node(c, env)
         elif isinstance(n, Loop):
             self.loop(n, env)
         else:
@@ -176,6 +182,10 @@ class Replay:
 
     def _empty(self, n: Loop) -> None:
         """An instance that is dealt an iteration holds nothing before it, and nothing of use after it."""
+        if n.deal is not None:
+            units = self.schedule.system.replicas[n.deal.group].units
+            streams = {self.schedule.system.cluster_of(u) or u for u in units}
+            self.held = {r: v for r, v in self.held.items() if v[1] not in streams}
         own = local(self.schedule, n.deal)
         for (memory, _), r in self.space.regions.items():
             if memory in own:

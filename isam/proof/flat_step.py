@@ -242,7 +242,7 @@ def compile_step(issue: Issue, replay: Replay) -> Step | None:
     names = tuple(sorted({n for f in forms for n in f.names}))
     matrix = np.array([[f.coefficient(n) for n in names] for f in forms], np.int64).reshape(len(forms), len(names))
     const = np.array([f.const for f in forms], np.int64)
-    effects = [] if issue.is_move else _effects(issue, sig, replay, rows)
+    effects = [] if issue.nest is None else _effects(issue, sig, replay, rows)
     return Step(issue, names, matrix, const, accesses, effects, pointwise(sig), issue.is_move)
 
 

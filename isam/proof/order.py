@@ -226,7 +226,7 @@ class Order:
         for c in (*node.children, None):
             if isinstance(c, Issue):
                 self._visit(c, ctx)
-                if c.is_move:
+                if c.nest is None:
                     continue
                 if run and (c.nest != run[0].nest or c.nest in self.single):
                     before = self._flush(run, ctx, before)

@@ -79,7 +79,11 @@ class Judge:
         extents = axis_extents(ins, sizes, bad)
         sem = none
         if not bad:
-            sem = self._move(issue, ins, extents, bad) if issue.is_move else self._compute(issue, extents, bad)
+            if issue.configures:
+                if ins.body.statements or not ins.sets:
+                    bad.append((3, "nest", f"'{ins.name}' sets no registers, and the step belongs to no nest"))
+            else:
+                sem = self._move(issue, ins, extents, bad) if issue.is_move else self._compute(issue, extents, bad)
         return Signature(ins, extents, sem, reads, writes, tuple(bad))
 
     def _sizes(self, ins: Instruction, issue: Issue, bad: list) -> dict[str, int] | None:

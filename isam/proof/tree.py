@@ -20,6 +20,7 @@ from isam.proof.induction import add, forget, implied, meet, relative, survives
 from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
 from isam.proof.points import check_form
+from isam.proof.registers import check_registers
 from isam.proof.sets import Isl
 from isam.proof.state import Fact, State, Target
 from isam.proof.violation import Findings, Violation
@@ -41,6 +42,7 @@ def check_tree(schedule: Schedule, isl: Isl | None = None, legality: Legality | 
         return out.found
     facts = Facts(lg, sets, False)
     check_joined(schedule, facts, out)
+    check_registers(schedule, out)
     Dealt(schedule, facts, out).check()
     if len(out):
         return out.found

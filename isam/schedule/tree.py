@@ -82,7 +82,8 @@ class Issue:
     """One instruction call on a unit. ``sizes``: values of the instruction's size symbols. ``after``: its waits.
 
     ``nest`` indexes ``Schedule.nests`` and ``point`` gives the start of each of that nest's axes (affine in loop
-    variables); the call covers, for a mapped axis, as many elements as the size it plays. Moves have ``nest`` None.
+    variables); the call covers, for a mapped axis, as many elements as the size it plays. Moves have ``nest`` None, and
+    so has what only sets registers: that has no operands.
     ``joined``: in one step with the call before it in the same sequence: of a cluster, on another member (SYS-4); or
     on the same unit, by the command that carries out that one (a burst).
     """
@@ -98,7 +99,12 @@ class Issue:
 
     @property
     def is_move(self) -> bool:
-        return self.nest is None
+        return self.nest is None and bool(self.operands)
+
+    @property
+    def configures(self) -> bool:
+        """It sets configuration registers and touches no data (SYS-5)."""
+        return self.nest is None and not self.operands
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
 from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
+from isam.scheduler.configure import with_registers
 from isam.scheduler.dry import DryRun
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
@@ -31,7 +32,7 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        return with_waits(with_bursts(_Builder(cover, system, trace).build()))
+        return with_waits(with_registers(with_bursts(_Builder(cover, system, trace).build())))
     except NoSchedule as no:
         return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
 

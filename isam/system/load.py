@@ -28,7 +28,7 @@ from isam.system.graph import CACHED, MANAGED, Memory, Move, System, Unit
 from isam.system.groups import Register
 from isam.system.judged import is_judged
 from isam.system.numerics import contradictions
-from isam.system.read_groups import Groups, read_ports
+from isam.system.read_groups import Groups, measures, read_ports
 from isam.system.schema import COST, INSTRUCTION, MEMORY, MOVE, UNIT
 from isam.system.source import Mapping, Scalar
 from isam.system.units import Rate
@@ -336,7 +336,8 @@ class _Build:
         for r in given:
             self.marks[key, i.name, r.text] = r.loc
         sizes = tuple(s.name for s in i.syms)
-        return self.groups.settings(given, self.state, sizes, self.declared["state"]) if given else {}
+        more = measures(i) if key == "requires" else frozenset[str]()
+        return self.groups.settings(given, self.state, sizes, self.declared["state"], more) if given else {}
 
     def place(self, instruction: str, backend: str, line: int, column: int) -> Loc:
         """Where a template, or its line, stands; else its instruction, or the name of the back end."""

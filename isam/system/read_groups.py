@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isam.diagnostics import Loc
+from isam.ir.instruction import Instruction
 from isam.system.check import Marks
 from isam.system.families import Entry
 from isam.system.faults import Faults, nearest
@@ -100,9 +101,9 @@ class Groups:
         self.faults.add("system-state", f"the register '{r.name}' cannot hold '{at.text[:40]}'", at.loc, meant)
 
     def settings(self, given: dict[Scalar, Scalar], registers: dict[str, Register], sizes: tuple[str, ...],
-                 declared: frozenset[str]) -> dict[str, str | int]:  # fmt: skip
+                 declared: frozenset[str], measures: frozenset[str] = frozenset()) -> dict[str, str | int]:  # fmt: skip
         """What an instruction requires or sets: each of these registers with a value that it can hold, or with one of
-        the instruction's sizes. ``declared``: registers that exist although their entries are faulty."""
+        the instruction's sizes, or of its ``measures``. ``declared``: registers whose entries may be faulty."""
         out: dict[str, str | int] = {}
         for key, at in given.items():
             r = registers.get(key.text)
@@ -111,12 +112,19 @@ class Groups:
                                 nearest(key.text, registers) if registers else "describe it in 'state:'")  # fmt: skip
             if r is None:
                 continue
-            value = _value(at.text, r, sizes)
-            if value is None or not (r.holds(value) or (r.bits is not None and value in sizes)):
+            value = at.text if at.text in measures else _value(at.text, r, sizes)
+            if value is None or not (r.holds(value) or (r.bits is not None and (value in sizes or value in measures))):
                 self._no_value(r, at)
             else:
                 out[key.text] = value
         return out
+
+
+def measures(i: Instruction) -> frozenset[str]:
+    """What of its operands an instruction may require registers to hold."""
+    ranks = {a.name: len(a.shape) for a in i.body.arguments}
+    strides = {f"stride {o} {d}" for o, n in ranks.items() for d in range(n)}
+    return frozenset(strides | {f"step {o}" for o in ranks})
 
 
 def read_ports(v: Values, at: Loc, faults: Faults) -> Ports:

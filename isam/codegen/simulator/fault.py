@@ -13,6 +13,7 @@ KINDS = {
     "shape": "the tile has not the operand's shape",
     "dtype": "the buffer has not the operand's element type",
     "contract": "strides or alignment that the instruction does not take",
+    "register": "a configuration register that does not hold what is needed",
     "outside": "an address outside its memory, slot or argument",
     "tile": "elements outside the buffer",
     "misaligned": "an address that is not a multiple of the memory's alignment",

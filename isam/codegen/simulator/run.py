@@ -12,6 +12,7 @@ import numpy as np
 from isam.codegen.simulator.call import Bodies, Call, Scope
 from isam.codegen.simulator.fault import SimulationFault
 from isam.codegen.simulator.memory import Machine
+from isam.codegen.simulator.registers import Registers
 from isam.codegen.simulator.values import Values, numbers
 from isam.schedule.text import print_issue
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
@@ -45,7 +46,7 @@ class Simulation:
     def __init__(self, schedule: Schedule, values: Values | None = None, symbols: Mapping[str, int] | None = None):
         self.schedule = schedule
         self.symbols = dict(symbols or {})
-        self.figures = Figures()
+        self.figures, self.registers = Figures(), Registers(schedule.system)
         self.machine = Machine(sized(schedule, self.symbols), values or numbers())
         self._bodies: Bodies = {}
         self._runners: dict[int, Runner] = {}
@@ -133,13 +134,15 @@ class Simulation:
 
     def _issue(self, issue: Issue) -> Runner:
         call: Call | None = None
-        figures = self.figures
+        figures, registers = self.figures, self.registers if self.schedule.system.state else None
 
         def run(scope: Scope) -> None:
             nonlocal call
             try:
                 if call is None:
                     call = Call(self.machine, issue, self._bodies)
+                if registers is not None:
+                    registers.take(issue, scope)
                 call(scope)
             except SimulationFault as fault:
                 message = str(fault).partition("]: ")[2].partition("\n")[0]
