@@ -35,6 +35,7 @@ POINTS = (
     "place",
     "route",
     "victim",
+    "schedule",
     "variant",
     "measure",
 )
@@ -73,6 +74,8 @@ class Approach:
 
     name = "first-fit"
     why = "first legal option"
+    tries = 1  # schedules that are made at most before the quickest is kept
+    varied: tuple[str, ...] = ("fuse", "tile")  # choice points that are decided otherwise in the others
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -99,7 +102,7 @@ class Approach:
         return choice.options[0]
 
     search = kernel = mapping = cover = layout = pack = tile = tail = order = _first
-    fuse = device = source = place = route = victim = variant = measure = _first
+    fuse = device = source = place = route = victim = schedule = variant = measure = _first
 
 
 class Trace:
@@ -154,22 +157,35 @@ class Trace:
                 )
         else:
             why = self.approach.why
-            answer = self._answer(choice)
-            index = next((i for i, o in enumerate(choice.options) if o is answer), -1)
-            if index < 0:
-                index = next((i for i, o in enumerate(choice.options) if o == answer), -1)
-            if index < 0:
-                raise fail(
-                    "approach-illegal",
-                    f"the Approach {_called(self.approach)} answered {answer!r} at choice point "
-                    f"'{choice.point}', which is not one of the {n} legal options",
-                )
+            index = self._asked(choice)
         context = {k: v for k, v in choice.context.items() if not k.startswith("_")}
         labels = tuple(map(label_of, choice.options)) if n <= SHOWN else ()
         label = labels[index] if labels else label_of(choice.options[index])
-        costs = tuple(round(float(c), 3) for c in choice.costs or ())
+        costs = tuple(float(f"{c:.6g}") for c in choice.costs or ())
         self.decisions.append(Decision(choice.point, context, n, index, label, why, costs, labels))
         return choice.options[index]
+
+    @property
+    def replays(self) -> bool:
+        return self._replay is not None
+
+    def answer(self, choice: Choice) -> Any:
+        """What the Approach answers, one of the options; not recorded."""
+        return choice.options[self._asked(choice)]
+
+    def _asked(self, choice: Choice) -> int:
+        """Which option the Approach answers."""
+        answer = self._answer(choice)
+        index = next((i for i, o in enumerate(choice.options) if o is answer), -1)
+        if index < 0:
+            index = next((i for i, o in enumerate(choice.options) if o == answer), -1)
+        if index < 0:
+            raise fail(
+                "approach-illegal",
+                f"the Approach {_called(self.approach)} answered {answer!r} at choice point "
+                f"'{choice.point}', which is not one of the {len(choice.options)} legal options",
+            )
+        return index
 
     def _answer(self, choice: Choice) -> Any:
         try:

@@ -136,4 +136,17 @@ QUESTIONS: tuple[Question, ...] = (
         note="`key`: (memory, tile, form). `_data.later[tile]`: where in the block the tile is used again; "
         "`_data.state.copies[key].dirty`: whether it would have to be written back.",
     ),
+    Question(
+        "schedule",
+        "which decision of a schedule that was made is taken otherwise in the next, or whether to keep the quickest",
+        ("isam.compiler.alternatives.Made", "isam.compiler.alternatives.Otherwise"),
+        {
+            "made": "schedules made so far",
+            "tries": "how many may be made",
+            "_made": "those schedules: `number`, `parent`, `script`, `decisions`, `seconds`",
+        },
+        note="`Made` is the quickest, to be kept; `Otherwise`: `made`, `at` (the decision), `option`, `ratio` "
+        "(predicted, over the least). Asked where the Approach's `tries` are more than one; not recorded: the trace "
+        "has the decisions of the schedule that is kept.",
+    ),
 )

@@ -122,7 +122,12 @@ def _schedule(job: Job) -> None:
 
     job.system.demand_backend()
     assert job.cover is not None
-    answer = schedule(job.cover, job.system, job.trace)
+    if job.trace.approach.tries > 1 and not job.trace.replays:
+        from isam.compiler.alternatives import quickest
+
+        answer = quickest(job.cover, job.system, job.trace)
+    else:
+        answer = schedule(job.cover, job.system, job.trace)
     if not isinstance(answer, Schedule):
         raise Refused("infeasible", job.original, answer)
     job.schedule = answer

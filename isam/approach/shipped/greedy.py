@@ -25,7 +25,7 @@ class Greedy(Approach):
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
     search = kernel = cover = layout = pack = tile = tail = order = _cheapest
-    device = source = place = route = variant = measure = _cheapest
+    device = source = place = route = schedule = variant = measure = _cheapest
 
     def mapping(self, choice: Choice) -> Any:
         """The cheapest, where what is chosen already and this one take a buffer between them along the same dimensions:

@@ -2,7 +2,10 @@
 
 At the choice point "search" the core offers every step that a mismatch asks for, and to stop once something is
 solved; ``_states`` in the context holds what was looked at: number, parent, distance from the goal, price. A strategy
-is nothing but a rule that picks from these, so it needs no access to the search. All decide like ``greedy`` elsewhere.
+is nothing but a rule that picks from these, so it needs no access to the search.
+
+At "schedule" the core offers what may be decided otherwise in the schedules made so far, with their times; the same
+rules pick from that. All decide like ``greedy`` elsewhere.
 """
 
 from __future__ import annotations
@@ -16,13 +19,15 @@ from isam.approach.shipped.greedy import Greedy
 from isam.diagnostics import fail
 
 if TYPE_CHECKING:
+    from isam.compiler.alternatives import Made, Otherwise
     from isam.mapper.space import Expansion, State
 
 
 class Strategy(Greedy):
-    """Stops when the core expects nothing better; picks steps by :meth:`_next`."""
+    """Stops when the core expects nothing better; picks steps by :meth:`_next`, schedules by :meth:`_other`."""
 
     patient = False  # goes on to the end of the space or of the budget
+    tries = 8
 
     def search(self, choice: Choice) -> Any:
         """A step by the strategy's rule, or to stop; a finished path by its price."""
@@ -32,8 +37,17 @@ class Strategy(Greedy):
             return self._cheapest(choice)
         return self._next(steps, states)
 
+    def schedule(self, choice: Choice) -> Any:
+        """Something otherwise, by the strategy's rule, as long as there is anything."""
+        ways = [o for o in choice.options if hasattr(o, "ratio")]
+        return self._other(ways, choice.context["_made"]) if ways else choice.options[0]
+
     def _next(self, steps: list[Expansion], states: tuple[State[Any], ...]) -> Expansion:
         raise NotImplementedError
+
+    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+        """Of the quickest schedule what is predicted to cost least."""
+        return min(ways, key=lambda w: (w.made.seconds, w.ratio))
 
 
 class BestFirst(Strategy):
@@ -78,6 +92,15 @@ class Beam(Strategy):
         inside = [e for e in steps if e.state.number in kept]
         return min(inside or steps, key=lambda e: (len(e.state.steps), e.state.look.distance, e.state.number))
 
+    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+        """One way of each of the ``width`` quickest in turn."""
+        kept = {m.number for m in sorted(made, key=lambda m: m.seconds)[: self.width]}
+        tried: dict[int | None, int] = {}
+        for m in made:
+            tried[m.parent] = tried.get(m.parent, 0) + 1
+        inside = [w for w in ways if w.made.number in kept]
+        return min(inside or ways, key=lambda w: (tried.get(w.made.number, 0), w.made.seconds, w.ratio))
+
 
 class MonteCarlo(Strategy):
     """A tree search (UCT) whose leaves are valued by their distance and price instead of by playing on: it goes down
@@ -100,16 +123,30 @@ class MonteCarlo(Strategy):
         for e in steps:
             untried.setdefault(e.state.number, []).append(e)
         least = min((s.look.price[0] for s in states if s.solved), default=1.0)
+        at = self._descend([s.parent for s in states], [_value(s, least) for s in states], set(untried))
+        return random.Random(f"{self.seed} {len(states)}").choice(untried[at])
+
+    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+        untried: dict[int, list[Otherwise]] = {}
+        for w in ways:
+            untried.setdefault(w.made.number, []).append(w)
+        least = min(m.seconds for m in made)
+        values = [least / m.seconds if m.seconds > 0 else 1.0 for m in made]
+        at = self._descend([m.parent for m in made], values, set(untried))
+        weights = [1 / w.ratio**4 for w in untried[at]]  # what is predicted to be near is likelier
+        return random.Random(f"{self.seed} {len(made)}").choices(untried[at], weights)[0]
+
+    def _descend(self, parents: list[int | None], own: list[float], untried: set[int]) -> int:
+        """The node at which something new is tried; nodes are numbered, a child later than its parent."""
         children: dict[int | None, list[int]] = {}
-        visits, values = [1] * len(states), [_value(s, least) for s in states]
-        open_ = [s.number in untried for s in states]
-        own = list(values)
-        for s in reversed(states):  # a child has a higher number than its parent
-            children.setdefault(s.parent, []).append(s.number)
-            if s.parent is not None:
-                visits[s.parent] += visits[s.number]
-                values[s.parent] += values[s.number]
-                open_[s.parent] = open_[s.parent] or open_[s.number]
+        visits, values, open_ = [1] * len(own), list(own), [n in untried for n in range(len(own))]
+        for n in reversed(range(len(own))):
+            parent = parents[n]
+            children.setdefault(parent, []).append(n)
+            if parent is not None:
+                visits[parent] += visits[n]
+                values[parent] += values[n]
+                open_[parent] = open_[parent] or open_[n]
         at = 0
         while True:
             reach = self.exploration * math.sqrt(math.log(visits[at] + 1))
@@ -117,7 +154,7 @@ class MonteCarlo(Strategy):
                 (values[c] / visits[c] + reach / math.sqrt(visits[c]), -c) for c in children.get(at, ()) if open_[c]
             ]
             if at in untried and (not below or own[at] + reach >= max(below)[0]):
-                return random.Random(f"{self.seed} {len(states)}").choice(untried[at])
+                return at
             at = -max(below)[1]
 
 
@@ -127,9 +164,14 @@ class Exhaustive(Strategy):
     name = "exhaustive"
     why = "nothing is left out"
     patient = True
+    tries = 512
+    varied = ("tail", "fuse", "tile", "device", "place", "source", "victim")
 
     def _next(self, steps: list[Expansion], states: tuple[State[Any], ...]) -> Expansion:
         return min(steps, key=lambda e: len(e.state.steps))
+
+    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+        return min(ways, key=lambda w: (len(w.made.script), w.ratio))
 
 
 class Random(Strategy):
@@ -148,6 +190,9 @@ class Random(Strategy):
 
     def _next(self, steps: list[Expansion], states: tuple[State[Any], ...]) -> Expansion:
         return random.Random(f"{self.seed} {len(states)} {len(steps)}").choice(steps)
+
+    def _other(self, ways: list[Otherwise], made: tuple[Made, ...]) -> Otherwise:
+        return random.Random(f"{self.seed} {len(made)} {len(ways)}").choice(ways)
 
 
 def _value(s: State[Any], least: float) -> float:

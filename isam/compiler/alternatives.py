@@ -1,0 +1,117 @@
+"""Several schedules of one cover, each timed; the quickest is kept (APP-1, APP-4).
+
+The first is what the Approach decides. From then on the core offers, at the choice point "schedule", to take one
+decision of a schedule that was made otherwise, or to keep the quickest; what follows that decision is left to the
+Approach again. How many are made is the Approach's ``tries``, what may be taken otherwise its ``varied``.
+
+The trace holds the decisions of the schedule that is kept and no others: it replays like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from isam.approach.choice import Approach, Choice, Decision, Trace
+from isam.cost.timeline import timeline
+from isam.ir.mapping import Cover
+from isam.schedule.tree import Schedule
+from isam.scheduler import schedule
+from isam.scheduler.infeasible import Infeasible
+from isam.system.graph import System
+
+Script = tuple[tuple[int, int], ...]  # which decisions are given, and by which option
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """A schedule that was made, timed (``inf``: there is none) and, but for the quickest, dropped."""
+
+    number: int
+    parent: int | None
+    script: Script
+    decisions: tuple[Decision, ...]
+    seconds: float
+
+    def label(self) -> str:
+        return f"keep schedule {self.number}, {self.seconds * 1e6:.4g} us"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Otherwise:
+    """One decision of a schedule taken otherwise. ``ratio``: the predicted cost of that option over the least."""
+
+    made: Made
+    at: int
+    option: int
+    ratio: float
+
+    def label(self) -> str:
+        d = self.made.decisions[self.at]
+        return f"schedule {self.made.number} with {d.point} {self.at} otherwise: option {self.option} of {d.count}"
+
+
+class Scripted(Approach):
+    """Another Approach, but for decisions that are given by their number."""
+
+    def __init__(self, base: Approach, script: Script):
+        self.base, self.script, self.asked = base, dict(script), 0
+        self.name, self.why = base.name, base.why
+
+    def decide(self, choice: Choice) -> Any:
+        option = self.script.get(self.asked)
+        self.asked += 1
+        return self.base.decide(choice) if option is None else choice.options[option]
+
+
+def quickest(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasible:
+    """The quickest of the schedules that the trace's Approach asks for; its decisions are added to the trace.
+
+    ``Infeasible`` when the first one is: the Approach's own decisions come first.
+    """
+    approach = trace.approach
+    answer, first = _make(cover, system, approach, 0, None, ())
+    made, best, open_ = [first], answer, _ways(first, approach)
+    while isinstance(answer, Schedule) and open_ and len(made) < approach.tries:
+        least = min(made, key=lambda m: m.seconds)
+        context = {"made": len(made), "tries": approach.tries, "_made": tuple(made)}
+        way = trace.answer(Choice("schedule", (least, *open_), context))
+        if not isinstance(way, Otherwise):
+            break
+        open_.remove(way)
+        script = (*way.made.script, (way.at, way.option))
+        other, new = _make(cover, system, approach, len(made), way.made.number, script)
+        if new.seconds < least.seconds:
+            best = other
+        made.append(new)
+        open_ += _ways(new, approach)
+    _record(trace, min(made, key=lambda m: m.seconds), len(made))
+    return best
+
+
+def _make(cover: Cover, system: System, approach: Approach, number: int, parent: int | None,
+          script: Script) -> tuple[Schedule | Infeasible, Made]:  # fmt: skip
+    trace = Trace(Scripted(approach, script))
+    answer = schedule(cover, system, trace)
+    seconds = timeline(answer).seconds if isinstance(answer, Schedule) else inf
+    return answer, Made(number, parent, script, tuple(trace.decisions), seconds)
+
+
+def _ways(made: Made, approach: Approach) -> list[Otherwise]:
+    """What of a schedule may be decided otherwise, after the last decision that was: so no script comes twice."""
+    if made.seconds == inf:
+        return []
+    after, out = made.script[-1][0] if made.script else -1, []
+    for at, d in enumerate(made.decisions):
+        if at > after and d.point in approach.varied:
+            least = min(d.costs, default=0.0)
+            ratios = [c / least if least > 0 else 1.0 for c in d.costs] or [1.0] * d.count
+            out += [Otherwise(made, at, o, ratios[o]) for o in range(d.count) if o != d.chosen]
+    return sorted(out, key=lambda w: w.ratio)
+
+
+def _record(trace: Trace, kept: Made, count: int) -> None:
+    given = {at for at, _ in kept.script}
+    why = f"in the quickest of {count} schedules timed"
+    trace.decisions += [replace(d, why=why) if at in given else d for at, d in enumerate(kept.decisions)]

@@ -1,0 +1,122 @@
+"""Several schedules made and timed, the quickest kept: strategies, traces, and what a user may decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from isam.approach.choice import Approach, Choice, Trace
+from isam.approach.shipped.greedy import Greedy
+from isam.approach.shipped.strategies import Beam, BestFirst, Exhaustive, MonteCarlo, Random
+from isam.compiler.alternatives import Made, Otherwise
+from isam.compiler.stages import Job, Refused, new_job, run_stages
+from isam.cost.timeline import timeline
+from isam.diagnostics import IsamError
+from isam.schedule.serial import to_json
+from isam.schedule.tree import Schedule
+from isam.system.load import load_system
+from tests.corpus import CASES
+from tests.pipeline import judge
+
+SIZES = {"M": 9, "N": 13, "K": 21}
+
+
+def made(approach: Approach, on: str = "casestudy", replay: Trace | None = None) -> Job:
+    job = new_job(CASES["matmul"].load(), load_system(on), SIZES, approach)
+    if replay is not None:
+        job.trace = Trace.replaying(replay.to_json())
+    return run_stages(job)
+
+
+def seconds(job: Job) -> float:
+    assert isinstance(job.schedule, Schedule)
+    return timeline(job.schedule).seconds
+
+
+def written(job: Job) -> str:
+    assert isinstance(job.schedule, Schedule)
+    return to_json(job.schedule)
+
+
+class Watched(Exhaustive):
+    """Remembers what was made."""
+
+    tries = 40
+    seen: tuple[Made, ...] = ()
+
+    def schedule(self, choice: Choice) -> Any:
+        self.seen = choice.context["_made"]
+        return super().schedule(choice)
+
+
+@pytest.mark.parametrize("approach", [BestFirst(), Beam(2), MonteCarlo(3), Random(1)], ids=lambda a: a.name)
+def test_never_slower_than_the_first_and_proved(approach: Approach):
+    job = made(approach)
+    assert seconds(job) <= seconds(made(Greedy()))
+    assert job.certificate is not None
+    judge(CASES["matmul"].load(), SIZES, job)
+
+
+def test_the_quickest_of_all_that_were_made_is_kept_and_no_script_comes_twice():
+    approach = Watched()
+    job = made(approach)
+    assert len(approach.seen) > 30
+    assert seconds(job) <= min(m.seconds for m in approach.seen)
+    scripts = [m.script for m in approach.seen]
+    assert len(set(scripts)) == len(scripts)
+    assert all(len(approach.seen[m.parent].script) == len(m.script) - 1 for m in approach.seen if m.parent is not None)
+
+
+def test_the_trace_replays_to_the_same_schedule():
+    class Slowest(Exhaustive):
+        """Keeps looking, so that what is kept is seldom the first."""
+
+        tries = 20
+
+    job = made(Slowest())
+    again = made(Greedy(), replay=job.trace)
+    assert written(again) == written(job)
+    assert again.trace.to_json().splitlines()[1:] == job.trace.to_json().splitlines()[1:]
+
+
+def test_the_same_twice():
+    assert written(made(MonteCarlo(5))) == written(made(MonteCarlo(5)))
+
+
+def test_a_user_may_stop_and_may_pick():
+    asked: list[int] = []
+
+    class Mine(Greedy):
+        name, tries, varied = "mine", 10, ("tile",)
+
+        def schedule(self, choice: Choice) -> Any:
+            asked.append(choice.context["made"])
+            ways = [o for o in choice.options if isinstance(o, Otherwise)]
+            return ways[-1] if len(asked) < 3 else choice.options[0]
+
+    made(Mine())
+    assert asked == [1, 2, 3]
+
+
+def test_what_was_not_offered_is_refused():
+    class Wrong(Greedy):
+        name, tries = "wrong", 2
+
+        def schedule(self, choice: Choice) -> Any:
+            return "another"
+
+    with pytest.raises(IsamError, match="not one of the"):
+        made(Wrong())
+
+
+def test_no_room_is_said_as_before():
+    """A machine whose memory cannot hold the product: the first answer counts."""
+    sizes = {"M": 100_000, "N": 100_000, "K": 100_000}
+    answers = []
+    for approach in (Greedy(), BestFirst()):
+        job = new_job(CASES["matmul"].load(), load_system("toy"), sizes, approach)
+        with pytest.raises(Refused) as no:
+            run_stages(job)
+        answers.append(str(no.value.answer))
+    assert answers[0] == answers[1]
