@@ -158,6 +158,9 @@ class Step:
             if not a.writes:
                 continue
             for b, other, there in located:
+                if b is not a and b.writes and np.intersect1d(a.elem + base, b.elem + other).size:
+                    text = f"operands {a.operand.name} and {b.operand.name} are written with the same elements"
+                    replay.out.add(9, "alias", text, self.issue)
                 if b is a or at + a.span[1] < there + b.span[0] or there + b.span[1] < at + a.span[0]:
                     continue
                 if not np.intersect1d(a.addr + at, b.addr + there).size:

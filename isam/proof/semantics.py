@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
@@ -17,12 +18,12 @@ from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Sta
 from isam.ir.mapping import Mapping, OperandMap
 
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # a < b is b > a
-OWN = -1  # the statement of a read that is the accumulated destination's
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A read: an access, or a number; ``statement`` is the index of the statement that reads."""
+    """A read: an access, or a number; ``statement`` is the index of the statement that reads (``~`` of it where what is
+    read is the destination that it accumulates to)."""
 
     access: Access | None
     statement: int
@@ -53,7 +54,8 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The instruction's ``own`` access to ``operand`` plays the kernel's access ``kernel`` (``None``: a literal)."""
+    """The instruction's ``own`` access to ``operand`` plays the kernel's access ``kernel`` (``None``: a literal).
+    ``statement`` (see :class:`Leaf`) makes it in the kernel, ``own_at`` in the instruction."""
 
     operand: str
     own: Access
@@ -61,6 +63,7 @@ class Pair:
     statement: int  # the kernel statement that makes the access
     writes: bool
     literal: float | int | bool | None = None
+    own_at: int = 0
 
 
 @dataclass(frozen=True)
@@ -175,9 +178,23 @@ def compare(mapping: Mapping, kernel: Kernel) -> Semantics:
     if found is None:
         text = f"'{ins.name}' does not do what statements {sorted(mine)} of the kernel say"
         return Semantics(faults=(*faults, (3, "operation", text)))
+    if not _in_time(found[1]):
+        text = f"'{ins.name}' reads before it writes what the kernel reads after, or the other way round"
+        faults.append((3, "operation", text))
     contracted = tuple(i for i in sorted(mine) if kernel.statements[i].dest.buffer in inner)
     done = tuple((_operand(e.dest), k.statement, k.accumulate) for e, k in found[0])
     return Semantics(found[1], done, contracted, tuple(faults))
+
+
+def _in_time(pairs: tuple[Pair, ...]) -> bool:
+    """Whether every read is on the same side of each write to its buffer in instruction and kernel. What lies in
+    another operand is what was there before the call."""
+    for r, w in product(pairs, pairs):
+        if r.kernel and w.kernel and r.kernel.buffer == w.kernel.buffer and w.writes and not r.writes:
+            before = (r.statement if r.statement >= 0 else ~r.statement) <= w.statement
+            if before != (r.operand != w.operand or r.own_at <= w.own_at):
+                return False
+    return True
 
 
 def instruction_effects(ins: Instruction) -> list[Effect] | str:
@@ -228,7 +245,7 @@ def _effect(e: Effect, k: Effect, m: Mapping) -> Iterator[tuple[Pair, ...]]:
 
 def spelled_out(k: Effect) -> Effect:
     """``d += x`` as ``d = d + x``: one instance at a time, which an instruction without a reduction carries out."""
-    own = Leaf(k.dest, OWN, k.expr.dtype)
+    own = Leaf(k.dest, ~k.statement, k.expr.dtype)
     return Effect(k.statement, k.dest, Op(k.expr.op, k.expr.dtype, (own, *k.expr.args)), False, k.axes)
 
 
@@ -285,7 +302,7 @@ def _leaf(a: Leaf, b: Leaf, m: Mapping, writes: bool) -> Pair | None:
         return Pair(om.operand, a.access, None, b.statement, False, b.literal)
     if not _same_type(a.dtype, b.dtype) or om.buffer != b.access.buffer or not _consistent(om, a.access, b.access, m):
         return None
-    return Pair(om.operand, a.access, b.access, b.statement, writes)
+    return Pair(om.operand, a.access, b.access, b.statement, writes, None, a.statement)
 
 
 def same_number(a: object, b: object) -> bool:

@@ -175,6 +175,8 @@ class Tree:
             if o.name not in sig.writes:
                 continue
             for p, u in targets:
+                if p is not o and p.name in sig.writes and t.buffer == u.buffer and not self._parted(t, u, ctx):
+                    out.add(9, "alias", f"operands {o.name} and {p.name} are written with the same elements", n)
                 if p is o or t.spot != u.spot:
                     continue
                 if t.cells is not None and u.cells is not None and (t.cells[1] < u.cells[0] or u.cells[1] < t.cells[0]):
@@ -191,6 +193,9 @@ class Tree:
                     continue
                 if not (t.buffer == u.buffer and self._one_place(t, u, ctx)):
                     out.add(9, "alias", f"operands {o.name} and {p.name} overlap", n)
+
+    def _parted(self, t: Target, u: Target, ctx: Context) -> bool:
+        return self.facts.parted(t.hole, u.hole, ctx)
 
     def _one_place(self, t, u, ctx: Context) -> bool:
         """Two tiles of one buffer in its own layout overlap only where their elements do."""

@@ -64,12 +64,14 @@ class Findings:
 
 
 def operand_text(o: Operand) -> str:
-    p = o.place
+    p, t = o.place, o.tile
+    whole = len(t.start) == len(t.shape) == len(t.steps)  # else it is no tile, and is shown as it is
+    tile = str(t) if whole else f"{t.buffer}{[str(x) for x in t.start]}{list(t.shape)}{list(t.steps)}"
     where = f"{p.memory}:{p.base}" if p.base else p.memory
     if p.cell is not None:
         where += f"#{p.cell}"
     off = "" if p.offset.is_constant and p.offset.const == 0 else f"+({p.offset})"
-    return f"{o.name} = {o.tile} @ {where}{off}"
+    return f"{o.name} = {tile} @ {where}{off}"
 
 
 def issue_text(issue: Issue) -> str:

@@ -23,6 +23,7 @@ def check_workspace(schedule: Schedule, legality: Legality, out: Findings) -> No
             continue
         if w.bytes < 0 or w.align < 1 or w.align % memory.align:
             out.add(9, "slot", f"the slot '{w.name}' ({w.bytes} bytes at {w.align}) does not fit '{w.memory}'")
+            continue
         at = resolve(s, w.memory)
         used[at] = used.get(at, 0) + -(-w.bytes // w.align) * w.align
     for b in legality.buffers.values():

@@ -30,6 +30,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "tests.unit.proof.test_numerics", "tests.unit.proof.test_workspace", "tests.unit.proof.test_certificate",
         "tests.unit.proof.test_equivalence", "tests.unit.proof.test_checker", "tests.unit.proof.test_dealt",
         "tests.unit.proof.test_digits", "tests.unit.proof.test_witness", "tests.unit.proof.test_forged",
+        "tests.unit.proof.test_signature", "tests.unit.proof.test_preimage", "tests.unit.proof.test_races",
         "tests.unit.scheduler.test_dealt",
         "tests.unit.scheduler.test_lags", "tests.unit.scheduler.test_loops", "tests.unit.scheduler.test_ports",
         "tests.unit.scheduler.test_spans", "tests.unit.scheduler.test_tokens", "tests.mutation.faults",

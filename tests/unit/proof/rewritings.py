@@ -190,6 +190,21 @@ def changed(text: str, old: str, new: str) -> str:
     assert text.count(old) == 1, (old, text)
     return text.replace(old, new)
 
+CHOSEN = """
+forall i < 8
+  y[i] = z[i]
+forall i < 8
+  y[i] = select(x[i] < z[i], x[i], y[i])
+"""
+BYTES = "in x: i8[8]\nin z: i8[8]\nout y: i8[8]"
+PIECES = """
+forall i < 4
+  t[i] = x[i]
+forall i < 8 where i >= 4
+  t[i] = x[11 - i]
+forall i < 8
+  y[i] = max(t[i], 0)
+"""
 
 SAME = (
     Pair("names and order of axes", MATMUL, PRODUCT, """
@@ -257,6 +272,8 @@ forall i < M, j < N, k < K
          "forall i < 8\n  t[i] = 0.375\n  y[i] = f64(t[i])", _one("0.375")),
     Pair("exact: numbers that round to one", "permits exact\nin x: f32[8]\nout y: f32[8]", _one("16777217"), _one("16777216")),
     Pair("a number beyond a type", "in x: f16[8]\nout y: f16[8]", _one("-1e9"), _one("-inf")),
+    Pair("a conditional assignment is a minimum", BYTES, CHOSEN, _one("min(x[i], z[i])")),
+    Pair("two pieces below max", VECTOR + "\ntemp t: f32[8]", PIECES, _one("max(x[i], 0)").replace("i < 8", "i < 4") + "\nforall i < 8 where i >= 4\n  y[i] = max(x[11 - i], 0)"),
 )  # fmt: skip
 
 FORGED = (
@@ -349,4 +366,13 @@ FORGED = (
          "forall i < 8\n  t[i] = 0.1\n  y[i] = f64(t[i])", _one("0.1")),
     Pair("a number beyond a type that is widened", "in x: f16[8]\nout y: f32[8]\ntemp t: f16[8]",
          "forall i < 8\n  t[i] = 1e9\n  y[i] = f32(t[i])", _one("1e9")),
+    Pair("the other branch", BYTES, CHOSEN, _one("max(x[i], z[i])")),
+    Pair("a condition of two numbers more", BYTES, CHOSEN, CHOSEN.replace("select(x[i] < z[i], x[i]", "select(z[i] < x[i], x[i]")),
+    Pair("one of two pieces moved, below max", VECTOR + "\ntemp t: f32[8]", PIECES, PIECES.replace("= x[i]", "= x[i + 1]")),
+    Pair("the other of two pieces moved, below max", VECTOR + "\ntemp t: f32[8]", PIECES, PIECES.replace("x[11 - i]", "x[10 - i]")),
+    Pair("a choice by another comparison", BYTES, _one("select(x[i] == z[i], z[i], x[i])"), _one("max(x[i], z[i])")),
+    Pair("a choice by a flag", "in x: i8[8]\nin z: i8[8]\nin b: bool[8]\nout y: i8[8]", _one("select(b[i], z[i], x[i])"), _one("max(x[i], z[i])")),
+    Pair("a factor lost in a cast of a cast", "in x: i8[8]\nout y: i32[8]", _one("i32(i16(x[i]) * 2)"), _one("i32(x[i])")),
+    Pair("a square lost in a cast of a cast", "in x: i8[8]\nout y: i32[8]", _one("i32(i16(x[i]) * i16(x[i]))"), _one("i32(x[i])")),
+    Pair("a term lost in a cast of a cast", "in x: i8[8]\nout y: i32[8]", _one("i32(i16(x[i]) + i16(x[7 - i]))"), _one("i32(x[i])")),
 )  # fmt: skip

@@ -8,20 +8,12 @@ import pytest
 
 from isam.proof import check_flat
 from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
+from tests.unit.proof.test_points import MADE
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        tiny_matmul,
-        lambda: tiny_matmul(peeled=True),
-        vec_matmul,
-        lambda: vec_matmul(bound=True),
-        lambda: vec_matmul(permits=frozenset({"exact"})),
-    ],
-)
-def test_accepts(make):
-    assert check_flat(make()) == []
+@pytest.mark.parametrize("name", [n for n in MADE if n != "recurrence"])
+def test_accepts(name):
+    assert check_flat(MADE[name]()) == []
 
 
 @pytest.mark.parametrize("trip", [0, 1, 2, 3, 8])

@@ -32,6 +32,13 @@ def flat_faults(s: Schedule) -> list:
     return []
 
 
+KINDS = {
+    0: "form", 1: "coverage domain nest point", 2: "access address buffer dims literal move operand shape",
+    3: "axes dtype instruction numerics operands operation reassociate write", 4: "order", 5: "order", 6: "escapes",
+    7: "address bounds buffer rank", 8: "absent base bind final foreign read-only stale",
+    9: "alias align apart base capacity cell home memory sizes slot stride", 10: "edge instruction move unit",
+    11: "closed form scope trip",
+}  # fmt: skip  (what is found belongs to its obligation)
 # A mutant per kind and schedule; every one of them by running this file: python -m tests.unit.proof.test_mutants
 PER_KIND = 1
 
@@ -53,6 +60,7 @@ def judged(name: str, per_kind: int | None) -> tuple[int, int, list[str], list[s
             flat = flat_faults(s)
             tree = check_points(s) or check_tree(s)
             refused += bool(flat)
+            assert all(v.kind in KINDS[v.obligation].split() for v in (*flat, *tree))
             if flat and not tree:
                 missed.append(f"{what}: {flat[0]}")
             if tree and not flat:

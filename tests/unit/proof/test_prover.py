@@ -140,6 +140,50 @@ def test_boxes_against_enumeration(seed):
         assert isl.covers(target, some, ctx, (), ("x", "y")) == true
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_families_with_variables_against_enumeration(seed):
+    """Boxes that repeat at a step hold a moving target only where every value of the variables says so."""
+    rng, proved = random.Random(seed), 0
+    for _ in range(20):
+        ctx = chain(rng)
+        lo, step = rng.randint(-2, 2), rng.choice([1, 1, 2, 3])
+        v = Var("v", bounds(lo), bounds(lo + rng.randint(0, 9)), step, Affine.lift(lo))
+        k = rng.choice([1, 1, 2, 3, -1])
+        begin = V("v", k) + rng.choice([Affine(), V("a"), V("a", 2)]) + rng.randint(-1, 1)
+        f = Family(((begin, begin + rng.randint(1, 4)), (Affine.lift(0), Affine.lift(4))), (v,))
+        start = V(rng.choice("abc"), rng.choice([1, 1, 2])) + rng.randint(-1, 2)
+        target = ((start, start + rng.randint(1, 2)), (Affine.lift(rng.randint(0, 1)), Affine.lift(rng.randint(2, 4))))
+        if covered(target, [f], ctx):
+            proved += 1
+            assert all(inside(Family(target), e) <= inside(f, e) for e in points(ctx)), (f, target, ctx)
+    assert seed or proved
+
+
+def test_a_repeated_box_holds_what_begins_with_one_of_them():
+    ctx = Context((Var("i", bounds(0), bounds(9), 1, Affine()), Var("j", bounds(0), bounds(18), 2, Affine())))
+    twos = Family(box((V("v", 2), V("v", 2) + 1)), (Var("v", bounds(0), bounds(9), 1, Affine()),))
+    assert covered(box((V("j"), V("j") + 1)), [twos], ctx) is False  # j / 2 is no affine number of its variables
+    assert covered(box((V("i", 2), V("i", 2) + 1)), [twos], ctx)
+    assert not covered(box((V("i"), V("i") + 1)), [twos], ctx)
+    assert not covered(box((V("i", 2), V("i", 2) + 2)), [twos], ctx)
+    evens = Family(box((V("v"), V("v") + 2)), (Var("v", bounds(0), bounds(18), 2, Affine()),))
+    assert covered(box((V("j"), V("j") + 1)), [evens], ctx)
+    assert not covered(box((V("i"), V("i") + 2)), [evens], ctx)
+
+
+def test_boxes_that_touch_are_one_box():
+    for d in range(3):
+        one, two = ([[0, 2], [3, 6], [1, 5]] for _ in range(2))
+        two[d] = [one[d][1], one[d][1] + 4]
+        both = [list(s) for s in one]
+        both[d] = [one[d][0], two[d][1]]
+        for a, b in ((one, two), (two, one)):
+            assert joined(box(*a), box(*b)) == box(*both)
+    assert joined(box((0, 2)), box((3, 4))) is None
+    assert joined(box((0, 2)), box((0, 2))) is None
+    assert joined(box((0, 2), (0, 2)), box((2, 4), (2, 4))) is None
+
+
 @pytest.mark.parametrize("seed", range(80))
 def test_lifted_families_against_enumeration(seed):
     rng = random.Random(seed)

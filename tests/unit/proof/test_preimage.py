@@ -1,0 +1,73 @@
+"""Which elements a box of instances touches, and which instances touch a box of elements, against enumeration."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access
+from isam.proof.boxes import Box
+from isam.proof.context import Context
+from isam.proof.preimage import before_boxes, preimage, touched
+
+NAMES = ("i", "j", "k")
+
+
+def box(*sides: tuple[int, int]) -> Box:
+    return tuple((Affine((), a), Affine((), b)) for a, b in sides)
+
+
+def points(b: Box) -> set[tuple[int, ...]]:
+    return set(product(*(range(lo.const, hi.const) for lo, hi in b)))
+
+
+def element(access: Access, at: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(r.evaluate(dict(zip(NAMES, at, strict=True))) for r in access.index)
+
+
+def sides(rng: random.Random) -> Box:
+    return box(*((lo := rng.randint(0, 4), lo + rng.randint(1, 4)) for _ in NAMES))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_element_and_no_instance_is_missing(seed: int) -> None:
+    rng = random.Random(seed)
+    rows = tuple(Affine.from_terms({n: rng.choice([-2, -1, 0, 0, 1, 1, 2, 3]) for n in NAMES}, rng.randint(-3, 3))
+                 for _ in range(2))  # fmt: skip
+    access, some, domain = Access("x", rows), sides(rng), box((0, 6), (0, 6), (0, 6))
+    reached = touched(access, some, NAMES)
+    elements = {element(access, p) for p in points(some)}
+    assert elements <= points(reached)
+    for d, (lo, hi) in enumerate(reached):
+        assert {lo.const, hi.const - 1} <= {e[d] for e in elements}
+    wanted = box(*((lo := rng.randint(-4, 6), lo + rng.randint(1, 6)) for _ in rows))
+    found = preimage(access, wanted, NAMES, domain, Context())
+    assert {p for p in points(domain) if element(access, p) in points(wanted)} <= points(found) <= points(domain)
+
+
+def test_one_row_per_axis_says_exactly_which_instances() -> None:
+    i, j = Affine.of("i"), Affine.of("j")
+    domain = box((0, 9), (0, 9), (0, 9))
+    for access, elements, exact in (
+        (Access("x", (i, j + 2)), ((3, 5), (4, 7)), ((3, 5), (2, 5), (0, 9))),
+        (Access("x", (i * 2, j * -1)), ((3, 8), (-6, -3)), ((2, 4), (4, 7), (0, 9))),
+        (Access("x", (i * -3 + 1, j)), ((-14, -4), (0, 20)), ((2, 6), (0, 9), (0, 9))),
+    ):
+        assert preimage(access, box(*elements), NAMES, domain, Context()) == box(*exact)
+
+
+def test_a_size_stands_for_itself() -> None:
+    access = Access("x", (Affine.of("N", 1, -1) - "i", Affine.of("j")))
+    assert touched(access, box((0, 3), (1, 2), (0, 1)), NAMES)[0] == (Affine.of("N", 1, -3), Affine.of("N"))
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_what_comes_before(same: bool) -> None:
+    base, own = box((0, 4), (0, 3), (0, 2)), {"i": (2, 3), "j": (1, 2), "k": (0, 1)}
+    at = {n: (Affine((), a), Affine((), b)) for n, (a, b) in own.items()}
+    found = [points(b) for b in before_boxes(base, NAMES, ["i", "j"], at, same)]
+    before = {p for p in points(base) if p[:2] < (2, 1) or (same and p[:2] == (2, 1))}
+    assert set().union(*found) == before

@@ -1,0 +1,211 @@
+"""What a step says by itself (unit, instruction, sizes, shapes, places), wrong in one thing, and where it is found."""
+
+# ruff: noqa: E501  (tables: a fault is one entry)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Literal, Statement
+from isam.ir.mapping import Cover
+from isam.proof.flat import check_flat
+from isam.proof.points import check_points
+from isam.schedule.tree import Issue, Nest, Operand, Place, Schedule, Seq, Slot
+from isam.system.groups import Ports
+from tests.unit.proof.handmade import (
+    acc,
+    buf,
+    dom,
+    home,
+    kern,
+    lit,
+    mapping_of,
+    op,
+    seq,
+    tile,
+    tiny_matmul,
+    vec,
+    vec_matmul,
+)
+from tests.unit.proof.test_forged import steps
+
+Edit = Callable[[Issue], Issue]
+
+
+def of(s: Schedule, instruction: str, edit: Edit) -> Schedule:
+    return replace(s, call=steps(s.call, lambda i: edit(i) if i.instruction == instruction else i))
+
+
+def operand(name: str, **to: Any) -> Edit:
+    def one(o: Operand) -> Operand:
+        if o.name != name:
+            return o
+        place = {k: v for k, v in to.items() if k in ("memory", "base", "strides", "cell", "offset")}
+        t = {k: v for k, v in to.items() if k in ("buffer", "shape", "steps", "start")}
+        rest = {k: v for k, v in to.items() if k == "dims"}
+        return replace(o, tile=replace(o.tile, **t), place=replace(o.place, **place), **rest)
+
+    return lambda i: replace(i, operands=tuple(map(one, i.operands)))
+
+
+def retyped(s: Schedule, buffer: str, dtype: str) -> Schedule:
+    k = s.cover.kernel
+    new = replace(k, buffers=tuple(replace(b, dtype=dtype) if b.name == buffer else b for b in k.buffers))
+    return replace(s, kernel=new, cover=replace(s.cover, kernel=new, original=new))
+
+
+def ported(ports: Ports) -> Schedule:
+    s = vec_matmul()
+    memories = {n: replace(m, ports=ports) if n == "v" else m for n, m in s.system.memories.items()}
+    return replace(s, system=replace(s.system, memories=memories))
+
+
+def unlinked() -> Schedule:
+    s = tiny_matmul()
+    return replace(s, system=replace(s.system, moves=s.system.moves[1:]))
+
+
+def conditional(where: Affine | None) -> Schedule:
+    """The product's sum is taken under a condition, or over an axis that is longer than that of its products."""
+    s = tiny_matmul()
+    old = s.system.instructions["mm4"]
+    *rest, last = old.body.body
+    i, *others = last.domain.axes
+    domain = replace(last.domain, where=(where,)) if where is not None else replace(
+        last.domain, axes=(replace(i, extent=i.extent + 1), *others))  # fmt: skip
+    new = replace(old, body=replace(old.body, body=(*rest, replace(last, domain=domain))))
+    mappings = tuple(replace(m, instruction=new) if m.instruction == old else m for m in s.cover.mappings)
+    system = replace(s.system, instructions={**s.system.instructions, "mm4": new})
+    return replace(s, system=system, cover=replace(s.cover, mappings=mappings))
+
+
+def slotted(**to: Any) -> Schedule:
+    s = vec_matmul()
+    return replace(s, workspace=tuple(replace(w, **to) for w in s.workspace))
+
+
+def no_axis() -> Schedule:
+    s = vec_matmul()
+    mappings = tuple(replace(m, axes=(("j", "i"), ("k", "i"))) if m.instruction.name == "fma" else m
+                     for m in s.cover.mappings)  # fmt: skip
+    return replace(s, cover=replace(s.cover, mappings=mappings))
+
+
+def widened(value: float = 0.5, n: int = 4, **to: Any) -> Schedule:
+    """``C = max(A, 0.5)``: the number lies in a slot of its own."""
+    s = vec()
+    ins = replace(s.instructions["vmax"], body=kern("vmax", [buf("X", "in", "N"), buf("L", "in"), buf("Y", "out", "N")], [
+        Statement(dom(j="N"), acc("Y", "j"), "max", (acc("X", "j"), acc("L")))], s.instructions["vmax"].syms),
+        operands={**s.instructions["vmax"].operands, "L": replace(s.instructions["vmax"].operands["X"], homes=("ram",))})  # fmt: skip
+    s = replace(s, instructions={**s.instructions, "vmax": ins})
+    k = kern("top", [buf("A", "in", n), buf("C", "out", n)], [
+        Statement(dom(i=n), acc("C", "i"), "max", (acc("A", "i"), Literal(0.5)))])  # fmt: skip
+    m = mapping_of(s, "vmax", (0,), [("X", acc("A", "i")), ("Y", acc("C", "i"))], {"j": "i"}, ())
+    m = replace(m, operands=(*m.operands, replace(m.operands[0], operand="L", buffer="", index=(), dims=(), steps=(),
+                                                  literal=value)))  # fmt: skip
+    slot = Slot("half", "ram", 4, 64, False, "f32", 0.5)
+    slot = replace(slot, **to)
+    homes = {b: home(k, "ram", b) for b in ("A", "C")}
+    whole, reg = tile("A", [0], [n]), Place("v", "", lit(0), (4,), 0)
+    out, other = tile("C", [0], [n]), Place("v", "", lit(0), (4,), 1)
+    one = (("M", 1), ("N", n))
+    number = op("L", tile("half", [], []), Place("ram", "half", lit(0), ()))
+    call = seq(
+        Issue("cpu", "vmove", one, (op("S", whole, homes["A"], (None, 0)), op("D", whole, reg, (None, 0)))),
+        Issue("cpu", "vmax", (("N", n),), (op("X", whole, reg), number, op("Y", out, other)), 0, (("i", lit(0)),)),
+        Issue("cpu", "vmove", one, (op("S", out, other, (None, 0)), op("D", out, homes["C"], (None, 0)))),
+    )
+    return Schedule(k, s, Cover(k, k, (m,)), (Nest(0, (("i", lit(n)),)),), Seq(), call, (slot,), homes)
+
+
+WRONG: dict[str, tuple[Callable[[], Schedule], tuple[int, str]]] = {
+    "no such instruction": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, instruction="mm5")), (10, "instruction")),
+    "no such unit": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, unit="mn")), (10, "unit")),
+    "a unit that cannot": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, unit="dma")), (10, "unit")),
+    "a size that it has not": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, sizes=(*i.sizes, ("Q", 1)))), (9, "sizes")),
+    "a size missing": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, sizes=i.sizes[:-1])), (9, "sizes")),
+    "a size of nothing": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, sizes=(*i.sizes[:-1], ("K", 0)))), (9, "sizes")),
+    "an operand that it has not": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, operands=(*i.operands, i.operands[0]))), (3, "operands")),
+    "an operand missing": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, operands=i.operands[1:])), (3, "operands")),
+    "no such buffer": (lambda: of(tiny_matmul(), "mm4", operand("A", buffer="Z")), (7, "buffer")),
+    "a rank too many": (lambda: of(tiny_matmul(), "mm4", operand("A", shape=(4, 4, 1))), (7, "rank")),
+    "strides of another rank": (lambda: of(tiny_matmul(), "mm4", operand("A", strides=(16,))), (7, "rank")),
+    "another type": (lambda: retyped(vec_matmul(), "B", "i32"), (3, "dtype")),
+    "dimensions that are none": (lambda: of(tiny_matmul(), "mm4", operand("A", dims=(0, 2))), (2, "dims")),
+    "a dimension twice": (lambda: of(tiny_matmul(), "mm4", operand("A", dims=(0, 0))), (2, "dims")),
+    "a dimension before the first": (lambda: of(tiny_matmul(), "mm4", operand("A", dims=(0, -1))), (2, "dims")),
+    "wide where nothing plays": (lambda: of(vec_matmul(), "fma", operand("C", shape=(2, 4))), (2, "shape")),
+    "another shape": (lambda: of(tiny_matmul(), "mm4", operand("A", shape=(4, 3))), (2, "shape")),
+    "no steps": (lambda: of(vec_matmul(), "fma", operand("C", steps=(0, 1))), (2, "shape")),
+    "no such memory": (lambda: of(tiny_matmul(), "mm4", operand("A", memory="rc")), (9, "memory")),
+    "a memory that it cannot reach": (lambda: of(tiny_matmul(), "mm4", operand("A", memory="sp", cell=None)), (9, "home")),
+    "no cell": (lambda: of(tiny_matmul(), "mm4", operand("A", cell=None)), (9, "cell")),
+    "a cell of bytes": (lambda: of(vec_matmul(), "fma", operand("a", cell=1)), (9, "cell")),
+    "a base that is none": (lambda: of(vec_matmul(), "fma", operand("a", base="Q")), (9, "base")),
+    "no base at home": (lambda: of(vec_matmul(), "fma", operand("a", base="")), (9, "base")),
+    "a temporary for a base": (lambda: of(vec_matmul(), "fma", operand("a", base="T")), (9, "base")),
+    "a base of another memory": (lambda: of(vec_matmul(), "fma", operand("C", base="A")), (9, "base")),
+    "a slot of another memory": (lambda: of(vec_matmul(), "fma", operand("C", base="P")), (9, "base")),
+    "an input written": (lambda: of(vec_matmul(), "pack", operand("D", base="B")), (8, "read-only")),
+    "written into another": (lambda: of(vec_matmul(), "pack", operand("D", base="C")), (8, "foreign")),
+    "two in one file": (lambda: of(tiny_matmul(), "mm4", operand("B", memory="ra", cell=2)), (9, "apart")),
+    "too many reads": (lambda: ported(Ports(read=1)), (9, "ports")),
+    "too many writes": (lambda: ported(Ports(write=0)), (9, "ports")),
+    "a step of no nest that computes": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, nest=None)), (10, "move")),
+    "a move to nowhere": (lambda: unlinked(), (10, "edge")),
+    "a move to another buffer": (lambda: of(tiny_matmul(), "copy", operand("D", buffer="B")), (2, "move")),
+    "a move that turns": (lambda: of(tiny_matmul(), "copy", operand("D", dims=(1, 0), strides=(4, 16))), (2, "move")),
+    "no such nest": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, nest=2)), (1, "nest")),
+    "a nest before the first": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, nest=-1)), (1, "nest")),
+    "another's nest": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, nest=0)), (3, "instruction")),
+    "an axis too many": (lambda: of(tiny_matmul(), "mm4", lambda i: replace(i, point=(*i.point, ("z", lit(0))))), (1, "point")),
+    "one axis for two": (no_axis, (2, "axes")),
+    "a condition on the instruction": (lambda: conditional(Affine.of("i") - "j"), (3, "domain")),
+    "an axis of two extents": (lambda: conditional(None), (3, "axes")),
+    "another element": (lambda: of(vec_matmul(), "fma", operand("a", dims=(), start=(Affine.of("m"), Affine.of("p", 1, 1)))), (2, "address")),
+    "the other buffer": (lambda: of(vec_matmul(), "fma", operand("a", buffer="C")), (2, "buffer")),
+    "another number": (lambda: widened(literal=0.25), (2, "literal")),
+    "a mapping of another number": (lambda: widened(0.25), (3, "operation")),
+    "no number at all": (lambda: widened(literal=None), (7, "buffer")),
+    "a slot with a name twice": (lambda: slotted(name="C"), (9, "slot")),
+    "a slot among registers": (lambda: slotted(memory="v"), (9, "slot")),
+    "a slot of less than nothing": (lambda: slotted(bytes=-4), (9, "slot")),
+    "a slot aligned to nothing": (lambda: slotted(align=0), (9, "slot")),
+    "a slot beyond the memory": (lambda: slotted(bytes=1 << 24), (9, "capacity")),
+    "a number's slot too small": (lambda: widened(bytes=2), (9, "home")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_it_is_refused_under_its_obligation(what: str) -> None:
+    make, expected = WRONG[what]
+    s = make()
+    assert expected in {(v.obligation, v.kind) for v in check_points(s)}, check_points(s)
+    assert check_flat(s, {y.name: 2 for y in s.cover.kernel.syms})
+
+
+def test_the_number_in_its_slot_is_accepted() -> None:
+    assert check_points(widened()) == check_flat(widened()) == []
+
+
+def test_memory_is_counted_to_the_byte() -> None:
+    def within(n: int) -> Schedule:
+        s = widened()
+        ram = replace(s.system.memories["ram"], capacity=n)
+        return replace(s, system=replace(s.system, memories={**s.system.memories, "ram": ram}))
+
+    assert check_points(within(4 * 4 + 4 * 4 + 64)) == []
+    assert {v.kind for v in check_points(within(4 * 4 + 4 * 4 + 63))} == {"capacity"}
+
+
+def test_a_single_point_left_out_is_found() -> None:
+    s = widened(n=1)
+    assert check_points(s) == check_flat(s) == []
+    less = steps(s.call, lambda i: i if i.is_move else Seq())
+    assert "coverage" in {v.kind for v in check_flat(replace(s, call=less))}
+    assert "coverage" in {v.kind for v in check_points(replace(s, call=less))}
