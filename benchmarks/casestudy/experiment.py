@@ -41,7 +41,7 @@ def kind(ratio: float) -> str:
     return [name for name, least in CLASSES if ratio >= least][-1]
 
 
-def scheduled(size: Size, system: System, approach: Approach) -> tuple[Schedule | str, dict[str, float]]:
+def scheduled(size: Size, system: System, approach: Approach | None = None) -> tuple[Schedule | str, dict[str, float]]:
     """ISAM's proved schedule (or why there is none), and the CPU seconds to schedule and to prove it."""
     job = new_job(PRODUCT, system, dict(zip("MNK", size, strict=True)), approach)
     start = time.process_time()
@@ -77,7 +77,7 @@ def measured(name: str, size: Size, system: System) -> dict[str, Any]:
     mine, search = scheduled(size, system, patient)
     if isinstance(mine, str) or isinstance(first, str):
         return {**row, "refused": mine}
-    row |= {"first": timeline(first).seconds, "search": search["schedule"]}
+    row["first"], row["cpu"]["search"] = timeline(first).seconds, search["schedule"]
     bound = floor(mine)
     row |= {"least": bound.seconds, "inside": bound.of("compute"), "bound by": bound.name, "isam": figures(mine)}
     row["ratio"] = row["library"]["seconds"] / row["isam"]["seconds"]
@@ -105,9 +105,8 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         out[key] = {c: sum(kind(r[key]) == c for r in judged) for c, _ in CLASSES}
     out["own, least ratio"], out["own, median ratio"] = min(own, default=0.0), _median(own)
     out["both"] = _median([r["isam"]["both"] for r in done])
-    cpu = {k: [r["cpu"][k] for r in done] for k in ("schedule", "prove")}
+    cpu = {k: [r["cpu"][k] for r in done] for k in ("schedule", "prove", "search")}
     out["first, median"] = _median([r["first"] / r["least"] for r in done])
-    out["search"] = {"median": _median([r["search"] for r in done]), "most": max((r["search"] for r in done), default=0.0)}
     out["cpu"] = {k: {"median": _median(v), "most": max(v, default=0.0)} for k, v in cpu.items()}
     return out
 
