@@ -1,0 +1,128 @@
+"""What must not matter, and what may only help: names of nodes, the unit of time, another unit, path or memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isam.approach.choice import Choice
+from isam.approach.shipped.strategies import Exhaustive
+from isam.compiler.stages import Job, new_job, run_stages
+from isam.cost.timeline import timeline
+from isam.schedule.tree import Schedule
+from isam.system.graph import Memory, Move, System
+from isam.system.load import load_system
+from tests.corpus import CASES
+from tests.pipeline import compiled, simulated
+
+TOY = simulated("toy")
+CROWD = "tests/machines/crowd.yaml"
+SIZES = {"M": 3, "N": 4, "K": 4}
+
+
+def ticks(job: Job) -> int:
+    assert isinstance(job.schedule, Schedule)
+    return timeline(job.schedule).ticks
+
+
+# the best of all ------------------------------------------------------------------------------------------------------
+class All(Exhaustive):
+    """Makes every schedule there is, and remembers whether it was done."""
+
+    tries = 4000
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def schedule(self, choice: Choice) -> Any:
+        self.made = choice.context["made"]
+        return super().schedule(choice)
+
+
+def best(system: System) -> int:
+    approach = All()
+    job = run_stages(new_job(CASES["matmul"].load(), system, SIZES, approach, check=False), "schedule")
+    assert 20 < approach.made < approach.tries - 1, "not the whole space"
+    return ticks(job)
+
+
+def another_unit() -> System:
+    return replace(TOY, units={**TOY.units, "vec2": replace(TOY.units["vec"], name="vec2")})
+
+
+def another_path() -> System:
+    return replace(TOY, moves=(*TOY.moves, Move("dram", "ra", "copy", "dma")))
+
+
+def another_way_in() -> System:
+    """A unit that moves, beside the first, along the same edges."""
+    twin = replace(TOY.units["dma"], name="dma2")
+    more = tuple(replace(m, issuer="dma2") for m in TOY.moves)
+    return replace(TOY, units={**TOY.units, "dma2": twin}, moves=(*TOY.moves, *more))
+
+
+def another_memory() -> System:
+    near = Memory("near", "managed", 16384, align=16)
+    edges = (("dram", "near"), ("near", "dram"), ("near", "ra"), ("ra", "near"))
+    moves = tuple(Move(a, b, "copy", "dma") for a, b in edges)
+    return replace(TOY, memories={**TOY.memories, "near": near}, moves=(*TOY.moves, *moves))
+
+
+def more_room() -> System:
+    files = {n: replace(TOY.memories[n], cells=32, capacity=2048) for n in ("ra", "rb")}
+    return replace(TOY, memories={**TOY.memories, **files})
+
+
+@pytest.mark.parametrize("grown", [another_unit, another_path, another_way_in, another_memory, more_room])
+def test_more_never_makes_the_best_schedule_slower(grown):
+    assert best(grown()) <= without()
+
+
+@cache
+def without() -> int:
+    return best(TOY)
+
+
+# the unit of time -----------------------------------------------------------------------------------------------------
+def twice(system: System) -> System:
+    """Every rate doubled: clocks, and what links carry. Bandwidths of edges are bytes per cycle."""
+    return replace(system, units={n: replace(u, clock=2 * u.clock) for n, u in system.units.items()},
+                   links={n: replace(k, bandwidth=2 * k.bandwidth) for n, k in system.links.items()})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("on", "name"),
+    [("toy", "matmul"), ("toy", "softmax"), ("dual", "matmul_i8"), ("gemmini", "matmul_i8"), (CROWD, "matmul"),
+     (CROWD, "softmax")],
+)  # fmt: skip
+def test_twice_the_rates_half_the_time(on: str, name: str):
+    system, case = simulated(on), CASES[name]
+    one, two = (compiled(case.load(), case.small[0], s) for s in (system, twice(system)))
+    assert [d.label for d in one.trace.decisions] == [d.label for d in two.trace.decisions]
+    assert ticks(one) == 2 * ticks(two)
+
+
+# names ----------------------------------------------------------------------------------------------------------------
+NAMES = {"dram": "zulu", "sp": "alpha", "ra": "tango", "rb": "bravo", "dma": "yankee", "vec": "able", "toy": "game"}
+
+
+def renamed(text: str) -> str:
+    return re.sub(r"\b(" + "|".join(NAMES) + r")\b", lambda m: NAMES[m[0]], text)
+
+
+@pytest.mark.parametrize("name", ["matmul", "softmax", "conv2d/stride=2", "rnn"])
+def test_names_of_nodes_do_not_matter(tmp_path: Path, name: str):
+    """Names that sort the other way round: the same schedule, node for node, in the same time."""
+    source = Path(load_system("toy").source).read_text(encoding="utf-8")
+    path = tmp_path / "game.yaml"
+    path.write_text(renamed(source), encoding="utf-8")
+    case = CASES[name]
+    one, two = (compiled(case.load(), case.small[0], simulated(s)) for s in ("toy", str(path)))
+    assert [renamed(d.label) for d in one.trace.decisions] == [d.label for d in two.trace.decisions]
+    assert renamed(str(one.schedule)) == str(two.schedule)
+    assert ticks(one) == ticks(two)

@@ -1,0 +1,27 @@
+"""A sample of ``python -m tests.campaign_machines``: random kernels on random machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.campaign_machines import one
+from tests.random_machines import machine
+
+SEEDS = 36
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_right_or_explained(block: int):
+    """Most pairs are scheduled, proved and right; the others say why not."""
+    outcomes = [one(seed) for seed in range(block, SEEDS, 4)]
+    assert [found for _, found in outcomes if found] == []
+    assert sum(kind == "agree" for kind, _ in outcomes) > len(outcomes) // 3
+
+
+def test_machines_differ_and_are_functions_of_their_seeds():
+    made = [machine(seed) for seed in range(200)]
+    assert made[7] == machine(7)
+    assert sum(bool(m.replicas) for m in made) > 30
+    assert sum(bool(m.clusters) for m in made) > 20
+    assert sum(bool(m.links) for m in made) > 30
+    assert len({tuple((e.source, e.target) for e in m.moves) for m in made}) > 20
