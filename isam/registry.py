@@ -26,12 +26,15 @@ SHIPPED: dict[str, dict[str, str]] = {
     "isam.backends": {  # Schedule -> Artifact
         "simulator": "isam.codegen.simulator:emit",
         "llvm": "isam.codegen.llvm:emit",
+        "stream": "isam.codegen.stream:emit",
     },
     "isam.templates": {  # what is wrong with the templates of a System
         "llvm": "isam.codegen.llvm.judge:judge",
+        "stream": "isam.codegen.stream.judge:judge",
     },
     "isam.runners": {  # Artifact -> something that executes it
         "simulator": "isam.codegen.simulator.execute:Runner",
+        "stream": "isam.codegen.simulator.execute:Runner",
         "llvm": "isam.runtime.native:Runner",
     },
     "isam.systems": {},  # name -> path of a description (a function without arguments)

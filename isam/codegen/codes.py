@@ -7,6 +7,7 @@ CODES: dict[str, str] = {
     "emission-increment": "A template needs a distance in elements where the distance in bytes is no multiple of them.",
     "emission-lanes": "A tile does not fit the vector of a template, or registers do not say what they hold.",
     "emission-leading": "A template needs a leading dimension that holds the rows of the tile.",
+    "emission-long": "A machine that runs no loops would need more commands than can be spelled out.",
     "emission-missing": "The instruction has no emission template for this code generator.",
     "emission-operand": "An emission template leaves an operand out, or asks for what the operand does not have.",
     "emission-type": "An emission template takes or gives a value as another type than it has.",

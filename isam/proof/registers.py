@@ -64,7 +64,10 @@ def judge(calls: list[Issue], held: Held, system: System, out: Findings) -> None
             out.add(10, "register", f"'{ins.name}' needs {need} in '{r}', which {what}", issue)
         sizes = dict(issue.sizes)
         for r, value in ins.sets.items():
-            held[r] = (sizes[value] if isinstance(value, str) and value in sizes else value, stream)
+            left = sizes[value] if isinstance(value, str) and value in sizes else value
+            held[r] = left, stream
+            if r not in system.state or not system.state[r].holds(left):
+                out.add(10, "register", f"'{r}' cannot hold {left}", issue)
 
 
 def _need(value: Value, issue: Issue, calls: list[Issue]) -> Value | None:

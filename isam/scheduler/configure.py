@@ -203,7 +203,7 @@ def _sizes(ins: Instruction, wanted: Values, held: Values) -> dict[str, int] | N
         elif wanted.get(r, v) != v:
             return None
     for s in ins.syms:
-        n = sizes.setdefault(s.name, max(s.lo, 1))
+        n = sizes.setdefault(s.name, -(-max(s.lo, 1) // s.multiple_of) * s.multiple_of)
         if n < max(s.lo, 1) or (s.hi is not None and n > s.hi) or n % s.multiple_of:
             return None
     return {s.name: sizes[s.name] for s in ins.syms}

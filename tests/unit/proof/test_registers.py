@@ -8,25 +8,15 @@ from functools import cache
 
 import pytest
 
-from benchmarks.gemmini import PRODUCT, executed, scheduled
+from benchmarks.gemmini import CONVOLUTION, PRODUCT, executed, scheduled
 from isam.codegen.simulator import SimulationFault, simulate
 from isam.ir import oracle
-from isam.ir.text import parse
 from isam.proof.flat import check_flat
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
 from tests.unit.proof.test_dealt import edited
 
 SIZES = {"M": 64, "N": 64, "K": 128}
-CONV = parse("""kernel conv3x3(H, V, C, K)
-  in  x: i8[H + 2, V + 2, C]
-  in  w: i8[3, 3, C, K]
-  out y: i32[H, V, K]
-  forall h < H, v < V, k < K
-    y[h, v, k] = 0
-  forall h < H, v < V, k < K, r < 3, s < 3, c < C
-    y[h, v, k] += i32(x[h + r, v + s, c]) * i32(w[r, s, c, k])
-""")
 
 
 @cache
@@ -155,7 +145,7 @@ def test_a_command_that_is_none_is_refused() -> None:
 
 def test_a_convolution_reads_rows_where_they_lie() -> None:
     """3 x 3 without im2col: no workspace, nothing moved but x, w and y; the distance of rows is a register's."""
-    schedule = scheduled(CONV, {"H": 16, "V": 16, "C": 32, "K": 32})
+    schedule = scheduled(CONVOLUTION, {"H": 16, "V": 16, "C": 32, "K": 32})
     assert schedule.workspace == ()
     assert [b.name for b in schedule.cover.kernel.buffers if b.role != "temp"] == ["x", "w", "y"]
     moves = [n for n in distinct(schedule.call) if isinstance(n, Issue) and n.is_move]
