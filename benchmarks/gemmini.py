@@ -180,11 +180,11 @@ compute behind every preload, addresses inside) and computes them in NumPy.
 
 ## Not done
 
-Sums are stored as i32, 16 columns to a command, which binds products with short sums. The first product of a sum does not
-overwrite: tiles are filled with zeros first, as by hand. One `mvin` is used, not the three with registers of their own.
-A preload waits for the products before it, where the hardware overlaps them: times are too long. Bursts hold blocks of
-one size: the last, narrow block of a row is a command of its own. Streams are read by a model of the manual, not by
-Gemmini's own simulator.
+Sums are stored as i32, 16 columns to a command, which binds products with short sums. The first product of a sum does
+not overwrite: tiles are filled with zeros first, as by hand. One `mvin` is used, not the three with registers of their
+own. A preload waits for the products before it, where the hardware overlaps them: times are too long. Bursts hold
+blocks of one size: the last, narrow block of a row is a command of its own. Streams are read by a model of the manual,
+not by Gemmini's own simulator.
 """
 
 
