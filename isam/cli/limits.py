@@ -8,6 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isam import registry
 from isam.diagnostics import fail
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def simulated_steps(
     artifact: Artifact, kernel: Kernel, sizes: Mapping[str, int], most: int, hint: str
 ) -> int | None:
     """Steps of a call where a simulator runs it, else None. Raises ``IsamError`` when they are more than ``most``."""
-    if artifact.backend != "simulator":
+    runners = registry.SHIPPED["isam.runners"]
+    if runners.get(artifact.backend) != runners["simulator"]:
         return None
     from isam.schedule.serial import from_json
     from isam.schedule.steps import steps
