@@ -354,4 +354,4 @@ def _same(dealt: tuple[Loop, ...] | None, loop: Loop) -> bool:
     if not dealt:
         return False
     own = dealt[0]
-    return (own.deal, own.trip, own.lo) == (loop.deal, loop.trip, loop.lo)
+    return (own.deal, own.trip, own.lo, own.step) == (loop.deal, loop.trip, loop.lo, loop.step)

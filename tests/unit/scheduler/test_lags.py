@@ -9,7 +9,7 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.proof.races import calls, check_races
-from isam.schedule.tree import Bound, Issue, Loop, Operand, Place, Schedule, Seq, Tile, distinct
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Operand, Place, Schedule, Seq, Tile, distinct
 from isam.scheduler.tokens import with_waits
 from tests.random_streams import Boxes, Dealt, Trees, nearest
 from tests.unit.scheduler.test_tokens import changed
@@ -126,3 +126,22 @@ def test_dealt_loops_do_not_race(block):
         assert not check_races(schedule, {}, 1), seed
         every += any(w.every for n in distinct(schedule.call) if isinstance(n, Issue) for w in n.after)
     assert every > 20
+
+
+@pytest.mark.parametrize(("step", "every"), [(1, False), (3, True)])
+def test_equal_numbers_of_iterations_of_other_steps(step: int, every: bool):
+    """Slot 3 is written by the fourth instance and read, where the second loop goes in steps of 3, by the second."""
+    made = Dealt(0)
+
+    def dealt(var: str, step: int, calls: list[Issue]) -> Loop:
+        ends = (Bound(Affine()),), (Bound(Affine((), 4 * step)),)
+        return Loop(var, *ends, step, Seq(tuple(calls)), deal=Deal("core", 0, 1))
+
+    near = Place("l", "", Affine(), (1,))
+    slots = {v: Place("m", "", Affine.of(v, made.SLOT), (1,)) for v in ("i", "j")}
+    write, load = made.move("dma", near, slots["i"]), made.move("dma", slots["j"], near)
+    tree = Seq((dealt("i", 1, [write]), dealt("j", step, [load])))
+    done = with_waits(replace(made.schedule(), call=tree))
+    read = [n for n in distinct(done.call) if isinstance(n, Issue)][-1]
+    assert any(w.every for w in read.after) is every
+    assert not check_races(done, {}, 1)
