@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from isam.approach.choice import Approach, Choice, Trace
-from isam.approach.shipped.greedy import Greedy
+from isam.approach.shipped.greedy import Greedy, Locality
 from isam.approach.shipped.strategies import Beam, BestFirst, Exhaustive, MonteCarlo, Random
 from isam.compiler.alternatives import Made, Otherwise
 from isam.compiler.stages import Job, Refused, new_job, run_stages
@@ -17,7 +17,7 @@ from isam.schedule.serial import to_json
 from isam.schedule.tree import Schedule
 from isam.system.load import load_system
 from tests.corpus import CASES
-from tests.pipeline import judge
+from tests.pipeline import judge, simulated
 
 SIZES = {"M": 9, "N": 13, "K": 21}
 
@@ -120,3 +120,12 @@ def test_no_room_is_said_as_before():
             run_stages(job)
         answers.append(str(no.value.answer))
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("on", ["toy", "casestudy"])
+def test_locality_fuses_what_touches_a_buffer_in_common(on: str):
+    case = CASES["requantised_matmul"]
+    jobs = [run_stages(new_job(case.load(), simulated(on), case.small[-1], a)) for a in (Greedy(), Locality())]
+    fused = [sum(d.label == "True" for d in j.trace.decisions if d.point == "fuse") for j in jobs]
+    assert fused[1] > fused[0]
+    judge(case.load(), case.small[-1], jobs[1])

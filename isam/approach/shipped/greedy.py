@@ -69,6 +69,22 @@ class Greedy(Approach):
         return min(choice.options, key=merit)
 
 
+class Locality(Greedy):
+    """Keeps computations on the same data close, in the manner of the paper's case study (6.2): nests share their loops
+    wherever they touch a buffer in common. Decides like ``greedy`` elsewhere; data takes the shortest way there, too.
+    """
+
+    name = "locality"
+    why = "stays where its data is"
+
+    def fuse(self, choice: Choice) -> Any:
+        """Fuses whatever touches a buffer in common, unless a temporary would grow beyond every argument."""
+        nest, group = choice.context["_nest"], choice.context["_group"]
+        common = {u.buffer for n in group for u in n.uses} & {u.buffer for u in nest.uses}
+        kept = common and not swells(choice.context["_kernel"], nest, group)
+        return bool(kept) or super().fuse(choice)
+
+
 def gathered(kernel: Kernel, mapping: Mapping) -> int:
     """Operands whose elements lie apart where the instruction wants them together."""
 
