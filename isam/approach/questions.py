@@ -43,6 +43,14 @@ QUESTIONS: tuple[Question, ...] = (
         "`steps` lead to it, `needs` are the numerics used, `price` is (calls, bytes). Asked where there are several.",
     ),
     Question(
+        "variant",
+        "which of several kernels that do is carried out, after each was scheduled",
+        ("isam.compiler.variants.Variant",),
+        {"options": "their printed forms"},
+        "seconds of their schedules in time",
+        "`schedule`, `ahead`: steps from the kernel as written, which comes first. Asked where sums may leave a loop.",
+    ),
+    Question(
         "cover",
         "which set of instructions carries out all statements of a straight-line list",
         ("isam.mapper.cover.CoverOption",),
@@ -104,6 +112,14 @@ QUESTIONS: tuple[Question, ...] = (
         },
         "cycles, relative",
         "`order` ((axis, block), ...) from outer to inner, `unroll`, `stages` (`buffer`, `depth`, `memory`, ...).",
+    ),
+    Question(
+        "pack",
+        "how much of a near memory is for boxes that stay over a recurrent loop, per group of nests",
+        ("isam.scheduler.stays.Share",),
+        {"memory": "its name", "loops": "axes of the loops around"},
+        "seconds in all steps",
+        "`rooms`: (number of the group, bytes of every instance). Asked where something can stay; the first: nothing.",
     ),
     Question(
         "device",

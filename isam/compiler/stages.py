@@ -46,6 +46,7 @@ class Job:
     threads: int = 1
     kernel: Kernel | None = None
     cover: Cover | None = None
+    other: Cover | None = None  # of an equivalent kernel that may take less time
     schedule: Schedule | None = None
     certificate: Any = None
     artifact: Artifact | None = None
@@ -80,6 +81,7 @@ def _normal(job: Job) -> None:
 
 
 def _cover(job: Job) -> None:
+    from isam.compiler.variants import taken_out
     from isam.mapper.cover import cover
 
     assert job.kernel is not None
@@ -87,6 +89,9 @@ def _cover(job: Job) -> None:
     if not isinstance(answer, Cover):
         raise Refused("uncovered", job.original, answer)
     job.cover = answer
+    if ahead := taken_out(job.kernel, job.system):
+        other = cover(job.kernel, job.system.compute, job.trace, require=_required(job), ahead=ahead)
+        job.other = other if isinstance(other, Cover) else None
 
 
 def _required(job: Job) -> tuple[str, ...]:
@@ -118,6 +123,7 @@ def _turned(mapping: Mapping) -> int:
 
 
 def _schedule(job: Job) -> None:
+    from isam.compiler.variants import chosen
     from isam.scheduler import schedule
 
     job.system.demand_backend()
@@ -125,12 +131,14 @@ def _schedule(job: Job) -> None:
     if job.trace.approach.tries > 1 and not job.trace.replays:
         from isam.compiler.alternatives import quickest
 
-        answer = quickest(job.cover, job.system, job.trace)
+        answers = [(job.cover, quickest(job.cover, job.system, job.trace))]
     else:
-        answer = schedule(job.cover, job.system, job.trace)
-    if not isinstance(answer, Schedule):
-        raise Refused("infeasible", job.original, answer)
-    job.schedule = answer
+        covers = [c for c in (job.cover, job.other) if c is not None]
+        answers = [(c, schedule(c, job.system, job.trace)) for c in covers]
+    done = [(c, s) for c, s in answers if isinstance(s, Schedule)]
+    if not done:
+        raise Refused("infeasible", job.original, answers[0][1])
+    job.cover, job.schedule = chosen(done, job.trace)
 
 
 def _prove(job: Job) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.dataflow import Level, Order, bits, levels, mask_of, order_of, ordered
@@ -20,6 +21,9 @@ from isam.mapper.candidates import gather
 from isam.mapper.pricing import Candidate, Pricing
 from isam.mapper.selection import Price, Region, Selected, select, total
 from isam.mapper.uncovered import Uncovered, reports
+
+if TYPE_CHECKING:
+    from isam.mapper.space import Step
 
 WORTH = 16.0  # covers dearer than this many times the best are not offered
 OFFERED = 8  # covers offered at most
@@ -60,18 +64,20 @@ def cover(
     require: Sequence[str] = (),
     penalties: Mapping[str, float] | None = None,
     search: bool = True,
+    ahead: Sequence[Step] = (),
 ) -> Cover | Uncovered:
     """Picks instructions for every statement of ``kernel``, or of an equivalent kernel that the search finds.
 
     ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``require``: names of instructions that
     must be used. ``penalties``: factors on the price of instructions by name. ``search`` off: the kernel as it stands;
     on, transforms are tried where a statement cannot be carried out or a product's temporary would be kept whole.
+    ``ahead``: steps that are taken before anything is looked at (with ``search``).
     Returns a falsy :class:`Uncovered` with the reports when some statement cannot be carried out.
     """
     if search:
         from isam.mapper.search import cover_with_search
 
-        return cover_with_search(kernel, instructions, trace, require=require, penalties=penalties)
+        return cover_with_search(kernel, instructions, trace, require=require, penalties=penalties, ahead=ahead)
     found = offer(kernel, instructions, require=require, penalties=penalties)
     return settle(found, trace) if isinstance(found, Offer) else found
 

@@ -171,11 +171,17 @@ def cover_with_search(
     require: Sequence[str] = (),
     penalties: Mapping[str, float] | None = None,
     budget: Budget | None = None,
+    ahead: Sequence[Step] = (),
 ) -> Cover | Uncovered:
     """A cover of ``kernel`` or of an equivalent kernel that the search finds; ``steps`` and ``back`` of the cover tell.
 
-    Where several kernels can be carried out, which one to take is a choice of the Approach, cheapest first.
+    Where several kernels can be carried out, which one to take is a choice of the Approach, cheapest first. The search
+    begins where the steps ``ahead`` lead.
     """
+    original, back = kernel, Correspondence.identity(kernel)
+    for s in ahead:
+        rewrite = s.transform.apply(kernel, s.site)
+        kernel, back = rewrite.kernel, back.then(rewrite.back)
     result = find(kernel, instructions, trace, budget, require=require, penalties=penalties)
     if not result.paths:
         assert result.uncovered is not None
@@ -186,16 +192,16 @@ def cover_with_search(
         costs = [p.price[0] for p in result.paths]
         path = trace.choose(Choice("kernel", result.paths, {"options": [p.label() for p in result.paths]}, costs))
     made = settle(path.found, trace)
-    back = (path.back,) if path.steps else ()
+    taken = (*ahead, *path.steps)
+    back = back.then(path.back) if ahead and path.steps else back if ahead else path.back
     notes = {
         **made.notes,
         "numerics": sorted(path.needs),
-        "because": tuple(s.reason for s in path.steps),
+        "because": tuple(s.reason for s in taken),
         "blind expansions": result.blind_expansions,
     }
-    chain = rewritings(kernel, path.steps)
-    steps = tuple(map(str, path.steps))
-    return replace(made, original=kernel, steps=steps, back=back, chain=chain, notes=notes)
+    backs, chain = (back,) if taken else (), rewritings(original, taken)
+    return replace(made, original=original, steps=tuple(map(str, taken)), back=backs, chain=chain, notes=notes)
 
 
 def rewritings(kernel: Kernel, steps: Sequence[Step]) -> tuple[Rewriting, ...]:

@@ -70,7 +70,7 @@ def _address(
 ) -> None:
     p = o.place
     memory = lg.schedule.system.memories[resolve(lg.schedule.system, p.memory)]
-    if filled and not p.base and memory.cells is None:
+    if filled and memory.cells is None and (not p.base or not memory.home):
         align = max(align, memory.align)
     at = p.offset + (p.cell or 0) * (memory.cell or 0)
     if align > 1 and not ctx.divides(align, at):
@@ -85,7 +85,7 @@ def _address(
         if p.base
         else memory.cells * (memory.cell or 0)
         if memory.cells is not None
-        else memory.capacity
+        else memory.capacity - lg.reserved(memory.name)
     )
     if p.cell is not None and p.offset.terms:  # what a step overwrites is known by its cells
         inside = proved(p.offset + least, ctx, isl) and proved((memory.cell or 0) - most - p.offset, ctx, isl)

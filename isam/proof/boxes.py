@@ -141,14 +141,18 @@ def instance(f: Family, target: Box, ctx: Context) -> Box | None:
     return tuple((lo.substitute(values), hi.substitute(values)) for lo, hi in f.box)
 
 
-def chosen(over: tuple[Var, ...], box: Box, target: Box, ctx: Context) -> dict[str, Affine] | None:
-    """Values of quantified variables for which ``box`` begins where ``target`` does, or shortly before."""
+def chosen(
+    over: tuple[Var, ...], box: Box, target: Box, ctx: Context, also: tuple[tuple[Affine, Affine], ...] = ()
+) -> dict[str, Affine] | None:
+    """Values of quantified variables for which ``box`` begins where ``target`` does, or shortly before. ``also``: more
+    that is to be equal."""
     values: dict[str, Affine] = {}
     open_ = [v.name for v in over]
     for v in over * 2:
         if v.name in values:
             continue
-        value = solve(v.name, open_, ((lo.substitute(values), t[0]) for (lo, _), t in zip(box, target, strict=True)))
+        pairs = [*((lo, t[0]) for (lo, _), t in zip(box, target, strict=True)), *also]
+        value = solve(v.name, open_, ((left.substitute(values), right) for left, right in pairs))
         if value is not None:
             values[v.name] = value
             open_.remove(v.name)

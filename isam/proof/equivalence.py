@@ -160,12 +160,13 @@ class _Pair:
     ) -> None:
         if a.axis != b.axis:
             raise TooMuch("the recurrent loops have different trips or counters")
-        mine = written_in(a.body) | written_in(b.body)
+        own = written_in(a.body), written_in(b.body)
+        mine = own[0] | own[1]
         alike = {n for n in mine & shared_buffers(self.a, self.b).keys() if self._equal(one[n], two[n])}
         laid = self._laid(mine, one, two)
         for _ in range(ROUNDS):
             left, right = dict(one), dict(two)
-            self._unknown(left, right, mine, alike, laid, f"step {path}")
+            self._unknown(left, right, own, alike, laid, f"step {path}")
             self._bodies(a.body, b.body, left, right, (*loops, a), path)
             still = {n for n in alike if self._equal(left[n], right[n])}
             holds = [x for x in laid if self._equal(*x.sides(left, right, self._ring))]
@@ -174,7 +175,7 @@ class _Pair:
             alike, laid = still, holds
         else:
             raise TooMuch("the steps of a loop were not related")
-        self._unknown(one, two, mine, alike, laid, f"after {path}")
+        self._unknown(one, two, own, alike, laid, f"after {path}")
 
     @property
     def _ring(self) -> Ring:
@@ -201,11 +202,13 @@ class _Pair:
         return path if path.is_function() and own.over.inside(path.domain()) else None
 
     def _unknown(
-        self, one: Memory, two: Memory, mine: set[str], alike: set[str], laid: Sequence[Laid], label: str
-    ) -> None:
-        """What the written buffers hold at some step: the same on both sides where that was shown."""
-        for memory, kernel, side in ((one, self.a, "first"), (two, self.b, "second")):
-            for n in mine & kernel.by_name.keys():
+        self, one: Memory, two: Memory, own: tuple[set[str], set[str]], alike: set[str], laid: Sequence[Laid],
+        label: str,
+    ) -> None:  # fmt: skip
+        """What the written buffers hold at some step: the same on both sides where that was shown. What a kernel's own
+        loop does not write is what it was."""
+        for memory, kernel, side, written in ((one, self.a, "first", own[0]), (two, self.b, "second", own[1])):
+            for n in (written | (alike & (own[0] | own[1]))) & kernel.by_name.keys():
                 b = kernel.by_name[n]
                 memory[n] = self.execution.unknown(f"{label} {n}" if n in alike else f"{label} {side} {n}", b)
         for x in laid:

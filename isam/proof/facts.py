@@ -28,6 +28,7 @@ from isam.proof.boxes import (
 from isam.proof.context import Context, Var
 from isam.proof.cuts import outside
 from isam.proof.geometry import resolve
+from isam.proof.instances import Instance, Instances
 from isam.proof.legal import Legality
 from isam.proof.progressions import progressions, put_back
 from isam.proof.sets import Isl
@@ -48,6 +49,14 @@ class Facts:
     targets: dict[int, tuple[Operand, Target]] = field(default_factory=dict)
     same: dict[tuple, Target] = field(default_factory=dict)
     families: dict[tuple[Fact, ...], list[Fact]] = field(default_factory=dict)
+    _instances: Instances | None = None
+
+    @property
+    def instances(self) -> Instances:
+        """Whose slots are whose, worked out when first asked."""
+        if self._instances is None:
+            self._instances = Instances(self.legality.schedule)
+        return self._instances
 
     def hole(self, box: Box, over: tuple[Var, ...] = ()) -> Hole:
         got = self.holes.get((box, over))
@@ -110,7 +119,7 @@ class Facts:
         spans = [k * m * (n - 1) for k, m, n in zip(p.strides, t.steps, t.shape, strict=True)]
         low, high = sum(min(0, s) for s in spans), sum(max(0, s) for s in spans) + size
         cells = None
-        offset = p.offset
+        begin = offset = self.instances.at(p)
         if p.cell is not None:
             c = system.memories[spot[0]].cell or 1
             far = (0, 0) if offset.terms else (offset.const + low, offset.const + high - 1)  # see ``bounds``
@@ -125,7 +134,7 @@ class Facts:
                 over.append(v)
                 start[d], shape[d] = start[d] + v.name, 1
                 offset = offset + Affine.of(v.name, p.strides[d])
-        at = p.offset + (offset.const - p.offset.const)
+        at = begin + (offset.const - begin.const)
         box, around = box_of(start, shape), box_of(t.start, t.shape, t.steps)
         key = (t.buffer, spot, cells, offset, p.strides, box, tuple(over))
         got = self.same.get(key)
@@ -133,6 +142,11 @@ class Facts:
             wide = tuple(n > 1 for n in t.shape)
             got = self.same[key] = Target(*key, around, at + low, at + high, wide, self.hole(box, tuple(over)))
         return got
+
+    def moved(self, f: Fact, offset: Affine) -> Fact:
+        """The same elements elsewhere in the memory."""
+        bare = self.make(f.buffer, f.spot, f.cells, offset, f.strides, f.box, f.over)
+        return self.with_holes(bare, f.holes)
 
     # reading --------------------------------------------------------------------------------------------------------
     def holds(self, state: State, t: Target, ctx: Context) -> bool:
@@ -174,6 +188,10 @@ class Facts:
         box, offset = f.box, f.offset
         if f.over:
             values = chosen(f.over, box, t.box, ctx)
+            if f.spot in self.instances.slots and not self._there(f, t, values, ctx):
+                values = self._alike_dealt(f, ctx)
+                if not self._there(f, t, values, ctx):
+                    values = chosen(f.over, box, t.box, ctx, self._where(f, t, ctx))
             if values is None:
                 return None
             box = tuple((lo.substitute(values), hi.substitute(values)) for lo, hi in box)
@@ -187,6 +205,38 @@ class Facts:
         ):
             return None
         return Family(box)
+
+    def _where(self, f: Fact, t: Target, ctx: Context) -> tuple[tuple[Affine, Affine], ...]:
+        """Of slots, the instance too: where the first element of the operand lies by the fact, and by the operand."""
+        if f.spot not in self.instances.slots:
+            return ()
+        at = t.offset
+        var = ctx.var(self.instances.name_of(f.spot[0]))
+        if var is not None:
+            at = self.instances.said(at, var.name, Instance(var.lo[0].expr, var.lo[0].div))
+        rule = f.offset
+        for k, (lo, _), (x, _) in zip(f.strides, f.box, t.box, strict=True):
+            rule = rule + (x - lo) * k
+        return ((rule, at),)
+
+    def _there(self, f: Fact, t: Target, values: dict[str, Affine] | None, ctx: Context) -> bool:
+        """Whether a fact with these values is about where an operand lies."""
+        if values is None:
+            return False
+        ((rule, _),) = self._where(f, t, ctx)
+        return ctx.equal(rule.substitute(values), t.offset)
+
+    @staticmethod
+    def _alike_dealt(f: Fact, ctx: Context) -> dict[str, Affine] | None:
+        """The present iterations of loops like those that a fact is of."""
+        values: dict[str, Affine] = {}
+        for v in f.over:
+            same = [w.name for w in ctx.vars if (w.lo, w.hi, w.step) == (v.lo, v.hi, v.step)]
+            same = [n for n in same if Affine.of(n) not in values.values()]
+            if not same:
+                return None
+            values[v.name] = Affine.of(same[0])
+        return values
 
     # writing --------------------------------------------------------------------------------------------------------
     def write(self, state: State, t: Target, compute: bool, ctx: Context) -> None:

@@ -64,6 +64,8 @@ class Replay:
         self.space = Space(self.legality, shapes)
         self.space.build(highest_addresses(schedule, sizes))
         self.steps: dict[int, Step | None] = {}
+        self.at: dict[str, int] = {}  # per replica, which of its instances we are on
+        self.away: dict[tuple[str, str, int], list[np.ndarray]] = {}  # slots of the others: tokens and versions
         self.done: dict[int, np.ndarray] = {}
         self.ranks: dict[int, np.ndarray] = {}
         for i, s in enumerate(kernel.statements):
@@ -169,6 +171,8 @@ class Replay:
         if n.var in env:
             self.out.add(11, "scope", f"loop variable '{n.var}' is already in use")
         self.node(n.enter, env)
+        group = "" if n.deal is None else n.deal.group
+        around = self.at.get(group, 0)
         for i, v in enumerate(values):
             part = n.body
             if i == 0 and n.first is not None:
@@ -176,20 +180,35 @@ class Replay:
             elif i == len(values) - 1 and n.last is not None:
                 part = n.last
             self._empty(n)
+            if n.deal is not None:
+                self._turn(group, around + n.deal.first + n.deal.stride * i)
             self.node(part, {**env, n.var: v})
         self._empty(n)
+        if n.deal is not None:
+            self._turn(group, around)
         self.node(n.exit, env)
 
     def _empty(self, n: Loop) -> None:
-        """An instance that is dealt an iteration holds nothing before it, and nothing of use after it."""
+        """An instance that is dealt an iteration holds nothing before it, and nothing of use after it, but in slots."""
         if n.deal is not None:
             units = self.schedule.system.replicas[n.deal.group].units
             streams = {self.schedule.system.cluster_of(u) or u for u in units}
             self.held = {r: v for r, v in self.held.items() if v[1] not in streams}
         own = local(self.schedule, n.deal)
-        for (memory, _), r in self.space.regions.items():
-            if memory in own:
+        for (memory, base), r in self.space.regions.items():
+            if memory in own and not base:
                 self.space.token[r.origin : r.origin + -(-r.bytes // self.space.group)] = -1
+
+    def _turn(self, group: str, instance: int) -> None:
+        """From here on the slots are those of another instance."""
+        before, self.at[group] = self.at.get(group, 0), instance
+        for (memory, base), r in self.space.regions.items():
+            if base and before != instance and self.schedule.system.replica_of(memory) == group:
+                here = slice(r.origin, r.origin + -(-r.bytes // self.space.group))
+                both = (self.space.token, self.space.version)
+                self.away[memory, base, before] = [a[here].copy() for a in both]
+                for a, was in zip(both, self.away.pop((memory, base, instance), (-1, 0)), strict=True):
+                    a[here] = was
 
     def issue(self, n: Issue, env: dict[str, int]) -> None:
         self.left -= 1

@@ -82,7 +82,7 @@ class Space:
             if m.cells is not None and m.cell is not None:
                 out[m.name, ""] = (m.cells * m.cell, m.cell)
             elif (m.name, "") in tops:
-                out[m.name, ""] = (min(m.capacity, max(0, tops[m.name, ""])), 0)
+                out[m.name, ""] = (min(m.capacity - self.legality.reserved(m.name), max(0, tops[m.name, ""])), 0)
         return [(k, n, c) for k, (n, c) in out.items()]
 
     def region(self, place: Place) -> Region | None:

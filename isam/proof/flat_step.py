@@ -284,7 +284,8 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     limits = [n - 1 - (m - 1) * k for n, m, k in zip(shape, o.tile.shape, steps, strict=True)]
     memory = replay.schedule.system.memories[resolve(replay.schedule.system, o.place.memory)]
     align = sig.instruction.contract(o.name).align
-    if not o.place.base and memory.cells is None and o.name in sig.writes and sig.instruction.is_move:
+    addressed = (not o.place.base or not memory.home) and memory.cells is None
+    if addressed and o.name in sig.writes and sig.instruction.is_move:
         align = max(align, memory.align)
     readers = tuple(
         sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes and p.statement >= 0})

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis
 from isam.proof.context import Context, Var
-from isam.proof.geometry import BufferFacts, linear, recurrent_axes
+from isam.proof.geometry import BufferFacts, linear, recurrent_axes, resolve
 from isam.proof.semantics import Semantics, compare
 from isam.proof.signature import Judge, Signature, ends
 from isam.proof.violation import Findings, Violation
@@ -59,6 +59,12 @@ class Legality:
         """Whether every element of a base has one address only: in an argument's own memory (see :meth:`step`)."""
         b = self.buffers.get(base)
         return b is not None and b.home is not None and b.home.base == b.name
+
+    def reserved(self, memory: str) -> int:
+        """Bytes of slots at the end of a memory with explicit addresses."""
+        s = self.schedule
+        mine = [w for w in s.workspace if resolve(s.system, w.memory) == memory]
+        return 0 if s.system.memories[memory].home else sum(-(-w.bytes // w.align) * w.align for w in mine)
 
     # signatures ---------------------------------------------------------------------------------------------------
     def signature(self, issue: Issue) -> Signature:

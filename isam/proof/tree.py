@@ -17,6 +17,7 @@ from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, run
 from isam.proof.dealt import Dealt, local
 from isam.proof.facts import Facts, generalised, substituted
 from isam.proof.induction import add, forget, implied, meet, relative, survives
+from isam.proof.instances import HERE, Instance
 from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
 from isam.proof.points import check_form
@@ -73,6 +74,7 @@ class Tree:
     visits: int = 0
     phase: str = "bind"
     _touch: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict)
+    instance: dict[str, Instance] = field(default_factory=dict)  # per replica, which of its instances we are on
     settled: set[Fact] = field(default_factory=set)  # what earlier iterations left, and no later one destroys
     _fresh: int = 0
 
@@ -82,7 +84,8 @@ class Tree:
 
     def check(self) -> None:
         s = self.schedule
-        ctx = self.legality.context(of_sizes(s.cover.kernel.syms).vars)
+        here = tuple(self.facts.instances.var(g, HERE) for g in s.system.replicas)
+        ctx = self.legality.context((*of_sizes(s.cover.kernel.syms).vars, *here))
         buffers = self.legality.buffers.values()
         state = State()
         for b in buffers:
@@ -234,16 +237,28 @@ class Tree:
         return end
 
     def _body(self, n: Loop, state: State, ctx: Context, out: Findings) -> None:
-        """One iteration. A dealt one finds nothing in the memories of its instance, and leaves nothing there."""
-        self._forget(n, state)
+        """One iteration. A dealt one finds nothing in the memories of its instance, and leaves nothing there, but in
+        slots: those are told apart by instance."""
+        if n.deal is None:
+            self.run(n.body, state, ctx, out)
+            return
+        around = self.instance.get(n.deal.group, HERE)
+        self._forget(n, state, around)
+        self.instance[n.deal.group] = self.facts.instances.inside(n, around)
         self.run(n.body, state, ctx, out)
-        self._forget(n, state)
+        self._forget(n, state, self.instance[n.deal.group])
+        self.instance[n.deal.group] = around
 
-    def _forget(self, n: Loop, state: State) -> None:
-        own = local(self.schedule, n.deal)
-        for f in list(state) if own else ():
-            if f.spot[0] in own:
+    def _forget(self, n: Loop, state: State, instance: Instance) -> None:
+        own, sorts = local(self.schedule, n.deal), self.facts.instances
+        for f in list(state):
+            if f.spot[0] not in own:
+                continue
+            if f.spot not in sorts.slots:
                 state.drop(f)
+            elif (name := sorts.name_of(f.spot[0])) in f.names:
+                state.drop(f)
+                state.put(self.facts.moved(f, sorts.said(f.offset, name, instance)))
 
     def _iterate(
         self, n: Loop, base: State, left: State | None, ctx: Context, out: Findings
@@ -251,6 +266,9 @@ class Tree:
         """The state after the middle iterations, without and with what mentions the variable."""
         middle = span(n, n.first is not None, n.last is not None)
         inner = self._with(ctx, middle.desc, None)
+        if n.deal is not None:
+            given = self.facts.instances.inside(n, self.instance.get(n.deal.group, HERE))
+            inner = self._with(inner, self.facts.instances.var(n.deal.group, given), None)
         trial = self._likely(n, base, ctx)
         guess, end, found = self._fixpoint(n, trial or base, [], inner, middle)
         if trial is not None:
@@ -322,6 +340,7 @@ class Tree:
         """Facts at the end of an iteration that are about it, and that no later iteration may destroy."""
         out = []
         logs = self.writes.of(n.body) if n.last is None else [*self.writes.of(n.body), *self.writes.of(n.last)]
+        logs = self.writes.seen_around(n, logs)
         whole, any_time = span(n), self._with(ctx, loop_var(n), None)
         for f in end:
             if not f.mentions(n.var) or f.cells is not None:

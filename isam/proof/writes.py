@@ -99,10 +99,30 @@ class Writes:
     def _loop(self, n: Loop) -> list[Write]:
         whole = span(n)
         inside = [w for p in (n.first, n.body, n.last) if p is not None for w in self.of(p)]
+        inside = self.seen_around(n, inside)
         return compact(
             [*self.of(n.enter), *(self.widened(w, whole) for w in compact(inside, self.facts)), *self.of(n.exit)],
             self.facts,
         )
+
+    def seen_around(self, n: Loop, log: list[Write]) -> list[Write]:
+        """What an iteration writes, told by the instances that the loops around are on."""
+        sorts = self.facts.instances
+        return log if n.deal is None else [self._seen(w, n) if w.spot in sorts.slots else w for w in log]
+
+    def _seen(self, w: Write, n: Loop) -> Write:
+        sorts = self.facts.instances
+        name = sorts.name_of(w.spot[0])
+
+        def said(e: Affine | None) -> Affine | None:
+            return None if e is None else sorts.within(e, name, n)
+
+        t, f = w.target, w.exact
+        if t is not None:
+            t = replace(t, offset=sorts.within(t.offset, name, n), low=sorts.within(t.low, name, n),
+                        high=sorts.within(t.high, name, n))  # fmt: skip
+        exact = None if f is None else self.facts.moved(f, sorts.within(f.offset, name, n))
+        return w._replace(low=said(w.low), high=said(w.high), target=t, exact=exact)
 
     def widened(self, w: Write, over: Span) -> Write:
         """The write over all iterations."""

@@ -142,9 +142,9 @@ class Loop:
     peeled copy (so a trip of 1 has at most one of the two).
 
     ``deal``: iterations run side by side, each on an instance of its own: no two of them touch the same element of a
-    shared memory where one writes it, and none finds anything in an instance's memories but what it has brought there.
-    Such a loop has a static trip, no peeled bodies, and nothing in ``enter`` and ``exit``. One after the other on one
-    instance, the iterations compute the same.
+    shared memory where one writes it, and none finds anything in an instance's memories but what it has brought there,
+    and in the instance's slots what an iteration on the same instance has left. Such a loop has a static trip, no
+    peeled bodies, and nothing in ``enter`` and ``exit``. What is dealt to nobody runs on instance 0.
     """
 
     var: str
@@ -191,7 +191,11 @@ Node = Seq | Loop | Issue
 @dataclass(frozen=True, slots=True)
 class Slot:
     """Workspace: ``bytes`` at a multiple of ``align`` in ``memory``. ``bound`` True: filled once when constants are
-    bound, and kept. ``literal``: a constant scalar that is there from the start."""
+    bound, and kept. ``literal``: a constant scalar that is there from the start.
+
+    In a memory with explicit addresses slots lie at its end, and nothing without a base lies there. In one that every
+    instance of a replica has for itself, each has a slot of its own, which keeps what it holds from one dealt loop to
+    the next."""
 
     name: str
     memory: str

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
@@ -20,7 +22,10 @@ from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group, join, private_axes
 from isam.scheduler.plans import plans
+from isam.scheduler.plans.boxes import NOTHING
+from isam.scheduler.plans.staged import between
 from isam.scheduler.state import FAR
+from isam.scheduler.stays import MOST, Around, Share, Stays, shares, smaller, staying
 from isam.scheduler.tokens import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
@@ -32,9 +37,20 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        return with_waits(with_registers(with_bursts(_Builder(cover, system, trace).build())))
+        return with_waits(with_registers(with_bursts(_built(cover, system, trace))))
     except NoSchedule as no:
         return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
+
+
+def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
+    """With what the Approach wants to stay in near memory, or without where the rest is too small to work in."""
+    builder = _Builder(cover, system, trace)
+    try:
+        return builder.build()
+    except NoSchedule:
+        if not builder.share.rooms:
+            raise
+    return _Builder(cover, system, trace, staying=False).build()
 
 
 def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
@@ -47,7 +63,7 @@ def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible
         larger = replace(m, cells=more, capacity=m.capacity * factor)
         machine = replace(system, memories={**system.memories, m.name: larger})
         try:
-            _Builder(cover, machine, Trace(approach)).build()
+            _built(cover, machine, Trace(approach))
         except NoSchedule:
             continue
         return (f"{more} cells in '{m.name}'" if more is not None else f"{larger.capacity} bytes of '{m.name}'",)
@@ -55,7 +71,8 @@ def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible
 
 
 class _Builder:
-    def __init__(self, cover: Cover, system: System, trace: Trace):
+    def __init__(self, cover: Cover, system: System, trace: Trace, staying: bool = True):
+        self.share, self.staying = Share(), staying  # what may stay in near memory
         self.cover, self.system, self.trace = cover, system, trace
         self.kernel: Kernel = cover.kernel
         self.run = DryRun(self.kernel, system, trace)
@@ -66,8 +83,14 @@ class _Builder:
 
     def build(self) -> Schedule:
         check_room(self.kernel, self.system)
+        parts = self._parted(self.kernel.body, [0])
+        groups = list(_inside(parts, ()))
+        self.share = self._shared(groups) if self.staying else Share()
+        self.number = {id(g): n for n, (g, _) in enumerate(groups)}
+        if self.share.rooms:
+            self.run = DryRun(self.kernel, smaller(self.system, self.share.memory, self.share.total), self.trace)
         with self.run.scope.recording() as call:
-            self._items(self.kernel.body, [0])
+            self._scheduled(parts, ())
         check_room(self.kernel, self.system, self.run.homes.slots.values())
         facts = tuple(NestFact(n.number, (*self._around(n), *n.extents.items())) for n in self.nests)
         homes = {b: p for b, p in self.run.homes.places.items() if b not in self.run.homes.folded}
@@ -89,43 +112,82 @@ class _Builder:
             (r.axis.name, r.axis.extent) for r in recurrences(self.kernel.body) if r.axis.name in nest.mapping.loops
         )
 
-    def _items(self, body: tuple[Item, ...], counter: list[int]) -> None:
-        """Statements in order; runs of them between recurrent loops are scheduled together."""
+    def _parted(self, body: tuple[Item, ...], counter: list[int]) -> list[Group | Around]:
+        """Groups and recurrent loops in order; ``counter``: the statement that comes next."""
+        out: list[Group | Around] = []
         pending: list[Nest] = []
         for it in body:
             if isinstance(it, Recurrence):
-                self._statements(pending)
+                out += self._grouped(pending)
                 pending = []
-                self._recurrence(it, counter)
+                hi = it.axis.extent
+                if hi.is_constant and hi.const <= 0:
+                    counter[0] += _count(it.body)
+                else:
+                    out.append(Around(it, self._parted(it.body, counter)))
                 continue
             pending += [n for n in self.nests if n.mapping.statements[0] == counter[0]]
             counter[0] += 1
-        self._statements(pending)
+        return out + self._grouped(pending)
 
-    def _recurrence(self, it: Recurrence, counter: list[int]) -> None:
-        """A time loop: what the body leaves at home is the carried state."""
-        scope = self.run.scope
-        hi = it.axis.extent
-        if hi.is_constant and hi.const <= 0:
-            counter[0] += _count(it.body)
-            return
+    def _grouped(self, nests: list[Nest]) -> list[Group]:
+        ordered = sorted(nests, key=lambda n: n.number)
+        return self._groups([p for n in ordered for p in ([n] if self.exact else pieces(n))])
+
+    def _scheduled(self, parts: Sequence[Group | Around], around: tuple[Around, ...]) -> None:
+        for part in parts:
+            if isinstance(part, Around):
+                self._recurrence(part, around)
+            else:
+                self._group(part, around)
+
+    def _recurrence(self, it: Around, around: tuple[Around, ...]) -> None:
+        """A time loop: what the body leaves at home, and what stays, is the carried state."""
+        scope, axis = self.run.scope, it.loop.axis
+        hi = axis.extent
         last = (hi.const if hi.is_constant else FAR) - 1
-        with scope.recording() as body, scope.variable(it.axis.name, Affine(), 1, (0, last)):
-            self._items(it.body, counter)
-        scope.out.append(Loop(it.axis.name, (Bound(Affine()),), (Bound(hi),), 1, Seq(tuple(body)), axis=it.axis.name))
+        with scope.recording() as body, scope.variable(axis.name, Affine(), 1, (0, last)):
+            self._scheduled(it.parts, (*around, it))
+        bounds = (Bound(Affine()),), (Bound(hi),)
+        scope.out.append(Loop(axis.name, *bounds, 1, Seq(tuple(body)), Seq(tuple(it.enter)), axis=axis.name))
 
-    def _statements(self, nests: list[Nest]) -> None:
-        nests = [p for n in sorted(nests, key=lambda n: n.number) for p in ([n] if self.exact else pieces(n))]
-        for group in self._groups(nests):
-            options, costs = plans(group, self.system, self.bindable)
-            context = {
-                "nests": [n.number for n in group.nests],
-                "group": [n.instruction.name for n in group.nests],
-                "_group": group,
-                "_system": self.system,
-            }
-            plan = self.trace.choose(Choice("tile", options, context, costs))
-            Walk(self.run, plan, self.bind).start()
+    def _group(self, group: Group, around: tuple[Around, ...]) -> None:
+        room = self.share.of(self.number[id(group)])
+        stays = Stays(around, room) if room else None
+        lasting = stays.lasting(group) if stays is not None else NOTHING
+        options, costs = plans(group, self.run.system, self.bindable, lasting)
+        context = {
+            "nests": [n.number for n in group.nests],
+            "group": [n.instruction.name for n in group.nests],
+            "_group": group,
+            "_system": self.system,
+        }
+        plan = self.trace.choose(Choice("tile", options, context, costs))
+        Walk(self.run, plan, self.bind, stays).start()
+
+    def _shared(self, groups: list[tuple[Group, tuple[Around, ...]]]) -> Share:
+        """How much of a near memory is for what stays: asked where something can."""
+        able: dict[str, list[int]] = {}
+        for n, (g, around) in enumerate(groups):
+            memory = between(g.main, self.system) if around else None
+            if memory is not None and not memory.row and Stays(around).lasting(g).buffers:
+                able.setdefault(memory.name, []).append(n)
+        if not able:
+            return Share()
+        memory = max(able, key=lambda m: len(able[m]))
+        m = self.system.memories[memory]
+        room = int(MOST * m.capacity) // m.align * m.align if m.align else int(MOST * m.capacity)
+        machine = smaller(self.system, memory, room)
+        found: list[list[tuple[int, float]]] = [[(0, 0.0)] for _ in groups]
+        for n in able[memory]:
+            g, around = groups[n]
+            ways = zip(*plans(g, machine, self.bindable, Stays(around, room).lasting(g)), strict=True)
+            found[n] = [(staying(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
+        options, costs = shares(found, memory, room)
+        if len(options) == 1:
+            return options[0]
+        loops = [a.loop.axis.name for a in groups[able[memory][0]][1]]
+        return self.trace.choose(Choice("pack", options, {"memory": memory, "loops": loops}, costs))
 
     def _groups(self, nests: list[Nest]) -> list[Group]:
         """Consecutive nests that may share loops, as far as the Approach wants them fused (SCH-11)."""
@@ -175,3 +237,12 @@ def _plain(nest: Nest) -> bool:
 
 def _count(body: tuple[Item, ...]) -> int:
     return sum(_count(i.body) if isinstance(i, Recurrence) else 1 for i in body)
+
+
+def _inside(parts: Sequence[Group | Around], around: tuple[Around, ...]) -> Iterator[tuple[Group, tuple[Around, ...]]]:
+    """Every group with the recurrent loops around it."""
+    for part in parts:
+        if isinstance(part, Around):
+            yield from _inside(part.parts, (*around, part))
+        else:
+            yield part, around

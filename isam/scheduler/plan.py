@@ -23,7 +23,7 @@ class Stage:
     """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a dimension laid out
     in blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
     (of a cut dimension the block index leads, its inside comes last); ``pad``: bytes added to the stride of the second
-    innermost dimension (de-aliasing)."""
+    innermost dimension (de-aliasing). ``stays``: it is brought before the loops around the group, and stays."""
 
     buffer: str
     depth: int
@@ -32,6 +32,7 @@ class Stage:
     cut: tuple[tuple[int, int], ...] = ()
     pad: int = 0
     bound: bool = False
+    stays: bool = False
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,8 @@ class Residency:
         self.state.drop(key)
 
     def clear(self, memory: str) -> bool:
-        """Sends everything in a memory home; whether there was anything."""
-        keys = [k for k in self.state.of_any() if k[0] == memory]
+        """Sends everything in a memory home, but what stays; whether there was anything."""
+        keys = [k for k in self.state.of_any() if k[0] == memory and not self.state.copies[k].place.base]
         for k in keys:
             if k in self.state.copies:  # it may have made room while another one went home
                 self.evict(k)
@@ -190,7 +190,7 @@ class Residency:
     def _aligned(self, place: Place) -> bool:
         """Whether a place in a memory with addresses of its own begins where an access may begin."""
         align = self.system.memories[place.memory].align
-        if place.base or align <= 1:
+        if place.memory == self.system.home or align <= 1:
             return True
         rest = remainder(place.offset, align, self.scope.variables)
         return rest is not None and rest % align == 0

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
-from isam.schedule.tree import Node, Place, Slot, Tile
+from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun
 from isam.scheduler.plan import Group, Members, Stage
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout, within
+from isam.scheduler.stays import Stays
 from isam.scheduler.transfer import End, Transfer
 from isam.scheduler.trim import Env
 
 
 class Stager:
-    """Carries out a plan's stages; ``bind`` takes what runs once, when constants are bound."""
+    """Carries out a plan's stages; ``bind`` takes what runs once, when constants are bound, ``stays`` what is brought
+    before the loops around the group, in dealt loops as those in ``dealt``."""
 
-    def __init__(self, run: DryRun, group: Group, bind: list[Node]):
+    def __init__(self, run: DryRun, group: Group, bind: list[Node], stays: Stays | None, dealt: list[Loop]):
         self.run, self.group, self.bind = run, group, bind
+        self.stays, self.dealt = stays, dealt
 
     def stage(self, stage: Stage, env: Env, members: Members) -> None:
         """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move)."""
@@ -29,6 +34,8 @@ class Stager:
         known = data.bound.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.bound else None
         if known is not None:
             data.state.put(*known)
+            return
+        if stage.stays and self.stays is not None and self._staying(stage, box, self.stays):
             return
         if stage.memory != run.system.home:
             self._near(stage, box)
@@ -56,6 +63,27 @@ class Stager:
         else:
             data.scope.out.extend(nodes)
         data.state.put(key, copy)
+
+    def _staying(self, stage: Stage, box: Tile, stays: Stays) -> bool:
+        """A box in a slot of a near memory, filled before the loops around the group: it is there whenever we come.
+        False where there is no room for it."""
+        run, data = self.run, self.run.data
+        m = run.system.memories[stage.memory]
+        layout, total = layout_of(stage, box, run.homes.dtype(stage.buffer), m.align)
+        name = f"{stage.buffer}.g{min(n.number for n in self.group.nests)}"
+        size = stays.slot(name, -(-total // max(1, m.align)) * max(1, m.align))
+        if not size:
+            return False
+        run.homes.slots[name] = Slot(name, stage.memory, size, align=max(1, m.align))
+        copy = Copy(Place(stage.memory, name, Affine(), ()), False, total, layout)
+        key: Key = (stage.memory, box, STAGED)
+        with data.scope.recording() as nodes:
+            self._transfer(stage, box, copy, {key}).run()
+        for loop in reversed(self.dealt):
+            nodes = [replace(loop, body=Seq(tuple(nodes)))]
+        stays.enter(stage.buffer, box).extend(nodes)
+        data.state.put(key, copy)
+        return True
 
     def _near(self, stage: Stage, box: Tile) -> None:
         """A box brought to a memory with addresses of its own."""

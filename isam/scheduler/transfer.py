@@ -120,7 +120,7 @@ class Transfer:
     def _aligned(self, part: tuple[int, ...]) -> bool:
         """Whether every part lands where an access to the last memory may begin."""
         align, target = self.data.system.memories[self.path[-1]].align, self.target_of(_crop(self.tile, self.most))
-        if align <= 1 or target is None or target.base:
+        if align <= 1 or target is None or target.memory == self.data.system.home:
             return True
         sides = zip(part, self.tile.shape, target.strides, strict=True)
         return all(n >= whole or n * stride % align == 0 for n, whole, stride in sides)

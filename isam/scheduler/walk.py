@@ -19,18 +19,20 @@ from isam.scheduler.plan import Members, Plan
 from isam.scheduler.recur import Cut, Guarded, Recur
 from isam.scheduler.staging import Stager
 from isam.scheduler.state import Key, MachineState, Since
+from isam.scheduler.stays import Stays
 from isam.scheduler.trim import Env, Segment
 
 
 class Walk:
     """One group's plan, executed against the dry run's state."""
 
-    def __init__(self, run: DryRun, plan: Plan, bind: list[Node]):
+    def __init__(self, run: DryRun, plan: Plan, bind: list[Node], stays: Stays | None = None):
         self.run, self.plan = run, plan
+        self.dealt: list[Loop] = []  # the dealt loops that we are in, without their bodies
         self.group = plan.group
         self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
         self.calls: dict[object, list[Call]] = {}
-        self.stager = Stager(run, plan.group, bind)
+        self.stager = Stager(run, plan.group, bind, stays, self.dealt)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan)
 
     def start(self) -> None:
@@ -124,13 +126,15 @@ class Walk:
             low, span = lo.bounds(scope.ranges), part.count * part.size
             self.lives.open.append(axis)
             self.run.data.state.next = {}
+            given = replace(deal, first=first)
+            node = Loop(var, (Bound(lo),), (Bound(lo + span),), part.size, Seq(), axis=axis, deal=given)
+            self.dealt.append(node)
             with scope.recording() as body, scope.variable(var, lo, part.size, (low[0], low[1] + span - part.size)):
                 self._level(d + 1, {**env, axis: (Affine.of(var), part.size, Affine.of(var))}, members)
                 self.empty()
             self.lives.open.pop()
-            given = replace(deal, first=first)
-            node = Loop(var, (Bound(lo),), (Bound(lo + span),), part.size, Seq(tuple(body)), axis=axis, deal=given)
-            scope.out.append(node)
+            self.dealt.pop()
+            scope.out.append(replace(node, body=Seq(tuple(body))))
             first += part.count * deal.stride
 
     def _var(self, d: int) -> str:

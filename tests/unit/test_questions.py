@@ -55,7 +55,8 @@ def cramped():
 @pytest.fixture(scope="module")
 def asked() -> list[Choice]:
     found: list[Choice] = []
-    pairs = [(n, m) for n in ("matmul", "softmax", "sepconv", "conv2d/stride=2", "leaky", "rnn") for m in MACHINES]
+    names = ("matmul", "softmax", "sepconv", "conv2d/stride=2", "leaky", "rnn", "gru")
+    pairs = [(n, m) for n in names for m in MACHINES]
     for name, machine in pairs:
         curious = Curious()
         with suppress(Refused):

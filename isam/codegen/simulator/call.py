@@ -41,7 +41,8 @@ class BoundOperand:
         self.strides = tuple(0 if d is None else o.place.strides[d] * steps[d] for d in o.dims)
         self.moves = tuple(0 if d is None else self.truth.strides[d] * steps[d] for d in o.dims)
         self.register = memory.cell if memory.kind == COUNTED and cell is not None else None
-        self.align = self._alignment(instruction, memory.align if memory.kind != COUNTED and not o.place.base else 1)
+        addressed = memory.kind != COUNTED and not (o.place.base and memory.home)
+        self.align = self._alignment(instruction, memory.align if addressed else 1)
         self.check_contract(instruction)
         if memory.row:
             self.check_rows(memory.row)

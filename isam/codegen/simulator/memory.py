@@ -68,9 +68,12 @@ class Machine:
 
     def _capacity(self) -> None:
         for m in self.schedule.system.memories.values():
-            used = sum(-(-s.bytes // s.align) * s.align for s in self.slots.values() if s.memory == m.name)
+            used = sum(-(-s.bytes // s.align) * s.align for s in self._slots_in(m.name))
             if used > m.capacity:
                 raise SimulationFault("capacity", f"workspace of {used} B in {m.name}, which holds {m.capacity} B")
+
+    def _slots_in(self, memory: str) -> list[Slot]:
+        return [s for s in self.slots.values() if s.memory == memory]
 
     def _literal(self, slot: Slot) -> None:
         bank, truth = self.bank(slot.memory, slot.name), self.truth(slot.name)
@@ -104,7 +107,8 @@ class Machine:
             raise SimulationFault("name", f"the system has no memory '{memory}'")
         scale = self.values.scale
         if not base:
-            size = (node.cells or 0) * (node.cell or 0) if node.cells is not None else node.capacity
+            size = node.capacity - sum(-(-s.bytes // s.align) * s.align for s in self._slots_in(memory))
+            size = (node.cells or 0) * (node.cell or 0) if node.cells is not None else size
             return Bank(memory, min(size, MODELLED), scale)
         slot = self.slots.get(base)
         if slot is not None:

@@ -51,10 +51,13 @@ class Simulation:
         self._bodies: Bodies = {}
         self._runners: dict[int, Runner] = {}
         self._kept: set[str] = set()
+        self.at: dict[str, int] = {}  # the present instance of each replica
+        self._away: dict[tuple[str, str, int], tuple[Array, Array]] = {}  # slots of the other instances
 
     def bind(self, constants: Mapping[str, Array]) -> None:
         """Loads the constants given and runs the schedule's bind part."""
         self.machine.forget(())
+        self._away.clear()
         for name, array in constants.items():
             self.machine.load(name, array)
         self._run(self.schedule.bind)
@@ -64,6 +67,7 @@ class Simulation:
     def call(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Runs the call part. ``arrays``: every argument but outputs and what was bound. Returns outputs and inouts."""
         self.machine.forget(self._kept)
+        self._away = {k: v for k, v in self._away.items() if k[1] in self._kept}
         kernel = self.schedule.kernel
         for b in kernel.arguments:
             if b.role != "out" and b.name not in self._kept:
@@ -114,23 +118,37 @@ class Simulation:
                 raise SimulationFault("loop", what)
             enter(scope)
             end = len(values) - 1
+            deal = loop.deal
+            around = self.at.get(deal.group, 0) if deal is not None else 0
             for t, v in enumerate(values):
                 scope[loop.var] = v
                 self._empty(loop)
+                if deal is not None:
+                    self._turn(deal.group, around + deal.first + deal.stride * t)
                 (last if t == end and loop.last is not None else first if t == 0 else body)(scope)
             del scope[loop.var]
             self._empty(loop)
+            if deal is not None:
+                self._turn(deal.group, around)
             leave(scope)
 
         return run
 
     def _empty(self, loop: Loop) -> None:
-        """An instance that is dealt an iteration holds nothing before it, and nothing of use after it."""
+        """An instance that is dealt an iteration holds nothing before it, and nothing of use after it, but in slots."""
         if loop.deal is not None:
             own = self.schedule.system.replicas[loop.deal.group].memories
-            for (memory, _), bank in self.machine.banks.items():
-                if memory in own and not bank.literal:
+            for (memory, base), bank in self.machine.banks.items():
+                if memory in own and not base:
                     bank.forget()
+
+    def _turn(self, group: str, instance: int) -> None:
+        """From here on the slots are those of another instance."""
+        before, self.at[group] = self.at.get(group, 0), instance
+        for (memory, base), bank in self.machine.banks.items() if before != instance else ():
+            if base and not bank.literal and self.schedule.system.replica_of(memory) == group:
+                self._away[memory, base, before] = (bank.data.copy(), bank.stamps.copy())
+                bank.data[:], bank.stamps[:] = self._away.pop((memory, base, instance), (0, 0))
 
     def _issue(self, issue: Issue) -> Runner:
         call: Call | None = None

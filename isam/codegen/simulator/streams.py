@@ -69,7 +69,6 @@ class Streams(Simulation):
         self.random, self.eager = random.Random(seed), eager
         self.given: dict[Stream, deque[Given]] = {}
         self.issued: dict[Stream, int] = {}
-        self.at: dict[str, int] = {}  # the present instance of each replica
         self.begun: dict[str, dict[Stream, int]] = {}  # what had been issued when the present dealt loop began
         self.seen: dict[tuple[tuple[str, int], ...], Any] = {(): self.machine}
         system = schedule.system

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan
+from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.cache import cache_blocks, caches, streamed
 from isam.scheduler.plans.pack import packs, repack
 from isam.scheduler.plans.register import Block, Room, blocks, least, register_memory, steps, unroll_order
@@ -21,13 +22,15 @@ MOST = 64  # plans offered at most
 ROWS = 16  # rows of an operand that stays where it is, read side by side (measured)
 
 
-def plans(group: Group, system: System, bindable: frozenset[str]) -> tuple[list[Plan], list[float]]:
+def plans(
+    group: Group, system: System, bindable: frozenset[str], lasting: Lasting = NOTHING
+) -> tuple[list[Plan], list[float]]:
     """Plans for a group, the plainest first: one call per innermost iteration, loops as the kernel states them."""
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if register_memory(main, system) is not None:
         found = blocks(main, system, least(group, main))
-        ways = staged(group, main, system, found)
+        ways = staged(group, main, system, found, lasting)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found[:MOST]:
             plan = blocked(group, main, block, system, bindable)

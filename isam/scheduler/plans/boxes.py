@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from math import prod
 
 from isam.ir.dtype import size_of
@@ -19,7 +19,8 @@ Order = tuple[tuple[str, int], ...]
 @dataclass(frozen=True)
 class Box:
     """A box of an operand at a depth: its bytes, how often it is brought, the bytes of all of them together.
-    ``turning``: one is brought while another is worked on. ``sides``: elements along each dimension."""
+    ``turning``: one is brought while another is worked on. ``sides``: elements along each dimension. ``stays``: it is
+    brought once, before the loops around the group, and has its room elsewhere."""
 
     depth: int
     size: int
@@ -27,10 +28,24 @@ class Box:
     total: int
     turning: bool
     sides: tuple[int, ...] = ()
+    stays: bool = False
 
     @property
     def room(self) -> int:
-        return 2 * self.size if self.turning else self.size
+        return 0 if self.stays else 2 * self.size if self.turning else self.size
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """What a group may keep in the memory in between over the loops around it: ``buffers`` that no step of them writes,
+    in ``room`` bytes of every instance; such a loop runs ``trips`` times."""
+
+    buffers: frozenset[str] = frozenset()
+    room: int = 0
+    trips: int = 1
+
+
+NOTHING = Lasting()
 
 
 def trip_counts(main: Nest, order: Order) -> list[int]:
@@ -43,14 +58,14 @@ def trip_counts(main: Nest, order: Order) -> list[int]:
     return out
 
 
-def box_bytes(main: Nest, use: Use, order: Order, depth: int) -> int:
+def box_bytes(main: Nest | Group, use: Use, order: Order, depth: int) -> int:
     """Bytes of what the operand covers below so many loops."""
     return size_of(use.dtype) * prod(box_sides(main, use, order, depth))
 
 
-def box_sides(main: Nest, use: Use, order: Order, depth: int) -> tuple[int, ...]:
+def box_sides(nest: Nest | Group, use: Use, order: Order, depth: int) -> tuple[int, ...]:
     """Elements along each dimension of what the operand covers below so many loops."""
-    left = {a: main.length(a) for a in main.axes}
+    left = {a: nest.length(a) for a in nest.axes}
     for a, n in order[:depth]:
         left[a] = min(n, left.get(a, 1))
     return tuple(1 + sum(abs(c) * (left[a] - 1) for a, c in r.terms if a in left) for r in use.index)
@@ -63,10 +78,49 @@ def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
             if u.reads and u.index and u.buffer not in written and not u.buffer.startswith("#")}  # fmt: skip
 
 
-def placements(group: Group, main: Nest, order: Order, dealt: int, memory: Memory) -> Iterator[dict[str, Box]]:
+def placements(
+    group: Group, main: Nest, order: Order, dealt: int, memory: Memory, lasting: Lasting = NOTHING
+) -> Iterator[dict[str, Box]]:
     """Ways to place the boxes that fit: all of them inside the innermost loop that brings any; then each operand in
-    turn as far out as it fits, where that saves traffic."""
-    uses, room = staged_uses(group, main), memory.capacity * USED
+    turn as far out as it fits, where that saves traffic. The same where boxes stay that may."""
+    uses = staged_uses(group, main)
+    yield from _placements(uses, main, order, dealt, memory)
+    may, others = [b for b in uses if b in lasting.buffers], beside(group, main, lasting)
+    near = {b: _staying(group, u, order, dealt, memory.align) for b, u in others.items()}
+    for some in (c for n in range(0 if near else 1, len(may) + 1) for c in combinations(may, n)):
+        far = near | {b: _staying(group, uses[b], order, dealt, memory.align) for b in some}
+        if sum(x.size for x in far.values()) <= lasting.room:
+            rest = {b: u for b, u in uses.items() if b not in far}
+            for boxes in (*_placements(rest, main, order, dealt, memory), *(() if rest else ({},))):
+                yield {**boxes, **far}
+
+
+def beside(group: Group, main: Nest, lasting: Lasting) -> dict[str, Use]:
+    """Operands of other nests than the main one that may stay."""
+    mine = {u.buffer for u in main.uses}
+    return {u.buffer: u for n in group.nests for u in n.uses
+            if u.index and u.buffer in lasting.buffers and u.buffer not in mine}  # fmt: skip
+
+
+def _staying(group: Group, use: Use, order: Order, dealt: int, align: int) -> Box:
+    """What one instance reads of an operand, brought once; rows begin at multiples of ``align``."""
+    sides = box_sides(group, use, order, dealt)
+    size = laid_out(sides, size_of(use.dtype), align)
+    return Box(dealt, size, 1, size, False, sides, True)
+
+
+def laid_out(sides: tuple[int, ...], size: int, align: int) -> int:
+    """Bytes of a box whose rows begin at multiples of ``align``."""
+    innermost = True
+    for n in reversed(sides):
+        size *= n
+        if innermost and n > 1:
+            size, innermost = -(-size // align) * align, False
+    return -(-size // align) * align
+
+
+def _placements(uses: dict[str, Use], main: Nest, order: Order, dealt: int, memory: Memory) -> Iterator[dict[str, Box]]:
+    room = memory.capacity * USED
     inmost = _inmost(main, order)
     trips = trip_counts(main, order)
 
@@ -92,7 +146,7 @@ def placements(group: Group, main: Nest, order: Order, dealt: int, memory: Memor
     once = {b: box(u, dealt, False) for b, u in uses.items()}
     if once and sum(x.room for x in once.values()) <= room:
         yield once
-    if direct(main, memory):
+    if uses and direct(main, memory):
         yield from _levels(main, order, uses, inmost, room)
 
 
@@ -122,16 +176,16 @@ def _levels(
             yield out
 
 
-def stages(boxes: dict[str, Box], main: Nest, memory: Memory) -> tuple[Stage, ...]:
+def stages(boxes: dict[str, Box], group: Group, memory: Memory) -> tuple[Stage, ...]:
     """Boxes lie as their buffers do; in a memory with rows, a column of rows after the other."""
-    uses, out = {u.buffer: u for u in main.uses}, []
+    uses, out = {u.buffer: u for n in (*group.nests, group.main) for u in n.uses}, []
     for b, x in boxes.items():
         u = uses[b]
         order, cut = tuple(range(len(u.index))), ()
         if memory.row and order:
             inner = u.dims[-1] if u.dims else order[-1]
             order, cut = (inner, *(d for d in order if d != inner)), ((inner, memory.row // size_of(u.dtype)),)
-        out.append(Stage(b, x.depth, memory.name, order, cut))
+        out.append(Stage(b, x.depth, memory.name, order, cut, stays=x.stays))
     return tuple(out)
 
 

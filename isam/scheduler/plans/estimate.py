@@ -6,6 +6,7 @@ what a schedule takes is what :mod:`isam.cost.timeline` says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product, zip_longest
@@ -101,7 +102,12 @@ class Estimate:
     """The prediction for one plan. ``width``: elements of each parallel axis in the register block; ``boxes``: what is
     brought to the memory in between, per buffer."""
 
-    def __init__(self, machine: Machine, plan: Plan, width: dict[str, int], boxes: dict[str, Box]):
+    def __init__(
+        self, machine: Machine, plan: Plan, width: dict[str, int], boxes: dict[str, Box], trips: int = 1,
+        beside: Sequence[int] = (),
+    ):  # fmt: skip
+        self.trips = trips  # of the loops around, before which boxes that stay are brought
+        self.beside = beside  # bytes of boxes that other nests want, and that could stay
         self.machine, self.plan, self.width, self.boxes = machine, plan, width, boxes
         self.main = machine.main
         dealt = plan.order[: len(plan.deals)]
@@ -162,7 +168,7 @@ class Estimate:
         edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
         if edge is None:
             return [], 0.0
-        ahead, waited = [], 0.0
+        ahead, waited = [], sum(edge.seconds(1, n, self.instances) for n in self.beside)
         for u, whole in self._from_home():
             box = self.boxes.get(u.buffer)
             if box is not None and box.turning:
@@ -180,8 +186,9 @@ class Estimate:
         for u in self._read():
             box = self.boxes.get(u.buffer)
             moves, size = self._tiles(u) if box is None else (box.times, box.total)
-            moves *= 1 if box is None else edge.commands(box.sides)
-            out.append((u, edge.seconds(moves, size, self.instances)))
+            moves *= 1 if box is None or box.stays else edge.commands(box.sides)
+            seconds = edge.seconds(moves, size, self.instances)
+            out.append((u, seconds / self.trips if box is not None and box.stays else seconds))
         return out
 
     def _drained(self) -> float:

@@ -14,7 +14,19 @@ from math import ceil, prod
 from isam.scheduler.move import route
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import USED, Group, Plan
-from isam.scheduler.plans.boxes import Box, Order, box_bytes, direct, placements, staged_uses, stages, trip_counts
+from isam.scheduler.plans.boxes import (
+    NOTHING,
+    Box,
+    Lasting,
+    Order,
+    beside,
+    box_bytes,
+    direct,
+    placements,
+    staged_uses,
+    stages,
+    trip_counts,
+)
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.estimate import Estimate, Machine
 from isam.scheduler.plans.register import Block, Room, axes_of, register_memory, steps, unroll_order
@@ -37,7 +49,9 @@ def between(main: Nest, system: System) -> Memory | None:
     return next(iter(found + rows), None)
 
 
-def staged(group: Group, main: Nest, system: System, blocks: list[Block]) -> list[tuple[Plan, float]]:
+def staged(
+    group: Group, main: Nest, system: System, blocks: list[Block], lasting: Lasting = NOTHING
+) -> list[tuple[Plan, float]]:
     """Plans with their predicted seconds, in no particular order; none where nothing lies in between."""
     memory = between(main, system)
     if memory is None:
@@ -47,14 +61,16 @@ def staged(group: Group, main: Nest, system: System, blocks: list[Block]) -> lis
     pairs = list(product(_varied(main, blocks), dealings(group, main, system, memory)))
     pairs.sort(key=lambda p: _rough(group, machine, *p))
     out: dict[object, tuple[Plan, float, float]] = {}
+    others = beside(group, main, lasting)
     for block, deals in pairs[:PAIRS]:
         width = _widths(main, block)
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
-            for boxes in (*placements(group, main, order, len(deals), memory), {}):
+            for boxes in (*placements(group, main, order, len(deals), memory, lasting), {}):
                 plan = _plan(group, main, order, block, deals, boxes, memory, room)
                 if _idle_chunk(plan):
                     continue
-                e = Estimate(machine, plan, width, boxes)
+                rest = [box_bytes(group, u, order, len(deals)) for b, u in others.items() if b not in boxes]
+                e = Estimate(machine, plan, width, boxes, lasting.trips, rest)
                 key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
                 if key not in out or e.seconds < out[key][1]:
                     out[key] = plan, e.seconds, e.traffic
@@ -85,7 +101,7 @@ def _plan(
     loops = [d for d in range(len(deals), turning) if trips[d] > 1]
     unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), room))
     note, given = f"block {block.tiles}", tuple(d for _, _, d in deals)
-    return Plan(group, order, unroll, stages(boxes, main, memory), note, frozenset(loops[-1:]), given, even=True)
+    return Plan(group, order, unroll, stages(boxes, group, memory), note, frozenset(loops[-1:]), given, even=True)
 
 
 def _idle_chunk(plan: Plan) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from isam.ir.affine import Affine
@@ -15,7 +15,8 @@ from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 class Hoist(Transform):
     """Statements of ``loop t < T`` that read nothing which a step hands to the next become a ``forall`` over ``t``
     before the loop (the input projection of an RNN, for all steps). Temporaries that every step fills anew get a
-    dimension for ``t``. Whole steps only: a loop that runs no times does nothing, before as after."""
+    dimension for ``t``, but for those that are the same in every step. Whole steps only: a loop that runs no times
+    does nothing, before as after."""
 
     law = "hoist"
     equation = "loop t < T: (a = f(x[t]); h = g(h, a))  =>  forall t < T: a[t] = f(x[t]); loop t < T: h = g(h, a[t])"
@@ -25,14 +26,12 @@ class Hoist(Transform):
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         out: list[Site] = []
         for n, loop in enumerate(_loops(kernel)):
-            moved = _moved(kernel, loop)
-            if moved:
-                out.append(Site.of(loop=n, statements=moved))
+            out += [Site.of(loop=n, statements=moved) for moved in _ways(kernel, loop)]
         return tuple(out)
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         loop = _loops(kernel)[site["loop"]]
-        if site["statements"] != _moved(kernel, loop):
+        if site["statements"] not in _ways(kernel, loop):
             raise ValueError(f"'{self.law}' does not apply at {site}")
         return _rewrite(kernel, loop, frozenset(site["statements"]))
 
@@ -80,12 +79,31 @@ def _loops(kernel: Kernel) -> tuple[_Loop, ...]:
     return tuple(loop for _, loop in found)
 
 
-def _moved(kernel: Kernel, loop: _Loop) -> tuple[int, ...]:
+def _ways(kernel: Kernel, loop: _Loop) -> tuple[tuple[int, ...], ...]:
+    """The most statements that can leave, and where those are fewer the sums among them with what they need: a cast
+    that a sum in the loop reads may be better off beside it."""
+    most = _moved(kernel, loop, loop.own)
+    sums = _moved(kernel, loop, _behind(kernel, most))
+    return tuple(dict.fromkeys(way for way in (most, sums) if way))
+
+
+def _behind(kernel: Kernel, moved: tuple[int, ...]) -> tuple[int, ...]:
+    """The sums among statements, and those of them that made or began what a sum reads."""
+    taken = {i for i in moved if kernel.statements[i].reduces}
+    while True:
+        needed = {b for i in taken for b in touches(kernel.statements[i])}
+        more = {i for i in moved if i <= max(taken, default=-1) and kernel.statements[i].dest.buffer in needed}
+        if more <= taken:
+            return tuple(sorted(taken))
+        taken |= more
+
+
+def _moved(kernel: Kernel, loop: _Loop, among: Sequence[int]) -> tuple[int, ...]:
     """The most statements that can leave the loop together; none when only numbers would be written earlier."""
     inside = range(loop.start, loop.end)
     written = {kernel.statements[i].dest.buffer for i in inside}
     private = {b for b in written if _private(kernel, loop, b)}
-    moved = set(loop.own)
+    moved = set(among)
     while True:
         stay = {i for i in moved if not _may_leave(kernel, loop, i, moved, written, private)}
         if not stay:
@@ -139,8 +157,9 @@ def _rewrite(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> Rewrite:
     counter, trip = loop.item.axis.name, loop.item.axis.extent
     every = fresh(names_in(kernel) | {counter}, f"{counter}_all")
     made = {kernel.statements[i].dest.buffer for i in moved}
-    private = frozenset(b for b in made if _private(kernel, loop, b))
-    move = _Move(loop, moved, private, every)
+    still = _still(kernel, loop, moved)
+    private = frozenset(b for b in made if _private(kernel, loop, b)) - still
+    move = _Move(loop, moved, private, every, still)
     body = tuple(move.items(kernel.body))
     buffers = tuple(
         replace(b, shape=(trip, *b.shape), declared=True) if b.name in private else b for b in kernel.buffers
@@ -154,6 +173,26 @@ def _rewrite(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> Rewrite:
     return Rewrite(new, back)
 
 
+def _still(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> frozenset[str]:
+    """Temporaries that every step fills with the same: done once, they need no dimension for the counter."""
+    counter, inside = loop.item.axis.name, range(loop.start, loop.end)
+    written = {b: [i for i in inside if kernel.statements[i].dest.buffer == b] for b in
+               {kernel.statements[i].dest.buffer for i in inside}}  # fmt: skip
+    still = {b for b, by in written.items() if moved.issuperset(by) and _private(kernel, loop, b)}
+    while True:
+        others = written.keys() - still
+        moving = {b for b in still for i in written[b] if _follows(kernel.statements[i], counter, others)}
+        if not moving:
+            return frozenset(still)
+        still -= moving
+
+
+def _follows(s: Statement, counter: str, others: set[str]) -> bool:
+    """Whether what a statement does depends on the counter, or on these buffers."""
+    rows = [r for a in (s.dest, *s.sources) if isinstance(a, Access) for r in a.index]
+    return any(counter in r.names for r in (*rows, *s.domain.where)) or bool(touches(s) & others)
+
+
 @dataclass
 class _Move:
     """Rebuilds a kernel's items; ``origins`` are the old numbers of the new statements, in their order."""
@@ -162,6 +201,7 @@ class _Move:
     moved: frozenset[int]
     private: frozenset[str]
     every: str
+    still: frozenset[str] = frozenset()
     origins: list[int] = field(default_factory=list)
     at: int = 0
 
@@ -206,5 +246,7 @@ class _Move:
 
     def outside(self, s: Statement) -> Statement:
         counter = self.loop.item.axis
-        axes = (Axis(self.every, counter.extent), *s.domain.axes)
+        if s.dest.buffer in self.still:
+            return s
+        axes = (*s.domain.axes, Axis(self.every, counter.extent))
         return substituted(self.wide(s), {counter.name: Affine.of(self.every)}, axes)

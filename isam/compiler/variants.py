@@ -1,0 +1,63 @@
+"""Equivalent kernels that are scheduled too, and compared by the time that their schedules take.
+
+What a step of a recurrent loop does not need of the step before may be done for all steps at once before the loop: an
+input projection becomes one large product. Whether that pays depends on what else competes for room and bandwidth,
+which only schedules tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from isam.approach.choice import Choice, Trace
+from isam.ir.kernel import Kernel, recurrences
+from isam.ir.mapping import Cover
+from isam.schedule.tree import Schedule
+
+if TYPE_CHECKING:
+    from isam.mapper.space import Step
+    from isam.system.graph import System
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An option at ``variant``: a schedule, and by which steps its kernel was made from the one as written."""
+
+    schedule: Schedule
+    ahead: tuple[str, ...] = ()
+
+    def label(self) -> str:
+        return " then ".join(self.ahead) or "as written"
+
+
+def taken_out(kernel: Kernel, system: System) -> tuple[Step, ...]:
+    """What takes sums out of a recurrent loop, where that may pay: on machines with a memory that is filled ahead. What
+    the judge of rewritings cannot decide is not offered."""
+    from isam.mapper.space import Step
+    from isam.proof.equivalence import equivalent
+    from isam.transforms.statements import Hoist
+
+    near = any(m.cells is None and not m.home and m.kind == "managed" for m in system.memories.values())
+    if not near or any(not r.axis.extent.is_constant or r.axis.extent.const < 2 for r in recurrences(kernel.body)):
+        return ()
+    law = Hoist()
+    able = [s for s in law.sites(kernel) if any(kernel.statements[i].reduces for i in s["statements"])]
+    if not able:
+        return ()
+    site = min(able, key=lambda s: len(s["statements"]))
+    return (Step(law, site, None),) if equivalent(kernel, law.apply(kernel, site).kernel) else ()
+
+
+def chosen(covers: Sequence[tuple[Cover, Schedule]], trace: Trace) -> tuple[Cover, Schedule]:
+    """The cover and the schedule that the Approach takes."""
+    if len(covers) == 1:
+        return covers[0]
+    from isam.cost.timeline import timeline
+
+    shared = len(covers[0][0].steps)
+    options = [Variant(s, c.steps[: len(c.steps) - shared] if n else ()) for n, (c, s) in enumerate(covers)]
+    costs = [timeline(s).seconds for _, s in covers]
+    taken = trace.choose(Choice("variant", options, {"options": [o.label() for o in options]}, costs))
+    return next(pair for pair, option in zip(covers, options, strict=True) if option is taken)
