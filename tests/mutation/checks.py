@@ -21,6 +21,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "transforms": (
         "tests.laws.test_laws", "tests.laws.test_mutants", "tests.laws.test_examples", "tests.laws.test_chosen",
         "tests.laws.test_makes", "tests.laws.test_bilinear", "tests.laws.test_value_mutants",
+        "tests.laws.test_hard", "tests.laws.test_inverse", "tests.laws.test_tiny",
         "tests.unit.transforms.test_law", "tests.unit.mapper.test_search", "tests.unit.mapper.test_reach",
         "tests.paper.test_tr3", "tests.paper.test_factored_sums",
     ),
@@ -31,6 +32,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "tests.unit.proof.test_equivalence", "tests.unit.proof.test_checker", "tests.unit.proof.test_dealt",
         "tests.unit.proof.test_digits", "tests.unit.proof.test_witness", "tests.unit.proof.test_forged",
         "tests.unit.proof.test_signature", "tests.unit.proof.test_preimage", "tests.unit.proof.test_races",
+        "tests.unit.proof.test_semantics",
         "tests.unit.scheduler.test_dealt",
         "tests.unit.scheduler.test_lags", "tests.unit.scheduler.test_loops", "tests.unit.scheduler.test_ports",
         "tests.unit.scheduler.test_spans", "tests.unit.scheduler.test_tokens", "tests.mutation.faults",

@@ -68,3 +68,10 @@ def test_intersections():
     moving = ((Affine.of("i"), Affine.of("i", 1, 4)),)
     assert intersection(box((0, 4)), moving, Context()) is None
     assert intersection(moving, moving, Context()) is moving or intersection(moving, moving, Context()) == moving
+
+
+def test_elements_at_one_address_stay_where_a_write_ends_before_or_begins_behind_them():
+    for low, high, stay in ((0, 8, True), (12, 20, True), (0, 9, False), (11, 20, False)):
+        inside, untouched = kept(fact((0,), (3,), 8), 4, low, high)
+        assert inside == untouched
+        assert bool(inside) == stay

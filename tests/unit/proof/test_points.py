@@ -17,6 +17,7 @@ from tests.unit.proof.handmade import V, loop, running_sum, seq, tiny_matmul, ve
 MADE = {
     "tiny": tiny_matmul,
     "tiny peeled": lambda: tiny_matmul(peeled=True),
+    "tiny, nothing but the peeled body": lambda: tiny_matmul(4, 4, 4, peeled=True),
     "vec": vec_matmul,
     "vec bound": lambda: vec_matmul(bound=True),
     "vec exact": lambda: vec_matmul(permits=frozenset({"exact"})),

@@ -1,0 +1,101 @@
+"""Obligation 3 by itself: an instruction laid beside the statements it is said to carry out."""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.ir.text import parse_instruction
+from isam.mapper import Matches, match
+from isam.proof.semantics import Semantics, compare
+from tests.unit.mapper.catalogue import instruction, kernel
+
+EXTRA = {
+    "smaller": "  in A: f32[N]\n  in B: f32[N]\n  in C: f32[N]\n  out D: f32[N]\n  forall i < N\n"
+               "    D[i] = select(A[i] < B[i], C[i], 0)\n",
+    "two": "  in A: f32[N]\n  out B: f32[N]\n  out D: f32[N]\n  forall i < N\n    B[i] = A[i] + 1\n    D[i] = B[i] * 2\n",
+    "thrice": "  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = (A[i] + A[i]) + A[i]\n",
+    "copied": "  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    t[i] = A[i] * 2\n    D[i] = t[i]\n",
+}  # fmt: skip
+ONE = "k()\n in x: f32[8]\n in z: f32[8]\n {}: f32[8]\n forall i < 8\n  {}"
+SQUARE = ("k()\n in A: f32[8, 8]\n in B: f32[8, 8]\n in b: f32[8]\n out C: f32[8, 8]\n forall i < 8, j < 8\n  C[i, j] = {}\n"
+          " forall i < 8, j < 8, k < 8\n  C[i, j] += {}\n{}")  # fmt: skip
+RELU = " forall i < 8, j < 8\n  C[i, j] = max(C[i, j], 0)"
+SAME = {
+    "a sum": ("vadd", ONE.format("out y", "y[i] = x[i] + z[i]")),
+    "a sum, turned": ("vadd", ONE.format("out y", "y[i] = z[i] + x[i]")),
+    "a difference": ("vsub", ONE.format("out y", "y[i] = x[i] - z[i]")),
+    "a number": ("relu", ONE.format("out y", "y[i] = max(x[i], 0)")),
+    "a number in front": ("relu", ONE.format("out y", "y[i] = max(0, x[i])")),
+    "in place": ("relu_in_place", ONE.format("inout y", "y[i] = max(y[i], 0)")),
+    "a number for an operand": ("scale", ONE.format("out y", "y[i] = x[i] * 3")),
+    "an accumulation": ("axpy", ONE.format("inout y", "y[i] += 3 * x[i]")),
+    "an accumulation in full": ("axpy", ONE.format("inout y", "y[i] = y[i] + 3 * x[i]")),
+    "an accumulation in full, turned": ("axpy", ONE.format("inout y", "y[i] = 3 * x[i] + y[i]")),
+    "an accumulation one by one": ("vadd", ONE.format("inout y", "y[i] += x[i]")),
+    "one element twice": ("square", ONE.format("out y", "y[i] = x[i] * x[i]")),
+    "a sum that is begun": ("gemm0", SQUARE.format("0", "A[i, k] * B[k, j]", "")),
+    "begun, summed, ended": ("gemm_bias_relu", SQUARE.format("b[j]", "A[i, k] * B[k, j]", RELU)),
+    "a condition": ("smaller", ONE.format("out y", "y[i] = select(x[i] < z[i], x[i], 0)")),
+    "a condition, mirrored": ("smaller", ONE.format("out y", "y[i] = select(z[i] > x[i], x[i], 0)")),
+    "two results": ("two", ONE.format("out y: f32[8]\n out v", "y[i] = x[i] + 1\n  v[i] = y[i] * 2")),
+}
+FORGED = {
+    "a sum": ["x[i] + x[i]", "x[i] - z[i]", "x[i] * z[i]", "x[i]", "x[i] + z[7 - i]", "x[i] + z[i] + z[i]", "x[i] + 1"],
+    "a difference": ["z[i] - x[i]", "x[i] + z[i]"],
+    "a number": ["max(x[i], 1)", "min(x[i], 0)", "max(x[i], z[i])", "max(z[i], 0)"],
+    "in place": ["max(y[i], 1)", "max(x[i], 0)"],
+    "a number for an operand": ["x[i] * 4", "z[i] * 3", "x[i] + 3", "3"],
+    "an accumulation in full": ["y[i] - 3 * x[i]", "y[i] * 3 * x[i]", "x[i] + 3 * x[i]", "3 * x[i]"],
+    "one element twice": ["x[i] * z[i]", "x[i] * x[7 - i]"],
+    "a condition": ["select(z[i] < x[i], x[i], 0)", "select(x[i] <= z[i], x[i], 0)", "select(x[i] < z[i], z[i], 0)"],
+}
+
+
+def made(name: str):
+    if name in EXTRA:
+        return parse_instruction(f"instruction {name}(N)\n{EXTRA[name]}")
+    return instruction(name)
+
+
+def judged(what: str) -> list[tuple[Semantics, object]]:
+    name, text = SAME[what]
+    k, found = kernel(text), match(kernel(text), made(name))
+    assert isinstance(found, Matches), str(found)
+    return [(compare(m, k), m) for m in found]
+
+
+@pytest.mark.parametrize("what", SAME)
+def test_what_it_does_is_what_the_statements_say(what: str) -> None:
+    found = judged(what)
+    assert found
+    for s, _ in found:
+        assert s.faults == ()
+        assert s.pairs
+
+
+@pytest.mark.parametrize(("what", "value"), [(w, v) for w, values in FORGED.items() for v in values])
+def test_another_statement_is_refused(what: str, value: str) -> None:
+    text = SAME[what][1]
+    wrong = kernel(text[: text.rindex("= ") + 2] + value)
+    for _, m in judged(what):
+        if len(m.statements) == len(wrong.statements):
+            assert [f[:2] for f in compare(m, wrong).faults] == [(3, "operation")], m
+
+
+def test_a_temporary_that_is_needed_elsewhere_escapes() -> None:
+    k = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n forall i < 8\n  t[i] = x[i] + 1\n  y[i] = t[i] * t[i]")
+    ins = parse_instruction("instruction both(N)\n  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    t[i] = A[i] + 1\n"
+                            "    D[i] = t[i] * t[i]\n")  # fmt: skip
+    found = match(k, ins)
+    assert isinstance(found, Matches)
+    (m,) = found
+    assert compare(m, k).faults == ()
+    more = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n out v: f32[8]\n forall i < 8\n  t[i] = x[i] + 1\n"
+                  "  y[i] = t[i] * t[i]\n  v[i] = t[i] * z[i]")  # fmt: skip
+    assert {f[:2] for f in compare(m, more).faults} == {(6, "escapes")}
+
+
+def test_the_order_of_results_counts() -> None:
+    k = kernel(ONE.format("inout y: f32[8]\n out v", "v[i] = y[i] * 2\n  y[i] = x[i] + 1"))
+    for _, m in judged("two results"):
+        assert compare(m, k).faults
