@@ -206,6 +206,28 @@ forall i < 8
   y[i] = max(t[i], 0)
 """
 
+FACTORS = "in x: f32[3, 2]\nin z: f32[3, 2]\nout y: f32[3, 3]"
+PRODUCTS = """
+forall a < 3, b < 3
+  y[a, b] = 1
+forall a < 3, b < 3, i < 2
+  y[a, b] *= x[a, i]
+forall a < 3, b < 3, i < 2
+  y[a, b] *= z[b, i]
+"""
+PRODUCT_OF_PRODUCTS = """
+forall a < 3
+  p[a] = 1
+forall a < 3, i < 2
+  p[a] *= x[a, i]
+forall b < 3
+  q[b] = 1
+forall b < 3, i < 2
+  q[b] *= z[b, i]
+forall a < 3, b < 3
+  y[a, b] = p[a] * q[b]
+"""
+
 SAME = (
     Pair("names and order of axes", MATMUL, PRODUCT, """
 forall b < N, a < M
@@ -274,6 +296,14 @@ forall i < M, j < N, k < K
     Pair("a number beyond a type", "in x: f16[8]\nout y: f16[8]", _one("-1e9"), _one("-inf")),
     Pair("a conditional assignment is a minimum", BYTES, CHOSEN, _one("min(x[i], z[i])")),
     Pair("two pieces below max", VECTOR + "\ntemp t: f32[8]", PIECES, _one("max(x[i], 0)").replace("i < 8", "i < 4") + "\nforall i < 8 where i >= 4\n  y[i] = max(x[11 - i], 0)"),
+    Pair("powers", VECTOR, _one("pow(x[i], 3) + pow(z[i], 1)"), _one("x[i] * x[i] * x[i] + z[i]")),
+    Pair("a reciprocal of a number", VECTOR, _one("x[i] / 4"), _one("x[i] * 0.25")),
+    Pair("a logistic function, spelled out", VECTOR, _one("sigmoid(x[i])"), _one("1 / (1 + exp(-x[i]))")),
+    Pair("a reciprocal root", VECTOR, _one("rsqrt(x[i])"), _one("1 / sqrt(x[i])")),
+    Pair("an absolute value", VECTOR, _one("abs(x[i])"), _one("max(-x[i], x[i])")),
+    Pair("comparisons, mirrored", BYTES, _one("select(x[i] >= z[i], x[i], z[i])"), _one("select(z[i] <= x[i], x[i], z[i])")),
+    Pair("comparisons, mirrored, strict", BYTES, _one("select(x[i] > z[i], 1, 2)"), _one("select(z[i] < x[i], 1, 2)")),
+    Pair("products of products", FACTORS, PRODUCTS, PRODUCT_OF_PRODUCTS),
 )  # fmt: skip
 
 FORGED = (
@@ -375,4 +405,7 @@ FORGED = (
     Pair("a factor lost in a cast of a cast", "in x: i8[8]\nout y: i32[8]", _one("i32(i16(x[i]) * 2)"), _one("i32(x[i])")),
     Pair("a square lost in a cast of a cast", "in x: i8[8]\nout y: i32[8]", _one("i32(i16(x[i]) * i16(x[i]))"), _one("i32(x[i])")),
     Pair("a term lost in a cast of a cast", "in x: i8[8]\nout y: i32[8]", _one("i32(i16(x[i]) + i16(x[7 - i]))"), _one("i32(x[i])")),
+    Pair("a power too low", VECTOR, _one("pow(x[i], 3)"), _one("x[i] * x[i]")),
+    Pair("a power of another", VECTOR, _one("pow(x[i], 3)"), _one("x[i] * x[i] * z[i]")),
+    Pair("products of products, one index for two", FACTORS, PRODUCTS, PRODUCT_OF_PRODUCTS.replace("q[b]", "q[a]").replace("forall b < 3", "forall a < 3").replace("z[b, i]", "z[a, i]")),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from isam.diagnostics import InternalError
 from isam.ir.affine import Affine
 from isam.ir.kernel import Literal
 from isam.ir.mapping import Cover
-from isam.ir.text import parse_kernel
+from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import match
 from isam.proof.chain import check_chain
 from isam.proof.checker import refusals, sealed
@@ -78,6 +78,19 @@ def test_single_mappings_are_certified(symbolic):
     found = [m for i in load_system("toy").compute for m in match(k, i) or ()]
     assert len(found) > 10
     for m in found[::5]:
+        assert refusals(certify(of_mapping(m, k))) == []
+
+
+def test_an_instruction_of_a_fixed_size_is_certified():
+    from isam.proof.mapped import of_mapping
+
+    ins = parse_instruction("instruction add4()\n  in A: f32[4]\n  in B: f32[4]\n  out D: f32[4]\n  forall i < 4\n"
+                            "    D[i] = A[i] + B[i]\n")  # fmt: skip
+    k = parse_kernel("kernel k()\n  in x: f32[4]\n  in z: f32[4]\n  out y: f32[4]\n  forall i < 4\n"
+                     "    y[i] = z[i] + x[i]\n")  # fmt: skip
+    found = list(match(k, ins) or ())
+    assert found
+    for m in found:
         assert refusals(certify(of_mapping(m, k))) == []
 
 

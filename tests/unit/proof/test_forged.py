@@ -33,6 +33,7 @@ from tests.unit.proof.handmade import (
     vec,
     vec_matmul,
 )  # fmt: skip
+from tests.unit.proof.test_mutants import KINDS
 
 PARTS = ("enter", "first", "body", "last", "exit")
 
@@ -164,7 +165,9 @@ def test_both_judges_refuse_it(what: str) -> None:
     s = make()
     for found in (check_points(s) or check_tree(s), check_tree(s)):
         assert kind in {v.kind for v in found}, found
-    assert check_flat(s, {y.name: 2 for y in s.cover.kernel.syms})
+    found = check_flat(s, {y.name: 2 for y in s.cover.kernel.syms})
+    assert found
+    assert all(v.kind in KINDS[v.obligation].split() for v in (*found, *check_tree(s)))
 
 
 @pytest.mark.parametrize("name", ["^1", "~1", "", "m'", "x.0~"])

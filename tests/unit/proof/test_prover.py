@@ -9,6 +9,7 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
+from isam.proof.bounds import proved
 from isam.proof.boxes import ONCE, TWICE, Family, covered, disjoint, earlier, hull, joined, lifted, merge, minus, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
 from isam.proof.sets import Isl
@@ -91,6 +92,14 @@ def test_lower_bounds_are_found_where_they_matter():
     assert ctx.divides(14, V("m"))
     assert ctx.remainder(7, V("m", 3) + 5) == 5
     assert ctx.remainder(2, V("n")) is None
+
+
+def test_what_bounds_do_not_say_steps_may():
+    ctx = Context((Var("v", bounds(0), bounds(10), 4, Affine()),))
+    assert not ctx.nonneg(V("v", -1) + 8)
+    assert proved(V("v", -1) + 8, ctx, Isl())
+    assert not proved(V("v", -1) + 7, ctx, Isl())
+    assert not proved(Affine((), -1), ctx, Isl())
 
 
 def box(*sides):
