@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from isam.ir.mismatch import Mismatch
 from isam.ir.text import parse
 from isam.ir.verify import verify
+from isam.mapper import match
 from isam.transforms import ALL
 from isam.transforms.values.casts import holds_products
 from tests.laws.judges import same
+from tests.unit.mapper.catalogue import instruction, kernel
 
 HARD = {
     "an output written in parts": """kernel k()
@@ -74,13 +79,13 @@ JUDGED = [t for t in ALL if t.judge not in ("float bound",)]
 
 @pytest.mark.parametrize("what", HARD)
 def test_no_law_is_taken_in(what: str) -> None:
-    kernel = parse(HARD[what])
-    assert not verify(kernel), "\n".join(map(str, verify(kernel)))
+    k = parse(HARD[what])
+    assert not verify(k), "\n".join(map(str, verify(k)))
     for law in JUDGED:
-        for site in law.sites(kernel):
-            after = law.apply(kernel, site).kernel
+        for site in law.sites(k):
+            after = law.apply(k, site).kernel
             assert not verify(after), f"{law.law} {site}:\n{after}"
-            assert same(law, kernel, after), f"{law.law} {site}:\n{after}"
+            assert same(law, k, after), f"{law.law} {site}:\n{after}"
 
 
 def test_which_types_hold_every_product_of_which() -> None:
@@ -95,7 +100,7 @@ def test_which_types_hold_every_product_of_which() -> None:
 
 def test_blocks_of_one_rank_and_lines_are_stored_behind_each_other() -> None:
     law = next(t for t in ALL if t.law == "store-at")
-    kernel = parse("""kernel k()
+    k = parse("""kernel k()
   in  a: f32[2, 4]
   in  b: f32[3, 4]
   in  c: f32[4]
@@ -104,10 +109,10 @@ def test_blocks_of_one_rank_and_lines_are_stored_behind_each_other() -> None:
     y[j] = a[1, j] * b[2, j]
     y[j] += c[j]
 """)
-    found = {(s["host"], s["guest"], s["dim"]) for s in law.sites(kernel)}
+    found = {(s["host"], s["guest"], s["dim"]) for s in law.sites(k)}
     assert found == {("a", "b", 0), ("b", "a", 0), ("a", "c", 0), ("b", "c", 0)}
-    for site in law.sites(kernel):
-        assert same(law, kernel, law.apply(kernel, site).kernel)
+    for site in law.sites(k):
+        assert same(law, k, law.apply(k, site).kernel)
 
 
 def test_a_product_summed_as_it_was_made_is_padded() -> None:
@@ -115,3 +120,15 @@ def test_a_product_summed_as_it_was_made_is_padded() -> None:
     wrong = HARD["a product that is summed the other way round"]
     assert not law.sites(parse(wrong))
     assert law.sites(parse(wrong.replace("t[j, i] =", "t[i, j] =")))
+
+
+def test_a_product_is_offered_where_an_exponent_is_a_sum() -> None:
+    """The instruction multiplies where the kernel adds what it takes the exponential of."""
+    law = next(t for t in ALL if t.law == "exp-of-sum")
+    k = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n forall i < 8\n  t[i] = x[i] + z[i]\n"
+               "  y[i] = exp(t[i])")  # fmt: skip
+    mismatch = match(k, instruction("vmul"))
+    assert isinstance(mismatch, Mismatch)
+    assert mismatch.about("need") == ("mul", False)
+    assert law.sites_for(k, mismatch) == law.sites(k) != ()
+    assert not law.sites_for(k, replace(mismatch, kind="coefficient"))
