@@ -396,6 +396,7 @@ def expected(kernel: str, key: str) -> Expected:
     return found
 
 
+@cache
 def _named(name: str, patterns: str) -> bool:
     from fnmatch import fnmatchcase
 
