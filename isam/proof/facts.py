@@ -312,7 +312,8 @@ class Facts:
             if contains(f.box, t.box, ctx):
                 if f.holes:
                     state.drop(f)
-                    state.put(self.changed(f, holes=self._filled(f.holes, t.hole, ctx)))
+                    whole = contains(t.box, f.box, ctx)
+                    state.put(self.changed(f, holes=() if whole else self._filled(f.holes, t.hole, ctx)))
                 return
         new = self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box)
         self.merge_into(state, new, same)

@@ -13,6 +13,7 @@ from isam.proof.boxes import box_of
 from isam.proof.context import Context, Var
 from isam.proof.facts import Facts
 from isam.proof.sets import Isl
+from isam.proof.state import State, Target
 from isam.schedule.tree import Bound
 from tests.corpus import CASES
 from tests.pipeline import compiled
@@ -76,3 +77,23 @@ def test_gates_stored_in_one_iteration_and_read_in_the_last(width: int):
     from isam.system.load import load_system
 
     compiled(CASES["lstm_step"].load(), {"B": 7, "X": 5, "H": width}, load_system("host-avx2"), check=True)
+
+
+@pytest.mark.parametrize(("rows", "known"), [(3, True), (2, False)])
+def test_a_box_brought_again_fills_holes_of_any_kind(rows: int, known: bool):
+    """Every second row of a copy is out of date; all of it, or only two rows, are brought again."""
+    fs, ctx, state = facts(), Context(), State()
+    whole = fs.make("a", ("m", ""), None, Affine(), (8, 4), box_of((Affine(), Affine()), (3, 2)))
+    v = Var("v", (Bound(Affine()),), (Bound(Affine((), 2)),), 2, Affine())
+    odd = fs.hole(((Affine.of("v"), Affine.of("v") + 1), (Affine(), Affine((), 2))), (v,))
+    state.put(fs.with_holes(whole, frozenset([odd])))
+    assert not fs.holds(state, part(fs, 3), ctx)
+    fs.write(state, part(fs, rows), False, ctx)
+    assert fs.holds(state, part(fs, 3), ctx) is known
+
+
+def part(fs: Facts, rows: int) -> Target:
+    """The first rows of ``a``, where the fact above says they lie."""
+    box = box_of((Affine(), Affine()), (rows, 2))
+    ends = Affine(), Affine((), 8 * rows)
+    return Target("a", ("m", ""), None, Affine(), (8, 4), box, (), box, *ends, (rows > 1, True), fs.hole(box))
