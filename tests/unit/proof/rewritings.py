@@ -190,12 +190,7 @@ def changed(text: str, old: str, new: str) -> str:
     assert text.count(old) == 1, (old, text)
     return text.replace(old, new)
 
-CHOSEN = """
-forall i < 8
-  y[i] = z[i]
-forall i < 8
-  y[i] = select(x[i] < z[i], x[i], y[i])
-"""
+CHOSEN = "forall i < 8\n  y[i] = z[i]\nforall i < 8\n  y[i] = select(x[i] < z[i], x[i], y[i])"
 BYTES = "in x: i8[8]\nin z: i8[8]\nout y: i8[8]"
 PIECES = """
 forall i < 4
@@ -207,26 +202,8 @@ forall i < 8
 """
 
 FACTORS = "in x: f32[3, 2]\nin z: f32[3, 2]\nout y: f32[3, 3]"
-PRODUCTS = """
-forall a < 3, b < 3
-  y[a, b] = 1
-forall a < 3, b < 3, i < 2
-  y[a, b] *= x[a, i]
-forall a < 3, b < 3, i < 2
-  y[a, b] *= z[b, i]
-"""
-PRODUCT_OF_PRODUCTS = """
-forall a < 3
-  p[a] = 1
-forall a < 3, i < 2
-  p[a] *= x[a, i]
-forall b < 3
-  q[b] = 1
-forall b < 3, i < 2
-  q[b] *= z[b, i]
-forall a < 3, b < 3
-  y[a, b] = p[a] * q[b]
-"""
+PRODUCTS = "forall a < 3, b < 3\n  y[a, b] = 1\nforall a < 3, b < 3, i < 2\n  y[a, b] *= x[a, i]\nforall a < 3, b < 3, i < 2\n  y[a, b] *= z[b, i]"
+PRODUCT_OF_PRODUCTS = "forall a < 3\n  p[a] = 1\nforall a < 3, i < 2\n  p[a] *= x[a, i]\nforall b < 3\n  q[b] = 1\nforall b < 3, i < 2\n  q[b] *= z[b, i]\nforall a < 3, b < 3\n  y[a, b] = p[a] * q[b]"
 
 SAME = (
     Pair("names and order of axes", MATMUL, PRODUCT, """
