@@ -6,14 +6,13 @@ overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import (
     Box,
     Family,
-    Span,
     at_value,
     box_of,
     chosen,
@@ -22,7 +21,6 @@ from isam.proof.boxes import (
     disjoint,
     empty,
     joined,
-    lifted,
     minus,
 )
 from isam.proof.context import Context, Var
@@ -394,30 +392,3 @@ class Facts:
         size = self.legality.buffers[f.buffer].bytes, self.legality.buffers[g.buffer].bytes
         one, two = ((x.box, x.offset, x.strides, x.over) for x in (f, g))
         return self.isl.no_clash(one, two, size, f.buffer == g.buffer, ctx)
-
-
-def substituted(f: Fact, var: str, value: Affine, facts: Facts) -> Fact:
-    g = at_value(Family(f.box, f.over), var, value)
-    moved = (at_value(Family(h.box, h.over), var, value) for h in f.holes)
-    bare = facts.make(f.buffer, f.spot, f.cells, f.offset.substitute({var: value}), f.strides, g.box, g.over)
-    return facts.with_holes(bare, frozenset(facts.hole(h.box, h.over) for h in moved))
-
-
-def generalised(f: Fact, over: Span, facts: Facts, fresh: Callable[[], str]) -> Fact:
-    """What all iterations of a span have left, given that each leaves ``f`` and none destroys another's."""
-    name = fresh()
-    g, _ = lifted(Family(f.box, f.over), over, name)
-    rule = f.offset
-    for k, (lo, _) in zip(f.strides, f.box, strict=True):
-        rule = rule - lo * k
-    if g.over == f.over and not rule.coefficient(over.var):
-        offset = rule
-        for k, (lo, _) in zip(f.strides, g.box, strict=True):
-            offset = offset + lo * k
-        return facts.make(f.buffer, f.spot, f.cells, offset, f.strides, g.box, g.over)
-    if over.once and over.first is not None:
-        return substituted(f, over.var, over.first, facts)
-    d = over.desc
-    moved = substituted(f, over.var, Affine.of(name), facts)
-    v = Var(name, d.lo, d.hi, d.step, d.origin)
-    return facts.make(f.buffer, f.spot, f.cells, moved.offset, f.strides, moved.box, (v, *moved.over))

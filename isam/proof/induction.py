@@ -6,7 +6,8 @@ from isam.ir.affine import Affine
 from isam.proof.boxes import Family, Span, contains, disjoint, hull
 from isam.proof.context import Context, Var
 from isam.proof.cuts import intersection
-from isam.proof.facts import Facts, substituted
+from isam.proof.facts import Facts
+from isam.proof.quantified import substituted
 from isam.proof.state import Fact, Hole, State, Target
 from isam.proof.writes import Write
 from isam.schedule.tree import Bound

@@ -15,12 +15,13 @@ from isam.proof.bounds import check_bounds
 from isam.proof.boxes import Span, disjoint, earlier, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
 from isam.proof.dealt import Dealt, local
-from isam.proof.facts import Facts, generalised, substituted
+from isam.proof.facts import Facts
 from isam.proof.induction import add, forget, implied, meet, relative, survives
 from isam.proof.instances import HERE, Instance
 from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
 from isam.proof.points import check_form
+from isam.proof.quantified import generalised, substituted
 from isam.proof.registers import check_registers
 from isam.proof.sets import Isl
 from isam.proof.state import Fact, State, Target

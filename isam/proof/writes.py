@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import Box, Family, Span, hull, joined, lifted, span
-from isam.proof.facts import Facts, generalised
+from isam.proof.facts import Facts
 from isam.proof.legal import Legality
+from isam.proof.quantified import generalised
 from isam.proof.state import Fact, Spot, Target
 from isam.schedule.tree import Issue, Loop, Node, children, distinct
 
