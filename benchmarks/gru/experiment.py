@@ -108,5 +108,6 @@ def split(row: dict[str, Any]) -> dict[str, float]:
     those before it. ``launches``: one schedule with everything still apart."""
     at = {n: w["seconds"] for n, w in row["isam"].items()}
     library = row["library"][0]["seconds"]
-    return {"launches": library - at["apart"], "fusion": at["apart"] - at["fused"],
+    apart = at.get("apart", at["fused"])  # where that was not made, both differences are one
+    return {"launches": library - apart, "fusion": apart - at["fused"],
             "staying": at["fused"] - at["staying"], "hoisting": at["staying"] - at["all"]}  # fmt: skip

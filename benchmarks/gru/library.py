@@ -1,9 +1,9 @@
 """A step of a GRU by the library's kernels called one by one: products at the best of their three tilings, element-wise
 kernels at the better of their two grids, every kernel from main memory to main memory.
 
-Four callers: products gate by gate, or the gates of a product side by side; input products in every step, or for all
-steps at once before the first. The quickest counts. No price is put on a call itself, and the last sum of a step is
-written straight to where the caller wants it.
+Two callers: products gate by gate, input products in every step; or the gates of a product side by side and the
+input products of all steps at once before the first. The quicker counts. No price is put on a call itself, and the
+last sum of a step is written straight to where the caller wants it.
 """
 
 from __future__ import annotations
@@ -60,18 +60,15 @@ def callers(steps: int, b: int, h: int, kernels: Kernels) -> list[Called]:
     """Every caller, the quickest first."""
     out = []
     for apart in (True, False):
-        for ahead in (True, False):
-            gates = 3 if apart else 1
-            wide = 3 * h // gates
-            rows = steps * b if ahead else b
-            inputs = [kernels.product(rows, wide, h)] * gates + [kernels.each(BIAS, rows, wide)] * gates
-            each = [kernels.product(b, wide, h)] * gates + _cell(b, h, apart, kernels)
-            calls = inputs * (1 if ahead else steps) + each * steps
-            rest = sum(s for s, _ in _cell(b, h, apart, kernels)) * steps
-            rest += kernels.each(BIAS, rows, wide)[0] * gates * (1 if ahead else steps)
-            name = "gate by gate" if apart else "gates side by side"
-            name += ", inputs at once" if ahead else ", inputs step by step"
-            out.append(Called(name, len(calls), sum(s for s, _ in calls), rest, sum(n for _, n in calls)))
+        gates, ahead = (3, False) if apart else (1, True)
+        wide, rows = 3 * h // gates, steps * b if ahead else b
+        inputs = [kernels.product(rows, wide, h)] * gates + [kernels.each(BIAS, rows, wide)] * gates
+        each = [kernels.product(b, wide, h)] * gates + _cell(b, h, apart, kernels)
+        calls = inputs * (1 if ahead else steps) + each * steps
+        rest = sum(s for s, _ in _cell(b, h, apart, kernels)) * steps
+        rest += kernels.each(BIAS, rows, wide)[0] * gates * (1 if ahead else steps)
+        name = "gate by gate, inputs step by step" if apart else "gates side by side, inputs at once"
+        out.append(Called(name, len(calls), sum(s for s, _ in calls), rest, sum(n for _, n in calls)))
     return sorted(out, key=lambda c: c.seconds)
 
 

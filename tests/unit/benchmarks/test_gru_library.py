@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.gru.elementwise import OPS, Grid, Op, grids, written
+from benchmarks.gru.library import Kernels, callers
 from isam.codegen.simulator import residues, simulate
 from isam.codegen.simulator.streams import simulate_apart
 from isam.cost.timeline import timeline
@@ -73,3 +74,12 @@ def test_grids_hold_the_problem_and_fit_the_machine(m: int, n: int) -> None:
         assert m <= grid.size[0]
         assert n <= grid.size[1]
         assert timeline(written(OPS[0], grid, MACHINE)).seconds > 0
+
+
+def test_callers_are_the_sum_of_their_kernels() -> None:
+    kernels = Kernels(MACHINE)
+    quick, plain = callers(3, 1, 64, kernels)
+    assert quick.seconds <= plain.seconds
+    assert {plain.launches, quick.launches} == {3 * (6 + 3 + 11), 2 + 3 * (1 + 9)}
+    assert plain.bytes > quick.bytes > 0
+    assert kernels.each(OPS[0], 1, 64)[0] < plain.elementwise < plain.seconds
