@@ -78,7 +78,8 @@ def _each(r: dict[str, Any], seconds: float) -> str:
 
 def _row(r: dict[str, Any]) -> str:
     isam, best = r["isam"], r["library"][0]
-    cells = [r["hidden"], r["batch"], *(_each(r, isam[w]["seconds"]) if w in isam else "" for w in ("apart", "fused", "staying", "all")),
+    ways = ("apart", "fused", "staying", "all")
+    cells = [r["hidden"], r["batch"], *(_each(r, isam[w]["seconds"]) if w in isam else "" for w in ways),
              isam["all"]["slots"] >> 10, _each(r, best["seconds"]), best["launches"], _each(r, _plain(r)),
              f"{r['ratio']:.2f}"]  # fmt: skip
     return "| " + " | ".join(map(str, cells)) + " |"
