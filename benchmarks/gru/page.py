@@ -42,7 +42,7 @@ too long to make) the share of fusion is in it too.
 {shares}
 
 ## What is not done
-* Only the sizes in the tables were run on a machine that others used too; the command runs all of them.
+* Only the sizes in the tables were run; the command runs all of them.
 * Elements that a step hands to the next go through main memory: no box stays that a step writes.
 * Of few rows (batch 2 to about 20) element-wise calls go row by row unless an Approach prices moves, as the one
   of this experiment does.
