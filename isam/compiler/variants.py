@@ -35,13 +35,14 @@ class Variant:
 def taken_out(kernel: Kernel, system: System) -> tuple[Step, ...]:
     """What takes sums out of a recurrent loop, where that may pay: on machines with a memory that is filled ahead. What
     the judge of rewritings cannot decide is not offered."""
+    near = any(m.cells is None and not m.home and m.kind == "managed" for m in system.memories.values())
+    loops = tuple(recurrences(kernel.body))
+    if not near or not loops or any(not r.axis.extent.is_constant or r.axis.extent.const < 2 for r in loops):
+        return ()
     from isam.mapper.space import Step
     from isam.proof.equivalence import equivalent
     from isam.transforms.statements import Hoist
 
-    near = any(m.cells is None and not m.home and m.kind == "managed" for m in system.memories.values())
-    if not near or any(not r.axis.extent.is_constant or r.axis.extent.const < 2 for r in recurrences(kernel.body)):
-        return ()
     law = Hoist()
     able = [s for s in law.sites(kernel) if any(kernel.statements[i].reduces for i in s["statements"])]
     if not able:

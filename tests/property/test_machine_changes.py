@@ -124,5 +124,5 @@ def test_names_of_nodes_do_not_matter(tmp_path: Path, name: str):
     case = CASES[name]
     one, two = (compiled(case.load(), case.small[0], simulated(s)) for s in ("toy", str(path)))
     assert [renamed(d.label) for d in one.trace.decisions] == [d.label for d in two.trace.decisions]
-    assert renamed(str(one.schedule)) == str(two.schedule)
+    assert renamed(str(one.schedule)).split() == str(two.schedule).split()
     assert ticks(one) == ticks(two)
