@@ -205,10 +205,10 @@ class Behind:
         """What a node does for some values of a variable, taken as one: its calls are not counted."""
         low, high = (v.substitute(view.values) for v in between)
         others = {n: v for n, v in view.values.items() if n != var}
-        deals = self.deals(node)
+        own = view.dealt == () and not self.deals(node)
         for f in self.reach(node).get(look.mine.where, ()):
             if clash(f.at(others).over(var, low, high), look.mine, view.ranges):
-                look.find(self._met(f, view) if deals else {Met(f.stream): 0})
+                look.find({Met(f.stream): 0} if own else self._met(f, view))
 
     def _met(self, f: Footprint, view: View) -> Lags:
         """Who may have made an access inside a dealt loop that is not the looker's own."""

@@ -145,3 +145,18 @@ def test_equal_numbers_of_iterations_of_other_steps(step: int, every: bool):
     read = [n for n in distinct(done.call) if isinstance(n, Issue)][-1]
     assert any(w.every for w in read.after) is every
     assert not check_races(done, {}, 1)
+
+
+@pytest.mark.parametrize("trip", [1, 2, 3, 9])
+def test_a_loop_outside_is_one_instance_for_all_others(trip: int):
+    """Slots are written by the first instance, however long ago in its loop, and read by whoever a loop is dealt to."""
+    made = Dealt(0)
+    near = Place("l", "", Affine(), (1,))
+    slots = {v: Place("m", "", Affine.of(v, made.SLOT), (1,)) for v in ("i", "j")}
+    write, load = made.move("dma", near, slots["i"]), made.move("dma", slots["j"], near)
+    before = Loop("i", (Bound(Affine()),), (Bound(Affine((), trip)),), 1, Seq((write,)))
+    after = Loop("j", (Bound(Affine()),), (Bound(Affine((), 2)),), 1, Seq((load,)), deal=Deal("core", 0, 1))
+    done = with_waits(replace(made.schedule(), call=Seq((before, after))))
+    read = [n for n in distinct(done.call) if isinstance(n, Issue)][-1]
+    assert any(w.every for w in read.after)
+    assert not check_races(done, {}, 1)
