@@ -19,6 +19,7 @@ from isam.ir.poly import Map, Set, affine_map
 _IN, _OUT, _PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param
 T = TypeVar("T")
 WORK = 2_000_000  # elementary steps of the library that one bounded question may take
+MANY = 64  # pieces; of more it is not looked which pairs join
 
 
 class TooMuch(Exception):
@@ -39,6 +40,12 @@ def bounded(question: Callable[[], T], work: int = WORK) -> T:
     finally:
         ctx.set_max_operations(0)
         ctx.reset_operations()
+
+
+def _tidied(raw: Any) -> Any:
+    """In fewer pieces, where it has few enough to compare all pairs of them: a matter of size, not of truth."""
+    pieces = raw.n_basic_set() if isinstance(raw, isl.Set) else raw.n_basic_map()
+    return raw.coalesce() if pieces <= MANY else raw
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +69,7 @@ class Region:
         return Region(self.raw.intersect(other.raw))
 
     def __or__(self, other: Region) -> Region:
-        return Region(self.raw.union(other.raw).coalesce())
+        return Region(_tidied(self.raw.union(other.raw)))
 
     def __sub__(self, other: Region) -> Region:
         return Region(self.raw.subtract(other.raw))
@@ -152,7 +159,7 @@ class Rel:
 
     # algebra ------------------------------------------------------------------------------------------------------
     def __or__(self, other: Rel) -> Rel:
-        return Rel(self.raw.union(other.raw).coalesce())
+        return Rel(_tidied(self.raw.union(other.raw)))
 
     def __and__(self, other: Rel) -> Rel:
         return Rel(self.raw.intersect(other.raw))
@@ -197,7 +204,7 @@ class Rel:
         return Rel(self.raw.lexmax())
 
     def tidy(self) -> Rel:
-        return Rel(self.raw.coalesce())
+        return Rel(_tidied(self.raw))
 
     def picked(self, order: Sequence[int]) -> Rel:
         """Only these coordinates of the output, in this order."""
