@@ -68,10 +68,13 @@ class Apart(Fused):
 WAYS = {"apart": Apart, "fused": Fused, "staying": Staying, "all": Moving}
 
 
-def measured(hidden: int, batch: int, system: System, kernels: Kernels, steps: int = STEPS) -> dict[str, Any]:
-    """One row of the table."""
+def measured(hidden: int, batch: int, system: System, kernels: Kernels, steps: int = STEPS,
+             apart: bool = True) -> dict[str, Any]:  # fmt: skip
+    """One row of the table. ``apart``: with the schedule in which every nest has loops of its own."""
     row: dict[str, Any] = {"hidden": hidden, "batch": batch, "steps": steps, "isam": {}}
     for name, approach in WAYS.items():
+        if name == "apart" and not apart:
+            continue
         job, cpu = scheduled(hidden, batch, system, approach(), steps)
         schedule = job.schedule
         assert schedule is not None
