@@ -128,13 +128,11 @@ def _schedule(job: Job) -> None:
 
     job.system.demand_backend()
     assert job.cover is not None
+    make = schedule
     if job.trace.approach.tries > 1 and not job.trace.replays:
-        from isam.compiler.alternatives import quickest
-
-        answers = [(job.cover, quickest(job.cover, job.system, job.trace))]
-    else:
-        covers = [c for c in (job.cover, job.other) if c is not None]
-        answers = [(c, schedule(c, job.system, job.trace)) for c in covers]
+        from isam.compiler.alternatives import quickest as make
+    covers = [c for c in (job.cover, job.other) if c is not None]
+    answers = [(c, make(c, job.system, job.trace)) for c in covers]
     done = [(c, s) for c, s in answers if isinstance(s, Schedule)]
     if not done:
         raise Refused("infeasible", job.original, answers[0][1])

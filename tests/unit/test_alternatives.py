@@ -129,3 +129,17 @@ def test_locality_fuses_what_touches_a_buffer_in_common(on: str):
     fused = [sum(d.label == "True" for d in j.trace.decisions if d.point == "fuse") for j in jobs]
     assert fused[1] > fused[0]
     judge(case.load(), case.small[-1], jobs[1])
+
+
+def test_equivalent_kernels_are_looked_at_alike_and_replay():
+    """What may leave a recurrent loop is another kernel: both have their quickest schedule, and the trace fits."""
+    sizes = {"T": 4, "B": 2, "X": 5, "H": 3}
+
+    class Few(BestFirst):
+        tries = 3
+
+    job = run_stages(new_job(CASES["gru"].load(), simulated("toy"), sizes, Few()), "schedule")
+    assert any(d.point == "variant" for d in job.trace.decisions)
+    again = new_job(CASES["gru"].load(), simulated("toy"), sizes, Greedy())
+    again.trace = Trace.replaying(job.trace.to_json())
+    assert written(run_stages(again, "schedule")) == written(job)
