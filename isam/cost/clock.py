@@ -37,6 +37,10 @@ class Group:
         if now != self.states[self.at]:  # else the same object stays: equal states are followed once
             self.states[self.at] = now
 
+    def kinds(self) -> list[Local]:
+        """The states that some instance is in, each object once: what it remembers may be long, so none is hashed."""
+        return list({id(s): s for s in self.states}.values())
+
     def switch(self, instance: int) -> None:
         self.at, state = instance, self.states[instance]
         for lane, saved in zip(self.lanes, state.lanes, strict=True):
@@ -78,7 +82,7 @@ class Clock:
     def end(self) -> int:
         """When everything is finished."""
         tops = [lane.top for lane in self.code.lanes.values()]
-        return max([0, *tops, *(n.top for g in self.groups.values() for s in set(g.states) for n in s.lanes)])
+        return max([0, *tops, *(n.top for g in self.groups.values() for s in g.kinds() for n in s.lanes)])
 
     # -- the tree ----------------------------------------------------------------------------------------------------
     def node(self, node: Node, scope: dict[str, int]) -> None:
@@ -201,8 +205,9 @@ class Clock:
     def _all_known(self, name: str) -> None:
         """When all calls of all instances are finished, for those who wait for every one."""
         g = self.groups[name]
+        kinds = g.kinds()
         for k, lane in enumerate(g.lanes):
-            self.code.every[lane.name].tail[0] = max(s.lanes[k].top for s in set(g.states))
+            self.code.every[lane.name].tail[0] = max(s.lanes[k].top for s in kinds)
 
     # -- repetition --------------------------------------------------------------------------------------------------
     def begin(self, body: Body, before: Begin | None) -> Begin:
@@ -213,7 +218,8 @@ class Clock:
         states = {name: list(self.groups[name].states) for name in body.deals}
         frees = [lane.free for lane in body.runs]
         for name, locals_ in states.items():
-            for was, now in dict(zip(before.states[name], locals_, strict=True)).items() if before else ():
+            made = zip(before.states[name], locals_, strict=True) if before else ()
+            for was, now in {(id(w), id(n)): (w, n) for w, n in made}.values():
                 frees += [n.free for w, n in zip(was.lanes, now.lanes, strict=True) if w.total != n.total]
         at = min(frees, default=0)
         lanes = tuple(lane.since(at) for lane in (*body.runs, *body.waits))

@@ -80,6 +80,16 @@ class Lane:
                 self.tail = [t + later for t in items[0]]
             if rest:
                 self.older.append(Again(items, size, shift, rest))
+            self._forget()
+
+    def _forget(self) -> None:
+        """Leaves out what lies further back than anyone asks for."""
+        left = self.keep - len(self.tail)
+        for n in range(len(self.older) - 1, -1, -1):
+            if left <= 0:
+                del self.older[: n + 1]
+                return
+            left -= _size(self.older[n])
 
     def _last(self, size: int) -> tuple[Item, ...]:
         """The last ``size`` calls."""
