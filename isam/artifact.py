@@ -15,10 +15,11 @@ import json
 import os
 import tempfile
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import IsamError, Loc, fail
 
 SCHEMA = "isam.artifact/1"

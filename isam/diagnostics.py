@@ -9,8 +9,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
+
+from isam.classes import dataclass
 
 
 class Loc(NamedTuple):

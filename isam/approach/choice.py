@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, TypeVar
 
+from isam.classes import dataclass
 from isam.diagnostics import IsamError, fail
 
 T = TypeVar("T")

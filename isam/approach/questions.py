@@ -5,7 +5,9 @@ The page ``docs/choices.md`` is written from this table, and a test compares it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from isam.classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

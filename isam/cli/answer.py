@@ -13,9 +13,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, InternalError, IsamError
 
 EXIT = {"yes": 0, "no": 1, "input": 2, "internal": 3}

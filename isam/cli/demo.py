@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from isam.classes import dataclass
 from isam.cli import fair
 from isam.cli.answer import SUBJECT, Answer, answering
 from isam.cli.contest import arrays

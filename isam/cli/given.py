@@ -6,10 +6,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isam.classes import dataclass
 from isam.cli.answer import SUBJECT
 from isam.diagnostics import Diagnostic, IsamError, Loc, did_you_mean, fail
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from statistics import median
+
+from isam.classes import dataclass
 
 Clock = Callable[[], float]
 SAMPLE = 2e-3  # seconds: shorter calls are repeated within a sample

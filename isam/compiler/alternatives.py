@@ -9,11 +9,12 @@ The trace holds the decisions of the schedule that is kept and no others: it rep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 from isam.approach.choice import Approach, Choice, Decision, Trace
+from isam.classes import dataclass
 from isam.cost.timeline import timeline
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule

@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from isam.classes import dataclass
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import InternalError, IsamError
 from isam.ir.dtype import ANY

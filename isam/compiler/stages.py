@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.artifact import Artifact
+from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Diagnostic, InternalError, IsamError, Loc, fail
 from isam.garbage import seldom
 from isam.ir.instruction import Instruction

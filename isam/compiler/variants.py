@@ -8,10 +8,10 @@ which only schedules tell.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
+from isam.classes import dataclass
 from isam.ir.kernel import Kernel, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule

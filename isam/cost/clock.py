@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.cost.compiled import Block, Body, Code, Gate, Opened, Row
 from isam.cost.lanes import PAST, Lane, Saved, State
 from isam.schedule.tree import Loop, Node, Schedule

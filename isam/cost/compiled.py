@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.cost.lanes import Lane
 from isam.cost.steps import Costs, Timed, stream_of
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct

@@ -7,8 +7,8 @@ without loss, on all instances; every element that must travel takes, for every 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.cost.capacity import capacity_traffic
 from isam.cost.traffic import Flow, crossing, everything, flows, ways
 from isam.ir.kernel import Kernel

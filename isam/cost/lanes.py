@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
+
+from isam.classes import dataclass
 
 PAST = -1  # stands for every moment too early to matter
 SPELLED = 64  # calls of a repeated iteration that are spelled out once more at the end

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.cost.timeline import Event
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Operand, Schedule

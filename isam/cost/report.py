@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from isam.classes import dataclass
 from isam.cost.floor import Floor, floor
 from isam.cost.steps import TICK
 from isam.cost.timeline import Timeline, Work, timeline

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
+from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.instruction import ASSUMED
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, distinct

@@ -14,8 +14,9 @@ ends with the last of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.cost.clock import Clock
 from isam.cost.steps import TICK, Edge, dealt_to, stream_of
 from isam.schedule.tree import Issue, Schedule

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES

@@ -5,8 +5,8 @@ buffer, one of them a write, are kept in order). Sets of statements are bit mask
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.ir.kernel import Item, Kernel, Recurrence, Statement
 
 

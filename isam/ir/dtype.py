@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from isam.classes import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

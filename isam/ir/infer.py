@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.diagnostics import Loc
 from isam.ir.affine import Affine
 from isam.ir.kernel import COMPARISONS, Access, Axis, Buffer, Item, Literal, Recurrence, Source, Statement, Sym

@@ -8,10 +8,11 @@ memories are instructions too: ``D[j, i] = S[i, j]`` is a transposing move.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY

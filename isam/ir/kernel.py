@@ -7,9 +7,10 @@ constraints, compile-time parameters have their values. Printing it gives text t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
+from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 from isam.ir.affine import Affine
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import NamedTuple
 
+from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc
 
 MAX_CHARS = 2_000_000

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as MappingABC
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 
 KINDS = (

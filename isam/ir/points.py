@@ -12,12 +12,12 @@ broadcast over the axes, so an access that lacks an axis is read once for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.diagnostics import fail
 from isam.ir.affine import Affine
 from isam.ir.kernel import COMPARISONS, Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement

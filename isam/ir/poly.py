@@ -18,12 +18,12 @@ objects are not picklable and one context is shared, under CPython's lock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import islpy as isl
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.poly_text import constraints, decode, encode, params_text, term
 

@@ -8,11 +8,11 @@ questions are answered for every value of the parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import islpy as isl
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.poly import Map, Set, affine_map
 

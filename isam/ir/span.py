@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
 

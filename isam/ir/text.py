@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from isam.classes import dataclass
 from isam.diagnostics import Loc, fail
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel

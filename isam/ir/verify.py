@@ -7,8 +7,9 @@ Points are only examined in statements whose structure is sound.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc
 from isam.ir.affine import Affine
 from isam.ir.infer import located

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.infer import located
 from isam.ir.kernel import REDUCTIONS, Access, Axis, Kernel, Statement, Sym

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.ir.dataflow import Order, levels, mask_of
 from isam.ir.dtype import DTYPES, size_of
 from isam.ir.instruction import Instruction

@@ -8,10 +8,10 @@ nothing covers is an error with its reports, never silently dropped.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
+from isam.classes import dataclass
 from isam.ir.dataflow import Level, Order, bits, levels, mask_of, order_of, ordered
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel

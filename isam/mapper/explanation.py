@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import Loc
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction

@@ -4,8 +4,8 @@ cost a look into a set each, not a match each."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel

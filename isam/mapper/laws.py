@@ -6,9 +6,10 @@ A kernel that fits as it stands asks for none, and does not pay for importing th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from isam.classes import dataclass
 
 if TYPE_CHECKING:
     from isam.transforms.law import Transform

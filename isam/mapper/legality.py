@@ -9,8 +9,7 @@ mapped axis for which it does not must be taken whole by one call; an outer one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.mismatch import Mismatch
 from isam.ir.printer import print_statement as show

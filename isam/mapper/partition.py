@@ -9,9 +9,10 @@ the least promise of all partial ones not looked at, or the program's, is a true
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 
+from isam.classes import dataclass
 from isam.ir.dataflow import bits
 
 NODES = 60_000  # partial divisions made before the search turns greedy

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dataflow import levels, mask_of
 from isam.ir.dtype import ANY, size_of

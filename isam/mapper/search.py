@@ -7,10 +7,11 @@ can be used. Both walk the same space (`space.py`) towards their goal (`goals.py
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 from isam.approach.choice import Approach, Choice, Trace
+from isam.classes import dataclass
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Rewriting

@@ -9,8 +9,9 @@ numbers of those that use what it makes. Numbers stand for the things themselves
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import COMMUTATIVE, Access, Item, Kernel, Literal, Recurrence, Source, Statement
 

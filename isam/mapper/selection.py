@@ -7,8 +7,8 @@ execution, checked at the end: a set of regions that depend on each other in a c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.ir.dataflow import Order, bits, ordered
 from isam.mapper.partition import KEEP, Legal, Partition, Price, Region, add, total
 

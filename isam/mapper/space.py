@@ -11,11 +11,12 @@ from __future__ import annotations
 import time
 from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from isam.approach.choice import Choice, Trace
+from isam.classes import dataclass
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
 from isam.mapper.laws import Laws

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from isam.classes import dataclass
 from isam.diagnostics import Loc
 from isam.ir.dataflow import bits, levels, mask_of
 from isam.ir.dtype import ANY

@@ -10,8 +10,9 @@ would make it another.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dataflow import Order, mask_of, order_of, ordered
 from isam.ir.dtype import ANY

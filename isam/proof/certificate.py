@@ -10,10 +10,11 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import InternalError
 from isam.proof.chain import check_chain
 from isam.proof.legal import Legality

@@ -8,8 +8,9 @@ complete (isl answers the rest, see ``isam.proof.sets``).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
 from isam.schedule.tree import Bound, Loop

@@ -7,8 +7,9 @@ needs no state: the form, the range of instances, and that no iteration touches 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.boxes import Box, disjoint, replaced, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes

@@ -9,8 +9,8 @@ shown; "not shown" counts as "not equal".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.ir.kernel import Item, Kernel, Recurrence
 from isam.ir.relation import Rel, TooMuch, bounded
 from isam.ir.verify import verify

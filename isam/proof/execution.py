@@ -7,8 +7,9 @@ earlier ones of the same buffer become those: of a rewritten kernel only what di
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import COMPARISONS, Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement, Sym
 from isam.ir.poly import make

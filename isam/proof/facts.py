@@ -7,8 +7,9 @@ overlaps.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.boxes import (
     Box,

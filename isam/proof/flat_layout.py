@@ -6,11 +6,12 @@ largest one that divides every address, stride and element size of the schedule.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd, prod
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.proof.geometry import resolve
 from isam.proof.legal import Legality
 from isam.proof.violation import Findings

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.aliasing import pointwise
 from isam.proof.flat_layout import natural

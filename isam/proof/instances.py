@@ -7,10 +7,11 @@ in the variables of dealt loops. Inside a dealt loop the instance is a variable 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import lcm
 from typing import NamedTuple
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.context import Var
 from isam.proof.geometry import resolve

@@ -7,8 +7,9 @@ must agree identically with the kernel's accesses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis
 from isam.proof.context import Context, Var

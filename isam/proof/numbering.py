@@ -8,10 +8,11 @@ stand. This is value numbering, for whole arrays at once, with integer sets for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import reduce
 
+from isam.classes import dataclass
 from isam.ir.relation import Region, Rel, TooMuch
 from isam.proof.value import ONE, Key, Ring, Term, Value
 

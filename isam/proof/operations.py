@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import COMMUTATIVE
 from isam.ir.relation import Region, Rel, TooMuch

@@ -8,9 +8,10 @@ facts are needed, and what is done stays done, so loops need no induction beyond
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Statement
 from isam.proof.bounds import check_bounds

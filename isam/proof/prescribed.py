@@ -7,10 +7,11 @@ and only if every read and write meets the version prescribed for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel, Recurrence, Statement
 

@@ -10,8 +10,9 @@ them may.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.proof.geometry import resolve
 from isam.proof.violation import Violation, issue_text

@@ -7,9 +7,10 @@ stream has set, or an instance of a replica before, nothing is known.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
+from isam.classes import dataclass
 from isam.proof.violation import Findings
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
 from isam.system.graph import System

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.proof.violation import Findings
 from isam.schedule.tree import Issue, Loop, Node, Schedule, children
 

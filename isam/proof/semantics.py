@@ -8,9 +8,10 @@ accesses. Nothing the mapper says is believed except which access plays which op
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction

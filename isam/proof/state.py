@@ -8,8 +8,9 @@ fact says is not known.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.boxes import Box
 from isam.proof.context import Var

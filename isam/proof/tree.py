@@ -8,8 +8,9 @@ destroy it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import Span, disjoint, earlier, span

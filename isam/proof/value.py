@@ -11,12 +11,13 @@ Terms of weight zero are kept where ``support`` is on: ``0 * x`` is not 0 when x
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import reduce
 from itertools import count, permutations, product
 from math import factorial, prod
 
+from isam.classes import dataclass
 from isam.ir.relation import Region, Rel, TooMuch
 
 Key = tuple[int, ...]  # arrays, ascending

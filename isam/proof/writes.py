@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.boxes import Box, Family, Span, hull, joined, lifted, span
 from isam.proof.facts import Facts

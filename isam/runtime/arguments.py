@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError
 from isam.runtime.signature import Array, Parameter, Signature
 

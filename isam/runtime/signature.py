@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from isam.artifact import Argument, Artifact, Row, Size
+from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean
 from isam.ir.dtype import numpy_dtype
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import Loc, fail
 from isam.ir import instruction, kernel, mapping
 from isam.ir.affine import Affine

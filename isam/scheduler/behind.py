@@ -12,8 +12,9 @@ reached the least distance holds.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Seq, children
 from isam.scheduler.footprints import Footprint, Prints, Where, clash, first_value, hulls, values_of

@@ -4,11 +4,12 @@ cannot be brought there whole."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 
 from isam.approach.choice import Choice
+from isam.classes import dataclass
 from isam.ir.span import Span
 from isam.schedule.tree import Tile
 from isam.scheduler import move as mv

@@ -9,8 +9,9 @@ next one begins with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from isam.classes import dataclass
 from isam.ir.instruction import Instruction
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, children, distinct
 from isam.scheduler.infeasible import Infeasible, NoSchedule

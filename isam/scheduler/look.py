@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Seq
 from isam.scheduler.footprints import Footprint

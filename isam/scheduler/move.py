@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from itertools import permutations
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
+from isam.classes import dataclass
 from isam.scheduler.nests import Nest
 from isam.scheduler.state import Key
 from isam.scheduler.transfer import End

@@ -6,9 +6,10 @@ run says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import lcm
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Deal
 from isam.scheduler.nests import Nest

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq
 from isam.scheduler.move import sub_place

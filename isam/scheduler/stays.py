@@ -8,9 +8,10 @@ rest is what the groups work in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
+from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Recurrence, Statement
 from isam.schedule.tree import Node, Tile

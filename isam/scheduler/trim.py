@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 
 Env = dict[str, tuple[Affine, int, Affine]]  # axis -> offset, length, origin of its outermost block

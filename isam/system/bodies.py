@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
+from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc
 from isam.ir.dtype import DTYPES
 from isam.ir.instruction import Instruction

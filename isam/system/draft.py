@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import IsamError, Loc
 from isam.system.families import Entry, expand
 from isam.system.faults import MAX_FAULTS, Faults

@@ -4,9 +4,9 @@ they are away from home, what works on them beside them, replicas in a frame wit
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from html import escape
 
+from isam.classes import dataclass
 from isam.system.graph import CACHED, System
 from isam.system.show import few, frequency, size_text
 

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 
+from isam.classes import dataclass
 from isam.diagnostics import Loc
 from isam.system.faults import Faults, nearest
 from isam.system.source import MAX_SCALAR, Mapping, Node, Scalar, Sequence, describe

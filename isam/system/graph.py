@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 from isam.ir.instruction import Instruction
 from isam.ir.table import Some, Table

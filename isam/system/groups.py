@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 
 

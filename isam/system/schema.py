@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from isam.classes import dataclass
 from isam.system.units import EXAMPLES, UNITS
 
 WORD = r"^[A-Za-z_][A-Za-z0-9_.\-]*$"

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")

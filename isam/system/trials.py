@@ -16,11 +16,12 @@ import math
 import os
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError
 from isam.ir.dtype import ANY, DTYPES, numpy_dtype
 from isam.ir.instruction import Instruction

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from isam.classes import dataclass
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import BINARY, Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
 from isam.ir.dtype import DTYPES

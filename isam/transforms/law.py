@@ -4,10 +4,10 @@ it answers and the numerics it needs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import COMPARISONS, Access, Kernel

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from isam.artifact import Artifact
+from isam.classes import dataclass
 from isam.schedule.tree import Issue, Schedule, distinct
 
 

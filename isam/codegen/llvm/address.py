@@ -3,8 +3,9 @@ an immediate displacement of the access."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.codegen.llvm.irtext import Function, Lines
 from isam.ir.affine import Affine
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from isam.classes import dataclass
 
 Lines = list  # of str | Lines: a block of text whose inner buffers may still grow
 

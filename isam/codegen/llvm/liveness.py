@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from isam.classes import dataclass
 from isam.ir.kernel import Buffer
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq, children, distinct
 from isam.system.graph import COUNTED

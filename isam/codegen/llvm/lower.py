@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from isam.classes import dataclass
 from isam.codegen.llvm.irtext import Function, Module
 from isam.codegen.llvm.lanes import lanes_of
 from isam.codegen.llvm.liveness import Flow, references, weight

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
+from isam.classes import dataclass
 from isam.codegen.llvm import tiles
 from isam.codegen.llvm.irtext import ELEMENT, Function, mask, vector
 from isam.diagnostics import fail

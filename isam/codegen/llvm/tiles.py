@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, SUFFIX, Function, mask, vector
 from isam.diagnostics import fail
 from isam.ir.dtype import size_of

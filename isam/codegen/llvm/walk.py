@@ -7,9 +7,9 @@ becomes a function; everything else is emitted in place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from isam.classes import dataclass
 from isam.codegen.llvm import tiles
 from isam.codegen.llvm.address import Addresses
 from isam.codegen.llvm.irtext import Function, vector

@@ -3,12 +3,12 @@ arrays computed once. The result equals :mod:`isam.ir.points` exactly: same orde
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.diagnostics import fail
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel, Literal, Statement

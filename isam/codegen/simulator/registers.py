@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from isam.classes import dataclass
 from isam.codegen.simulator.fault import SimulationFault
 from isam.schedule.tree import Issue
 from isam.system.graph import System

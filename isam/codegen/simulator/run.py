@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.codegen.simulator.call import Bodies, Call, Scope
 from isam.codegen.simulator.fault import SimulationFault
 from isam.codegen.simulator.memory import Machine

@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from isam.classes import dataclass
 from isam.codegen.simulator.call import Scope
 from isam.codegen.simulator.memory import Bank, Machine
 from isam.codegen.simulator.run import Array, Runner, Simulation

@@ -5,11 +5,11 @@ With residues modulo a prime (the oracle's arithmetic) a schedule is judged exac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from isam.classes import dataclass
 from isam.ir.dtype import numpy_dtype
 from isam.ir.points import Arithmetic
 

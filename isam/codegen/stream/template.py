@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.diagnostics import fail
 from isam.ir.affine import Affine
 

@@ -13,9 +13,10 @@ along. Iterations of a loop that do not begin alike are written apart until they
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from isam.classes import dataclass
 from isam.codegen.stream.template import Address, Value, filled, lines_of
 from isam.diagnostics import fail
 from isam.ir.affine import Affine

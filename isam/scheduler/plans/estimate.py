@@ -7,12 +7,12 @@ what a schedule takes is what :mod:`isam.cost.timeline` says.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product, zip_longest
 from math import prod
 from typing import TYPE_CHECKING
 
+from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.instruction import ASSUMED
 from isam.scheduler.move import route

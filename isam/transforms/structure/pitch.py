@@ -4,8 +4,8 @@ uses is given back."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch

@@ -19,11 +19,11 @@ much that exceeds the largest product ``|x| |w|`` for one channel: it grows fast
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import lcm, prod
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 
 Index = tuple[Affine, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from isam.classes import dataclass
 from isam.ir.dtype import DTYPES, DType
 from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch

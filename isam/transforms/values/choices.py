@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from isam.classes import dataclass
 from isam.ir.kernel import Access, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import at_rows, buffer_of, moved_to, readers, splice, together, touched_between, writers

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
 
+from isam.classes import dataclass
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from isam.classes import dataclass
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import COMPARISONS, Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
