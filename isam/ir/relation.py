@@ -58,6 +58,11 @@ class Region:
     def of(points: Set) -> Region:
         return Region(points.raw)
 
+    @staticmethod
+    def point() -> Region:
+        """The one point without coordinates."""
+        return Region(isl.Set("{ [] }"))
+
     @property
     def rank(self) -> int:
         return self.raw.dim(isl.dim_type.set)
@@ -177,6 +182,10 @@ class Rel:
         """x -> (y, z) for x -> y here and x -> z in ``other``."""
         return Rel(self.raw.flat_range_product(other.raw))
 
+    def aside(self, other: Rel) -> Rel:
+        """(x, u) -> (y, v) for x -> y here and u -> v in ``other``."""
+        return Rel(self.raw.flat_product(other.raw))
+
     def on(self, points: Region) -> Rel:
         return Rel(self.raw.intersect_domain(points.raw))
 
@@ -205,6 +214,10 @@ class Rel:
 
     def tidy(self) -> Rel:
         return Rel(_tidied(self.raw))
+
+    def where_equal(self, one: int, two: int) -> Rel:
+        """The pairs with the same value in two coordinates of the output."""
+        return Rel(self.raw.equate(_OUT, one, _OUT, two))
 
     def picked(self, order: Sequence[int]) -> Rel:
         """Only these coordinates of the output, in this order."""

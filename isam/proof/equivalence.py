@@ -9,13 +9,15 @@ shown; "not shown" counts as "not equal".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from isam.classes import dataclass
-from isam.ir.kernel import Item, Kernel, Recurrence
-from isam.ir.relation import Rel, TooMuch, bounded
+from isam.ir.kernel import Buffer, Item, Kernel, Recurrence
+from isam.ir.relation import Region, Rel, TooMuch, bounded
 from isam.ir.verify import verify
 from isam.proof.execution import Execution, Memory, shared_buffers, written_in
 from isam.proof.operations import Licence, Operations
+from isam.proof.reached import reached
 from isam.proof.value import Ring, Value
 
 ROUNDS = 12
@@ -160,13 +162,11 @@ class _Pair:
     ) -> None:
         if a.axis != b.axis:
             raise TooMuch("the recurrent loops have different trips or counters")
-        own = written_in(a.body), written_in(b.body)
-        mine = own[0] | own[1]
-        alike = {n for n in mine & shared_buffers(self.a, self.b).keys() if self._equal(one[n], two[n])}
-        laid = self._laid(mine, one, two)
+        own = written_in(a.body) | written_in(b.body)
+        alike = {n for n in own & shared_buffers(self.a, self.b).keys() if self._equal(one[n], two[n])}
+        laid = self._laid(own, one, two)
         for _ in range(ROUNDS):
-            left, right = dict(one), dict(two)
-            self._unknown(left, right, own, alike, laid, f"step {path}")
+            left, right = self._unknown((one, two), (a, b), alike, laid, f"step {path}")
             self._bodies(a.body, b.body, left, right, (*loops, a), path)
             still = {n for n in alike if self._equal(left[n], right[n])}
             holds = [x for x in laid if self._equal(*x.sides(left, right, self._ring))]
@@ -175,7 +175,9 @@ class _Pair:
             alike, laid = still, holds
         else:
             raise TooMuch("the steps of a loop were not related")
-        self._unknown(one, two, own, alike, laid, f"after {path}")
+        after = self._unknown((one, two), (a, b), alike, laid, f"after {path}", whole=True)
+        for memory, new in zip((one, two), after, strict=True):
+            memory.update(new)
 
     @property
     def _ring(self) -> Ring:
@@ -194,31 +196,49 @@ class _Pair:
         return out
 
     def _path(self, own: Value, other: Value) -> Rel | None:
-        """The one element of the other buffer that every element of this one equals."""
+        """The one element of the other buffer that an element of this one equals, where there is one for all of the
+        other's: this one may have others beside."""
         try:
             path = bounded(lambda: self._ring.agreement(own, other))
         except TooMuch:
             return None
-        return path if path.is_function() and own.over.inside(path.domain()) else None
+        return path if path.is_function() and other.over.inside(path.range()) else None
 
     def _unknown(
-        self, one: Memory, two: Memory, own: tuple[set[str], set[str]], alike: set[str], laid: Sequence[Laid],
-        label: str,
-    ) -> None:  # fmt: skip
-        """What the written buffers hold at some step: the same on both sides where that was shown. What a kernel's own
-        loop does not write is what it was."""
-        for memory, kernel, side, written in ((one, self.a, "first", own[0]), (two, self.b, "second", own[1])):
-            for n in (written | (alike & (own[0] | own[1]))) & kernel.by_name.keys():
-                b = kernel.by_name[n]
-                memory[n] = self.execution.unknown(f"{label} {n}" if n in alike else f"{label} {side} {n}", b)
+        self, before: tuple[Memory, Memory], loops: tuple[Recurrence, Recurrence], alike: set[str],
+        laid: Sequence[Laid], label: str, whole: bool = False,
+    ) -> tuple[Memory, Memory]:  # fmt: skip
+        """What the buffers hold at some step (``whole``: after the last): the same on both sides where that was shown.
+        Elements that no step has written are what they were."""
+        written = tuple(reached(loop, self.a.syms, whole) for loop in loops)
+        out: list[Memory] = []
+        for k, (kernel, memory) in enumerate(zip((self.a, self.b), before, strict=True)):
+            new = dict(memory)
+            for n in (written[k].keys() | (alike & (written[0].keys() | written[1].keys()))) & kernel.by_name.keys():
+                sides = written if n in alike else written[k : k + 1]
+                points = reduce(Region.__or__, [w[n] for w in sides if n in w])
+                side = "" if n in alike else ("first ", "second ")[k]
+                new[n] = self._overwritten(memory[n], points, f"{label} {side}{n}", kernel.by_name[n])
+            out.append(new)
+        one, two = out
         for x in laid:
             memory, source = (one, two) if x.flip else (two, one)
-            memory[x.name] = self._ring.through(x.path, source[x.of])
+            beside = self._ring.off(memory[x.name], x.path.domain())
+            memory[x.name] = self._ring.joined(beside, self._ring.through(x.path, source[x.of]))
+        return one, two
+
+    def _overwritten(self, old: Value, points: Region, label: str, b: Buffer) -> Value:
+        """The buffer with unknown contents at some elements."""
+        made = self.execution.unknown(label, b)
+        if old.over.inside(points):
+            return made
+        return self._ring.joined(self._ring.off(old, points), self._ring.on(made, points))
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """The second kernel's buffer ``name`` is the first's buffer ``of`` in another layout (``flip``: the other way)."""
+    """The second kernel's buffer ``name`` is the first's buffer ``of`` in another layout, where ``path`` says so
+    (``flip``: the other way)."""
 
     name: str
     of: str
@@ -227,7 +247,7 @@ class Laid:
 
     def sides(self, one: Memory, two: Memory, ring: Ring) -> tuple[Value, Value]:
         memory, source = (one, two) if self.flip else (two, one)
-        return memory[self.name], ring.through(self.path, source[self.of])
+        return ring.on(memory[self.name], self.path.domain()), ring.through(self.path, source[self.of])
 
 
 def _segments(items: Sequence[Item]) -> list[tuple[list[Item], Recurrence | None]]:

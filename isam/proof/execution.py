@@ -15,7 +15,8 @@ from isam.ir.kernel import COMPARISONS, Access, Buffer, Item, Kernel, Literal, R
 from isam.ir.poly import make
 from isam.ir.poly_domain import context, domain_set, shape_set
 from isam.ir.relation import Region, Rel, TooMuch, bounded
-from isam.proof.operations import Operations, modulus_of
+from isam.proof.casts import modulus_of
+from isam.proof.operations import Operations
 from isam.proof.value import Value
 
 Memory = dict[str, Value]
@@ -48,6 +49,8 @@ class Execution:
         if key not in self._done:
             text = f"{label} {b.dtype}[{', '.join(map(str, b.shape))}]"
             n = self.operations.numbers.leaf(text, len(b.shape))
+            if b.dtype == "bool":
+                self.operations.numbers.ring.logical.add(n)
             self._done[key] = self.operations.numbers.ring.read(n, shape.identity(), modulus_of(b.dtype))
         return self._done[key]
 

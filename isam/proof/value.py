@@ -5,12 +5,14 @@ A :class:`Value` gives every point of a region a polynomial. A term ``(w, R)`` u
 what is read, so names, splits and orders of axes, layouts of temporaries and the grouping of sums leave no trace. The
 terms of a key are kept with disjoint relations. Two values are equal, as polynomials, when all weights are.
 
-Terms of weight zero are kept where ``support`` is on: ``0 * x`` is not 0 when x is infinite.
+Terms of weight zero are kept where ``support`` is on: ``0 * x`` is not 0 when x is infinite. Elements of ``logical``
+arrays are 0 or 1: they are their own squares, and never infinite. So what the operations of logic make of conditions
+has one form, a polynomial in which no condition appears twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 from functools import reduce
@@ -42,10 +44,12 @@ class Value:
 
 @dataclass(slots=True)
 class Ring:
-    """Arithmetic of values. ``ranks``: coordinates of every array; ``support``: terms of weight zero are kept."""
+    """Arithmetic of values. ``ranks``: coordinates of every array; ``support``: terms of weight zero are kept;
+    ``logical``: arrays whose elements are 0 or 1."""
 
     ranks: list[int]
     support: bool = True
+    logical: set[int] = field(default_factory=set)
 
     # making -------------------------------------------------------------------------------------------------------
     def constant(self, number: Fraction, over: Region, modulus: int = 0) -> Value:
@@ -59,13 +63,17 @@ class Ring:
         """From terms that may overlap."""
         out: Terms = {}
         for key, found in terms.items():
-            parts = tuple((w, r) for w, r in self._disjoint(list(found), modulus) if w or (self.support or not key))
+            parts = tuple((w, r) for w, r in self._disjoint(list(found), modulus) if w or not key or self._kept(key))
             if parts:
                 out[key] = parts
         self._without_idle_zeros(out)
         if sum(r.pieces() for parts in out.values() for _, r in parts) > PIECES:
             raise TooMuch("a value has too many pieces")
         return Value(over, out, modulus)
+
+    def _kept(self, key: Key) -> bool:
+        """Whether a product times zero may be something else."""
+        return self.support and not self.logical.issuperset(key)
 
     def _disjoint(self, terms: list[Term], modulus: int) -> list[Term]:
         """Weights added up where relations meet; one relation per weight."""
@@ -121,9 +129,41 @@ class Ring:
         for (j, s), (k, t) in product(a.terms.items(), b.terms.items()):
             key, order = self._merged(j, k)
             for (v, p), (w, q) in product(s, t):
-                if v * w or self.support or not key:
+                if v * w or not key or self._kept(key):
                     terms.setdefault(key, []).append((v * w, p.beside(q).picked(order)))
-        return self.value(a.over, terms, a.modulus)
+        return self.value(a.over, self._idempotent(terms) if self._squares(terms) else terms, a.modulus)
+
+    def _squares(self, terms: Iterable[Key]) -> bool:
+        return any(len(set(key)) < len(key) and not self.logical.isdisjoint(key) for key in terms)
+
+    def _idempotent(self, terms: Mapping[Key, Iterable[Term]]) -> dict[Key, list[Term]]:
+        """Squares of what is 0 or 1 are itself: where two factors of one logical array are one element, one is left."""
+        out: dict[Key, list[Term]] = {}
+        todo = [(key, w, r) for key, parts in terms.items() for w, r in parts]
+        while todo:
+            key, w, r = todo.pop(0)
+            twice = [(i, j) for j, n in enumerate(key) for i in range(j) if key[i] == n and n in self.logical]
+            for i, j in twice:
+                alike = self._alike(key, r, i, j)
+                if not alike.is_empty():
+                    kept = [k for k in range(r.outs) if k not in self._places(key, j)]
+                    todo += [((*key[:j], *key[j + 1 :]), w, alike.picked(kept)), (key, w, r - alike)]
+                    break
+            else:
+                if not r.is_empty():
+                    out.setdefault(key, []).append((w, r))
+        return out
+
+    def _alike(self, key: Key, r: Rel, i: int, j: int) -> Rel:
+        """The part of a product in which two of its factors are the same element."""
+        for a, b in zip(self._places(key, i), self._places(key, j), strict=True):
+            r = r.where_equal(a, b)
+        return r
+
+    def _places(self, key: Key, i: int) -> range:
+        """The coordinates of one factor."""
+        start = sum(self.ranks[n] for n in key[:i])
+        return range(start, start + self.ranks[key[i]])
 
     def _merged(self, a: Key, b: Key) -> tuple[Key, list[int]]:
         """The key of a product and where its coordinates stand in those of ``a`` followed by those of ``b``."""
@@ -135,10 +175,25 @@ class Ring:
         order = [starts[i] + d for i in places for d in range(self.ranks[both[i]])]
         return tuple(both[i] for i in places), order
 
+    def substituted(self, a: Value, by: Callable[[int, Region], Value], modulus: int) -> Value:
+        """The polynomial with other values for its arrays: ``by`` says which, over the elements that are read."""
+        terms: dict[Key, list[Term]] = {}
+        for key, parts in a.terms.items():
+            for w, r in parts:
+                found = [by(n, r.picked(tuple(self._places(key, i))).range()) for i, n in enumerate(key)]
+                for choice in product(*([(k, v, s) for k, t in x.terms.items() for v, s in t] for x in found)):
+                    path = reduce(Rel.aside, [s for _, _, s in choice]) if choice else None
+                    new, order = self._merged(tuple(n for k, _, _ in choice for n in k), ())
+                    whole = r if path is None else r.then(path).picked(order)
+                    terms.setdefault(new, []).append((w * prod(v for _, v, _ in choice), whole))
+        return self.value(a.over, self._idempotent(terms) if self._squares(terms) else terms, modulus)
+
     # moving -------------------------------------------------------------------------------------------------------
     def through(self, path: Rel, a: Value) -> Value:
         """The value at the point that ``path``, a function, leads to."""
         terms = {k: tuple((w, path.then(r)) for w, r in t) for k, t in a.terms.items()}
+        if self._squares(terms):
+            return self.value(path.domain(), self._idempotent(terms), a.modulus)
         return Value(path.domain(), _nonempty(terms), a.modulus)
 
     def placed(self, dest: Rel, a: Value) -> Value:
@@ -248,7 +303,7 @@ class Ring:
         difference = self._disjoint([*rest, *((-w, r) for w, r in left)], modulus)
         if any(w and not r.is_empty() for w, r in difference):
             return False
-        return not (self.support and key) or _cover(one, two)
+        return not key or not self._kept(key) or _cover(one, two)
 
     def _orders(self, key: Key, terms: tuple[Term, ...]) -> tuple[Term, ...]:
         """The terms under every order of equal factors: ``a[y] * a[z]`` is ``a[z] * a[y]``."""
@@ -269,7 +324,7 @@ class Ring:
         for key in sorted(a.terms.keys() | b.terms.keys()):
             one, two = self._orders(key, a.terms.get(key, ())), self._orders(key, b.terms.get(key, ()))
             for w in sorted({w for w, _ in (*one, *two)}):
-                if not w and not key:
+                if not w and (not key or not self._kept(key)):
                     continue
                 whole = whole & _agree(_of(one, w), _of(two, w), a.over, b.over)
             if whole.is_empty():
@@ -321,3 +376,13 @@ def _first(length: Rel, first: int) -> Rel:
     """A function as one of its first inputs only (a relation where it depends on others)."""
     turned = length.inverse().picked(list(range(first)))
     return turned.inverse()
+
+
+def number_of(a: Value) -> Fraction | None:
+    """The number that the value is everywhere, if it is one."""
+    if not a.terms:
+        return Fraction()
+    if a.terms.keys() != {()} or len(a.terms[()]) != 1:
+        return None
+    w, r = a.terms[()][0]
+    return w if a.over.inside(r.domain()) else None

@@ -11,6 +11,7 @@ from isam.ir.text import parse_kernel
 from isam.proof.equivalence import Equivalence, equivalent
 from isam.transforms import ALL
 from tests.edits import put
+from tests.unit.proof import axioms
 from tests.unit.proof.rewritings import FORGED, SAME, WINOGRAD, WINOGRAD_HEAD, Pair
 
 
@@ -18,14 +19,14 @@ def both(p: Pair):
     return parse_kernel(p.text(p.before)), parse_kernel(p.text(p.after))
 
 
-@pytest.mark.parametrize("pair", SAME, ids=lambda p: p.what)
+@pytest.mark.parametrize("pair", [*SAME, *axioms.SAME], ids=lambda p: p.what)
 def test_rewritings_that_keep_the_meaning(pair):
     a, b = both(pair)
     assert equivalent(a, b), equivalent(a, b)
     assert equivalent(b, a)
 
 
-@pytest.mark.parametrize("pair", FORGED, ids=lambda p: p.what)
+@pytest.mark.parametrize("pair", [*FORGED, *axioms.FORGED], ids=lambda p: p.what)
 def test_forged_rewritings(pair):
     a, b = both(pair)
     verdict = equivalent(a, b)

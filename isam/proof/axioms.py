@@ -1,0 +1,219 @@
+"""The axioms of the functions: for each operation what it is in terms of others, and the numerics that this uses.
+
+Logic is arithmetic with 0 and 1, so every formula of conditions has one form. Where no value is infinite or NaN, a
+choice is a sum of products with its condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from isam.classes import dataclass
+from isam.ir.dtype import DTYPES
+from isam.ir.relation import Region, Rel
+from isam.proof.casts import modulus_of
+from isam.proof.numbering import Array
+from isam.proof.value import ONE, Key, Term, Value, number_of
+
+if TYPE_CHECKING:
+    from isam.proof.operations import Operations
+
+
+FACTORS = 4  # terms of one array in an exponent that are told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Axiom:
+    """``law`` says what equals what; ``says`` brings the operation to the other side of it (None: not here)."""
+
+    law: str
+    says: Callable[[Operations, tuple[Value, ...], str, Region], Value | None]
+    kinds: str = "f"
+    exact: bool = False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return () if self.exact else ("rounding",)
+
+
+def _reciprocal(o: Operations, a: Value, dtype: str, over: Region) -> Value:
+    ring, c, label = o.numbers.ring, number_of(a), f"reciprocal {dtype}"
+    if c:
+        return ring.constant(1 / c, over)
+    found = _single(o, a, over)
+    if found is not None and found[0] and found[1].label == label:
+        w, inner, where = found
+        return ring.scale(ring.through(where, inner.args[0]), 1 / w)
+    return o.function("reciprocal", (a,), dtype, dtype, over)
+
+
+def _single(o: Operations, a: Value, over: Region) -> tuple[Fraction, Array, Rel] | None:
+    """The array, and the factor, of which the value is an element at every point."""
+    if len(a.terms) != 1:
+        return None
+    ((key, parts),) = a.terms.items()
+    w, r = parts[0]
+    if len(parts) > 1 or len(key) != 1 or not over.inside(r.domain()) or not r.is_function():
+        return None
+    return w, o.numbers.arrays[key[0]], r
+
+
+def _exp(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value | None:
+    """Terms that are there at every point are factors; what is left is one exponent."""
+    if not o.licence.finite:
+        return None
+    ring, (a,) = o.numbers.ring, args
+    alone: list[Value] = []
+    rest: dict[Key, list[Term]] = {}
+    for key, parts in a.terms.items():
+        for w, r in parts:
+            found = _functions(r)
+            if found and all(over.inside(f.domain()) for f in found):
+                alone += [Value(over, {key: ((w, f),)}) for f in found]
+            else:
+                rest.setdefault(key, []).append((w, r))
+    factors = [*alone, ring.value(over, rest)] if rest else alone
+    if len(factors) < 2:
+        return None
+    return reduce(ring.mul, [o.function("exp", (f,), dtype, dtype, over) for f in factors])
+
+
+def _functions(r: Rel) -> list[Rel]:
+    """A relation as few functions; none where it would take many."""
+    out: list[Rel] = []
+    while not r.is_empty() and len(out) < FACTORS:
+        out.append(r.least())
+        r = r - out[-1]
+    return out if r.is_empty() else []
+
+
+def _div(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    return o.numbers.ring.mul(args[0], _reciprocal(o, args[1], dtype, over))
+
+
+def _rsqrt(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    return _reciprocal(o, o.function("sqrt", args, dtype, dtype, over), dtype, over)
+
+
+def _logistic(o: Operations, a: Value, dtype: str, over: Region) -> Value:
+    ring = o.numbers.ring
+    e = o.function("exp", (ring.scale(a, -ONE),), dtype, dtype, over)
+    return _reciprocal(o, ring.add(e, ring.constant(ONE, over)), dtype, over)
+
+
+def _sigmoid(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    return _logistic(o, args[0], dtype, over)
+
+
+def _tanh(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    ring = o.numbers.ring
+    half = _logistic(o, ring.scale(args[0], Fraction(2)), dtype, over)
+    return ring.add(ring.scale(half, Fraction(2)), ring.constant(-ONE, over))
+
+
+def _abs(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    a = args[0]
+    return _max(o, (a, o.numbers.ring.scale(a, -ONE)), dtype, over)
+
+
+def _max(o: Operations, args: tuple[Value, ...], dtype: str, over: Region, op: str = "max") -> Value:
+    a, b = (o.numbers.elements(x, dtype) for x in args)
+    return o.extremum(op, dtype, over, (a, b))
+
+
+def _min(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    return _max(o, args, dtype, over, "min")
+
+
+def _le(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value | None:
+    if DTYPES[dtype].kind == "f" and not o.licence.finite:
+        return None
+    return _not(o, (o.function("lt", args[::-1], dtype, "bool", over),), "bool", over)
+
+
+def _gt(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    return o.function("lt", args[::-1], dtype, "bool", over)
+
+
+def _ge(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    return o.apply("le", args[::-1], dtype, "bool", over)
+
+
+def _ne(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    return _not(o, (o.function("eq", args, dtype, "bool", over),), "bool", over)
+
+
+def _not(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    ring = o.numbers.ring
+    return ring.add(ring.scale(args[0], -ONE), ring.constant(ONE, over))
+
+
+def _and(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    return o.numbers.ring.mul(*args)
+
+
+def _or(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    ring = o.numbers.ring
+    return ring.add(ring.add(*args), ring.scale(ring.mul(*args), -ONE))
+
+
+def _whole(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    return args[0]
+
+
+def _pow(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value | None:
+    n = number_of(args[1])
+    if n is None or n.denominator != 1 or not 1 <= n <= 4:
+        return None
+    out = args[0]
+    for _ in range(int(n) - 1):
+        out = o.numbers.ring.mul(out, args[0])
+    return out
+
+
+def _select(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value | None:
+    """``select(a < b, b, a)`` is ``max(a, b)``; others are sums. Of floats only where no value is infinite or NaN."""
+    c, yes, no = args
+    ring, opposite = o.numbers.ring, _not(o, (c,), "bool", over)
+    if len(c.terms) > 1 and len(opposite.terms) == 1:
+        c, yes, no = opposite, no, yes
+    if DTYPES[dtype].kind == "f" and not o.licence.finite:
+        return o.function("select", (c, yes, no), dtype, dtype, over)
+    found = _single(o, c, over)
+    if found is not None and found[1].label in (f"lt {dtype} bool", f"le {dtype} bool"):
+        small, large = (ring.through(found[2], x) for x in found[1].args)
+        if ring.equal(small, no) and ring.equal(large, yes):
+            return _max(o, (yes, no), dtype, over)
+        if ring.equal(small, yes) and ring.equal(large, no):
+            return _max(o, (yes, no), dtype, over, "min")
+    chosen = Value(c.over, c.terms, modulus_of(dtype))
+    return ring.add(no, ring.mul(chosen, ring.add(yes, ring.scale(no, -ONE))))
+
+
+AXIOMS: dict[str, Axiom] = {
+    "div": Axiom("a / b = a * (1 / b)", _div),
+    "rsqrt": Axiom("rsqrt(a) = 1 / sqrt(a)", _rsqrt),
+    "sigmoid": Axiom("sigmoid(a) = 1 / (1 + exp(-a))", _sigmoid),
+    "tanh": Axiom("tanh(a) = 2 * sigmoid(2 * a) - 1", _tanh),
+    "abs": Axiom("abs(a) = max(a, -a)", _abs, "fi"),
+    "max": Axiom("max is associative, commutative, idempotent; -inf is neutral", _max, "fiu", exact=True),
+    "min": Axiom("min is associative, commutative, idempotent; inf is neutral", _min, "fiu", exact=True),
+    "exp": Axiom("exp(a + b) = exp(a) * exp(b), where all is finite", _exp),
+    "le": Axiom("a <= b = not (b < a), finite for floats", _le, "fiub", exact=True),
+    "gt": Axiom("a > b = b < a", _gt, "fiub", exact=True),
+    "ge": Axiom("a >= b = b <= a", _ge, "fiub", exact=True),
+    "ne": Axiom("a != b = not (a == b)", _ne, "fiub", exact=True),
+    "not": Axiom("not a = 1 - a", _not, "b", exact=True),
+    "and": Axiom("a and b = a * b", _and, "b", exact=True),
+    "or": Axiom("a or b = a + b - a * b", _or, "b", exact=True),
+    "floor": Axiom("floor(n) = n", _whole, "iu", exact=True),
+    "ceil": Axiom("ceil(n) = n", _whole, "iu", exact=True),
+    "round": Axiom("round(n) = n", _whole, "iu", exact=True),
+    "pow": Axiom("pow(a, n) = a * ... * a, for n = 1 to 4", _pow, "fiu"),
+    "select": Axiom(
+        "select(a < b, b, a) = max(a, b), min likewise; select(c, a, b) = b + c * (a - b); finite for floats",
+        _select, "fiub", exact=True),
+}  # fmt: skip
