@@ -144,6 +144,8 @@ class Residency:
         key = (memory, tile, form)
         if key in self.state.copies:
             return self.state.copies[key].place, key
+        if self._handed_over(key, pinned):
+            return self.state.copies[key].place, key
         self.settle(tile, key, pinned)
         staged = self._staged(use, tile, memory)
         if staged is not None:
@@ -155,6 +157,23 @@ class Residency:
         self.state.put(key, Copy(place, False, self.units(memory, tile, form)))
         self.since.fetch(key, self.scope.ranges)
         return place, key
+
+    def _handed_over(self, key: Key, pinned: set[Key]) -> bool:
+        """Whether the tile's only fresh copy lies in another memory: then that one is brought here and given up there,
+        and need not go home."""
+        memory, tile, form = key
+        here = (k for k in self.state.of(tile.buffer) if k[1] == tile and k not in pinned and self.route(k[0], memory))
+        old = next((k for k in here if k[0] != memory and self.state.copies[k].dirty), None)
+        if old is None:
+            return False
+        copy, held = self.state.copies[old], pinned | {key, old}
+        place = self.room(memory, tile, held, form)
+        source = End(old[0], lambda t: mv.sub_place(copy.place, tile, t), old[2])
+        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), held)
+        self.state.drop(old)
+        self.state.put(key, Copy(place, True, self.units(memory, tile, form)))
+        self.since.fetch(key, self.scope.ranges)
+        return True
 
     def settle(self, tile: Tile, key: Key | None, pinned: Collection[Key] = ()) -> None:
         """Dirty copies that overlap the tile without being it go home first."""

@@ -8,6 +8,7 @@ that fill a block badly, boxes that are read more often than they fit), or secon
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan
@@ -88,7 +89,8 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     order += [(a, unit[a]) for a in reduced[:-1]]
     if reduced:
         inner = reduced[-1]
-        order.append((inner, unit[inner] * steps(block) if inner not in main.mapped else unit[inner]))
+        several = 1 if inner in main.mapped else steps(prod(n for _, n in block.tiles))
+        order.append((inner, unit[inner] * several))
     for n in group.nests:
         order += [(a, n.unit(a) * 4) for a in n.axes if a not in main.axes and a not in dict(order)]
     per = dict(block.tiles)

@@ -66,6 +66,13 @@ class Machine:
         return cycles / max(u.clock for u in units)
 
     @cached_property
+    def latency(self) -> float:
+        """Seconds until the results of one full call are there."""
+        cost = self.main.instruction.cost
+        behind = max(0.0, (cost.latency or 0.0) - cost.interval)
+        return self.call + behind / max(u.clock for u in self.system.units_of(self.main.instruction.name))
+
+    @cached_property
     def members(self) -> int:
         """Units that work on the nest's calls at a time."""
         return len(self.system.stepping(self.main.instruction.name))
@@ -156,8 +163,13 @@ class Estimate:
     @property
     def compute(self) -> float:
         """Seconds of the calls of one instance; members of a cluster share those of a register block."""
-        calls = sum(n * -(-prod(tiles.values()) // self.machine.members) for n, tiles in self.blocks)
-        return calls * self._steps() * self.machine.call
+        return sum(n * self._step(tiles) for n, tiles in self.blocks) * self._steps()
+
+    def _step(self, tiles: dict[str, int]) -> float:
+        """Seconds of one step of a block's reduction: its calls, but each waits for the one that added to the same
+        result in the step before."""
+        calls = -(-prod(tiles.values()) // self.machine.members) * self.machine.call
+        return max(calls, self.machine.latency) if self._steps() > 1 else calls
 
     def _steps(self) -> int:
         """Steps of the reduction."""
@@ -204,28 +216,56 @@ class Estimate:
 
     def _replaced(self) -> float:
         """Seconds in which the calls on a tile have to end before the next one takes its place: where there is no room
-        for two."""
-        cost, out = self.main.instruction.cost, 0.0
-        clock = max(u.clock for u in self.machine.system.units_of(self.main.instruction.name))
+        for two, and at the begin of every iteration of the innermost loop, whose tiles lie where those of the one
+        before did."""
+        machine, out, again = self.machine, 0.0, 0.0
+        unrolled = next((-(-n // self.main.unit(a)) for a, n in reversed(self.plan.order) if a in self.main.reduced), 1)
         for u in self._read():
-            home = u.homes[0] if u.homes else self.machine.system.home
-            if self.machine.edge(self.machine.memory.name, home) is None:
+            home = u.homes[0] if u.homes else machine.system.home
+            edge = machine.edge(machine.memory.name, home)
+            if edge is None:
                 continue
-            if self.machine.cells(home) < 2 * self.machine.tile(home, self._tile(u)):
-                out += self._tiles(u)[0] * max(0.0, (cost.latency or 0.0) - cost.interval) / clock
+            if machine.cells(home) < 2 * machine.tile(home, self._tile(u)):
+                out += self._tiles(u)[0] * (machine.latency - machine.call)
+            elif self._steps() > unrolled:
+                again = max(again, self._begun(u, unrolled, edge.seconds(1, self._tile(u), 1)))
+        return out + again
+
+    def _begun(self, use: Use, unrolled: int, move: float) -> float:
+        """Seconds in which iterations of so many steps wait to begin: a tile of the operand is brought when all calls
+        on the one that lies there have ended."""
+        out, axes = 0.0, self._axes(use)
+        for n, tiles in self.blocks:
+            calls = -(-prod(t for a, t in tiles.items() if a not in axes) // self.machine.members)
+            behind = (calls - 1) * self.machine.call + self.machine.latency + move
+            out += n * (self._steps() / unrolled - 1) * max(0.0, behind - unrolled * self._step(tiles))
         return out
 
     def _stores(self) -> tuple[list[tuple[str, float]], float]:
         """Results on their way home, per issuer, and the time of the last block's."""
         out, last = [], 0.0
         for u in self._written():
+            if self._held(u):
+                continue
             tiles = prod(-(-self.lengths[a] // self.main.unit(a)) for a in self._axes(u))
             size, tile = size_of(u.dtype) * prod(self.lengths[a] for a in self._axes(u)), self._tile(u)
             inside = self._largest()
+            back = self.machine.edge(self.machine.system.home, self.machine.memory.name)
+            if back is not None and u.buffer in self.plan.group.private:  # and back, for those who read them
+                out.append((back.issuer, back.seconds(tiles, size, self.instances)))
             for edge in self.machine.way_home(u.homes[0]):
                 out.append((edge.issuer, edge.seconds(tiles, size, self.instances)))
                 last = max(last, edge.seconds(inside, inside * tile, self.instances))
         return out, last
+
+    def _held(self, use: Use) -> bool:
+        """Whether results are read where they are: by nests of the group that share every loop over them."""
+        group = self.plan.group
+        if use.buffer not in group.private:
+            return False
+        trips = {a: self.lengths.get(a, 1) > n for a, n in self.plan.order[len(self.plan.deals) :]}
+        loops = {a for a in self._axes(use) if trips.get(a)}
+        return all(loops <= set(n.extents) for n in group.nests if any(u.buffer == use.buffer for u in n.uses))
 
     def _registers(self) -> list[tuple[str, float]]:
         """Tiles on their way to the registers, per issuer."""

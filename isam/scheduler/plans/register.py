@@ -161,7 +161,6 @@ def unroll_order(nest: Nest, per: dict[str, int], room: Room) -> list[str]:
     return next((o for o in orders if room.holds(live(nest, per, o))), rest)
 
 
-def steps(block: Block) -> int:
-    """Steps of a reduction that are unrolled: enough calls to hide the loop around them."""
-    calls = prod(n for _, n in block.tiles)
+def steps(calls: int) -> int:
+    """Steps of a reduction that are unrolled: enough calls to hide the loop around a block of so many."""
     return 4 if calls < 16 else 2 if calls < 32 else 1

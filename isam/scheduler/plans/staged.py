@@ -33,9 +33,11 @@ from isam.scheduler.plans.register import Block, Room, axes_of, register_memory,
 from isam.system.graph import Memory, System
 
 BLOCKS = 6  # register blocks tried: so many of the best, and of those that bring the fewest tiles per call
-EQUAL = 1.1  # times the best prediction: none is better than that
+EQUAL = 1.1  # times the best prediction: none is better than that, where calls read what is brought where it lies
+ALIKE = 1.02  # elsewhere
 PAIRS = 16  # of a block and a dealing, looked at closely
 BANDS = 5  # halvings of an axis tried where an operand has to come in parts
+SMALL = 6  # calls of a block of which four steps of a reduction are unrolled
 CHUNKS = 7  # lengths of a reduction's part tried: all of it, halved again and again
 
 
@@ -75,15 +77,15 @@ def staged(
                 if key not in out or e.seconds < out[key][1]:
                     out[key] = plan, e.seconds, e.traffic
     found = list(out.values())
-    return _told_apart(found) if direct(main, memory) else [(p, s) for p, s, _ in found]
+    return _told_apart(found, EQUAL if direct(main, memory) else ALIKE)
 
 
-def _told_apart(found: list[tuple[Plan, float, float]]) -> list[tuple[Plan, float]]:
+def _told_apart(found: list[tuple[Plan, float, float]], equal: float) -> list[tuple[Plan, float]]:
     """Plans whose predicted seconds are as good as equal are ranked by how long all that they bring takes: what is
     hidden behind calls is not free."""
     best = min((s for _, s, _ in found), default=0.0)
-    least = min(t for _, s, t in found if s <= best * EQUAL) or 1.0
-    return [(p, best * (EQUAL - (EQUAL - 1) * least / (t or 1.0)) if s <= best * EQUAL else s) for p, s, t in found]
+    least = min((t for _, s, t in found if s <= best * equal), default=0.0) or 1.0
+    return [(p, best * (equal - (equal - 1) * least / (t or 1.0)) if s <= best * equal else s) for p, s, t in found]
 
 
 def _plan(
@@ -150,11 +152,12 @@ def _orders(
     outer = [(a, n) for a, n, _ in deals]
     tiled = [a for a in width if lengths[a] > width[a]]
     tiled.sort(key=lambda a: lengths[a] // width[a])
+    tiles = {a: min(n, -(-lengths[a] // main.unit(a))) for a, n in block.tiles}
     turns = [tiled] if len(tiled) < 2 else [tiled, [*tiled[:-2], tiled[-1], tiled[-2]]]
     rest = [(a, n.unit(a) * 4) for n in group.nests for a in n.axes if a not in main.axes]
     for turn, chunk in product(turns, _chunks(group, main)):
         loops = [(a, width[a]) for a in turn]
-        inner = _reduction(main, block, chunk, system)
+        inner = _reduction(main, tiles, chunk, system)
         known = {a for a, _ in (*outer, *loops, *inner)}
         more = [(a, n) for a, n in dict(rest).items() if a not in known]
         yield tuple(outer + loops + inner + more)
@@ -191,20 +194,25 @@ def _chunks(group: Group, main: Nest) -> list[tuple[str, int] | None]:
     return out
 
 
-def _reduction(main: Nest, block: Block, chunk: tuple[str, int] | None, system: System) -> list[tuple[str, int]]:
-    """The loops of a reduction: the chunk, then step by step; two steps at a time where the registers have room for the
-    tiles of both, so that those of one are brought while the other is worked on."""
+def _reduction(
+    main: Nest, tiles: dict[str, int], chunk: tuple[str, int] | None, system: System
+) -> list[tuple[str, int]]:
+    """The loops of a reduction: the chunk, then step by step; several steps at a time where the registers have room for
+    the tiles of all, so that those of one are brought while the others are worked on."""
     if chunk is None:
         return []
     unit = {a: main.unit(a) for a in main.reduced}
     inner = main.reduced[-1]
-    step = unit[inner] * (1 + _room_for_two(main, block, system) if inner in main.mapped else steps(block))
+    several = _together(main, tiles, system) if inner in main.mapped else steps(prod(tiles.values()))
     out = [chunk] if main.length(chunk[0]) > chunk[1] else []
     out += [(a, unit[a]) for a in main.reduced[:-1]]
-    return [*out, (inner, step)]
+    return [*out, (inner, unit[inner] * several)]
 
 
-def _room_for_two(main: Nest, block: Block, system: System) -> bool:
-    per = dict(block.tiles)
-    tiles = [prod(per.get(a, 1) for a in axes_of(u)) * (1 if u.writes else 2) for u in main.uses]
-    return Room(main, system).holds(tiles)
+def _together(main: Nest, tiles: dict[str, int], system: System) -> int:
+    """Steps of a reduction that are unrolled: two where there is room for the tiles of both, four of a small block."""
+    room = Room(main, system)
+    for n in (4, 2) if prod(tiles.values()) <= SMALL else (2,):
+        if room.holds([prod(tiles.get(a, 1) for a in axes_of(u)) * (1 if u.writes else n) for u in main.uses]):
+            return n
+    return 1

@@ -9,6 +9,7 @@ import pytest
 
 from isam.ir.text import parse
 from isam.proof.flat import check_flat
+from isam.proof.races import check_races
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Schedule, distinct
 from isam.system.graph import System
@@ -34,6 +35,16 @@ KERNEL = """kernel add(N)
   out c: f32[N]
   forall i < N
     c[i] = a[i] + b[i]
+"""
+FLOW = """kernel flow(N)
+  in  a: f32[N]
+  in  b: f32[N]
+  out c: f32[N]
+  forall i < N
+    t[i] = a[i] + b[i]
+    u[i] = t[i] + b[i]
+    v[i] = t[i] + a[i]
+    c[i] = u[i] + v[i]
 """
 
 
@@ -81,3 +92,15 @@ def test_an_updated_operand_takes_a_port_to_read_and_one_to_write() -> None:
     assert not Ports(1, 1).admit(["inout", "in"])
     assert not Ports(1, 1).admit(["inout", "out"])
     assert Ports(2, 1).admit(["inout", "const"])
+
+
+def test_what_another_file_wants_is_handed_over_and_does_not_go_home() -> None:
+    """A temporary that lies where the other operand is has to move: through the scratchpad, not through main memory."""
+    kernel = parse(FLOW)
+    job = compiled(kernel, {"N": 70}, machine(Ports(1, 1), Ports(1, 1)), check=True)
+    judge(kernel, {"N": 70}, job)
+    assert job.schedule is not None
+    assert not check_races(job.schedule, {})
+    moves = [n.operands for n in distinct(job.schedule.call) if isinstance(n, Issue) and n.is_move]
+    temporary = [o for source, target in moves for o in (source, target) if o.tile.buffer in "tuv"]
+    assert {o.place.memory for o in temporary} == {"ra", "rb", "sp"}
