@@ -15,6 +15,7 @@ from typing import Any
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 from isam.ir.affine import Affine
+from isam.ir.apart import axes_apart
 from isam.ir.dtype import ANY
 from isam.ir.kernel import Buffer, Kernel, Sym
 from isam.ir.span import Span, span_of
@@ -95,6 +96,7 @@ class Instruction:
     to the next in a burst (of one call: any).
     ``burst``: calls that one command carries out.
     ``ulp``: the declared error of an approximated function in units in the last place.
+    In ``body`` a name is one axis: where the text runs it to different ends, the others get names of their own.
     ``family`` and ``values``: the description this is an instance of, and what it gives that one's parameters.
     """
 
@@ -112,6 +114,11 @@ class Instruction:
     requires: dict[str, str | int] = field(default_factory=dict)
     sets: dict[str, str | int] = field(default_factory=dict)
     burst: Burst = Burst()
+
+    def __post_init__(self) -> None:
+        body = axes_apart(self.body)
+        if body is not self.body:
+            object.__setattr__(self, "body", body)
 
     @property
     def title(self) -> str:

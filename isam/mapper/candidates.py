@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 
 from isam.classes import dataclass
 from isam.ir.dataflow import Order, levels, mask_of
@@ -11,6 +12,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
+from isam.mapper.alike import in_one_part, kinds, moved
 from isam.mapper.filters import present
 from isam.mapper.pricing import Candidate, Pricing
 
@@ -85,34 +87,78 @@ def _ordered(mapping: Mapped, kernel: Kernel) -> bool:
 
 def gather(kernel: Kernel, instructions: Sequence[Instruction], order: Order, pricing: Pricing) -> Gathered:
     """Every schedulable candidate, one per orbit (the cheapest)."""
-    from isam.mapper import match
-
-    own = [level.own for level in levels(kernel)]
-    best: dict[tuple[str, str, int], Candidate] = {}
-    refused: dict[tuple[str, object], Mismatch] = {}
-    cut = False
+    several, rest = kinds(kernel)
+    search = _Gathering(kernel, order, pricing)
     for instruction in present(instructions, kernel):
-        found = match(kernel, instruction, strided=True, normalise=False)
-        if isinstance(found, Mismatch):
+        if not several or not in_one_part(instruction):
+            search.match(instruction, None)
             continue
+        if rest:
+            search.match(instruction, rest)
+        for kind in several:
+            found, refused = search.match(instruction, kind.first)
+            for to, names in kind.others:
+                search.add([_moved(c, to, names) for c in found])
+                for m in refused:
+                    search.refuse(moved(m, to, names))
+    candidates = sorted(search.best.values(), key=lambda c: c.price)
+    return Gathered(tuple(candidates), tuple(search.refused.values()), search.cut)
+
+
+def _moved(c: Candidate, to: dict[int, int], names: dict[str, str]) -> Candidate:
+    mapping = moved(c.mapping, to, names)
+    return Candidate(mapping, mask_of(mapping.statements), c.calls, c.bytes)
+
+
+@dataclass
+class _Gathering:
+    """Collects the candidates of a kernel."""
+
+    kernel: Kernel
+    order: Order
+    pricing: Pricing
+    best: dict[tuple[str, str, int], Candidate] = field(default_factory=dict)
+    refused: dict[tuple[str, object], Mismatch] = field(default_factory=dict)
+    cut: bool = False
+
+    def match(self, instruction: Instruction, region: Sequence[int] | None) -> tuple[list[Candidate], list[Mapped]]:
+        """Adds what the instruction can carry out in the region (None: anywhere). Returns that, and the mappings whose
+        operands could not be laid out."""
+        from isam.mapper import match
+
+        found = match(self.kernel, instruction, strided=True, normalise=False, region=region)
+        if isinstance(found, Mismatch):
+            return [], []
+        out: list[Candidate] = []
+        refused: list[Mapped] = []
         count: dict[int, int] = {}
         for mapping in found:
             mask = mask_of(mapping.statements)
             count[mask] = count.get(mask, 0) + 1
             if count[mask] > PER_INSTRUCTION:
-                cut = True
+                self.cut = True
                 continue
-            if not any(mask & ~o == 0 for o in own) or not order.is_convex(mask):
+            if not any(mask & ~level.own == 0 for level in levels(self.kernel)) or not self.order.is_convex(mask):
                 continue
-            if not _ordered(mapping, kernel):
+            if not _ordered(mapping, self.kernel):
                 continue
-            no = _unreachable(mapping, pricing)
-            if no is not None:
-                refused.setdefault((no.instruction, no.about("buffer")), no)
-                continue
-            c = pricing.candidate(mapping)
-            key = (instruction.name, mapping.orbit or str(mapping), mask)
-            if key not in best or c.price < best[key].price:
-                best[key] = c
-        cut = cut or not getattr(found, "complete", True)
-    return Gathered(tuple(sorted(best.values(), key=lambda c: c.price)), tuple(refused.values()), cut)
+            if self.refuse(mapping):
+                refused.append(mapping)
+            else:
+                out.append(self.pricing.candidate(mapping))
+        self.add(out)
+        self.cut = self.cut or not getattr(found, "complete", True)
+        return out, refused
+
+    def refuse(self, mapping: Mapped) -> bool:
+        """Whether its operands cannot be laid out; notes why."""
+        no = _unreachable(mapping, self.pricing)
+        if no is not None:
+            self.refused.setdefault((no.instruction, no.about("buffer")), no)
+        return no is not None
+
+    def add(self, found: Sequence[Candidate]) -> None:
+        for c in found:
+            key = (c.mapping.instruction.name, c.mapping.orbit or str(c.mapping), c.mask)
+            if key not in self.best or c.price < self.best[key].price:
+                self.best[key] = c

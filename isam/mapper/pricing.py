@@ -78,7 +78,7 @@ class Pricing:
     def tile(self, mapping: Mapped) -> dict[str, int]:
         """What one full call takes along each mapped kernel axis."""
         extents, plan = self.extents(mapping), plan_of(mapping.instruction, normal(mapping.instruction.body))
-        spans = dict(zip(plan.axis_names, plan.spans, strict=True))  # a name may stand for two axes of the instruction
+        spans = dict(zip(plan.axis_names, plan.spans, strict=True))
         sizes = ((k, extents.get(k, 1), spans[i]) for i, k in mapping.axes)
         return {k: span.cut(n) or n for k, n, span in sizes}
 

@@ -109,5 +109,5 @@ def test_a_name_that_stands_for_two_axes_of_an_instruction():
     both = kernel("k()\n in a: f32[3]\n out b: f32[3]\n in c: f32[4]\n out d: f32[4]\n forall i < 3\n"
                   "  b[i] = exp(a[i])\n forall j < 4\n  d[j] = tanh(c[j])")  # fmt: skip
     (m,) = reach(both, two).direct
-    assert dict(m.axes) == {"i": "i", "i_": "j"}
+    assert dict(m.axes) == {"i": "i", "i2": "j"}
     assert Pricing(both).tile(m) == {"i": 3, "j": 4}

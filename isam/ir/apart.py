@@ -1,0 +1,45 @@
+"""One name for one axis: in a text a name is an axis of its ``forall``, and another ``forall`` may run it further."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access, Axis, Domain, Item, Kernel, Recurrence, Source, Statement
+
+
+def axes_apart(body: Kernel) -> Kernel:
+    """The kernel in which no name is two axes: where one has several extents, the later ones get names of their own."""
+    axes = dict.fromkeys(a for s in body.statements for a in s.domain.axes)
+    taken = {a.name for a in axes}
+    if len(axes) == len(taken):
+        return body
+    first: dict[str, Axis] = {}
+    to: dict[Axis, str] = {}
+    for a in axes:
+        if first.setdefault(a.name, a) != a:
+            to[a] = next(n for n in (f"{a.name}{k}" for k in count(2)) if n not in taken)
+            taken.add(to[a])
+
+    def item(it: Item) -> Item:
+        if isinstance(it, Recurrence):
+            return replace(it, body=tuple(map(item, it.body)))
+        return _renamed(it, {a.name: to[a] for a in it.domain.axes if a in to})
+
+    return replace(body, body=tuple(map(item, body.body)), template=None)
+
+
+def _renamed(s: Statement, to: dict[str, str]) -> Statement:
+    if not to:
+        return s
+    by = {old: Affine.of(new) for old, new in to.items()}
+
+    def access(x: Source) -> Source:
+        return replace(x, index=tuple(row.substitute(by) for row in x.index)) if isinstance(x, Access) else x
+
+    axes = tuple(Axis(to.get(a.name, a.name), a.extent) for a in s.domain.axes)
+    dest = access(s.dest)
+    assert isinstance(dest, Access)
+    domain = Domain(axes, tuple(w.substitute(by) for w in s.domain.where))
+    return replace(s, domain=domain, dest=dest, sources=tuple(map(access, s.sources)))
