@@ -1,7 +1,8 @@
 """Python's search for unreachable values, made rare while many values are made that stay.
 
 Reading a machine and compiling a kernel make hundreds of thousands of values and hardly any cycle among them; Python
-looks through all of them again each time some hundred more are there, which takes a fifth of a first compilation.
+looks through all of them again each time some hundred more are there, which takes a fifth of a first compilation. What
+was made then counts as old: a young process does not look through it at the end either, which saves a twentieth.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 APART = 100_000  # new values between two looks
+YOUNG = 10  # looks at what is neither new nor old; later, values that nobody reaches are found first
 
 
 @contextmanager
@@ -24,4 +26,7 @@ def seldom() -> Iterator[None]:
         yield
     finally:
         if raised:
+            if gc.get_stats()[1]["collections"] < YOUNG and not gc.get_freeze_count():
+                gc.freeze()  # these two take what is new to what is old, without a look at it
+                gc.unfreeze()
             gc.set_threshold(*was)

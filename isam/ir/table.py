@@ -13,11 +13,14 @@ from isam.ir.instruction import Instruction
 
 
 class Unread(Protocol):
-    """An instruction that is a text still. ``types``: element types that a kernel must have for it to fit; ``sets``: it
-    may set configuration registers, and then it need not compute."""
+    """An instruction that is a text still. ``types``, ``calls``: element types and operations that a kernel must have
+    for it to fit; ``sets``: it may set configuration registers, and then it need not compute."""
 
     @property
     def types(self) -> frozenset[str]: ...
+
+    @property
+    def calls(self) -> frozenset[str]: ...
 
     @property
     def sets(self) -> bool: ...
@@ -71,10 +74,11 @@ class Table(Mapping[str, Instruction]):
         """The instructions that set configuration registers."""
         return tuple(n for n, i in self._held.items() if i.sets and self[n].sets)
 
-    def may_fit(self, name: str, dtypes: frozenset[str]) -> bool:
-        """Whether a kernel of these element types may use the instruction, as far as that is known without reading."""
+    def may_fit(self, name: str, dtypes: frozenset[str], operations: frozenset[str]) -> bool:
+        """Whether a kernel of these element types and operations may use the instruction, as far as that is known
+        without reading."""
         found = self._held[name]
-        return isinstance(found, Instruction) or found.types <= dtypes
+        return isinstance(found, Instruction) or (found.types <= dtypes and found.calls <= operations)
 
 
 class Some(Sequence[Instruction]):
@@ -91,6 +95,7 @@ class Some(Sequence[Instruction]):
     def __len__(self) -> int:
         return len(self.names)
 
-    def that_may_fit(self, dtypes: frozenset[str]) -> Some:
-        """Without those that a kernel of these element types cannot use, as far as that is known without reading."""
-        return Some(self.table, [n for n in self.names if self.table.may_fit(n, dtypes)])
+    def that_may_fit(self, dtypes: frozenset[str], operations: frozenset[str]) -> Some:
+        """Without those that a kernel of these element types and operations cannot use, as far as that is known without
+        reading."""
+        return Some(self.table, [n for n in self.names if self.table.may_fit(n, dtypes, operations)])

@@ -40,7 +40,7 @@ def present(instructions: Sequence[Instruction], kernel: Kernel) -> list[Instruc
     mine |= {(o, ANY) for o, _ in mine}
     dtypes = frozenset(b.dtype for b in kernel.buffers)
     if isinstance(instructions, Some):
-        instructions = instructions.that_may_fit(dtypes)
+        instructions = instructions.that_may_fit(dtypes, frozenset(o for o, _, _ in kernel.operations))
     return [
         i
         for i in instructions

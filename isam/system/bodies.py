@@ -16,7 +16,7 @@ from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc
 from isam.ir.dtype import DTYPES
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement
+from isam.ir.kernel import BINARY, UNARY, Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement
 from isam.system.families import column_before
 from isam.system.faults import Faults
 from isam.system.source import Scalar
@@ -25,7 +25,10 @@ Relocate = Callable[[Loc], Loc]
 _TYPE = re.compile(rf"\b(?:sat_)?({'|'.join(DTYPES)})\b")
 _HEAD = re.compile(r"(\s*instruction\s+)([A-Za-z_]\w*)")
 ROLES = ("in", "const", "inout", "out")
+NO_STATEMENT = ("instruction", *ROLES, "temp", "forall", "where", "permits", "loop")  # other lines' words
 _DECLARED = re.compile(rf"\s*({'|'.join(ROLES)})\s+\w+\s*:\s*(\w+)\s*(?:\[\s*\]|(\[.*))?\s*")
+_CALL = re.compile(rf"\b(?:({'|'.join((*UNARY, *BINARY))})\s*\(|(max|min)=)")
+_ASIDE = re.compile(r"#.*|\[[^\]]*\]")
 _NUMBER = re.compile(r"\n.*=.*(?<![\w.])\d")
 _KIND = {name: d.kind for name, d in DTYPES.items()}
 _BY_KIND = {"f": ("f32", "f64", "bf16", "f16"), "i": ("i32", "i64", "i16", "i8"), "u": ("u8",), "b": ("bool",)}
@@ -67,6 +70,13 @@ def types_in(head: str) -> frozenset[str]:
     which a number cannot play, and of what is written. What does not look like a declaration is left out."""
     found = (_DECLARED.fullmatch(line) for line in head.split("\n"))
     return frozenset(m[2] for m in found if m and m[2] in DTYPES and (m[3] or m[1] in ("out", "inout")))
+
+
+def functions_in(statements: str) -> frozenset[str]:
+    """Operations that statements name (``exp(A[i])``, ``C[i] max= x``): a kernel without them cannot use the
+    instruction, since no law of the normal form takes one away. A choice is none of them: of a number it is no
+    operation."""
+    return frozenset(m[1] or m[2] for m in _CALL.finditer(_ASIDE.sub("", statements)))
 
 
 @lru_cache(maxsize=4096)

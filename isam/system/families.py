@@ -61,10 +61,17 @@ class Entry:
 
     def head(self, key: str, begins: tuple[str, ...]) -> str:
         """The lines of a field's text that begin with one of these words, for this member."""
+        return self._lines(key, begins, True)
+
+    def rest(self, key: str, begins: tuple[str, ...]) -> str:
+        """The lines of a field's text that begin with none of these words, for this member."""
+        return self._lines(key, begins, False)
+
+    def _lines(self, key: str, begins: tuple[str, ...], those: bool) -> str:
         text = self.given.get(key) if isinstance(self.given, Mapping) else None
         if not isinstance(text, Scalar):
             return ""
-        lines = _beginning(text.text, begins)
+        lines = _beginning(text.text, begins, those)
         return lines if self.filling is None else fill(lines, self.filling.env)
 
 
@@ -73,8 +80,8 @@ class _TooLong(ValueError):
 
 
 @lru_cache(maxsize=1024)
-def _beginning(text: str, words: tuple[str, ...]) -> str:
-    return "\n".join(line for line in text.split("\n") if line.lstrip().startswith(words))
+def _beginning(text: str, words: tuple[str, ...], those: bool) -> str:
+    return "\n".join(line for line in text.split("\n") if line.lstrip().startswith(words) == those)
 
 
 @lru_cache(maxsize=8192)
@@ -197,9 +204,9 @@ def spoken(key: str) -> str:
 def _closed(env: Env) -> Env:
     """Values that mention other parameters, written out (three levels)."""
     for _ in range(3):
-        if not any("{" in v for v in env.values()):
+        if "{" not in "".join(env.values()):
             break
-        env = {k: fill(v, env) for k, v in env.items()}
+        env = {k: fill(v, env) if "{" in v else v for k, v in env.items()}
     return env
 
 

@@ -13,7 +13,7 @@ from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 from isam.garbage import seldom
 from isam.ir.instruction import Burst, Cost, Instruction, OperandContract, packed
 from isam.ir.kernel import Buffer
-from isam.ir.table import Table
+from isam.ir.table import Table, Unread
 from isam.system.bodies import parse_body, permission, place_in
 from isam.system.check import Marks, assumed_costs, check_system, stated_costs
 from isam.system.draft import Draft, Reader
@@ -205,7 +205,8 @@ class _Build:
 
     def _unread(self) -> Table:
         entries = self.draft.entries["instructions"]
-        return Table({n: Described(e, self.finished, self.faults) for n, e in entries.items()})
+        held: dict[str, Unread] = {n: Described(e, self.finished, self.faults) for n, e in entries.items()}
+        return Table(held)
 
     def finished(self, e: Entry) -> Instruction | None:
         """The instruction by itself, when units are known."""

@@ -54,7 +54,10 @@ class Mapping:
     loc: Loc = field(compare=False)
 
     def get(self, key: str) -> Node | None:
-        return next((v for k, v in self.items if k.text == key), None)
+        for k, v in self.items:
+            if k.text == key:
+                return v
+        return None
 
     def key(self, key: str) -> Scalar | None:
         return next((k for k, _ in self.items if k.text == key), None)

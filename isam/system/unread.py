@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from isam.ir.instruction import Instruction
-from isam.system.bodies import ROLES, types_in
+from isam.system.bodies import NO_STATEMENT, ROLES, functions_in, types_in
 from isam.system.families import Entry
 from isam.system.faults import Faults
 from isam.system.source import Mapping
@@ -18,7 +18,14 @@ class Described:
     def __init__(self, entry: Entry, make: Callable[[Entry], Instruction | None], faults: Faults):
         self.types = types_in(entry.head("body", ROLES))
         self.sets = isinstance(entry.given, Mapping) and entry.given.get("sets") is not None
+        self._calls: frozenset[str] | None = None
         self._entry, self._make, self._faults = entry, make, faults
+
+    @property
+    def calls(self) -> frozenset[str]:
+        if self._calls is None:
+            self._calls = functions_in(self._entry.rest("body", NO_STATEMENT))
+        return self._calls
 
     def read(self) -> Instruction:
         return self._made

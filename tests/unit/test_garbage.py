@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
-from isam.garbage import APART, seldom
+from isam.garbage import APART, YOUNG, seldom
 
 
 @pytest.fixture
@@ -45,3 +46,49 @@ def test_two_that_overlap_end_as_before(threshold):
     one.__exit__(None, None, None)
     two.__exit__(None, None, None)
     assert gc.get_threshold()[0] == 700
+
+
+def young(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+    monkeypatch.setattr(gc, "get_stats", lambda: [{"collections": 50}, {"collections": looks}, {"collections": 0}])
+
+
+def new_values() -> list[list[int]]:
+    gc.collect()
+    with seldom():
+        return [[n] for n in range(5000)]
+
+
+@pytest.mark.parametrize(("looks", "old"), [(0, True), (YOUNG - 1, True), (YOUNG, False)])
+def test_in_a_young_process_what_was_made_counts_as_old(threshold, monkeypatch, looks, old):
+    young(monkeypatch, looks)
+    gc.set_threshold(10_000, 10, 10)
+    made = new_values()
+    assert any(v is made for v in gc.get_objects(generation=2)) == old
+
+
+def test_what_the_user_has_frozen_stays_frozen(threshold, monkeypatch):
+    young(monkeypatch, 0)
+    gc.collect()
+    try:
+        gc.freeze()
+        frozen = gc.get_freeze_count()
+        new_values()
+        assert gc.get_freeze_count() > 0.9 * frozen > 0
+    finally:
+        gc.unfreeze()
+
+
+def test_what_counts_as_old_is_still_found_when_nobody_reaches_it(threshold, monkeypatch):
+    young(monkeypatch, 0)
+
+    class Round:
+        pass
+
+    with seldom():
+        one = Round()
+        one.itself = one
+        gone = weakref.ref(one)
+        del one
+    assert gone() is not None
+    gc.collect()
+    assert gone() is None

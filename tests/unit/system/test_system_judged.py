@@ -12,7 +12,7 @@ from isam.diagnostics import IsamError
 from isam.ir.instruction import Instruction
 from isam.ir.table import Some, Table
 from isam.mapper.filters import needs_of, present
-from isam.system.bodies import types_in
+from isam.system.bodies import functions_in, types_in
 from isam.system.find import list_systems, shipped
 from isam.system.judged import RECORD, digest, is_judged, record
 from isam.system.load import load_system, parse_system
@@ -55,12 +55,13 @@ def test_no_instruction_is_passed_over_that_a_kernel_could_use(name: str, tmp_pa
     assert not table.seen()
     for n, i in load_system(list_systems()[name], whole=True).instructions.items():
         needs = needs_of(i)
-        assert table.may_fit(n, frozenset(needs.dtypes | {d for _, d in needs.operations}))
+        types, operations = needs.dtypes | {d for _, d in needs.operations}, frozenset(o for o, _ in needs.operations)
+        assert table.may_fit(n, types, operations)
         assert i.sets or table.computes(n)
     assert not table.seen()
     assert len(load_system(path).compute) == len(load_system(list_systems()[name], whole=True).compute)
     assert all(i.sets for i in table.seen())
-    assert name in ("units", "tiny") or not all(table.may_fit(n, frozenset({"f32"})) for n in table)
+    assert name in ("units", "tiny") or not all(table.may_fit(n, frozenset({"f32"}), frozenset()) for n in table)
 
 
 class Text:
@@ -69,6 +70,7 @@ class Text:
     def __init__(self, made: Instruction):
         self.made, self.count = made, 0
         self.types = frozenset(b.dtype for b in made.body.arguments if b.role == "out") - {"any"}
+        self.calls = frozenset(o for o, _, _ in made.signature) & {"max", "exp"}
         self.sets = bool(made.sets)
 
     def read(self) -> Instruction:
@@ -156,3 +158,16 @@ def test_what_declarations_say_of_element_types() -> None:
     assert types("  in A: f32", "in B: f64[]", "in C: f16[ ]  ", "const D: i8") == set()  # a number may play them
     assert types("in A: any[M]", "in A: f31[M]", "in A f32[M]", "into A: f32[M]", "temp t: f32[M]", "") == set()
     assert types("out D:u8 [ N]", "out E: f32 []") == {"u8", "f32"}
+
+
+@pytest.mark.parametrize(("line", "named"), [
+    ("D[i] = exp(A[i]) * max(A[i], 0)", {"exp", "max"}),
+    ("D[i] min= A[i]", {"min"}),
+    ("D[i] = pow (A[i], B[i])", {"pow"}),
+    ("D[i] = expo[i] + maximum[i] * (A[i] - min[i])", set()),
+    ("D[i] = A[i] # exp(A[i]) would be another", set()),
+    ("D[i] = select(A[i] > 0, f32(A[i]), 0)", set()),
+    ("D[floor(i)] = A[i]", set()),
+])  # fmt: skip
+def test_operations_are_those_that_statements_name(line: str, named: set[str]) -> None:
+    assert functions_in(line) == named
