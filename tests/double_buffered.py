@@ -47,7 +47,7 @@ def product(deep: int, boxes: int, places: int = 2, rows: int = 2, bandwidth: fl
                     Operand("B", box("B", (p, 0), (4, 4)), mine_b, (0, 1)), c)  # fmt: skip
         mm = Issue("mm", "mm4", (("K", 4), ("M", 4), ("N", 4)), operands, 1, (("i", I_), ("j", A_(0)), ("k", p)))
         sweep = replace(loop("x", 0, 0, 4, mm), var=f"p{which}", axis="k")
-        lo, hi = (replace(sweep.lo[0], expr=at + e) for e in (0, deep))
+        lo, hi = (sweep.lo[0]._replace(expr=at + e) for e in (0, deep))
         sweep = replace(sweep, lo=(lo,), hi=(hi,))
         return [move(a, at_home(strides, a), to_a), move(b, at_home(strides, b), to_b), sweep]
 

@@ -41,9 +41,12 @@ class Affine(NamedTuple):
         return Affine.of(value) if isinstance(value, str) else Affine((), int(value))
 
     def __add__(self, other: Affine | int | str) -> Affine:  # type: ignore[override]
-        if isinstance(other, int):
+        if isinstance(other, Affine):
+            terms, const = other
+        elif isinstance(other, int):
             return _new(Affine, (self[0], self[1] + other)) if other else self
-        terms, const = other if isinstance(other, Affine) else Affine.lift(other)
+        else:
+            terms, const = Affine.lift(other)
         if not terms:
             return _new(Affine, (self[0], self[1] + const)) if const else self
         return _new(Affine, (_sum(self[0], terms) if self[0] else terms, self[1] + const))
@@ -54,9 +57,12 @@ class Affine(NamedTuple):
         return _new(Affine, (tuple([(n, -c) for n, c in self[0]]), -self[1]))
 
     def __sub__(self, other: Affine | int | str) -> Affine:
-        if isinstance(other, int):
+        if isinstance(other, Affine):
+            terms, const = other
+        elif isinstance(other, int):
             return _new(Affine, (self[0], self[1] - other)) if other else self
-        terms, const = other if isinstance(other, Affine) else Affine.lift(other)
+        else:
+            terms, const = Affine.lift(other)
         if not terms:
             return _new(Affine, (self[0], self[1] - const)) if const else self
         if terms == self[0]:

@@ -33,19 +33,15 @@ def _judge(issue: Issue, lg: Legality, ctx: Context, isl: Isl, phase: str, out: 
         b = lg.buffers[o.tile.buffer]
         if phase == "bind" and b.role in ("in", "out", "inout"):
             out.add(8, "bind", f"'{b.name}' is not there when constants are bound", issue)
-        _tile(o, b.shape, ctx, isl, issue, out)
-        _address(
-            o,
-            lg,
-            ctx,
-            isl,
-            issue,
-            out,
-            sig.instruction.contract(o.name).align,
-            o.name in sig.writes and sig.instruction.is_move,
-        )
-        slot = next((w for w in lg.schedule.workspace if w.name == o.place.base), None)
-        if slot and o.name in sig.writes and (slot.literal is not None or (slot.bound and phase == "call")):
+        align, filled = sig.instruction.contract(o.name).align, o.name in sig.writes and sig.instruction.is_move
+        key, before = (id(o), align, filled), len(out)
+        if key not in ctx.placed:
+            _tile(o, b.shape, ctx, isl, issue, out)
+            _address(o, lg, ctx, isl, issue, out, align, filled)
+            if len(out) == before:
+                ctx.placed.add(key)
+        slot = lg.kept.get(o.place.base) if o.name in sig.writes else None
+        if slot and (slot.literal is not None or phase == "call"):
             out.add(8, "bind", f"operand {o.name} writes the slot '{slot.name}', which is kept from bind on", issue)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from isam.ir.affine import Affine
 from isam.proof.context import Context, Var, last_value, loop_var
-from isam.schedule.tree import Bound, Loop
+from isam.schedule.tree import Bound, Loop, Seq
 
 Box = tuple[tuple[Affine, Affine], ...]
 ROUNDS = 64
@@ -201,6 +202,12 @@ class Span(NamedTuple):
 
 def span(loop: Loop, skip_first: bool = False, skip_last: bool = False) -> Span:
     """All iterations of a loop, or all but the first or last."""
+    return _span(loop.var, loop.lo, loop.hi, loop.step, skip_first, skip_last)
+
+
+@lru_cache(maxsize=1024)
+def _span(var: str, lo: tuple[Bound, ...], hi: tuple[Bound, ...], step: int, skip_first: bool, skip_last: bool) -> Span:
+    loop = Loop(var, lo, hi, step, Seq())
     first = loop.lo[0].expr if len(loop.lo) == 1 and loop.lo[0].div == 1 else None
     last = last_value(loop)
     desc = loop_var(loop)

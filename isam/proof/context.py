@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
+from functools import lru_cache
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
-from isam.schedule.tree import Bound, Loop
+from isam.schedule.tree import Bound, Loop, Seq
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Context:
     inside: dict[tuple[Affine, int, Affine], bool] = field(
         default_factory=dict
     )  # (start, span, extent): see ``bounds``
+    placed: set[tuple[int, int, bool]] = field(default_factory=set)  # operands, by identity, that are: see ``bounds``
     _lower: dict[tuple[tuple[str, int], ...], int | None] = field(default_factory=dict)
     _at: dict[str, int] = field(default_factory=dict)
 
@@ -87,7 +89,8 @@ class Context:
 
     def le(self, a: Affine | int, b: Affine | int) -> bool:
         """Whether ``a <= b`` is proved."""
-        return self.nonneg(Affine.lift(b) - a)
+        a, b = Affine.lift(a), Affine.lift(b)
+        return a.const <= b.const if a.terms == b.terms else self.nonneg(b - a)
 
     def equal(self, a: Affine, b: Affine) -> bool:
         """Whether ``a == b`` is proved."""
@@ -118,6 +121,12 @@ class Context:
 
 def loop_var(loop: Loop, part: str = "any") -> Var:
     """The variable of a loop: over all iterations, the ``first`` only, or ``rest`` (all but the first)."""
+    return _loop_var(loop.var, loop.lo, loop.hi, loop.step, part)
+
+
+@lru_cache(maxsize=1024)
+def _loop_var(var: str, lo: tuple[Bound, ...], hi: tuple[Bound, ...], step: int, part: str) -> Var:
+    loop = Loop(var, lo, hi, step, Seq())
     lo, hi = loop.lo, tuple(Bound(b.expr - b.div, b.div) for b in loop.hi)
     origin = loop.lo[0].expr if len(loop.lo) == 1 and loop.lo[0].div == 1 else None
     last = last_value(loop)

@@ -66,12 +66,19 @@ def axis_extents(ins: Instruction, sizes: dict[str, int], bad: list) -> dict[str
 def linear(o: Operand, index: tuple[Affine, ...]) -> tuple[list[Affine], tuple[Affine, ...]]:
     """The buffer element that ``o[index]`` is: per buffer dimension, its part in instruction axes and the rest."""
     lin: list[Affine] = [Affine()] * len(o.tile.start)
-    const = list(o.tile.start)
     for d, row in zip(o.dims, index, strict=True):
         if d is not None:
             lin[d] = Affine(row.terms) * o.tile.steps[d]
+    return lin, first(o, index)
+
+
+def first(o: Operand, index: tuple[Affine, ...]) -> tuple[Affine, ...]:
+    """The buffer element that ``o[index]`` is where all instruction axes are 0."""
+    const = list(o.tile.start)
+    for d, row in zip(o.dims, index, strict=True):
+        if d is not None and row.const:
             const[d] = const[d] + row.const * o.tile.steps[d]
-    return lin, tuple(const)
+    return tuple(const)
 
 
 def rows(o: Operand, index: tuple[Affine, ...], extents: dict[str, int]) -> list[Affine]:

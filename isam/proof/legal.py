@@ -13,11 +13,11 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis
 from isam.proof.context import Context, Var
-from isam.proof.geometry import BufferFacts, linear, recurrent_axes, resolve
+from isam.proof.geometry import BufferFacts, first, recurrent_axes, resolve
 from isam.proof.semantics import Semantics, compare
 from isam.proof.signature import Judge, Signature, ends
 from isam.proof.violation import Findings, Violation
-from isam.schedule.tree import Issue, Operand, Place, Schedule
+from isam.schedule.tree import Issue, Operand, Place, Schedule, Slot
 
 
 @dataclass(slots=True)
@@ -27,6 +27,7 @@ class Legality:
     schedule: Schedule
     buffers: dict[str, BufferFacts] = field(default_factory=dict)
     slots: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, Slot] = field(default_factory=dict)  # those that are not written when the kernel is called
     outer: list[tuple[Axis, ...]] = field(default_factory=list)
     contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)  # equal contexts are one object
     bounded: dict[tuple[int, Context, str], list[Violation]] = field(default_factory=dict)  # see ``bounds``
@@ -44,6 +45,8 @@ class Legality:
             self.buffers[b.name] = BufferFacts(b.name, b.shape, b.dtype, b.role, s.homes.get(b.name))
         for slot in s.workspace:
             self.slots[slot.name] = slot.bytes
+            if slot.bound or slot.literal is not None:
+                self.kept[slot.name] = slot
             if slot.literal is not None:
                 place = s.homes.get(slot.name) or Place(slot.memory, slot.name, Affine(), ())
                 self.buffers[slot.name] = BufferFacts(slot.name, (), slot.dtype, "literal", place)
@@ -129,7 +132,7 @@ class Legality:
         if issue.is_move:
             src, dst = ends(issue, sig.instruction)
             st = sig.instruction.body.statements[0]
-            a, b = linear(src, st.sources[0].index)[1], linear(dst, st.dest.index)[1]  # type: ignore[union-attr]
+            a, b = first(src, st.sources[0].index), first(dst, st.dest.index)  # type: ignore[union-attr]
             if a != b:
                 out.add(2, "move", f"a move carries {src.tile} to a place said to hold {dst.tile}", issue)
                 return False
@@ -138,7 +141,7 @@ class Legality:
             if p.kernel is not None:
                 o = by[p.operand]
                 want = tuple(r.substitute(point) for r in p.kernel.index)
-                if linear(o, p.own.index)[1] != want:
+                if first(o, p.own.index) != want:
                     at = f"{p.kernel.buffer}[{', '.join(map(str, want))}]"
                     text = f"operand {o.name} is {o.tile}; at this point the kernel accesses {at}"
                     out.add(2, "address", text, issue)

@@ -1,31 +1,33 @@
-"""Equal nodes as one object, so that nothing is judged twice and figures do not depend on how a tree was built."""
+"""Equal nodes and operands as one object each, so that nothing is judged twice and figures do not depend on how a tree
+was built."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq
 
 
 def shared(schedule: Schedule) -> Schedule:
-    """The same schedule with equal nodes made one object."""
-    pool: dict[object, Node] = {}
+    """The same schedule with equal nodes, and equal operands, made one object."""
+    pool: dict[object, Any] = {}
     seen: dict[int, Node] = {}
     bind, call = (_one(t, pool, seen) for t in (schedule.bind, schedule.call))
     same = bind is schedule.bind and call is schedule.call
     return schedule if same else replace(schedule, bind=bind, call=call)
 
 
-def _one(node: Node, pool: dict[object, Node], seen: dict[int, Node]) -> Node:
+def _one(node: Node, pool: dict[object, Any], seen: dict[int, Node]) -> Node:
     got = seen.get(id(node))
     if got is None:
         got = seen[id(node)] = _pooled(node, pool, seen)
     return got
 
 
-def _pooled(node: Node, pool: dict[object, Node], seen: dict[int, Node]) -> Node:
+def _pooled(node: Node, pool: dict[object, Any], seen: dict[int, Node]) -> Node:
     if isinstance(node, Issue):
-        return pool.setdefault(node, node)
+        return _issue(node, pool)
     if isinstance(node, Seq):
         parts = tuple(_one(c, pool, seen) for c in node.children)
         new = node if all(a is b for a, b in zip(parts, node.children, strict=True)) else Seq(parts)
@@ -37,3 +39,14 @@ def _pooled(node: Node, pool: dict[object, Node], seen: dict[int, Node]) -> Node
     itself = (node.var, node.lo, node.hi, node.step, node.axis, node.deal)
     key = (Loop, *itself, *((n, id(p)) for n, p in new_parts.items()))
     return pool.setdefault(key, new)
+
+
+def _issue(node: Issue, pool: dict[object, Any]) -> Issue:
+    operands = tuple([pool.setdefault(o, o) for o in node.operands])
+    itself = (node.unit, node.instruction, node.sizes, node.nest, node.point, node.after, node.joined)
+    key = (Issue, *itself, *map(id, operands))
+    got = pool.get(key)
+    if got is None:
+        whole = all(a is b for a, b in zip(operands, node.operands, strict=True))
+        got = pool[key] = node if whole else replace(node, operands=operands)
+    return got

@@ -32,7 +32,7 @@ class Hole:
 @dataclass(frozen=True, slots=True, eq=False)
 class Fact:
     """Interned: equal facts are one object (:meth:`Facts.make`). ``cells``: first and last cell, where there are.
-    ``names``: the variables that it speaks of."""
+    ``names``: the variables that it speaks of; ``keys``: under what a state finds it."""
 
     buffer: str
     spot: Spot
@@ -44,11 +44,14 @@ class Fact:
     holes: frozenset[Hole] = frozenset()
     bare: Fact | None = None  # the same without holes
     names: frozenset[str] = field(init=False)
+    keys: tuple[object, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         exprs = [self.offset, *(x for side in self.box for x in side)]
         exprs += [b.expr for v in self.over for b in v.lo + v.hi]
-        object.__setattr__(self, "names", frozenset(n for e in exprs for n, _ in e.terms))
+        object.__setattr__(self, "names", frozenset([n for e in exprs for n, _ in e.terms]))
+        cells = () if self.cells is None else range(self.cells[0], self.cells[1] + 1)
+        object.__setattr__(self, "keys", tuple([(self.spot[0], c) for c in cells]) if self.cells else (self.spot,))
 
     def address(self, at: Iterable[Affine]) -> Affine:
         """The byte at which an element lies by this layout."""
@@ -96,20 +99,16 @@ class State:
         for facts in self.of.values():
             yield from facts
 
-    @staticmethod
-    def _keys(f: Fact) -> list[object]:
-        return [f.spot] if f.cells is None else [(f.spot[0], c) for c in range(f.cells[0], f.cells[1] + 1)]
-
     def put(self, f: Fact) -> None:
         mine = self.of.setdefault(f.buffer, {})
         if f not in mine:
             mine[f] = None
-            for k in self._keys(f):
+            for k in f.keys:
                 self.at[k] = (*self.at.get(k, ()), f)
 
     def drop(self, f: Fact) -> None:
         if self.of.get(f.buffer, {}).pop(f, 0) is None:
-            for k in self._keys(f):
+            for k in f.keys:
                 self.at[k] = tuple(g for g in self.at[k] if g is not f)
 
     def near(self, spot: Spot, cells: tuple[int, int] | None) -> list[Fact]:

@@ -12,6 +12,7 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.proof.aliasing import pointwise
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import Span, disjoint, earlier, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
@@ -174,8 +175,6 @@ class Tree:
 
     def _alias(self, n: Issue, targets: list, sig, ctx: Context, out: Findings) -> None:
         """What a step writes may not overlap another operand, unless it is the same tile used element by element."""
-        from isam.proof.aliasing import pointwise
-
         for o, t in targets:
             if o.name not in sig.writes:
                 continue

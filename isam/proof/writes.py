@@ -12,7 +12,7 @@ from isam.proof.facts import Facts
 from isam.proof.legal import Legality
 from isam.proof.quantified import generalised
 from isam.proof.state import Fact, Spot, Target
-from isam.schedule.tree import Issue, Loop, Node, children, distinct
+from isam.schedule.tree import Issue, Loop, Node, children
 
 
 class Write(NamedTuple):
@@ -71,15 +71,17 @@ class Writes:
 
     def computed(self, node: Node, t: Target) -> bool:
         """Whether a step below the node computes this tile (rather than moving it)."""
+        return id(t) in self._computing(node)
+
+    def _computing(self, node: Node) -> set[int]:
         got = self._computed.get(id(node))
         if got is None:
-            got = set()
-            for n in distinct(node):
-                if isinstance(n, Issue) and not n.is_move:
-                    sig = self.legality.signature(n)
-                    got |= {id(self.facts.target(o)) for o in n.operands if o.name in sig.writes}
+            got = set[int]().union(*map(self._computing, children(node)))
+            if isinstance(node, Issue) and not node.is_move:
+                sig = self.legality.signature(node)
+                got = {id(self.facts.target(o)) for o in node.operands if o.name in sig.writes}
             self._computed[id(node)] = got
-        return id(t) in got
+        return got
 
     def _issue(self, n: Issue) -> list[Write]:
         sig = self.legality.signature(n)

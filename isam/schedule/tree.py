@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -36,9 +37,12 @@ class Place:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A box of a buffer: ``start`` per dimension (affine in loop variables), ``shape`` elements, ``steps`` between."""
+class Tile(NamedTuple):
+    """A box of a buffer: ``start`` per dimension (affine in loop variables), ``shape`` elements, ``steps`` between.
+
+    A tuple underneath, as :class:`Affine` is: a dry run looks tens of thousands of them up. Nothing but the fields may
+    be used of that.
+    """
 
     buffer: str
     start: tuple[Affine, ...]
@@ -115,9 +119,8 @@ class Seq:
     children: tuple[Node, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """``ceil(expr / div)`` in a lower bound, ``floor(expr / div)`` in an upper one."""
+class Bound(NamedTuple):
+    """``ceil(expr / div)`` in a lower bound, ``floor(expr / div)`` in an upper one. A tuple, as a tile is."""
 
     expr: Affine
     div: int = 1

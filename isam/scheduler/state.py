@@ -76,7 +76,10 @@ def disjoint(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
     for s, t, n, m, p, q in zip(a.start, b.start, a.shape, b.shape, a.steps, b.steps, strict=True):
         if n == 0 or m == 0:
             return True
-        lo, hi = _between(s, t, ranges)
+        if s[0] == t[0]:
+            lo = hi = t[1] - s[1]
+        else:
+            lo, hi = bounds_of(t - s, ranges)
         if lo > (n - 1) * p or hi < -(m - 1) * q:
             return True
     return False
@@ -203,7 +206,8 @@ class MachineState:
         just been given up is not waited for; else the lowest; or None. Counted registers have no addresses to wait for.
         """
         begin = 0 if memory.kind == COUNTED else self.next.get(memory.name, 0)
-        used = sorted((f, n) for f, n, _ in self.used(memory.name))
+        places = [(c.place, c.units) for key, c in self.copies.items() if key[0] == memory.name]
+        used = sorted([(p.offset.const if p.cell is None else p.cell, n) for p, n in places if not p.base])
         at = self._room_from(memory, units, begin, used)
         return self._room_from(memory, units, 0, used) if at is None and begin else at
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from math import prod
 
 from isam.classes import dataclass
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
@@ -77,7 +79,12 @@ def tile_bytes(nest: Nest, use: Use, system: System) -> int:
 
 
 def axes_of(use: Use) -> frozenset[str]:
-    return frozenset(n for r in use.index for n in r.names)
+    return _named(use.index)
+
+
+@lru_cache(maxsize=256)
+def _named(index: tuple[Affine, ...]) -> frozenset[str]:
+    return frozenset(n for r in index for n in r.names)
 
 
 def least(group: Group, main: Nest) -> dict[str, int]:
@@ -126,8 +133,9 @@ def block_cost(
     waste = 1.0
     for a in parallel:
         n, unit = counts[a], nest.unit(a)
-        have = sum(max(1, -(-s.size // unit)) * s.count for s in segments(n, per[a], 1, unit > 1))
-        waste *= max(1.0, have / max(1, n)) * (1 + 0.04 * (len(segments(n, per[a], 1, unit > 1)) - 1))
+        cut = segments(n, per[a], 1, unit > 1)
+        have = sum(max(1, -(-s.size // unit)) * s.count for s in cut)
+        waste *= max(1.0, have / max(1, n)) * (1 + 0.04 * (len(cut) - 1))
         blocks_of_axis = -(-n // per[a])
         average = n / max(1, blocks_of_axis)
         waste *= 1 + 0.15 * (per[a] - average) / per[a]

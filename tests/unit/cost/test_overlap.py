@@ -85,7 +85,7 @@ def longer(node, rng):
         parts = {n: longer(p, rng) for n, p in given.items() if p is not None}
         more = node.step * rng.choice((0, 7, 40))
         plain = len(node.hi) == 1 and node.trip
-        return replace(node, **parts, hi=(replace(node.hi[0], expr=node.hi[0].expr + more),) if plain else node.hi)
+        return replace(node, **parts, hi=(node.hi[0]._replace(expr=node.hi[0].expr + more),) if plain else node.hi)
     return replace(node, children=tuple(longer(c, rng) for c in node.children))
 
 

@@ -121,11 +121,11 @@ def operands(o: Operand, n: Issue, schedule: Schedule) -> Iterator[tuple[str, Op
     yield "offset zero", replace(o, place=replace(p, offset=Affine()))
     for d in range(len(t.start)):
         start = t.start[d]
-        yield "tile one further", replace(o, tile=replace(t, start=(*t.start[:d], start + 1, *t.start[d + 1 :])))
-        yield "tile at zero", replace(o, tile=replace(t, start=(*t.start[:d], Affine(), *t.start[d + 1 :])))
-        yield "tile larger", replace(o, tile=replace(t, shape=(*t.shape[:d], t.shape[d] + 1, *t.shape[d + 1 :])))
+        yield "tile one further", replace(o, tile=t._replace(start=(*t.start[:d], start + 1, *t.start[d + 1 :])))
+        yield "tile at zero", replace(o, tile=t._replace(start=(*t.start[:d], Affine(), *t.start[d + 1 :])))
+        yield "tile larger", replace(o, tile=t._replace(shape=(*t.shape[:d], t.shape[d] + 1, *t.shape[d + 1 :])))
         if t.shape[d] > 1:
-            yield "tile steps", replace(o, tile=replace(t, steps=(*t.steps[:d], 2, *t.steps[d + 1 :])))
+            yield "tile steps", replace(o, tile=t._replace(steps=(*t.steps[:d], 2, *t.steps[d + 1 :])))
             k = p.strides[d]
             for new in (2 * k, 0, -k):
                 yield "stride", replace(o, place=replace(p, strides=(*p.strides[:d], new, *p.strides[d + 1 :])))
@@ -134,8 +134,8 @@ def operands(o: Operand, n: Issue, schedule: Schedule) -> Iterator[tuple[str, Op
             yield "other memory", replace(o, place=replace(p, memory=m))
     for b in schedule.cover.kernel.buffers:
         if b.name != t.buffer and len(b.shape) == len(t.start):
-            yield "other buffer", replace(o, tile=replace(t, buffer=b.name))
-            both = replace(t, buffer=b.name)
+            yield "other buffer", replace(o, tile=t._replace(buffer=b.name))
+            both = t._replace(buffer=b.name)
             others = tuple(replace(q, tile=both) if q.tile == t else q for q in n.operands)
             del others
         if p.base and b.name != p.base and b.role != "temp":

@@ -53,7 +53,7 @@ def at_zero(name: str) -> Callable[[Issue], Issue]:
     def operand(o: Operand) -> Operand:
         start = tuple(e.substitute({name: 0}) for e in o.tile.start)
         place = replace(o.place, offset=o.place.offset.substitute({name: 0}))
-        return replace(o, tile=replace(o.tile, start=start), place=place)
+        return replace(o, tile=o.tile._replace(start=start), place=place)
 
     def change(i: Issue) -> Issue:
         point = tuple((n, e.substitute({name: 0})) for n, e in i.point)

@@ -22,7 +22,7 @@ def at(node: Node, name: str, value: Affine) -> Node:
     operands = tuple(
         replace(
             o,
-            tile=replace(o.tile, start=tuple(s.substitute(by) for s in o.tile.start)),
+            tile=o.tile._replace(start=tuple(s.substitute(by) for s in o.tile.start)),
             place=replace(o.place, offset=o.place.offset.substitute(by)),
         )
         for o in node.operands
@@ -74,7 +74,7 @@ def test_blocks_of_a_reduction_count_too():
             if isinstance(node, Issue):
                 return at(node, "kb", Affine((), value))
             by = {"kb": Affine((), value)}
-            bounds = {n: tuple(replace(b, expr=b.expr.substitute(by)) for b in getattr(node, n)) for n in ("lo", "hi")}
+            bounds = {n: tuple(b._replace(expr=b.expr.substitute(by)) for b in getattr(node, n)) for n in ("lo", "hi")}
             parts = {n: moved(p, value) for n in ("enter", "body", "exit") if (p := getattr(node, n)) is not None}
             return replace(node, **bounds, **parts)
 

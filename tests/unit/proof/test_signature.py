@@ -48,7 +48,7 @@ def operand(name: str, **to: Any) -> Edit:
         place = {k: v for k, v in to.items() if k in ("memory", "base", "strides", "cell", "offset")}
         t = {k: v for k, v in to.items() if k in ("buffer", "shape", "steps", "start")}
         rest = {k: v for k, v in to.items() if k == "dims"}
-        return replace(o, tile=replace(o.tile, **t), place=replace(o.place, **place), **rest)
+        return replace(o, tile=o.tile._replace(**t), place=replace(o.place, **place), **rest)
 
     return lambda i: replace(i, operands=tuple(map(one, i.operands)))
 

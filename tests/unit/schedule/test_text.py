@@ -60,6 +60,6 @@ def test_repeated_sequences_are_groups():
 
 def test_a_strided_tile_keeps_its_steps_alone():
     t = box("A", (0, 0), (4, 4))
-    odd = replace(t, steps=(2, 1))
+    odd = t._replace(steps=(2, 1))
     assert str(hull([odd])) == "A[0:+4:2, 0:+4]"
-    assert hull([odd, replace(odd, start=(Affine((), 1), Affine()))]).shape == (8, 4)
+    assert hull([odd, odd._replace(start=(Affine((), 1), Affine()))]).shape == (8, 4)
