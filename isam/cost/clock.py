@@ -52,14 +52,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The state in which an iteration begins, ``at`` which moment; how often blocks were executed and how many calls
-    streams had made by then."""
+    """The state in which an iteration begins, ``at`` which moment; how often blocks were executed, how many calls
+    streams had made and how many moments there were for those who wait for every instance by then."""
 
     state: State
     at: int
     times: list[int]
     totals: list[int]
     states: dict[str, list[Local]]
+    every: dict[Lane, int]
 
 
 class Clock:
@@ -208,7 +209,12 @@ class Clock:
         g = self.groups[name]
         kinds = g.kinds()
         for k, lane in enumerate(g.lanes):
-            self.code.every[lane.name].tail[0] = max(s.lanes[k].top for s in kinds)
+            every = self.code.every[lane.name]
+            every.top = max(s.lanes[k].top for s in kinds)
+            every.tail.append(every.top)
+            every.total += 1
+            if len(every.tail) > 2 * every.keep + 64:
+                every.trim()
 
     # -- repetition --------------------------------------------------------------------------------------------------
     def begin(self, body: Body, before: Begin | None) -> Begin:
@@ -227,7 +233,8 @@ class Clock:
         opens = tuple(_opened(g.saved(), at) for g in body.gates)
         dealt = tuple(self._relative(self.groups[name], at) for name in body.deals)
         times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
-        return Begin((lanes, opens, dealt), at, times, totals, states)
+        every = {e: e.total for name in body.deals for n in self.groups[name].lanes for e in (self.code.every[n.name],)}
+        return Begin((lanes, opens, dealt), at, times, totals, states, every)
 
     def _relative(self, g: Group, at: int) -> State:
         """The states of all instances: which are the same, and what each kind is."""
@@ -256,7 +263,9 @@ class Clock:
                     made[key] = _repeated(g, was, now, shift, times)
                 g.states[i] = made[key]
             g.switch(g.at)
-            self._all_known(name)
+            for lane in g.lanes:
+                every = self.code.every[lane.name]
+                every.repeat(every.total - before.every[every], shift, times)
 
 
 def _since(moment: int, at: int) -> int:

@@ -97,7 +97,8 @@ class Body:
 
 @dataclass(eq=False)
 class Code:
-    """``parts``: of every sequence and call in the tree. ``every``: a stream of all instances of a replicated unit."""
+    """``parts``: of every sequence and call in the tree. ``every``: of all instances of a replicated unit, when all
+    calls so far were finished, at the begin and at the end of each outermost dealt loop."""
 
     schedule: Schedule
     sharing: Mapping[str, int]
@@ -116,7 +117,7 @@ class Code:
         self.costs = Costs(self.schedule, self.sharing)
         keep = _kept(tree)
         self.lanes = {s: Lane(s, keep.get(s, 1)) for s in self.group_of}
-        self.every = {s: Lane(s, 1, tail=[0]) for s, g in self.group_of.items() if g}
+        self.every = {s: Lane(s, 2 * keep.get(f"{s} of all", 0) + 1) for s, g in self.group_of.items() if g}
         for n in distinct(tree):
             for c in (n.enter, n.first, n.body, n.last, n.exit) if isinstance(n, Loop) else (n,) if n is tree else ():
                 if c is not None and not isinstance(c, Loop) and id(c) not in self.parts:
@@ -156,7 +157,8 @@ class Code:
         waits: dict[Lane, int] = {}
         for w in (w for i in issues for w in i.after):
             other = self.every[w.stream] if w.every else self.lanes[w.stream]
-            waits[other] = min(w.lag, waits.get(other, w.lag))
+            lag = 2 * w.lag if w.every else w.lag  # a dealt loop has a moment when it begins and one when it ends
+            waits[other] = min(lag, waits.get(other, lag))
         gates: dict[Gate, int] = {}
         links: list[Through] = []
         for t in timed:
@@ -221,5 +223,6 @@ def _kept(tree: Node) -> dict[str, int]:
     keep: dict[str, int] = {}
     for n in distinct(tree):
         for w in n.after if isinstance(n, Issue) else ():
-            keep[w.stream] = max(w.lag + 1, keep.get(w.stream, 1))
+            name = f"{w.stream} of all" if w.every else w.stream
+            keep[name] = max(w.lag + 1, keep.get(name, 1))
     return keep

@@ -38,12 +38,12 @@ class _Touch:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Where a call stands: the values of loop variables, the instance of each replica, and for those how many steps
-    each stream had been given when the outermost loop that is dealt to it began."""
+    """Where a call stands: the values of loop variables, the instance of each replica, and for those the number of the
+    outermost loop dealt to it."""
 
     scope: dict[str, int]
     instance: dict[str, int] = field(default_factory=dict)
-    begun: dict[str, Known] = field(default_factory=dict)
+    begun: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -54,6 +54,7 @@ class _Races:
     known: dict[Stream, list[Known]] = field(default_factory=dict)  # per stream and step: what had finished by then
     touched: dict[tuple[str, str, int], list[_Touch]] = field(default_factory=dict)
     masks: dict[int, int] = field(default_factory=dict)
+    begun: dict[str, list[Known]] = field(default_factory=dict)  # steps given when each outermost dealt loop began
 
     def __post_init__(self) -> None:
         system = self.schedule.system
@@ -83,7 +84,8 @@ class _Races:
         for w in issue.after:
             group = self.group.get(w.stream, "")
             if w.every:
-                given = at.begun.get(group)
+                number = at.begun.get(group)
+                given = None if number is None else self.begun[group][number - w.lag] if w.lag <= number else {}
                 for s, past in list(self.known.items()):
                     if s[0] == w.stream:
                         yield s, len(past) if given is None else given.get(s, 0)
@@ -172,9 +174,10 @@ class _Races:
         instance = at.instance.get(group, 0) + loop.deal.first + loop.deal.stride * n
         begun = at.begun
         if group not in at.instance:
+            loops = self.begun.setdefault(group, [])
             if n == 0:
-                self.begun = {s: len(past) for s, past in self.known.items()}
-            begun = {**begun, group: self.begun}
+                loops.append({s: len(past) for s, past in self.known.items()})
+            begun = {**begun, group: len(loops) - 1}
         return At(at.scope, {**at.instance, group: instance}, begun)
 
 

@@ -35,12 +35,14 @@ class Row:
 
 @dataclass
 class Behind:
-    """``groups``: the replicated group of a stream; ``owned``: of a memory that every instance has for itself."""
+    """``groups``: the replicated group of a stream; ``owned``: of a memory that every instance has for itself.
+    ``inner``: dealt loops (``id``) that stand in one that is dealt to the same group."""
 
     prints: Prints
     ranges: Ranges  # of every variable, wherever it stands
     groups: dict[str, str] = field(default_factory=dict)
     owned: dict[str, str] = field(default_factory=dict)
+    inner: frozenset[int] = frozenset()
     _calls: dict[object, Calls] = field(default_factory=dict)
     _rows: dict[object, Row] = field(default_factory=dict)
     _reach: dict[object, dict[Where, tuple[Footprint, ...]]] = field(default_factory=dict)
@@ -162,7 +164,7 @@ class Behind:
                 self._over(child, part, view)
                 got = part.found
             for met, n in got.items():
-                far = row.before[end].get(met.stream, 0) - row.before[i + 1].get(met.stream, 0)
+                far = row.before[end].get(met, 0) - row.before[i + 1].get(met, 0)
                 look.find({met: n + far})
             if got and most and most <= found.keys():
                 return
@@ -249,10 +251,11 @@ class Behind:
 
     # -- what is known of nodes --------------------------------------------------------------------------------------
     def calls(self, node: Node, dealt: tuple[Loop, ...] | None) -> Calls:
-        """How many calls a node makes at least, per stream. Of replicated units: on the looker's instance."""
+        """How many calls a node makes at least, per stream. Of replicated units: on the looker's instance. How many
+        loops it deals, for those who ask about every instance."""
         if isinstance(node, Issue):
             stream = self.prints.stream_of[node.unit]
-            return NONE if node.joined or (stream in self.groups and dealt != ()) else {stream: 1}
+            return NONE if node.joined or (stream in self.groups and dealt != ()) else {Met(stream): 1}
         key = self._key(node, dealt)
         got = self._calls.get(key)
         if got is None:
@@ -277,8 +280,13 @@ class Behind:
 
     def _dealt_calls(self, loop: Loop, dealt: tuple[Loop, ...] | None) -> Calls:
         """Units that are not replicated do all iterations; an instance is known to do its own."""
+        assert loop.deal is not None
+        if not loop.trip:
+            return NONE
         inside = self.calls(loop.body, dealt[1:] if dealt and _same(dealt, loop) else None)
-        return {s: n if s in self.groups else n * (loop.trip or 0) for s, n in inside.items()}
+        own = {m: n if m.stream in self.groups else n * loop.trip for m, n in inside.items() if not m.every}
+        theirs = [s for s, g in self.groups.items() if g == loop.deal.group and id(loop) not in self.inner]
+        return own | {Met(s, True): 1 for s in theirs}
 
     def _key(self, node: Node, dealt: tuple[Loop, ...] | None) -> object:
         replicated = self.groups and dealt != ()

@@ -11,10 +11,6 @@ from isam.schedule.tree import Loop, Seq
 from isam.scheduler.footprints import Footprint
 from isam.scheduler.state import Ranges
 
-Calls = dict[str, int]  # per stream
-NONE: Calls = {}
-
-
 class Met(NamedTuple):
     """A stream with a call in question; ``every``: of other instances than the one that looks."""
 
@@ -22,6 +18,8 @@ class Met(NamedTuple):
     every: bool = False
 
 
+Calls = dict[Met, int]  # calls of a stream on the looker's instance; of every instance: outermost dealt loops
+NONE: Calls = {}
 Lags = dict[Met, int]
 
 
@@ -62,8 +60,8 @@ class Look:
     def find(self, lags: Lags) -> None:
         for met, n in lags.items():
             if met not in self.found:
-                self.found[met] = 0 if met.every else n + self.passed.get(met.stream, 0)
+                self.found[met] = n + self.passed.get(met, 0)
 
     def move(self, calls: Calls, times: int = 1) -> None:
-        for s, n in calls.items():
-            self.passed[s] = self.passed.get(s, 0) + n * times
+        for met, n in calls.items():
+            self.passed[met] = self.passed.get(met, 0) + n * times

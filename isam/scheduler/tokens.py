@@ -8,10 +8,10 @@ between them run; for all the times that a call is reached the smallest holds (:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, distinct
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, children, distinct
 from isam.scheduler.behind import Behind, runs
 from isam.scheduler.footprints import Prints, first_value, range_of
 from isam.scheduler.look import Frame, Lags, Met
@@ -46,7 +46,8 @@ class Tokens:
         groups = {streams[u]: g for u in system.units if (g := system.replica_of(u))}
         owned = {m: g for m in system.memories if (g := system.replica_of(m))}
         whole, scopes = everywhere(schedule)
-        self.behind = Behind(Prints(schedule, streams, scopes), whole, groups, owned)
+        inner = frozenset(i for tree in (schedule.bind, schedule.call) for i in nested(tree, frozenset()))
+        self.behind = Behind(Prints(schedule, streams, scopes), whole, groups, owned, inner)
         self.lags: dict[int, Lags] = {}
 
     def visit(self, node: Node, at: Frame) -> None:
@@ -68,8 +69,11 @@ class Tokens:
 
     def _call(self, issue: Issue, at: Frame) -> None:
         lags = self.lags.setdefault(id(issue), {})
+        around = dealt_around(at)
         for mine in self.behind.prints.of(issue):
             for met, n in self.behind.before(at, mine, at.ranges).items():
+                if met.every and self.behind.groups[met.stream] not in around:
+                    n = 0  # what stands in no dealt loop waits for all of them
                 lags[met] = min(n, lags.get(met, n))
 
     def marked(self, node: Node, done: dict[int, Node]) -> Node:
@@ -87,6 +91,26 @@ class Tokens:
             new = replace(node, enter=enter, first=first, body=body, last=last, exit=leave)
         done[id(node)] = new
         return new
+
+
+def dealt_around(at: Frame | None) -> set[str]:
+    """The groups to which loops around a place are dealt."""
+    out: set[str] = set()
+    while at is not None:
+        if isinstance(at.node, Loop) and at.node.deal is not None:
+            out.add(at.node.deal.group)
+        at = at.parent
+    return out
+
+
+def nested(node: Node, groups: frozenset[str]) -> Iterator[int]:
+    """Dealt loops (``id``) that stand in one that is dealt to the same group."""
+    if isinstance(node, Loop) and node.deal is not None:
+        if node.deal.group in groups:
+            yield id(node)
+        groups |= {node.deal.group}
+    for part in children(node):
+        yield from nested(part, groups)
 
 
 def _waits(lags: Mapping[Met, int]) -> tuple[Wait, ...]:

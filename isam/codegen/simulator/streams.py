@@ -69,13 +69,13 @@ class Streams(Simulation):
         self.random, self.eager = random.Random(seed), eager
         self.given: dict[Stream, deque[Given]] = {}
         self.issued: dict[Stream, int] = {}
-        self.begun: dict[str, dict[Stream, int]] = {}  # what had been issued when the present dealt loop began
+        self.begun: dict[str, list[dict[Stream, int]]] = {}  # what had been issued when each outermost dealt loop began
         self.seen: dict[tuple[tuple[str, int], ...], Any] = {(): self.machine}
         system = schedule.system
         self.group_of = {system.cluster_of(u) or u: system.replica_of(u) or "" for u in system.units}
 
     def _run(self, node: Node) -> None:
-        self.given, self.issued = {}, {}
+        self.given, self.issued, self.begun = {}, {}, {}
         super()._run(node)
         self._drain()
 
@@ -87,14 +87,14 @@ class Streams(Simulation):
         def run(scope: Scope) -> None:
             base, outermost = self.at.get(deal.group, 0), deal.group not in self.at
             if outermost:
-                self.begun[deal.group] = dict(self.issued)
+                self.begun.setdefault(deal.group, []).append(dict(self.issued))
             for t, v in enumerate(loop.values(scope)):
                 self.at[deal.group], scope[loop.var] = base + deal.first + deal.stride * t, v
                 body(scope)
             scope.pop(loop.var, None)
             self.at[deal.group] = base
             if outermost:
-                del self.at[deal.group], self.begun[deal.group]
+                del self.at[deal.group]
 
         return run
 
@@ -137,10 +137,9 @@ class Streams(Simulation):
         for w in issue.after:
             group = self.group_of[w.stream]
             if w.every:
-                before = self.begun.get(group)
-                for s, n in (self.issued if before is None else before).items():
-                    if s[0] == w.stream:
-                        out.append((s, n - (before is None and s == mine)))
+                inside, loops = group in self.at, self.begun.get(group, [])
+                before = self.issued if not inside else loops[~w.lag] if w.lag < len(loops) else {}
+                out += [(s, n - (not inside and s == mine)) for s, n in before.items() if s[0] == w.stream]
             else:
                 theirs = (w.stream, self.at.get(group, 0))
                 out.append((theirs, self.issued.get(theirs, 0) - (theirs == mine) - w.lag))
