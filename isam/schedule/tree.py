@@ -74,9 +74,9 @@ class Wait:
     are one, which has its name: its calls are steps, and what is joined to a call stands in the same one.
 
     A unit with replicas is a stream per instance. A call on an instance waits for the streams of that instance,
-    counting the calls given to it; ``every``: for those of all instances, all of their calls but for those from some
-    loop on that is dealt to them (and to no instance of one): with ``lag`` 0 the one that the call itself stands in, with
-    1 the one before that, and so on. A call that stands in none waits for all of them (``lag`` 0)."""
+    counting the calls given to it; ``every``: for those of all instances, all of their calls but for those from an
+    outermost dealt loop on: with ``lag`` 0 the one that the call itself stands in, with 1 the one before that, and so
+    on. A call that stands in none waits for all of them (``lag`` 0)."""
 
     stream: str
     lag: int

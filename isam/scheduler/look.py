@@ -11,6 +11,7 @@ from isam.schedule.tree import Loop, Seq
 from isam.scheduler.footprints import Footprint
 from isam.scheduler.state import Ranges
 
+
 class Met(NamedTuple):
     """A stream with a call in question; ``every``: of other instances than the one that looks."""
 

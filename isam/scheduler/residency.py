@@ -159,12 +159,13 @@ class Residency:
         return place, key
 
     def _handed_over(self, key: Key, pinned: set[Key]) -> bool:
-        """Whether the tile's only fresh copy lies in another memory: then that one is brought here and given up there,
-        and need not go home."""
+        """Whether the tile's only fresh copy lies in another memory from which a route leads here, not by way of home:
+        then that one is brought here and given up there, and need not go home."""
         memory, tile, form = key
-        here = (k for k in self.state.of(tile.buffer) if k[1] == tile and k not in pinned and self.route(k[0], memory))
-        old = next((k for k in here if k[0] != memory and self.state.copies[k].dirty), None)
-        if old is None:
+        there = (k for k in self.state.of(tile.buffer) if k[1] == tile and k[0] != memory and k not in pinned)
+        old = next((k for k in there if self.state.copies[k].dirty), None)
+        path = None if old is None else self.route(old[0], memory)
+        if old is None or path is None or self.system.home in path:
             return False
         copy, held = self.state.copies[old], pinned | {key, old}
         place = self.room(memory, tile, held, form)

@@ -104,3 +104,16 @@ def test_what_another_file_wants_is_handed_over_and_does_not_go_home() -> None:
     moves = [n.operands for n in distinct(job.schedule.call) if isinstance(n, Issue) and n.is_move]
     temporary = [o for source, target in moves for o in (source, target) if o.tile.buffer in "tuv"]
     assert {o.place.memory for o in temporary} == {"ra", "rb", "sp"}
+
+
+def test_what_another_file_wants_goes_home_where_no_other_way_leads_there() -> None:
+    ways = TINY.replace("{from: sp, to: [ra, rb],", "{from: dram, to: [ra, rb],")
+    s = parse_system(ways.replace("runs: [mm4]", "runs: [mm4, add4]") + ADD, "m.yaml")
+    one = Ports(1, 1)
+    memories = {n: replace(m, ports=one if n in ("ra", "rb") else m.ports) for n, m in s.memories.items()}
+    kernel = parse(FLOW)
+    job = compiled(kernel, {"N": 70}, replace(s, memories=memories), check=True)
+    judge(kernel, {"N": 70}, job)
+    assert job.schedule is not None
+    moves = [n.operands for n in distinct(job.schedule.call) if isinstance(n, Issue) and n.is_move]
+    assert {o.place.memory for m in moves for o in m if o.tile.buffer in "tuv"} == {"ra", "rb", "dram"}
