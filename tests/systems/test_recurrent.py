@@ -20,6 +20,7 @@ from isam.codegen.simulator.streams import simulate_apart
 from isam.cost.timeline import timeline
 from isam.diagnostics import InternalError
 from isam.ir import oracle
+from isam.ir.kernel import Statement
 from isam.ir.text import parse
 from isam.proof import prove
 from isam.proof.flat import check_flat
@@ -171,6 +172,24 @@ def test_as_many_stay_as_fit_and_the_others_stream() -> None:
         bytes_ = step(SIZES, single(capacity << 10))["hbm", "sp"]
         assert {b: bytes_[b] for b in streaming} == {b: WEIGHTS[b] for b in streaming}, capacity
         assert bytes_.keys() & WEIGHTS.keys() == streaming
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm"])
+def test_of_one_sum_for_both_products_the_input_part_leaves_the_loop(name: str) -> None:
+    """Terms are added to a sum that another statement began: outside the loop the one, inside the other."""
+    kernel, sizes = CELLS[name]
+    sizes = {**sizes, "T": 4}
+
+    class Ahead(Greedy):
+        def variant(self, choice: Choice) -> Any:
+            return choice.options[-1]
+
+    job = compiled(kernel, sizes, load_system("casestudy"), Ahead(), check=True)
+    judge(kernel, sizes, job)
+    assert job.schedule is not None
+    items = job.schedule.kernel.body
+    assert any(s.reduces for s in items if isinstance(s, Statement))
+    assert not check_races(job.schedule)
 
 
 def test_what_a_step_writes_does_not_stay() -> None:
