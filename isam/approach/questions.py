@@ -33,8 +33,8 @@ QUESTIONS: tuple[Question, ...] = (
             "solved": "how many of them do",
             "_states": "those kernels: `number`, `parent`, `steps`, `look.distance` from the goal, `look.price`",
         },
-        note="`Expansion`: `state` and `step` (`step.transform`, `step.site`, `step.because`: the mismatch). `Stop` is "
-        "offered once something is solved, first when nothing better is expected.",
+        note="`Expansion`: `state` and `step` (`step.transform`, `step.site`, `step.because`: the mismatch, or what it "
+        "may save). `Stop` is offered once something is solved, first when nothing better is expected.",
     ),
     Question(
         "kernel",
@@ -50,7 +50,8 @@ QUESTIONS: tuple[Question, ...] = (
         ("isam.compiler.variants.Variant",),
         {"options": "their printed forms"},
         "seconds of their schedules in time",
-        "`schedule`, `ahead`: steps from the kernel as written, which comes first. Asked where sums may leave a loop.",
+        "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
+        "inexact. Asked where sums may leave a loop, or steps were taken because they may save calls.",
     ),
     Question(
         "cover",

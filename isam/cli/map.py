@@ -33,10 +33,16 @@ class Found:
     covers: tuple[Cover, ...] = ()
     no: object = None  # the refusal itself
 
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """How far results may be from exact ones, where the transforms are inexact."""
+        return tuple(e for c in self.covers for e in c.notes.get("errors", ()))
+
 
 @answering(
     "map", kernel="its name", system="its name", mappings="instruction, operands, axes, outer axes, tails, statements",
-    steps="the transforms applied first", why="where the answer is no: the report", seconds="spent on mapping",
+    steps="the transforms applied first", errors="how far results may be from exact ones, of inexact transforms",
+    why="where the answer is no: the report", seconds="spent on mapping",
     decisions="what was decided, and why", certificates="with --certify: one for the whole, or one per mapping",
 )  # fmt: skip
 def map_(
@@ -60,7 +66,8 @@ def map_(
         found = covered(k, system, approach, require)
     seconds = time.perf_counter() - start
     data = {"kernel": k.name, "system": system.name, "mappings": [plain(m) for m in found.mappings], "why": found.why,
-            "steps": list(found.steps), "seconds": seconds, "decisions": found.decisions.splitlines(),
+            "steps": list(found.steps), "errors": list(found.errors), "seconds": seconds,
+            "decisions": found.decisions.splitlines(),
             "certificates": certificates(found.covers) if certify else []}  # fmt: skip
     if found.why:
         return Answer(found.why, data, yes=False)
@@ -81,6 +88,7 @@ def _text(kernel: str, system: str, found: Found, seconds: float, one: str) -> s
     ways = f"{count} mapping{'s' if count != 1 else ''}" + (f" onto {one}" if one else "")
     lines = [f"{kernel} on {system}: {ways}, {1e3 * seconds:.1f} ms"]
     lines += [f"  rewritten by {s}" for s in found.steps]
+    lines += [f"  error of {e}" for e in found.errors]
     return "\n".join(lines + [f"  {m}" for m in found.mappings])
 
 

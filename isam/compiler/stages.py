@@ -123,6 +123,18 @@ def _turned(mapping: Mapping) -> int:
                for o, strides in contracts)  # fmt: skip
 
 
+def _plain(job: Job) -> Cover | None:
+    """Where steps were taken only because they may save calls: the cover without them, to be compared with in time."""
+    from isam.mapper.cover import cover
+
+    assert job.kernel is not None
+    assert job.cover is not None
+    if not job.cover.notes.get("errors"):
+        return None
+    answer = cover(job.kernel, job.system.compute, job.trace, require=_required(job), saves=False)
+    return answer if isinstance(answer, Cover) else None
+
+
 def _schedule(job: Job) -> None:
     from isam.compiler.variants import chosen
     from isam.scheduler import schedule
@@ -132,7 +144,7 @@ def _schedule(job: Job) -> None:
     make = schedule
     if job.trace.approach.tries > 1 and not job.trace.replays:
         from isam.compiler.alternatives import quickest as make
-    covers = [c for c in (job.cover, job.other) if c is not None]
+    covers = [c for c in (_plain(job), job.cover, job.other) if c is not None]
     answers = [(c, make(c, job.system, job.trace)) for c in covers]
     done = [(c, s) for c, s in answers if isinstance(s, Schedule)]
     if not done:

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Variant:
-    """An option at ``variant``: a schedule, and by which steps its kernel was made from the one as written."""
+    """An option at ``variant``: a schedule, and by which steps its kernel was made from the one as written.
+    ``errors``: how far its results may be from exact ones, where steps were inexact."""
 
     schedule: Schedule
     ahead: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
     def label(self) -> str:
         return " then ".join(self.ahead) or "as written"
@@ -58,7 +60,8 @@ def chosen(covers: Sequence[tuple[Cover, Schedule]], trace: Trace) -> tuple[Cove
     from isam.cost.timeline import timeline
 
     shared = len(covers[0][0].steps)
-    options = [Variant(s, c.steps[: len(c.steps) - shared] if n else ()) for n, (c, s) in enumerate(covers)]
+    options = [Variant(s, c.steps[: len(c.steps) - shared] if n else (), c.notes.get("errors", ()))
+               for n, (c, s) in enumerate(covers)]  # fmt: skip
     costs = [timeline(s).seconds for _, s in covers]
     taken = trace.choose(Choice("variant", options, {"options": [o.label() for o in options]}, costs))
     return next(pair for pair, option in zip(covers, options, strict=True) if option is taken)

@@ -65,19 +65,22 @@ def cover(
     penalties: Mapping[str, float] | None = None,
     search: bool = True,
     ahead: Sequence[Step] = (),
+    saves: bool = True,
 ) -> Cover | Uncovered:
     """Picks instructions for every statement of ``kernel``, or of an equivalent kernel that the search finds.
 
     ``kernel``: in normal form, sizes given (recurrent trips may stay symbols). ``require``: names of instructions that
     must be used. ``penalties``: factors on the price of instructions by name. ``search`` off: the kernel as it stands;
     on, transforms are tried where a statement cannot be carried out or a product's temporary would be kept whole.
-    ``ahead``: steps that are taken before anything is looked at (with ``search``).
+    ``ahead``: steps that are taken before anything is looked at, ``saves``: steps that nothing asks for but that may
+    save calls (both with ``search``).
     Returns a falsy :class:`Uncovered` with the reports when some statement cannot be carried out.
     """
     if search:
         from isam.mapper.search import cover_with_search
 
-        return cover_with_search(kernel, instructions, trace, require=require, penalties=penalties, ahead=ahead)
+        return cover_with_search(kernel, instructions, trace, require=require, penalties=penalties, ahead=ahead,
+                                 saves=saves)  # fmt: skip
     found = offer(kernel, instructions, require=require, penalties=penalties)
     return settle(found, trace) if isinstance(found, Offer) else found
 

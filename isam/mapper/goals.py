@@ -45,6 +45,7 @@ class Covered:
     laws: Laws
     require: Sequence[str] = ()
     penalties: Mapping[str, float] | None = None
+    saves: bool = True
 
     shortest = False
 
@@ -113,6 +114,7 @@ class Used:
     later: int = BUDGET
 
     shortest = True
+    saves = False
 
     @cached_property
     def _operations(self) -> frozenset[str]:
@@ -162,7 +164,8 @@ class Used:
 
     def rank(self, state: State[tuple[Mapped, ...]], step: Step) -> Rank:
         """Steps on the path so far, and how early the contradiction came that this one answers."""
-        return (len(state.steps) + PATIENCE * (1.0 if step.because is None else self._distance(step.because)),)
+        asked = step.because if isinstance(step.because, Mismatch) else None
+        return (len(state.steps) + PATIENCE * (1.0 if asked is None else self._distance(asked)),)
 
 
 def within_reach(operations: frozenset[str], laws: Sequence[Transform]) -> frozenset[str]:

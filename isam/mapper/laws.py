@@ -47,6 +47,11 @@ class Laws(Sequence["Transform"]):
         """Those that may answer a mismatch of this kind."""
         return self._by_kind.get(kind, ())
 
+    @cached_property
+    def paying(self) -> Sequence[Transform]:
+        """Those that may make a kernel cheaper which can be carried out as it stands."""
+        return tuple(t for t in self if t.pays)
+
     def without(self, names: Collection[str]) -> Laws:
         return Laws(lambda: (t for t in self if t.law not in names))
 

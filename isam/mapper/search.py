@@ -24,6 +24,7 @@ from isam.mapper.match import BUDGET, normal
 from isam.mapper.space import Budget, Outcome, Step, explore
 from isam.mapper.uncovered import Uncovered
 from isam.transforms.law import Correspondence, Transform
+from isam.transforms.saving import ErrorBound
 
 __all__ = ["Budget", "Path", "Reached", "SearchResult", "Step", "cover_with_search", "find", "reach"]
 
@@ -115,11 +116,13 @@ def find(
     require: Sequence[str] = (),
     penalties: Mapping[str, float] | None = None,
     transforms: Sequence[Transform] = DEFAULT,
+    saves: bool = True,
 ) -> SearchResult[Offer]:
     """Searches for kernels equivalent to ``kernel`` that the instructions can carry out. The result is a set of paths,
-    cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it."""
+    cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it or (``saves``) what
+    it may save."""
     laws = Laws.of(transforms)
-    goal = Covered(kernel, instructions, laws, require, penalties)
+    goal = Covered(kernel, instructions, laws, require, penalties, saves)
     done = explore(kernel, goal, trace, budget or Budget(), laws, laws.without(ON_DEMAND))
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in done.states
              if isinstance(s.look.found, Offer)]  # fmt: skip
@@ -173,6 +176,7 @@ def cover_with_search(
     penalties: Mapping[str, float] | None = None,
     budget: Budget | None = None,
     ahead: Sequence[Step] = (),
+    saves: bool = True,
 ) -> Cover | Uncovered:
     """A cover of ``kernel`` or of an equivalent kernel that the search finds; ``steps`` and ``back`` of the cover tell.
 
@@ -183,7 +187,7 @@ def cover_with_search(
     for s in ahead:
         rewrite = s.transform.apply(kernel, s.site)
         kernel, back = rewrite.kernel, back.then(rewrite.back)
-    result = find(kernel, instructions, trace, budget, require=require, penalties=penalties)
+    result = find(kernel, instructions, trace, budget, require=require, penalties=penalties, saves=saves)
     if not result.paths:
         assert result.uncovered is not None
         notes = {"states": result.states, "blind expansions": result.blind_expansions, "complete": result.complete}
@@ -199,6 +203,7 @@ def cover_with_search(
         **made.notes,
         "numerics": sorted(path.needs),
         "because": tuple(s.reason for s in taken),
+        "errors": errors(original, taken),
         "blind expansions": result.blind_expansions,
     }
     backs, chain = (back,) if taken else (), rewritings(original, taken)
@@ -212,3 +217,17 @@ def rewritings(kernel: Kernel, steps: Sequence[Step]) -> tuple[Rewriting, ...]:
         kernel = s.transform.apply(kernel, s.site).kernel
         out.append(Rewriting(s.transform.law, str(s.site), tuple(sorted(s.transform.needs)), kernel))
     return tuple(out)
+
+
+def errors(kernel: Kernel, steps: Sequence[Step]) -> tuple[str, ...]:
+    """How far results may be from exact ones where steps were inexact: per sum of the user's, of all steps on it."""
+    found: dict[int, ErrorBound] = {}
+    original, back = kernel, Correspondence.identity(kernel)
+    for s in steps:
+        bound = s.transform.error(kernel, s.site)
+        if bound is not None:
+            total = max(back.statements[s.site["sum"]])
+            found[total] = found[total].within(bound) if total in found else bound
+        rewrite = s.transform.apply(kernel, s.site)
+        kernel, back = rewrite.kernel, back.then(rewrite.back)
+    return tuple(f"{original.statements[i].dest.buffer}: {bound}" for i, bound in sorted(found.items()))

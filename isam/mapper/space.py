@@ -13,6 +13,7 @@ from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import cached_property
+from math import prod
 from typing import Any, Generic, Protocol, TypeVar
 
 from isam.approach.choice import Choice, Trace
@@ -22,8 +23,11 @@ from isam.ir.mismatch import Mismatch
 from isam.mapper.laws import Laws
 from isam.mapper.seen import Histories, Key
 from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted
+from isam.transforms.saving import Saving
 
 F = TypeVar("F")
+INEXACT = ("reassociates", "rounding", "finite")  # what every algorithm with fewer multiplications uses
+LARGE = 1 << 20  # multiplications of a sum: with fewer no other algorithm is looked for
 Rank = tuple[float, ...]
 Demand = tuple[object, ...]
 
@@ -46,17 +50,19 @@ class Budget:
 
 @dataclass(frozen=True)
 class Step:
-    """A transform at a site, and the mismatch that asked for it (None: a blind step)."""
+    """A transform at a site, and why: the mismatch that asked for it, or what it may save (None: a blind step)."""
 
     transform: Transform
     site: Site
-    because: Mismatch | None
+    because: Mismatch | Saving | None
 
     @property
     def reason(self) -> str:
         m = self.because
         if m is None:
             return "blind"
+        if isinstance(m, Saving):
+            return str(m)
         return f"{m.instruction or 'no instruction'} [{m.kind}]: needs {m.need}; the kernel has {m.have}"
 
     def __str__(self) -> str:
@@ -82,9 +88,13 @@ class Look(Generic[F]):
 
 
 class Goal(Protocol[F]):
-    """What a search is for. ``shortest``: only the shortest paths count, so deeper steps end with the first solved."""
+    """What a search is for. ``shortest``: only the shortest paths count, so deeper steps end with the first solved.
+    ``saves``: steps are taken too because they may make cheaper what is solved."""
 
     shortest: bool
+
+    @property
+    def saves(self) -> bool: ...
 
     def look(self, kernel: Kernel, back: Correspondence) -> Look[F]:
         """How near the kernel is. ``back`` leads to the names in which the goal was set."""
@@ -148,7 +158,7 @@ def demand_of(step: Step, back: Correspondence) -> Demand | None:
     """What a law that grows is asked for, in terms that survive its answer: on one path it answers a demand once, or
     it would answer its own result for ever (an axis of one element beside another)."""
     m = step.because
-    if m is None or not step.transform.grows or not m.instruction:
+    if not isinstance(m, Mismatch) or not step.transform.grows or not m.instruction:
         return None
     facts = (m.about(k) for k in ("operand", "instruction_axis", "instruction_statement"))
     at = m.about("statement")
@@ -167,6 +177,19 @@ def answers(kernel: Kernel, mismatches: Sequence[Mismatch], laws: Laws, *, grows
                 if (t.law, site) not in asked and granted(kernel, t.needs, dtypes_at(kernel, site)):
                     asked.add((t.law, site))
                     yield Step(t, site, m)
+
+
+def paying(kernel: Kernel, laws: Laws) -> Iterator[Step]:
+    """Steps that may make a kernel cheaper which can be carried out as it stands, where its user grants them in so many
+    words: integers need no permission for these, but nobody should wait for a search that he did not ask for."""
+    products = (s for s in kernel.statements if s.op == "mul" and all(a.extent.is_constant for a in s.domain.axes))
+    if max((prod(a.extent.const for a in s.domain.axes) for s in products), default=0) < LARGE:
+        return
+    for t in laws.paying if granted(kernel, INEXACT, ["f32"]) else ():
+        for site in t.sites(kernel):
+            saving = t.saves(kernel, site)
+            if saving is not None and saving.pays and granted(kernel, t.needs, dtypes_at(kernel, site)):
+                yield Step(t, site, saving)
 
 
 def unasked(kernel: Kernel, transforms: Sequence[Transform]) -> Iterator[Step]:
@@ -221,6 +244,8 @@ class _Walk(Generic[F]):
             self.solved.append(state)
         if not state.look.hopeless:
             self.queue(state, answers(kernel, state.look.asks, self.laws, grows=state.look.grows))
+        if state.solved and self.goal.saves:
+            self.queue(state, paying(kernel, self.laws))
 
     def look(self, kernel: Kernel, back: Correspondence, *, first: bool) -> Look[F]:
         look = self.goal.look(kernel, back)
@@ -239,7 +264,7 @@ class _Walk(Generic[F]):
         for step in steps:
             if demand_of(step, state.back) in state.demands:
                 continue
-            rank = (float(step.because is None), *self.goal.rank(state, step))
+            rank = (*_urgency(step), *self.goal.rank(state, step))
             insort(self.frontier, (rank, self.queued, Expansion(state, step)))
             self.queued += 1
 
@@ -302,6 +327,13 @@ class _Walk(Generic[F]):
 
     def _context(self) -> dict[str, Any]:
         return {"looked at": self.looks, "solved": len(self.solved), "_states": tuple(self.states)}
+
+
+def _urgency(step: Step) -> Rank:
+    """What a mismatch asks for comes first, then what saves most, then what nothing asks for."""
+    if isinstance(step.because, Saving):
+        return 1.0, step.because.ratio
+    return (0.0 if step.because is not None else 2.0, 0.0)
 
 
 OUT_OF_TIME = Stop("stop: out of time")

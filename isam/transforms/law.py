@@ -12,6 +12,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import COMPARISONS, Access, Kernel
 from isam.ir.mismatch import Mismatch
+from isam.transforms.saving import ErrorBound, Saving
 
 NUMERICS = ("exact", "integers", "reassociates", "rounding", "finite")
 """exact: bit for bit the same · integers: the same on integers (wrapping included) · reassociates: sums in another
@@ -131,7 +132,8 @@ class Transform:
     numbers of the machine (``interpreter``), or float64 with a derived bound where it uses a property of a function
     (``float bound``); ``makes``: operations that the result may have and the kernel before had not: an instruction with
     an operation that no law makes is out of reach, and the search need not begin; ``wants``: operations without which
-    it has no site; ``removes``: operations of statements that may go when a neighbour is asked about.
+    it has no site; ``removes``: operations of statements that may go when a neighbour is asked about; ``pays``: it may
+    make a kernel cheaper that can be carried out as it stands, so it is offered there too, with what it ``saves``.
     """
 
     law: ClassVar[str]
@@ -145,6 +147,7 @@ class Transform:
     makes: ClassVar[frozenset[str]] = frozenset({"copy"})
     wants: ClassVar[frozenset[str]] = frozenset()
     removes: ClassVar[frozenset[str]] = frozenset()
+    pays: ClassVar[bool] = False
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -179,6 +182,14 @@ class Transform:
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The sites whose application acts on what the mismatch names."""
         return self.sites(kernel) if self.answers(mismatch) else ()
+
+    def saves(self, kernel: Kernel, site: Site) -> Saving | None:
+        """What the site would save, of laws that may pay."""
+        return None
+
+    def error(self, kernel: Kernel, site: Site) -> ErrorBound | None:
+        """How far the results of the sum at the site may be from exact ones, of inexact laws."""
+        return None
 
 
 def dtypes_at(kernel: Kernel, site: Site) -> tuple[str, ...]:

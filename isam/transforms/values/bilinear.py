@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from itertools import permutations, product
+from math import prod
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -25,6 +26,7 @@ from isam.transforms.edit import (
 )
 from isam.transforms.factor import product_of, renaming
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.saving import ErrorBound, Saving
 from isam.transforms.values.algorithms import ALGORITHMS, F23, Algorithm, Index, Matrix, scale
 
 Values = Mapping[str, Affine | int]
@@ -46,6 +48,7 @@ class Bilinear(Transform):
     wants = frozenset({"mul", "add"})
     model = frozenset({"division"})
     makes = frozenset({"add", "copy", "div"})
+    pays = True
 
     @property
     def law(self) -> str:  # type: ignore[override]
@@ -75,6 +78,31 @@ class Bilinear(Transform):
         if not self.answers(mismatch) or self.algorithm.rank not in sizes:
             return ()
         return tuple(s for s in self.sites(kernel) if at in (s["sum"], s["product"]))
+
+    def saves(self, kernel: Kernel, site: Site) -> Saving:
+        """Every element of a transform is a dense sum of products with a matrix."""
+        al, n = self.algorithm, site["sum"]
+        t = _tiles(kernel, n, site["product"], site["left"], site["axes"], al)
+        assert t is not None, "a site"
+        kept = {m for row in t.y.access.index for m in row.names}
+        after = al.rank * prod(a.extent.const for a in t.axes)  # products, then the three transforms
+        for o, index in ((t.x, al.x), (t.w, al.w)):
+            shape = kernel.buffer(o.access.buffer).shape
+            rows = prod(size.const for d, size in enumerate(shape) if d not in o.dims)
+            moving = {m for d in o.dims for m in o.access.index[d].names} - set(t.tile.values())
+            tiles = rows * prod(a.extent.const for a in t.axes if a.name in moving)
+            after += al.rank * tiles * prod(al.box(index))
+        after += al.rank * prod(a.extent.const for a in t.axes if a.name in kept) * prod(al.box(al.y))
+        return Saving(prod(a.extent.const for a in kernel.statements[n].domain.axes), after)
+
+    def error(self, kernel: Kernel, site: Site) -> ErrorBound:
+        """See ``algorithms.py``."""
+        al, total = self.algorithm, kernel.statements[site["sum"]]
+        sizes = dict(zip(site["axes"], (size for _, size in al.axes), strict=True))
+        summed = {n: total.domain.extent(n).const for n in total.reduces}
+        terms = prod(e // sizes.get(n, 1) for n, e in summed.items())
+        dtype = kernel.buffer(total.dest.buffer).dtype
+        return ErrorBound(al.amplification, al.roundings(terms), terms, dtype)
 
 
 BILINEAR = tuple(Bilinear(a) for a in ALGORITHMS)
