@@ -362,8 +362,10 @@ def _agree(r: Rel | None, s: Rel | None, u: Region, v: Region) -> Rel:
     nothing = inside.times(outside)
     if r.is_function() and s.is_function():
         return r.then(s.inverse()) | nothing
-    both = r.domain().times(s.domain())
-    return (both - _misses(r, s) - _misses(s, r).inverse() | nothing) & whole
+    some = r.then(s.inverse())  # what is the same and not nothing has something in common
+    one = _misses(r, s)
+    two = one if r.ins == s.ins and r.same(s) else _misses(s, r)
+    return (some - one - two.inverse() | nothing) & whole
 
 
 def _misses(r: Rel, s: Rel) -> Rel:
