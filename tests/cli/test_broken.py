@@ -61,7 +61,7 @@ def test_wrong_usage_is_2(cli, args):
     (("code", "V9999"), "cli-code"),
     (("run", "F", "-D", ONE, "--limit", "-1"), "cli-number"),
     (("run", "F", "-D", ONE, "--require", "mm5"), "instruction-unknown"),
-    (("run", "F", "--on", "toy", "-D", "M=99,N=99,K=99", "--limit", "100"), "cli-limit"),
+    (("run", "F", "--on", "toy", "-D", "M=33,N=33,K=33", "--limit", "100"), "cli-limit"),
     (("run", "F", "-D", "M=99,N=99,K=99", "--check", "--limit", "100"), "cli-limit"),
     (("run", "F", "-D", "M=99,N=999999,K=999999"), "cli-memory"),
     (("run", "F", "-D", "M=9999,N=9999,K=9999", "--check"), "cli-memory"),

@@ -6,20 +6,11 @@ import numpy as np
 import pytest
 
 import isam
-from isam.ir.text import parse
+from benchmarks.gemmini import PRODUCT
 from isam.system.check import check
 from isam.system.load import load_system
 
 MACHINES = ("casestudy", "gemmini", "tpu_v1_like", "systolic", "dual", "toy_pair")
-BYTES = """kernel product(M, N, K)
-  in  A: i8[M, K]
-  in  B: i8[K, N]
-  out C: i32[M, N]
-  forall i < M, j < N
-    C[i, j] = 0
-  forall i < M, j < N, k < K
-    C[i, j] += i32(A[i, k]) * i32(B[k, j])
-"""
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -37,7 +28,6 @@ def test_one_source_on_six_machines(sizes: tuple[int, int, int]) -> None:
     a = rng.integers(-128, 128, (m, k), dtype=np.int8)
     b = rng.integers(-128, 128, (k, n), dtype=np.int8)
     want = a.astype(np.int32) @ b.astype(np.int32)
-    kernel = parse(BYTES)
     for name in MACHINES:
-        got = isam.compile(kernel, on=name, sizes={"M": m, "N": n, "K": k})(a, b)
+        got = isam.compile(PRODUCT, on=name, sizes={"M": m, "N": n, "K": k})(a, b)
         np.testing.assert_array_equal(got, want, err_msg=name)

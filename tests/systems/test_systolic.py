@@ -10,21 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.gemmini import PRODUCT
 from isam.cost.timeline import timeline
-from isam.ir.text import parse
 from isam.system.graph import System
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge
 
-PRODUCT = parse("""kernel product(M, N, K)
-  in  A: i8[M, K]
-  in  B: i8[K, N]
-  out C: i32[M, N]
-  forall i < M, j < N
-    C[i, j] = 0
-  forall i < M, j < N, k < K
-    C[i, j] += i32(A[i, k]) * i32(B[k, j])
-""")
 FOLDER = Path(load_system("systolic").source).parent
 CASES = [(r, c, flow) for r, c in ((32, 32), (8, 8), (16, 64), (128, 32)) for flow in ("ws", "os", "is")]
 SIZES = 17  # of each: 204 in all

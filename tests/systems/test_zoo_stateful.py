@@ -7,20 +7,12 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.gemmini import PRODUCT
 from isam.ir.text import parse
 from isam.system.check import check
 from tests.pipeline import compiled, judge, simulated
 
-BYTES = """kernel product(M, N, K)
-  in  A: i8[M, K]
-  in  B: i8[K, N]
-  out C: i32[M, N]
-  forall i < M, j < N
-    C[i, j] = 0
-  forall i < M, j < N, k < K
-    C[i, j] += i32(A[i, k]) * i32(B[k, j])
-"""
-HALVES = BYTES.replace("i8", "bf16").replace("i32", "f32")
+HALVES = str(PRODUCT).replace("i8", "bf16").replace("i32", "f32")
 
 
 @pytest.mark.parametrize("sizes", [(16, 16, 16), (32, 48, 40), (5, 7, 3), (64, 16, 16), (17, 33, 16)])
@@ -28,7 +20,7 @@ def test_weights_are_preloaded_once_for_several_rows_that_meet_them(sizes: tuple
     machine = simulated("gemmini")
     assert check(machine) == []
     m, n, k = sizes
-    kernel, known = parse(BYTES), {"M": m, "N": n, "K": k}
+    kernel, known = PRODUCT, {"M": m, "N": n, "K": k}
     job = compiled(kernel, known, machine, check=True)
     figures = judge(kernel, known, job)
     tiles, rows = -(-n // 16) * -(-k // 16), -(-m // 16)

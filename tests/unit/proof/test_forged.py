@@ -14,25 +14,8 @@ from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq
-from tests.unit.proof.handmade import (
-    V,
-    acc,
-    buf,
-    dom,
-    home,
-    kern,
-    lit,
-    loop,
-    mapping_of,
-    op,
-    running_sum,
-    seq,
-    sizes,
-    tile,
-    tiny_matmul,
-    vec,
-    vec_matmul,
-)  # fmt: skip
+from tests.unit.proof.handmade import home, loop, mapping_of, op, running_sum, seq, tile, tiny_matmul, vec_matmul
+from tests.unit.proof.handmade_machines import V, acc, buf, dom, kern, lit, sizes, vec
 from tests.unit.proof.test_mutants import KINDS
 
 PARTS = ("enter", "first", "body", "last", "exit")

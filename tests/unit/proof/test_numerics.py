@@ -10,7 +10,8 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import PERMITS_DEFAULT
 from isam.proof import check_flat, check_points, check_tree
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq
-from tests.unit.proof.handmade import V, vec_matmul
+from tests.unit.proof.handmade import vec_matmul
+from tests.unit.proof.handmade_machines import V
 
 
 def at(node: Node, name: str, value: Affine) -> Node:

@@ -12,7 +12,8 @@ from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.proof.sets import Isl
 from tests.schedules import matmul_on_tiny
-from tests.unit.proof.handmade import V, loop, running_sum, seq, tiny_matmul, vec_matmul
+from tests.unit.proof.handmade import loop, running_sum, seq, tiny_matmul, vec_matmul
+from tests.unit.proof.handmade_machines import V
 
 MADE = {
     "tiny": tiny_matmul,

@@ -8,7 +8,8 @@ import pytest
 
 from isam.proof.races import check_races
 from isam.schedule.tree import Issue, Place, Schedule, Wait
-from tests.unit.proof.handmade import lit, loop, op, seq, tile, tiny_matmul
+from tests.unit.proof.handmade import loop, op, seq, tile, tiny_matmul
+from tests.unit.proof.handmade_machines import lit
 
 FEW = (("M", 2), ("N", 2))
 

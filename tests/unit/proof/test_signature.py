@@ -17,21 +17,8 @@ from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.schedule.tree import Issue, Nest, Operand, Place, Schedule, Seq, Slot
 from isam.system.groups import Ports
-from tests.unit.proof.handmade import (
-    acc,
-    buf,
-    dom,
-    home,
-    kern,
-    lit,
-    mapping_of,
-    op,
-    seq,
-    tile,
-    tiny_matmul,
-    vec,
-    vec_matmul,
-)
+from tests.unit.proof.handmade import home, mapping_of, op, seq, tile, tiny_matmul, vec_matmul
+from tests.unit.proof.handmade_machines import acc, buf, dom, kern, lit, vec
 from tests.unit.proof.test_forged import steps
 
 Edit = Callable[[Issue], Issue]
