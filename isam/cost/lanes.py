@@ -152,7 +152,7 @@ def _since(items: list[Item] | tuple[Item, ...], offset: int, at: int, out: list
     """Adds what is later than ``at``, the last first; how many of ``most`` calls are left to look at, 0: no more."""
     for item in reversed(items):
         if isinstance(item, tuple):
-            begin = bisect_right(item, at - offset)
+            begin = max(bisect_right(item, at - offset), len(item) - most)  # what nobody asks for does not count
             late = [t + offset - at for t in item[begin:]]
             if out and isinstance(out[-1], list):
                 out[-1] = late + out[-1]

@@ -75,6 +75,7 @@ def test_repeated_steps_take_the_time_that_they_take_one_by_one(by: int | None) 
     few, all_ = timeline(schedule), timeline(schedule, whole=True)
     assert (few.ticks, few.units, few.edges) == (all_.ticks, all_.units, all_.edges)
     assert few.followed < all_.followed
+    assert timeline(waiting(by, 500)).followed == few.followed
 
 
 def test_waits_are_written_and_read() -> None:
