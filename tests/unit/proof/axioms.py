@@ -133,4 +133,16 @@ FORGED = (
     Pair("written by some step before, backwards", REACHED.replace("T", "9"), "loop t < 9\n  forall j < 4\n    y[t, j] = x[t, j]",
          "temp p: f32[9, 4]\nforall t < 9, j < 4\n  p[t, j] = x[t, j]\nloop t < 9\n  forall j < 4\n    y[t, j] = p[t, j]\n    p[8 - t, j] = 0"),
     Pair("written by an inner loop", REACHED.replace("T", "9") + "\ntemp p: f32[9, 4]", INNER.replace("= p[t, j]", "= x[t, j]"), INNER),
+    *(Pair(f"exact: {a} for {b}", EXACT + VECTOR, _one(a), _one(b)) for a, b in (
+        ("x[i] + z[i]", "x[i] * z[i]"), ("x[i] - z[i]", "x[i] + z[i]"), ("x[i] - z[i]", "z[i] - x[i]"), ("x[i] * 0", "x[i]"),
+        ("x[i] * 0", "0"), ("x[i] * 1", "1"), ("x[i] * 2", "x[i]"), ("x[i] * -1", "x[i]"), ("x[i] + 1", "x[i]"),
+        ("x[i] - 0.5", "0.5 - x[i]"), ("-x[i] * z[i]", "x[i] * z[i]"), ("x[i] / z[i]", "z[i] / x[i]"), ("x[i] / z[i]", "x[i] * (1 / z[i])"),
+        ("x[i] + x[i]", "x[i] * 2 + 0 * z[i]"), ("x[i] * z[i] * x[i]", "x[i] * x[i] * z[i]"), ("(x[i] + z[i]) - z[i]", "x[i]"),
+        ("max(x[i], z[i])", "min(x[i], z[i])"), ("tanh(x[i])", "2 * sigmoid(2 * x[i]) - 1"), ("abs(x[i])", "max(x[i], z[i])"))),
+    *(Pair(f"exact: {what}", "permits exact\nin x: f32[8]\nout y: f32", "y[] = 0\nforall i < 8\n  y[] += x[i]", after) for what, after in (
+        ("a product for a sum", "y[] = 0\nforall i < 8\n  y[] *= x[i]"), ("a sum from one", "y[] = 1\nforall i < 8\n  y[] += x[i]"),
+        ("a sum backwards", "y[] = 0\nforall i < 8\n  y[] += x[7 - i]"), ("a sum of seven", "y[] = 0\nforall i < 7\n  y[] += x[i]"),
+        ("a sum, then half of it again", "y[] = 0\nforall i < 8\n  y[] += x[i]\nforall i < 4\n  y[] += x[i]"),
+        ("a sum by halves", "a[] = 0\nb[] = 0\nforall i < 4\n  a[] += x[i]\nforall i < 4\n  b[] += x[i + 4]\ny[] = a[] + b[]"),
+        ("every other first", "y[] = 0\nforall o < 2, n < 4\n  y[] += x[2 * n + o]"))),
 )  # fmt: skip
