@@ -11,12 +11,14 @@ from pathlib import Path
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Recurrence, Source, Statement, Sym
+from isam.ir.verify import verify
 from isam.system.load import load_system
 from tests.random_kernels import Options, random_kernel
 
 ZOO = Path(__file__).parents[2] / "hwdesc" / "zoo"
 SYSTEMS = ("tiny", "toy", "host-avx512", "blas-generic")
 SMALL = Options(most_blocks=2, loops=False, points=90)
+READ_FIRST = "V422"  # the code of a read before any statement has written
 LIMITS = (None, None, None, 1, 2, 3, 4, 16)
 
 
@@ -79,8 +81,17 @@ def piece(kernel: Kernel, rng: random.Random) -> Instruction | None:
         if b.name in rows
     )
     syms = tuple(Sym(s.name, s.lo) for s in kernel.syms)
-    made = Kernel("piece", syms, buffers, body, kernel.permits)
+    made = _told(Kernel("piece", syms, buffers, body, kernel.permits))
     return Instruction("piece", _loosened(made, rng) if rng.random() < 0.5 else made)
+
+
+def _told(made: Kernel) -> Kernel:
+    """A result that is read where nothing of the piece has written it is given, too."""
+    if all(d.code != READ_FIRST for d in verify(made)):
+        return made
+    read = {a.buffer for s in made.statements for a in s.reads}
+    roles = {b.name: "inout" if b.role == "out" and b.name in read else b.role for b in made.buffers}
+    return replace(made, buffers=tuple(replace(b, role=roles[b.name]) for b in made.buffers))
 
 
 def _rows(mine: tuple[Statement, ...], gone: set[str]) -> dict[str, list[int]]:
