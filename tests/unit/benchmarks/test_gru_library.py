@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.gru.elementwise import OPS, Grid, Op, grids, written
+from benchmarks.gru.experiment import split
 from benchmarks.gru.library import Kernels, callers
 from isam.codegen.simulator import residues, simulate
 from isam.codegen.simulator.streams import simulate_apart
@@ -83,3 +84,12 @@ def test_callers_are_the_sum_of_their_kernels() -> None:
     assert {plain.launches, quick.launches} == {3 * (6 + 3 + 11), 2 + 3 * (1 + 9)}
     assert plain.bytes > quick.bytes > 0
     assert kernels.each(OPS[0], 1, 64)[0] < plain.elementwise < plain.seconds
+
+
+def test_the_parts_of_the_gain_add_up() -> None:
+    row = {"isam": {n: {"seconds": s} for n, s in (("apart", 9.0), ("fused", 7.5), ("staying", 4.0), ("all", 3.0))},
+           "library": [{"caller": "gates side by side, inputs at once", "seconds": 6.0},
+                       {"caller": "gate by gate, inputs step by step", "seconds": 12.0}]}  # fmt: skip
+    assert split(row) == {"launches": 3.0, "fusion": 1.5, "staying": 3.5, "hoisting": 1.0, "in all": 9.0, "caller": 6.0}
+    del row["isam"]["apart"]
+    assert split(row)["launches"] + split(row)["fusion"] == 4.5
