@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
+from functools import reduce
+from operator import or_
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -40,6 +42,7 @@ class Behind:
 
     prints: Prints
     ranges: Ranges  # of every variable, wherever it stands
+    trees: tuple[Node, ...]
     groups: dict[str, str] = field(default_factory=dict)
     owned: dict[str, str] = field(default_factory=dict)
     inner: frozenset[int] = frozenset()
@@ -47,6 +50,9 @@ class Behind:
     _rows: dict[object, Row] = field(default_factory=dict)
     _reach: dict[object, dict[Where, tuple[Footprint, ...]]] = field(default_factory=dict)
     _deals: dict[int, bool] = field(default_factory=dict)
+    _possible: dict[object, frozenset[Met] | None] = field(default_factory=dict)
+    _ran: dict[object, int] = field(default_factory=dict)
+    _behind: dict[object, tuple[Ranges, Ranges]] = field(default_factory=dict)
 
     # -- from a point upwards ----------------------------------------------------------------------------------------
     def before(self, frame: Frame, mine: Footprint, ranges: Ranges, dealt: tuple[Loop, ...] = ()) -> Lags:
@@ -66,9 +72,10 @@ class Behind:
     def _in_row(self, frame: Frame, seq: Seq, mine: Footprint, view: View) -> Lags:
         look = Look(mine)
         self._over_row(seq, look, view, frame.index)
-        look.move(self._row(seq, view.dealt).before[frame.index])
         assert frame.parent is not None
-        look.find(self.before(frame.parent, mine, view.ranges, view.dealt or ()))
+        if not self._all_met(mine, look.found):
+            look.move(self._row(seq, view.dealt).before[frame.index])
+            look.find(self.before(frame.parent, mine, view.ranges, view.dealt or ()))
         return look.found
 
     def _in_loop(self, frame: Frame, loop: Loop, mine: Footprint, view: View) -> Lags:
@@ -102,21 +109,46 @@ class Behind:
         least, most = values
         start, exact = self._second(loop, least), first_value(loop) is not None
         looks = [Look(mine.over(loop.var, start, start if exact else most))]
+        found: Lags = {}
+        close: Lags = {}  # met in the iteration before: nothing that is farther away is waited for
         if middle is None or middle > 1:
             near = Look(mine)
             before = Affine.of(loop.var, 1, -loop.step)
-            self._iterations(loop, near, view, before, start, None if middle is None else middle - 1)
-            far = Look(mine.over(loop.var, start, most), {}, dict(self.calls(loop.body, view.dealt)))
-            looks += [far, near]
-        for look in looks[:2]:
+            self._iterations(loop, near, view, before, start, None if middle is None else middle - 1, inside=True)
+            found.update(near.found)
+            once = self.calls(loop.body, view.dealt)
+            close = {met: n for met, n in found.items() if n < once.get(met.stream, 0)}
+            if not self._all_met(mine, close):
+                looks.append(Look(mine.over(loop.var, start, most), {}, dict(once)))
+        for look in looks:
             self._opening(loop, look, view, least)
             self._over(loop.enter, look, view)
-            look.find(self.before(up, look.mine, view.ranges, view.dealt or ()))
-        found: Lags = {}
-        for look in looks:
+            if not self._all_met(look.mine, look.found):
+                look.find(self.before(up, look.mine, view.ranges, view.dealt or ()))
             for met, n in look.found.items():
-                found[met] = min(n, found.get(met, n))
+                if look is looks[0] or met not in close:
+                    found[met] = min(n, found.get(met, n))
         return found
+
+    def _all_met(self, mine: Footprint, found: Lags) -> bool:
+        """Whether every stream was met that there is to meet: farther back nothing new can be found."""
+        key = (mine.where, mine.low, mine.high, mine.writes)
+        if key not in self._possible:
+            prints = (f for tree in self.trees for f in self.reach(tree).get(mine.where, ()))
+            streams = frozenset(f.stream for f in prints if clash(f, mine, self.ranges))
+            owner = self.owned.get(mine.where[0])
+            plain = not self.groups or (owner is not None and all(self.groups.get(s) == owner for s in streams))
+            self._possible[key] = frozenset(map(Met, streams)) if plain else None
+        possible = self._possible[key]
+        return possible is not None and possible <= found.keys()
+
+    def _later(self, view: View, loop: Loop, iterations: int) -> View:
+        """As seen from an iteration that has so many others before it."""
+        by = loop.step * (iterations + (loop.first is not None))
+        got = self._behind.get((id(view.ranges), loop.var, by))
+        if got is None:
+            got = self._behind[id(view.ranges), loop.var, by] = view.ranges, view.ranges.later(loop.var, by)
+        return View(view.values, got[1], view.dealt)
 
     @staticmethod
     def _second(loop: Loop, least: Affine) -> Affine:
@@ -194,13 +226,17 @@ class Behind:
         return look
 
     def _iterations(
-        self, loop: Loop, look: Look, view: View, newest: Affine, oldest: Affine, count: int | None
-    ) -> None:
-        """Back over ``count`` iterations of the body (None: any number, of which none is counted)."""
+        self, loop: Loop, look: Look, view: View, newest: Affine, oldest: Affine, count: int | None,
+        inside: bool = False,
+    ) -> None:  # fmt: skip
+        """Back over ``count`` iterations of the body (None: any number, of which none is counted); ``inside``: from
+        another one."""
         near = CLOSE if count is None else min(CLOSE, count)
         for k in range(near):
-            self._over(loop.body, look, view.within(loop.var, newest - k * loop.step))
+            seen = self._later(view, loop, k + 1) if inside else view
+            self._over(loop.body, look, seen.within(loop.var, newest - k * loop.step))
         if count is None or count > near:
+            view = self._later(view, loop, near + 1) if inside else view
             self._lump(loop.body, look, view, loop.var, (oldest, newest - near * loop.step))
             look.move(self.calls(loop.body, view.dealt), 0 if count is None else count - near)
 
@@ -225,7 +261,8 @@ class Behind:
         """A dealt loop: what the looker's own instance did in it is known where the same iteration ran there."""
         if not _same(view.dealt, loop):
             elsewhere = View(view.values, view.ranges, None if view.dealt or view.dealt is None else ())
-            self._lump_dealt(loop, look, elsewhere, (values_of(loop, view.ranges),))
+            others = not self._instances(loop, loop) & self._ours(view.dealt, loop)
+            self._lump_dealt(loop, look, elsewhere, (values_of(loop, view.ranges),), others)
             return
         assert view.dealt
         own = Affine.of(view.dealt[0].var)
@@ -233,17 +270,38 @@ class Behind:
         self._over(loop.body, part, View({**view.values, loop.var: own}, view.ranges, view.dealt[1:]))
         look.find({met: n for met, n in part.found.items() if met.stream in self.groups})
         low, high = values_of(loop, view.ranges)
-        self._lump_dealt(loop, look, view, ((low, own - loop.step), (own + loop.step, high)))
+        self._lump_dealt(loop, look, view, ((low, own - loop.step), (own + loop.step, high)), True)
         shared = {m: 0 for m in part.found if m.stream not in self.groups}
         look.find(shared)
 
-    def _lump_dealt(self, loop: Loop, look: Look, view: View, spans: Iterable[tuple[Affine, Affine]]) -> None:
+    def _instances(self, node: Node, loop: Loop) -> int:
+        """On which instances a part of a dealt loop runs, as bits: counted from what the loops around them add."""
+        assert loop.deal is not None
+        if isinstance(node, Issue):
+            return 1
+        key = (id(node), loop.deal.group)
+        if key not in self._ran:
+            parts = reduce(or_, (self._instances(p, loop) for p in children(node)), 0)
+            mine = isinstance(node, Loop) and node.deal is not None and node.deal.group == loop.deal.group
+            self._ran[key] = dealt_to(node, parts) if mine else parts
+        return self._ran[key]
+
+    def _ours(self, dealt: tuple[Loop, ...] | None, loop: Loop) -> int:
+        """The instances on which the looker may be."""
+        assert loop.deal is not None
+        mine = [d for d in dealt or () if d.deal is not None and d.deal.group == loop.deal.group]
+        return reduce(lambda bits, d: dealt_to(d, bits), mine, 1) if mine else -1
+
+    def _lump_dealt(
+        self, loop: Loop, look: Look, view: View, spans: Iterable[tuple[Affine, Affine]], others: bool
+    ) -> None:
+        """A dealt loop as one; ``others``: its iterations surely ran on other instances than the looker's."""
         values = {n: v for n, v in view.values.items() if n != loop.var}
         for f in self.reach(loop.body).get(look.mine.where, ()):
             for low, high in spans:
                 if clash(f.at(values).over(loop.var, low, high), look.mine, view.ranges):
                     met = self._met(f, view)
-                    if view.dealt and self.groups.get(f.stream):  # iterations that surely ran on other instances
+                    if others and loop.deal is not None and self.groups.get(f.stream) == loop.deal.group:
                         met = {m: n for m, n in met.items() if m.every}
                         if self.owned.get(f.where[0]) == self.groups[f.stream]:
                             continue
@@ -356,6 +414,14 @@ def runs(node: Node) -> tuple[Node, ...]:
     peeled = [p for p in (node.first, node.last) if p is not None]
     body = () if node.trip is not None and node.trip <= len(peeled) else (node.body,)
     return () if node.trip == 0 else (node.enter, *peeled, *body, node.exit)
+
+
+def dealt_to(loop: Node, inside: int) -> int:
+    """Where the iterations of a dealt loop run, as bits, of what runs on ``inside`` within one."""
+    assert isinstance(loop, Loop)
+    assert loop.deal is not None
+    deal = loop.deal
+    return reduce(or_, (inside << deal.first + deal.stride * t for t in range(loop.trip or 0)), 0)
 
 
 def _same(dealt: tuple[Loop, ...] | None, loop: Loop) -> bool:

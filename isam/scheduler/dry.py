@@ -17,6 +17,7 @@ from isam.scheduler.state import Key, disjoint, mentions
 from isam.system.graph import System
 
 Bound = tuple[Use, Tile, str]  # an operand, what it covers, and the memory it lies in
+AHEAD = 16  # calls among which one that may start with another is looked for
 Landed = tuple[Key | None, Tile, bool]  # where an output lands, and whether that copy was the only fresh one before
 
 
@@ -33,17 +34,21 @@ class DryRun:
         self._placements: dict[str, list[Placement]] = {}
         self._roomy: dict[object, list[Placement]] = {}  # those of them that hold such tiles
 
-    def steps(self, calls: list[Call]) -> list[range]:
-        """Which of these calls, by position, make a step of a cluster together: neighbours of one nest and one size, of
-        which none writes what another touches. Calls of other units are a step each."""
-        out: list[range] = []
-        at = 0
-        while at < len(calls):
-            end, most = at + 1, len(self._members(calls[at][0]))
-            while end < min(len(calls), at + most) and all(_together(c, calls[end]) for c in calls[at:end]):
-                end += 1
-            out.append(range(at, end))
-            at = end
+    def steps(self, calls: list[Call]) -> list[list[Call]]:
+        """Which of these calls start together, as a step of a cluster: calls of one nest and one size, of which none
+        writes what another touches. Where a neighbour is no such call (an edge is smaller), the next one that is comes
+        forward, if nothing that it passes has to be first. Calls of other units are a step each."""
+        out, left = [], list(calls)
+        while left:
+            step, at = [left.pop(0)], 0
+            most = len(self._members(step[0][0]))
+            while len(step) < most and at < min(len(left), AHEAD):
+                call = left[at]
+                if all(_together(c, call) for c in step) and all(_apart(c, call) for c in left[:at]):
+                    step.append(left.pop(at))
+                else:
+                    at += 1
+            out.append(step)
         return out
 
     def step(self, calls: list[Call]) -> None:
@@ -177,8 +182,11 @@ class DryRun:
 
 def _together(one: Call, other: Call) -> bool:
     """Whether two calls may start at once: of one nest and size, neither writes what the other touches."""
-    if one[0] is not other[0] or one[2] != other[2]:
-        return False
+    return one[0] is other[0] and one[2] == other[2] and _apart(one, other)
+
+
+def _apart(one: Call, other: Call) -> bool:
+    """Whether neither of two calls writes what the other touches."""
     mine, theirs = list(zip(one[0].uses, one[3], strict=True)), list(zip(other[0].uses, other[3], strict=True))
     return all(
         t.buffer != v.buffer or disjoint(t, v, {}) for u, t in mine for w, v in theirs if u.writes or w.writes

@@ -24,7 +24,8 @@ class Stage:
     """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a dimension laid out
     in blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
     (of a cut dimension the block index leads, its inside comes last); ``pad``: bytes added to the stride of the second
-    innermost dimension (de-aliasing). ``stays``: it is brought before the loops around the group, and stays."""
+    innermost dimension (de-aliasing). ``stays``: it is brought before the loops around the group, and stays. ``by``: it
+    is brought in pieces, below so many loops, while the loops in between that it does not depend on run first."""
 
     buffer: str
     depth: int
@@ -34,6 +35,7 @@ class Stage:
     pad: int = 0
     bound: bool = False
     stays: bool = False
+    by: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,11 @@ class Plan:
 
     def label(self) -> str:
         loops = " ".join(f"{a}:{b}{self._mark(d)}" for d, (a, b) in enumerate(self.order))
-        stages = " ".join(f"{s.buffer}@{s.depth}->{s.memory}" for s in self.stages)
+        stages = " ".join(f"{s.buffer}@{s.depth}{self._by(s)}->{s.memory}" for s in self.stages)
         return f"[{loops}]" + (f" stage {stages}" if stages else "") + (f" ({self.note})" if self.note else "")
+
+    def _by(self, stage: Stage) -> str:
+        return "" if stage.by is None else f"/{stage.by}"
 
     def _mark(self, depth: int) -> str:
         return f"@{self.deals[depth].group}" if depth < len(self.deals) else "x2" if depth in self.rotate else ""

@@ -100,9 +100,10 @@ class Recur:
     def _levels(self, *, opening: bool, closing: bool) -> None:
         """What one iteration executes. ``opening``, ``closing``: it is the first, the last one. Each takes room anew
         from the lowest on, so that all iterations are alike; what comes after the loop takes it behind."""
-        state, envs = self.data.state, self.cut.envs
-        state.next = {}
-        staged = {s.memory for s in self.walk.plan.stages if s.memory != state.system.home}
+        state, envs, stages = self.data.state, self.cut.envs, self.walk.plan.stages
+        staged = {s.memory for s in stages if s.memory != state.system.home and s.depth >= self.cut.depth}
+        outside = {s.memory for s in stages} - staged  # nothing is put there in this loop
+        state.next = {m: at for m, at in state.next.items() if m in outside}
         begin = {m: max((first + n for first, n, _ in state.used(m)), default=0) for m in staged}
         for n, env in enumerate(envs):
             if n > 0:  # boxes of one block far from those of another, also where a sibling loop has smaller ones

@@ -8,7 +8,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun
-from isam.scheduler.plan import Group, Members, Stage
+from isam.scheduler.plan import Members, Plan, Stage
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout, within
 from isam.scheduler.stays import Stays
 from isam.scheduler.transfer import End, Transfer
@@ -19,28 +19,41 @@ class Stager:
     """Carries out a plan's stages; ``bind`` takes what runs once, when constants are bound, ``stays`` what is brought
     before the loops around the group, in dealt loops as those in ``dealt``."""
 
-    def __init__(self, run: DryRun, group: Group, bind: list[Node], stays: Stays | None, dealt: list[Loop]):
-        self.run, self.group, self.bind = run, group, bind
+    def __init__(self, run: DryRun, plan: Plan, bind: list[Node], stays: Stays | None, dealt: list[Loop]):
+        self.run, self.plan, self.group, self.bind = run, plan, plan.group, bind
         self.stays, self.dealt = stays, dealt
 
-    def stage(self, stage: Stage, env: Env, members: Members) -> None:
-        """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move)."""
+    def stage(self, stage: Stage, env: Env, members: Members) -> bool:
+        """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move). Whether
+        it is still to be filled, piece by piece."""
         run, data = self.run, self.run.data
         box = self._whole(stage.buffer) if stage.bound else self._box(stage.buffer, env, members)
-        if box is None or not any(
-            u.buffer == stage.buffer and u.reads for i in members for u in self.group.nests[i].uses
-        ):
-            return
+        if box is None or not self._read(stage, members):
+            return False
         known = data.bound.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.bound else None
         if known is not None:
             data.state.put(*known)
-            return
+            return False
         if stage.stays and self.stays is not None and self._staying(stage, box, self.stays):
-            return
+            return False
         if stage.memory != run.system.home:
-            self._near(stage, box)
-        else:
-            self._panel(stage, box)
+            return self._near(stage, box)
+        self._panel(stage, box)
+        return False
+
+    def piece(self, stage: Stage, env: Env, members: Members) -> None:
+        """Brings what is read below of a box whose room is there already to its place in it."""
+        if not self._read(stage, members):
+            return
+        data, piece = self.run.data, self._box(stage.buffer, env, members)
+        assert piece is not None, "one access of one nest reads a box"
+        around = data.state.stages_around(piece, data.scope.ranges)
+        key = next((k for k in around if k[0] == stage.memory), None)
+        if key is not None:  # else it had to make room
+            self._transfer(stage, piece, data.state.copies[key], {key}, around=key[1]).run()
+
+    def _read(self, stage: Stage, members: Members) -> bool:
+        return any(u.buffer == stage.buffer and u.reads for i in members for u in self.group.nests[i].uses)
 
     def _whole(self, buffer: str) -> Tile:
         shape = tuple(int(n) for n in self.run.kernel.buffer(buffer).shape)
@@ -85,23 +98,38 @@ class Stager:
         data.state.put(key, copy)
         return True
 
-    def _near(self, stage: Stage, box: Tile) -> None:
-        """A box brought to a memory with addresses of its own."""
+    def _near(self, stage: Stage, box: Tile) -> bool:
+        """A box brought to a memory with addresses of its own; whether only its room was made."""
         data = self.run.data
         key: Key = (stage.memory, box, STAGED)
         if key in data.state.copies:
-            return
+            return False
         align = self.run.system.memories[stage.memory].align
         layout, total = layout_of(stage, box, self.run.homes.dtype(stage.buffer), align)
         copy = Copy(data.room(stage.memory, box, set(), units=total), False, total, layout)
         transfer = self._transfer(stage, box, copy, {key})
         if transfer.possible():
             data.state.put(key, copy)
+            if stage.by is not None and self._separable(stage, layout, align):
+                return True
             transfer.run()
+        return False
 
-    def _transfer(self, stage: Stage, box: Tile, copy: Copy, pinned: set[Key]) -> Transfer:
-        data = self.run.data
-        there = End(stage.memory, lambda t: within(box, copy, t, data.scope.variables))
+    def _separable(self, stage: Stage, layout: StageLayout, align: int) -> bool:
+        """Whether every piece of a box begins where an access may begin."""
+        (use,) = (u for n in self.group.nests for u in n.uses if u.buffer == stage.buffer)
+        return not stage.cut and all(
+            bytes_ * row.coefficient(axis) * self.group.unit(axis) % max(1, align) == 0
+            for axis, _ in self.plan.order[stage.depth : stage.by]
+            for row, bytes_ in zip(use.index, layout.coefficients, strict=True)
+        )
+
+    def _transfer(
+        self, stage: Stage, box: Tile, copy: Copy, pinned: set[Key], around: Tile | None = None
+    ) -> Transfer:
+        """Of a box, or of the part of it that is ``around``, from home to its copy."""
+        data, whole = self.run.data, around or box
+        there = End(stage.memory, lambda t: within(whole, copy, t, data.scope.variables))
         cut, near = dict(stage.cut), stage.memory != self.run.system.home
         grain = {} if near else cut
         home = End(self.run.system.home, data.home)

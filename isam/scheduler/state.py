@@ -62,6 +62,18 @@ class Ranges(dict[str, tuple[int, int]]):
         self[name] = bounds
         return width
 
+    def later(self, name: str, by: int) -> Ranges:
+        """The same where the variable has gone ``by`` further at least."""
+        out = Ranges()
+        out.update(self)
+        out.origin.update(self.origin)
+        low, high = self[name]
+        out[name] = min(low + by, high), high
+        if name in self.origin:
+            start, width = self.origin[name]
+            out.origin[name] = start + by, max(0, width - by)
+        return out
+
     def leave(self, name: str) -> None:
         del self[name]
         self.origin.pop(name, None)

@@ -47,7 +47,8 @@ class Tokens:
         owned = {m: g for m in system.memories if (g := system.replica_of(m))}
         whole, scopes = everywhere(schedule)
         inner = frozenset(i for tree in (schedule.bind, schedule.call) for i in nested(tree, frozenset()))
-        self.behind = Behind(Prints(schedule, streams, scopes), whole, groups, owned, inner)
+        trees = schedule.bind, schedule.call
+        self.behind = Behind(Prints(schedule, streams, scopes), whole, trees, groups, owned, inner)
         self.lags: dict[int, Lags] = {}
 
     def visit(self, node: Node, at: Frame) -> None:

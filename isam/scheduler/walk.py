@@ -32,7 +32,8 @@ class Walk:
         self.group = plan.group
         self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
         self.calls: dict[object, list[Call]] = {}
-        self.stager = Stager(run, plan.group, bind, stays, self.dealt)
+        self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
+        self.stager = Stager(run, plan, bind, stays, self.dealt)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan)
 
     def start(self) -> None:
@@ -71,12 +72,16 @@ class Walk:
             members,
             tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names),
             data.state.signature(),
+            self.filling,
         )
         hit = self.memo.get(key)
         if hit is None:
             before, data.since = data.since, Since()
+            was = self.filling
             with scope.recording() as nodes:
+                self._stages(d, env, members)
                 self._level_body(d, env, members)
+            self.filling = was
             hit = (_shared(nodes), data.state, data.since)
             self.memo[key] = hit
             data.since = before
@@ -84,10 +89,20 @@ class Walk:
         data.since.then(hit[2], scope.ranges)
         scope.out.extend(hit[0])
 
+    def _stages(self, d: int, env: Env, members: Members) -> None:
+        """Brings the boxes that begin here, and pieces of those that began further out."""
+        for n, stage in enumerate(self.plan.stages):
+            if stage.depth == d and self.stager.stage(stage, env, members):
+                self.filling |= {n}
+            if stage.by == d and n in self.filling:
+                self.stager.piece(stage, env, members)
+
+    def _full(self, d: int, axis: str) -> frozenset[int]:
+        """Stages being filled that are full once the first block of the axis is done: they do not depend on it."""
+        reads = {u.buffer for n in self.group.nests for u in n.uses if any(axis in row.names for row in u.index)}
+        return frozenset(n for n in self.filling if self.plan.stages[n].buffer not in reads)
+
     def _level_body(self, d: int, env: Env, members: Members) -> None:
-        for stage in self.plan.stages:
-            if stage.depth == d:
-                self.stager.stage(stage, env, members)
         if d == len(self.plan.order):
             self._block(env, members)
             return
@@ -107,11 +122,15 @@ class Walk:
         peel_post = any(inner & set(nests[i].axes) for i in post)
         if pre and not peel_pre:
             self._level(d + 1, env, pre)
-        parts = self._parts(d, axis, env[axis][1], block)
+        full, was = self._full(d, axis), self.filling
+        parts = self._parts(d, axis, env[axis][1], block, bool(full))
         for number, (part, together) in enumerate(parts):
+            if number == 1:
+                self.filling -= full
             first = pre if peel_pre and number == 0 else ()
             last = post if peel_post and number == len(parts) - 1 else ()
             self._segment(d, env, axis, part, together, first, have, last)
+        self.filling = was
         if post and not peel_post:
             self._level(d + 1, env, post)
 
@@ -141,12 +160,17 @@ class Walk:
         axis, _ = self.plan.order[d]
         return f"{axis}{sum(a == axis for a, _ in self.plan.order[:d])}"
 
-    def _parts(self, d: int, axis: str, length: int, block: int) -> list[tuple[Segment, int]]:
+    def _parts(self, d: int, axis: str, length: int, block: int, apart: bool) -> list[tuple[Segment, int]]:
         """The loops that an axis is cut into, and how many blocks an iteration holds: where something rotates, enough
-        for a place each; what is left over then is an iteration on its own."""
+        for a place each; what is left over then is an iteration on its own. ``apart``: so is the first block."""
         out: list[tuple[Segment, int]] = []
-        several = self.plan.rotates(d)
-        for part in self.plan.parts(axis, length, block):
+        several, blocks = self.plan.rotates(d), self.plan.parts(axis, length, block)
+        if apart:
+            begin, *others = blocks
+            out.append((Segment(begin.start, 1, begin.size), 1))
+            behind = Segment(begin.start + begin.size, begin.count - 1, begin.size)
+            blocks = (behind, *others) if behind.count else tuple(others)
+        for part in blocks:
             even = part.count - part.count % several
             if several == 1:
                 out.append((part, 1))
@@ -198,7 +222,8 @@ class Walk:
         """Unrolled: every call of the block, in the plan's unroll order."""
         run = self.run
         self.lives.leaf = frozenset(members)
-        calls = [c for i in members for c in self._calls(i, env)]
+        steps = run.steps([c for i in members for c in self._calls(i, env)])
+        calls = [c for step in steps for c in step]
         last: dict[Tile, int] = {}
         for at, (_, _, _, tiles) in enumerate(calls):
             for t in tiles:
@@ -208,13 +233,15 @@ class Walk:
         for at, (_, _, _, tiles) in reversed(list(enumerate(calls))):
             for t in tiles:
                 run.data.later[t].append(at)
-        for step in run.steps(calls):
-            for at in step:
-                for t in calls[at][3]:
+        done = 0
+        for step in steps:
+            begin, done = done, done + len(step)
+            for _, _, _, tiles in step:
+                for t in tiles:
                     run.data.later[t].pop()
-            run.step([calls[at] for at in step])
-            self.lives.rest = calls[step.stop :]
-            for at in step:
+            run.step(step)
+            self.lives.rest = calls[done:]
+            for at in range(begin, done):
                 for t in dict.fromkeys(calls[at][3]):
                     if last[t] == at:
                         run.release(t, crowded)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 
@@ -17,10 +18,22 @@ Order = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """How a box is brought in pieces: below ``depth`` loops, ``count`` of them with ``sides`` elements along each
+    dimension, in the first of ``again`` rounds in which it is read."""
+
+    depth: int
+    count: int
+    again: int
+    sides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Box:
     """A box of an operand at a depth: its bytes, how often it is brought, the bytes of all of them together.
     ``turning``: one is brought while another is worked on. ``sides``: elements along each dimension. ``stays``: it is
-    brought once, before the loops around the group, and has its room elsewhere."""
+    brought once, before the loops around the group, and has its room elsewhere. ``pieces``: it is brought in pieces,
+    while the loops that it does not depend on run first."""
 
     depth: int
     size: int
@@ -29,6 +42,7 @@ class Box:
     turning: bool
     sides: tuple[int, ...] = ()
     stays: bool = False
+    pieces: Pieces | None = None
 
     @property
     def room(self) -> int:
@@ -93,6 +107,26 @@ def placements(
             rest = {b: u for b, u in uses.items() if b not in far}
             for boxes in (*_placements(rest, main, order, dealt, memory), *(() if rest else ({},))):
                 yield {**boxes, **far}
+
+
+def in_pieces(
+    boxes: dict[str, Box], group: Group, main: Nest, order: Order, dealt: int
+) -> dict[str, Box] | None:
+    """The boxes, those that are brought whole in pieces instead, as far in as any box is brought; None: there are none
+    that could be."""
+    uses, trips = staged_uses(group, main), trip_counts(main, order)
+    inmost = max((x.depth for x in boxes.values() if x.turning), default=_inmost(main, order))
+    out = dict(boxes)
+    for b, x in boxes.items():
+        alone = b in uses and sum(u.buffer == b for n in group.nests for u in n.uses) == 1
+        if x.stays or x.turning or not alone:
+            continue
+        mine = axes_of(uses[b])
+        loops = range(max(x.depth, dealt), inmost)
+        count, again = (prod(trips[d] for d in loops if (order[d][0] in mine) == own) for own in (True, False))
+        if count > 1:
+            out[b] = replace(x, pieces=Pieces(inmost, count, again, box_sides(main, uses[b], order, inmost)))
+    return out if out != boxes else None
 
 
 def beside(group: Group, main: Nest, lasting: Lasting) -> dict[str, Use]:
@@ -185,7 +219,8 @@ def stages(boxes: dict[str, Box], group: Group, memory: Memory) -> tuple[Stage, 
         if memory.row and order:
             inner = u.dims[-1] if u.dims else order[-1]
             order, cut = (inner, *(d for d in order if d != inner)), ((inner, memory.row // size_of(u.dtype)),)
-        out.append(Stage(b, x.depth, memory.name, order, cut, stays=x.stays))
+        by = None if x.pieces is None else x.pieces.depth
+        out.append(Stage(b, x.depth, memory.name, order, cut, stays=x.stays, by=by))
     return tuple(out)
 
 

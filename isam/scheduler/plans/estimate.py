@@ -135,7 +135,13 @@ class Estimate:
         """The longest of what overlaps, and what nothing hides: the first boxes, those that do not take turns, the last
         results, and every block's results where the next block has no room for its own."""
         ahead, waited = self._loads()
-        return self._longest(ahead) + waited + self._stores()[1] + self._drained() + self._replaced()
+        pieces = self._in_pieces()
+        time = self._longest(ahead)
+        if pieces:  # all of them come in the first of the rounds in which they are read
+            share = min(share for share, _, _ in pieces)
+            alone = self._longest([*((i, t * share) for i, t in ahead), *((i, t) for _, i, t in pieces)], share)
+            time = alone + (1 - share) * time
+        return time + waited + self._stores()[1] + self._drained() + self._replaced()
 
     @property
     def traffic(self) -> float:
@@ -147,12 +153,26 @@ class Estimate:
         """Seconds without what is brought from home: calls, moves into the registers, results."""
         return self._longest([])
 
-    def _longest(self, ahead: list[tuple[str, float]]) -> float:
-        """Of what overlaps: calls, and per issuer what it moves (``ahead``: from home)."""
-        busy: dict[str, float] = {}
-        for issuer, t in (*ahead, *self._stores()[0], *self._registers()):
-            busy[issuer] = busy.get(issuer, 0.0) + t
-        return max([self.compute, *busy.values()])
+    def _longest(self, ahead: list[tuple[str, float]], share: float = 1.0) -> float:
+        """Of what overlaps in a ``share`` of the time: calls, and per issuer what it moves (``ahead``: from home)."""
+        busy = {issuer: 0.0 for issuer, _ in ahead}
+        for issuer, t in ahead:
+            busy[issuer] += t
+        for issuer, t in (*self._stores()[0], *self._registers()):
+            busy[issuer] = busy.get(issuer, 0.0) + t * share
+        return max([self.compute * share, *busy.values()])
+
+    def _in_pieces(self) -> list[tuple[float, str, float]]:
+        """Boxes that come in pieces: in which share of the time, who brings them, its seconds."""
+        edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
+        if edge is None:
+            return []
+        out = []
+        for x in self.boxes.values():
+            if x.pieces is not None:
+                moves = x.times * x.pieces.count * edge.commands(x.pieces.sides)
+                out.append((1 / x.pieces.again, edge.issuer, edge.seconds(moves, x.total, self.instances)))
+        return out
 
     @property
     def streaming(self) -> float:
@@ -181,11 +201,14 @@ class Estimate:
         if edge is None:
             return [], 0.0
         ahead, waited = [], sum(edge.seconds(1, n, self.instances) for n in self.beside)
+        begins = max((x.times for x in self.boxes.values() if x.pieces is not None), default=1)  # each time anew
         for u, whole in self._from_home():
             box = self.boxes.get(u.buffer)
             if box is not None and box.turning:
                 ahead.append((edge.issuer, whole))
-                waited += edge.seconds(1, box.size, self.instances)
+                waited += begins * edge.seconds(1, box.size, self.instances)
+            elif box is not None and box.pieces is not None:
+                waited += begins * edge.seconds(1, box.size / box.pieces.count, self.instances)
             else:
                 waited += whole
         return ahead, waited

@@ -45,8 +45,13 @@ class Room:
         self.limit = {h: system.memories[h].limit for homes in self.homes for h in homes}
         self.spare = max([s for s, h in zip(self.sizes, self.homes, strict=True) if h], default=0)
         written = [n for n, u in enumerate(nest.uses) if u.writes and self.homes[n]]
-        rooms = [sum(self.limit[h] for h in self.homes[n]) // self.sizes[n] for n in written]
-        self.outputs = max(1, min(rooms, default=1) - 1)
+        rooms = [sum(self.limit[h] for h in self.homes[n]) // self.sizes[n] - self._passing(nest, n) for n in written]
+        self.outputs = max(1, min(rooms, default=1))
+
+    def _passing(self, nest: Nest, written: int) -> bool:
+        """Whether operands that are only read pass through the memories of one that is written."""
+        mine = set(self.homes[written])
+        return any(mine & set(h) for u, h in zip(nest.uses, self.homes, strict=True) if not u.writes)
 
     @staticmethod
     def _size(nest: Nest, use: Use, system: System) -> int:

@@ -22,6 +22,7 @@ from isam.scheduler.plans.boxes import (
     beside,
     box_bytes,
     direct,
+    in_pieces,
     placements,
     staged_uses,
     stages,
@@ -67,7 +68,9 @@ def staged(
     for block, deals in pairs[:PAIRS]:
         width = _widths(main, block)
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
-            for boxes in (*placements(group, main, order, len(deals), memory, lasting), {}):
+            whole = [*placements(group, main, order, len(deals), memory, lasting), {}]
+            parts = [p for b in whole if (p := in_pieces(b, group, main, order, len(deals))) is not None]
+            for boxes in (*parts, *whole):  # of equal ones those with fewer blocks in an iteration
                 plan = _plan(group, main, order, block, deals, boxes, memory, room)
                 if _idle_chunk(plan):
                     continue
@@ -109,7 +112,7 @@ def _plan(
 def _idle_chunk(plan: Plan) -> bool:
     """Whether a reduction is cut into chunks for which nothing is brought."""
     axes = [a for a, _ in plan.order]
-    return any(a in axes[d + 1 :] and all(s.depth <= d for s in plan.stages)
+    return any(a in axes[d + 1 :] and all(max(s.depth, s.by or 0) <= d for s in plan.stages)
                for d, a in enumerate(axes) if d >= len(plan.deals) and a in plan.group.main.reduced)  # fmt: skip
 
 
