@@ -165,7 +165,21 @@ class Facts:
         if any(g is not None and contains(g.box, t.box, ctx) for g in grown):
             return True
         names = tuple(str(i) for i in range(len(t.box)))
-        return len(usable) > 1 and self.isl.covers(t.box, usable, ctx, (), names)
+        if len(usable) > 1 and self.isl.covers(t.box, usable, ctx, (), names):
+            return True
+        spread = [g for f in near if f.over and (g := self._everywhere(f, t, ctx)) is not None]
+        return bool(spread) and self.isl.covers(t.box, [*spread, *usable], ctx, (), names)
+
+    def _everywhere(self, f: Fact, t: Target, ctx: Context) -> Family | None:
+        """All elements that a quantified fact is about, where they lie by one rule, which is the operand's."""
+        rule, mine = f.offset, t.offset
+        for k, (lo, _), (x, _) in zip(f.strides, f.box, t.box, strict=True):
+            rule, mine = rule - lo * k, mine - x * k
+        inner = ctx
+        for v in f.over:
+            inner = inner.with_var(v)
+        usable = not t.over and self._alike(f, t) and inner.equal(rule, mine)
+        return Family(f.box, f.over) if usable and all(self.parted(h, t.hole, ctx) for h in f.holes) else None
 
     def _progressions(self, near: list[Fact]) -> list[Fact]:
         """Facts that say what several of these say together."""

@@ -136,7 +136,7 @@ class Numbering:
                 if not alone.is_empty():
                     out[n] = out[n] | r.on(alone) if n in out else r.on(alone)
                     rest = rest - alone
-        if not self.support:
+        if not self.support or a.modulus:
             zero = reduce(lambda x, y: x - y, [r.domain() for t in a.terms.values() for _, r in t], rest)
             if not zero.is_empty():
                 out[self.number(Fraction(), what)] = zero.to_nothing()

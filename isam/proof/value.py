@@ -63,7 +63,7 @@ class Ring:
         """From terms that may overlap."""
         out: Terms = {}
         for key, found in terms.items():
-            parts = tuple((w, r) for w, r in self._disjoint(list(found), modulus) if w or not key or self._kept(key))
+            parts = tuple((w, r) for w, r in self._disjoint(list(found), modulus) if w or not key or self._kept(key, modulus))
             if parts:
                 out[key] = parts
         self._without_idle_zeros(out)
@@ -71,9 +71,9 @@ class Ring:
             raise TooMuch("a value has too many pieces")
         return Value(over, out, modulus)
 
-    def _kept(self, key: Key) -> bool:
-        """Whether a product times zero may be something else."""
-        return self.support and not self.logical.issuperset(key)
+    def _kept(self, key: Key, modulus: int) -> bool:
+        """Whether a product times zero may be something else: integers that wrap are never infinite."""
+        return self.support and not modulus and not self.logical.issuperset(key)
 
     def _disjoint(self, terms: list[Term], modulus: int) -> list[Term]:
         """Weights added up where relations meet; one relation per weight."""
@@ -129,7 +129,7 @@ class Ring:
         for (j, s), (k, t) in product(a.terms.items(), b.terms.items()):
             key, order = self._merged(j, k)
             for (v, p), (w, q) in product(s, t):
-                if v * w or not key or self._kept(key):
+                if v * w or not key or self._kept(key, a.modulus):
                     terms.setdefault(key, []).append((v * w, p.beside(q).picked(order)))
         return self.value(a.over, self._idempotent(terms) if self._squares(terms) else terms, a.modulus)
 
@@ -303,7 +303,7 @@ class Ring:
         difference = self._disjoint([*rest, *((-w, r) for w, r in left)], modulus)
         if any(w and not r.is_empty() for w, r in difference):
             return False
-        return not key or not self._kept(key) or _cover(one, two)
+        return not key or not self._kept(key, modulus) or _cover(one, two)
 
     def _orders(self, key: Key, terms: tuple[Term, ...]) -> tuple[Term, ...]:
         """The terms under every order of equal factors: ``a[y] * a[z]`` is ``a[z] * a[y]``."""
@@ -324,7 +324,7 @@ class Ring:
         for key in sorted(a.terms.keys() | b.terms.keys()):
             one, two = self._orders(key, a.terms.get(key, ())), self._orders(key, b.terms.get(key, ()))
             for w in sorted({w for w, _ in (*one, *two)}):
-                if not w and (not key or not self._kept(key)):
+                if not w and (not key or not self._kept(key, a.modulus)):
                     continue
                 whole = whole & _agree(_of(one, w), _of(two, w), a.over, b.over)
             if whole.is_empty():
