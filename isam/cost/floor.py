@@ -1,7 +1,8 @@
 """The time that no schedule of a cover can beat on a machine, and which resource says so (SCH-13).
 
 Sound, not tight: every call is as large as its instruction takes, units that can run an instruction share its calls
-without loss, on all instances; every element that must travel takes, for every resource, the path that spares it.
+without loss, on all instances; every element that must travel takes, for every resource, the path that spares it. No
+resource begins before something can have reached it, nor is all over when it ends (:mod:`isam.cost.latency`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 
 from isam.classes import dataclass
 from isam.cost.capacity import capacity_traffic
+from isam.cost.latency import Latency
 from isam.cost.traffic import Flow, crossing, everything, flows, ways
 from isam.ir.kernel import Kernel
 from isam.schedule.tree import Schedule
@@ -17,12 +19,14 @@ from isam.schedule.tree import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``seconds`` that ``kind`` (compute, traffic, capacity) of ``where`` takes at least; ``why``: what was counted."""
+    """``seconds`` that ``kind`` (compute, traffic, capacity, latency) of ``where`` takes at least, ``around`` of them
+    before it begins and after it ends; ``why``: what was counted."""
 
     kind: str
     where: str
     seconds: float
     why: str
+    around: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.where}"
@@ -54,14 +58,17 @@ def floor(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> Floor
     open_ = {s.name: 0 for s in schedule.cover.kernel.syms}
     sizes = {**open_, **(symbols or {})}
     kernel = schedule.cover.kernel.with_sizes(sizes) if open_ else schedule.cover.kernel
-    travelling = flows(schedule, kernel)
-    found = [*_compute(schedule, kernel, sizes), *_traffic(schedule, travelling), *_capacity(schedule, kernel)]
+    travelling, latency = flows(schedule, kernel), Latency(schedule, kernel)
+    found = [*_compute(schedule, kernel, sizes, latency), *_traffic(schedule, travelling), *_capacity(schedule, kernel)]
     return Floor(tuple(sorted((b for b in found if b.seconds > 0), key=lambda b: -b.seconds)))
 
 
-def _compute(schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int]) -> list[Bound]:
-    """Per set of units, what only they can run, shared among them and their instances."""
+def _compute(schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int], latency: Latency) -> list[Bound]:
+    """Per set of units, what only they can run, shared among them and their instances; and one call of each mapping,
+    from home to home."""
     busy: dict[frozenset[str], float] = {}
+    begin, end = dict[frozenset[str], float](), dict[frozenset[str], float]()
+    out = []
     for nest in schedule.nests:
         m = schedule.cover.mappings[nest.mapping]
         if m.guards or any(kernel.statements[i].domain.where for i in m.statements):
@@ -70,11 +77,19 @@ def _compute(schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int]) -> li
         calls, cycles = _calls(nest.axes, m, sizes)
         who = frozenset(u.name for u in units)
         busy[who] = busy.get(who, 0.0) + calls * cycles / max(u.clock for u in units)
-    out = []
+        (done, free), before, after = latency.call(m), latency.before(m), latency.after(m)
+        begin[who] = min(before, begin.get(who, before))
+        end[who] = min(done - free + after, end.get(who, done - free + after))
+        if calls and (before or after):
+            why = f"one call of {m.instruction.name}, its operands on their way from home and back"
+            out.append(Bound("latency", ", ".join(sorted(who)), before + done + after, why, before + after))
     for who in busy:
-        copies = sum(_copies(schedule, u) for u in who)
-        seconds = sum(t for w, t in busy.items() if w <= who) / copies
-        out.append(Bound("compute", ", ".join(sorted(who)), seconds, f"full calls on {copies} units"))
+        copies, parts = sum(_copies(schedule, u) for u in who), [w for w in busy if w <= who]
+        around = min(begin[w] for w in parts) + min(end[w] for w in parts)
+        seconds = sum(busy[w] for w in parts) / copies
+        if seconds:
+            why = f"full calls on {copies} units" + (", operands before and results after" if around else "")
+            out.append(Bound("compute", ", ".join(sorted(who)), seconds + around, why, around))
     return out
 
 

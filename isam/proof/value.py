@@ -63,7 +63,8 @@ class Ring:
         """From terms that may overlap."""
         out: Terms = {}
         for key, found in terms.items():
-            parts = tuple((w, r) for w, r in self._disjoint(list(found), modulus) if w or not key or self._kept(key, modulus))
+            kept = not key or self._kept(key, modulus)
+            parts = tuple((w, r) for w, r in self._disjoint(list(found), modulus) if w or kept)
             if parts:
                 out[key] = parts
         self._without_idle_zeros(out)

@@ -37,7 +37,8 @@ def test_no_schedule_is_faster_than_its_floor(name):
 
 
 def bound(schedule, kind: str, where: str) -> float:
-    (found,) = [b.seconds for b in floor(schedule).bounds if (b.kind, b.where) == (kind, where)]
+    """What a resource is taken for, without what comes before and after."""
+    (found,) = [b.seconds - b.around for b in floor(schedule).bounds if (b.kind, b.where) == (kind, where)]
     return found
 
 
@@ -51,6 +52,21 @@ def test_a_product_counted_by_hand():
     assert bound(schedule, "traffic", "edge sp -> dram") == pytest.approx(back / rate, rel=1e-12)
     # every element goes on to a register file, or comes from one, by the same unit
     assert bound(schedule, "traffic", "unit dma") == pytest.approx(2 * (into + back) / rate, rel=1e-12)
+
+
+def test_the_way_of_one_call_counted_by_hand():
+    """Both operands come to the scratchpad and go on by one unit, one element each; the result comes back as far."""
+    schedule, _ = schedule_of("matmul", M=30, N=20, K=17)
+    cost, clock, dma = TOY.instructions["mm4_f32"].cost, TOY.units["mm"].clock, TOY.units["dma"].clock
+    move = TOY.instructions["copy"].cost
+    hop = max(move.issue or 0, (move.setup or 0) + 4 / move.bandwidth) / dma
+    there = max(hop, (move.latency or 0) / dma)
+    found = [b for b in floor(schedule).bounds if (b.kind, b.where) == ("latency", "mm")]
+    (product,) = [b for b in found if "mm4_f32" in b.why]
+    call = max(cost.issue, cost.latency or 0) / clock
+    assert product.seconds == pytest.approx(max(2 * hop + 2 * there - hop, 2 * there) + call + 2 * there, rel=1e-6)
+    (compute,) = [b for b in floor(schedule).bounds if (b.kind, b.where) == ("compute", "mm")]
+    assert 0 < compute.around < product.seconds
 
 
 def test_instances_and_links_counted_by_hand():
