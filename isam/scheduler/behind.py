@@ -117,7 +117,7 @@ class Behind:
             self._iterations(loop, near, view, before, start, None if middle is None else middle - 1, inside=True)
             found.update(near.found)
             once = self.calls(loop.body, view.dealt)
-            close = {met: n for met, n in found.items() if n < once.get(met.stream, 0)}
+            close = {met: n for met, n in found.items() if n < once.get(met, 0)}
             if not self._all_met(mine, close):
                 looks.append(Look(mine.over(loop.var, start, most), {}, dict(once)))
         for look in looks:

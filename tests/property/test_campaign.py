@@ -18,7 +18,10 @@ TEXT = """kernel sides(N)
 """
 
 
-@pytest.mark.parametrize(("system", "seeds"), [("toy", (*range(60), 1817)), ("host", (*range(60), 1845, 5824)), ("blas", range(20))])
+@pytest.mark.parametrize(
+    ("system", "seeds"),
+    [("toy", (*range(60), 1817)), ("host", (*range(60), 1845, 5824)), ("blas", range(20))],
+)
 def test_random_kernels_agree(system, seeds):
     found = {seed: campaign.one(seed, system, system != "toy", True) for seed in seeds}
     wrong = {seed: text for seed, text in found.items() if text not in ("", "no")}

@@ -69,7 +69,8 @@ def staged(
         width = _widths(main, block)
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
             whole = [*placements(group, main, order, len(deals), memory, lasting), {}]
-            parts = [p for b in whole if (p := in_pieces(b, group, main, order, len(deals))) is not None]
+            parts = [] if direct(main, memory) else whole  # where calls read boxes in place, pieces would be commands
+            parts = [p for b in parts if (p := in_pieces(b, group, main, order, len(deals))) is not None]
             for boxes in (*parts, *whole):  # of equal ones those with fewer blocks in an iteration
                 plan = _plan(group, main, order, block, deals, boxes, memory, room)
                 if _idle_chunk(plan):
