@@ -69,7 +69,7 @@ def test_loops_and_no_loops_are_the_same_commands() -> None:
 def test_the_stream_of_a_large_product_has_the_commands_of_the_best_by_hand() -> None:
     schedule = made(PRODUCT, ("M", 512), ("N", 512), ("K", 512))
     text = stream(schedule)
-    assert len(text.splitlines()) < 300
+    assert len(text.splitlines()) < 64 * 9  # as long as a block of 64 tiles of sums, not as the product
     moves = [given for name, given in commands(text) if name == "mvin"]
     best = by_hand(512, 512, 512)
     assert len(moves) <= 1.1 * best.commands
