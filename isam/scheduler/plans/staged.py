@@ -34,6 +34,7 @@ from isam.scheduler.plans.register import Block, Room, axes_of, register_memory,
 from isam.system.graph import Memory, System
 
 BLOCKS = 6  # register blocks tried: so many of the best, and of those that bring the fewest tiles per call
+WORTH = 0.98  # of the time of a simpler schedule, that a longer one may take
 EQUAL = 1.1  # times the best prediction: none is better than that, where calls read what is brought where it lies
 ALIKE = 1.02  # elsewhere
 PAIRS = 16  # of a block and a dealing, looked at closely
@@ -80,8 +81,16 @@ def staged(
                 key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
                 if key not in out or e.seconds < out[key][1]:
                     out[key] = plan, e.seconds, e.traffic
-    found = list(out.values())
+    found = _worth_pieces(list(out.values()))
     return _told_apart(found, EQUAL if direct(main, memory) else ALIKE)
+
+
+def _worth_pieces(found: list[tuple[Plan, float, float]]) -> list[tuple[Plan, float, float]]:
+    """Boxes in pieces make a schedule longer: such plans have to be quicker than the best of the others."""
+    whole = [f for f in found if all(s.by is None for s in f[0].stages)]
+    least = min((s for _, s, _ in whole), default=0.0)
+    pieces = [f for f in found if any(s.by is not None for s in f[0].stages) and (not whole or f[1] < least * WORTH)]
+    return pieces + whole
 
 
 def _told_apart(found: list[tuple[Plan, float, float]], equal: float) -> list[tuple[Plan, float]]:
