@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from isam.classes import dataclass
 from isam.cost.capacity import capacity_traffic
 from isam.cost.latency import Latency
-from isam.cost.traffic import Flow, crossing, everything, flows, ways
+from isam.cost.traffic import Flow, Way, crossing, everything, flows, ways
 from isam.ir.kernel import Kernel
 from isam.schedule.tree import Schedule
 
@@ -59,7 +59,8 @@ def floor(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> Floor
     sizes = {**open_, **(symbols or {})}
     kernel = schedule.cover.kernel.with_sizes(sizes) if open_ else schedule.cover.kernel
     travelling, latency = flows(schedule, kernel), Latency(schedule, kernel)
-    found = [*_compute(schedule, kernel, sizes, latency), *_traffic(schedule, travelling), *_capacity(schedule, kernel)]
+    found = [*_compute(schedule, kernel, sizes, latency), *_traffic(schedule, travelling, latency)]
+    found += _capacity(schedule, kernel)
     return Floor(tuple(sorted((b for b in found if b.seconds > 0), key=lambda b: -b.seconds)))
 
 
@@ -113,14 +114,36 @@ def _copies(schedule: Schedule, node: str) -> int:
     return schedule.system.replicas[group].count if group else 1
 
 
-def _traffic(schedule: Schedule, travelling: list[Flow]) -> list[Bound]:
+def _traffic(schedule: Schedule, travelling: list[Flow], latency: Latency) -> list[Bound]:
     """For every unit that moves, every edge, every link, and for all ways out of home and back together: the bytes that
-    cannot but go through it."""
+    cannot but go through it. What is read last is used and its result goes home after that; before what is written
+    first there is the call that writes it."""
     out = []
     for way in ways(schedule.system):
-        size = sum(f.bytes * way.least(f.source, f.targets) for f in travelling)
-        out.append(Bound("traffic", way.name, size / way.rate, f"{size} bytes at {way.rate / 1e9:.6g} GB/s"))
-    return out
+        sizes = [(f, f.bytes * way.least(f.source, f.targets)) for f in travelling]
+        for some in ([True, False], [True], [False]):
+            mine = [(f, n) for f, n in sizes if n and f.load in some]
+            around = _around(schedule, latency, way, mine) if len(some) == 1 else 0.0
+            size = sum(n for _, n in mine)
+            why = f"{size} bytes at {way.rate / 1e9:.6g} GB/s"
+            found = Bound("traffic", way.name, size / way.rate + around, why, around)
+            if mine and (len(some) == 2 or around):
+                out.append(found)
+    best: dict[str, Bound] = {}
+    for b in out:
+        best[b.where] = max(b, best.get(b.where, b), key=lambda b: b.seconds)
+    return list(best.values())
+
+
+def _around(schedule: Schedule, latency: Latency, way: Way, mine: list[tuple[Flow, int]]) -> float:
+    """Of what is all brought from home: a move is set up, and the last of it is used by a call. Of what goes there: a
+    call comes first."""
+    found, leaving = [], all(a == schedule.system.home for a, _ in way.edges)
+    for f, _ in mine:
+        users = [m for m in schedule.cover.mappings if any(o.buffer == f.buffer for o in m.operands)]
+        lead = latency.lead if leaving else 0.0
+        found += [lead + latency.use(m) if f.load else latency.making(m) for m in users]
+    return min(found, default=0.0)
 
 
 def _capacity(schedule: Schedule, kernel: Kernel) -> list[Bound]:

@@ -53,6 +53,14 @@ class Latency:
                 found.append(min(self._way(p, frozenset((home,)), o.buffer) for p in places))
         return max(found)
 
+    def use(self, m: Mapping) -> float:
+        """From when the last operand of a call is there until its result can be home."""
+        return 0.0 if self._silent else self.call(m)[0] + self.after(m)
+
+    def making(self, m: Mapping) -> float:
+        """Until the first result of a call can be there."""
+        return 0.0 if self._silent else self.before(m) + self.call(m)[0]
+
     def call(self, m: Mapping) -> tuple[float, float]:
         """From the start of one call until its results are there, and until its unit is free again."""
         clock = max(u.clock for u in self.schedule.system.units_of(m.instruction.name))
@@ -80,6 +88,14 @@ class Latency:
         out = [m for m in system.moves if m.source == system.home]
         groups = {system.replica_of(x) for m in out for x in (m.issuer, m.target)} | set(map(system.replica_of, near))
         return len({m.issuer for m in out}) == 1 and len(groups) == 1
+
+    @cached_property
+    def lead(self) -> float:
+        """Until a move from home is set up."""
+        system = self.schedule.system
+        stated = ((system.instructions[m.by].cost.setup or 0.0) / system.units[m.issuer].clock
+                  for m in system.moves if m.source == system.home)  # fmt: skip
+        return 0.0 if self._silent else self._down(min(stated, default=0.0))
 
     def _first(self, buffer: str) -> float:
         """How long the issuer is taken by the least that leaves home of a buffer."""

@@ -18,11 +18,13 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """``bytes`` that must get from one of ``source`` to one of ``targets``."""
+    """``bytes`` of ``buffer`` that must get from one of ``source`` to one of ``targets``; ``load``: from home."""
 
     bytes: int
     source: frozenset[str]
     targets: frozenset[str]
+    buffer: str
+    load: bool
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,9 @@ def flows(schedule: Schedule, kernel: Kernel) -> list[Flow]:
             continue
         near = frozenset().union(*places)
         if loads.get(name) and not (kept and kernel.buffer(name).role == "const"):
-            out.append(Flow(loads[name], home, near))
+            out.append(Flow(loads[name], home, near, name, True))
         if stores.get(name):
-            out.append(Flow(stores[name], near, home))
+            out.append(Flow(stores[name], near, home, name, False))
     return out
 
 
