@@ -131,7 +131,8 @@ def _traffic(schedule: Schedule, travelling: list[Flow], latency: Latency) -> li
                 out.append(found)
     best: dict[str, Bound] = {}
     for b in out:
-        best[b.where] = max(b, best.get(b.where, b), key=lambda b: b.seconds)
+        if b.where not in best or best[b.where].seconds < b.seconds:
+            best[b.where] = b
     return list(best.values())
 
 
