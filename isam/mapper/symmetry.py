@@ -54,4 +54,4 @@ def _form(parts: dict[str, str], played: dict[str, OperandMap], axes: dict[str, 
         image = played[o.buffer]
         dims, steps = tuple(image.dims[d] for d in o.dims), tuple(image.steps[d] for d in o.dims)
         rows.append((o.operand, parts[o.buffer], () if image.literal is not None else dims, steps))
-    return repr(rows) + repr(sorted((c, axes[d]) for c, d in s.axes))
+    return repr(rows) + repr(sorted((c, axes.get(d, "")) for c, d in s.axes))  # some axis may be played by none

@@ -72,7 +72,7 @@ def brought(schedule: Schedule) -> Counter[str]:
     return out
 
 
-@pytest.mark.parametrize("size", [(40, 2400, 200), (2400, 40, 200), (70, 1500, 130), (33, 900, 65)])
+@pytest.mark.parametrize("size", [(33, 900, 65), (900, 33, 65)])
 def test_every_piece_comes_once_and_lies_in_its_box(size: tuple[int, int, int], in_pieces: list[Plan]) -> None:
     sizes = dict(zip("MNK", size, strict=True))
     job = compiled(PRODUCT, sizes, CASESTUDY, check=True)
@@ -94,7 +94,7 @@ def test_every_piece_comes_once_and_lies_in_its_box(size: tuple[int, int, int], 
 
 
 def test_a_schedule_without_one_of_the_pieces_is_refused(in_pieces: list[Plan]) -> None:
-    schedule = compiled(PRODUCT, {"M": 40, "N": 2400, "K": 200}, CASESTUDY).schedule
+    schedule = compiled(PRODUCT, {"M": 33, "N": 900, "K": 65}, CASESTUDY).schedule
     assert schedule is not None
     found = {s.buffer for p in in_pieces for s in p.stages if s.by is not None}
     buffer = min(found & {"a", "b"})
