@@ -19,10 +19,11 @@ before and are frozen. The library is three padded tilings written by hand
 `isam.cost.timeline`; nothing here was measured on hardware. The bound is that of `isam.cost.floor`: full calls on all
 units, what must cross a link, what comes and goes because scratchpads are small; no unit works before its first
 operands can be there, and its last results go home. ISAM's schedule is the quickest of {tries} made (Approach
-`best-first`, all timed by the timeline, as the library's tilings are), proved before it counts; what the first alone reaches (`greedy`) is said below, too. No schedule here splits a reduction between clusters: of a
-deep product with a small result most clusters have no part, which the bound does not know. A link's bandwidth is split
-between loads and stores by what they carry in all: of a product bound by loads, the result goes out slowly at the end,
-and nothing hides it.
+`best-first`, all timed by the timeline, as the library's tilings are), proved before it counts; what the first alone
+reaches (`greedy`) is said below, too. No schedule here splits a reduction between clusters: of a deep product with a
+small result most clusters have no part, which the bound does not know. A link's bandwidth is split between loads and
+stores by what they carry in all: of a product bound by loads, the result goes out slowly at the end, and nothing hides
+it.
 
 {summary}
 
