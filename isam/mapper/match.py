@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from isam.ir.affine import Affine
@@ -241,9 +242,26 @@ def symmetries_of(plan: Plan) -> tuple[Mapping, ...]:
     if plan.symmetries is None:
         search = Enumeration(flow_of(plan.body), plan, Reporter(), strided=False, swap=True, typed=True, sized=False,
                              region=None, budget=BUDGET, orbits=False)  # fmt: skip
-        found = (m for m in search.mappings() if not m.outer and preserves_contract(plan.instruction, m))
-        plan.symmetries = tuple(found)
+        found = (_of_itself(plan, m) for m in search.mappings() if not m.outer)
+        extents = dict(zip(plan.axis_names, plan.extents, strict=True))
+        plan.symmetries = tuple(m for m in found if m and preserves_contract(plan.instruction, m, extents))
     return plan.symmetries
+
+
+def _of_itself(plan: Plan, mapping: Mapping) -> Mapping | None:
+    """A mapping of the instruction's own body with both sides of ``axes`` in the plan's names.
+
+    The two sides name an axis that several statements call differently each by its own rule. None where two axes of
+    one name, which nothing but the name makes one, are played by two: no permutation of the axes.
+    """
+    names: dict[str, str] = {}
+    renames = {i: dict(changed) for i, changed in mapping.renames}
+    for node in plan.flow.nodes:
+        changed = renames.get(node.index, {})
+        for name, c in zip(node.names, node.axes, strict=True):
+            if names.setdefault(changed.get(name, name), plan.axis_names[c]) != plan.axis_names[c]:
+                return None
+    return replace(mapping, axes=tuple((c, names[d]) for c, d in mapping.axes))
 
 
 def normal(kernel: Kernel) -> Kernel:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from hashlib import blake2s
 
+from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.mapping import Mapping, OperandMap
 
 
-def preserves_contract(instruction: Instruction, mapping: Mapping) -> bool:
-    """A mapping of the instruction's own body is a symmetry when limits, dtypes and contracts stay the same."""
-    extents = {a.name: a.extent for st in instruction.body.statements for a in st.domain.axes}
+def preserves_contract(instruction: Instruction, mapping: Mapping, extents: dict[str, Affine]) -> bool:
+    """A mapping of the instruction's own body is a symmetry when limits, dtypes and contracts stay the same.
+
+    ``extents``: of each axis of the instruction, by the name that ``mapping.axes`` gives it on both sides.
+    """
     limits = {s.name: (s.lo, s.hi, s.multiple_of) for s in instruction.syms}
     for mine, other in mapping.axes:
-        one, two = extents.get(mine), extents.get(other)
-        if one is None or two is None:
-            return False
+        one, two = extents[mine], extents[other]
         if one.const != two.const or [(limits.get(n), c) for n, c in one.terms] != [
             (limits.get(n), c) for n, c in two.terms
         ]:
@@ -54,4 +55,4 @@ def _form(parts: dict[str, str], played: dict[str, OperandMap], axes: dict[str, 
         image = played[o.buffer]
         dims, steps = tuple(image.dims[d] for d in o.dims), tuple(image.steps[d] for d in o.dims)
         rows.append((o.operand, parts[o.buffer], () if image.literal is not None else dims, steps))
-    return repr(rows) + repr(sorted((c, axes.get(d, "")) for c, d in s.axes))  # some axis may be played by none
+    return repr(rows) + repr(sorted((c, axes[d]) for c, d in s.axes))
