@@ -7,13 +7,12 @@ tight: of every operand a single element travels, on the quickest way.
 
 from __future__ import annotations
 
-import heapq
 from functools import cached_property
 
 from isam.classes import dataclass
+from isam.cost.paths import least_path
 from isam.cost.steps import TICK
 from isam.ir.dtype import size_of
-from isam.ir.instruction import ASSUMED
 from isam.ir.kernel import Kernel, Recurrence
 from isam.ir.mapping import Mapping
 from isam.schedule.tree import Schedule
@@ -104,24 +103,15 @@ class Latency:
 
     def _way(self, source: str, targets: frozenset[str], buffer: str) -> float:
         """The quickest way of one element."""
-        best, queue = {source: 0.0}, [(0.0, source)]
-        while queue:
-            passed, at = heapq.heappop(queue)
-            if at in targets:
-                return passed
-            for m in self.schedule.system.moves if passed <= best[at] else ():
-                if m.source == at and (then := passed + self._move(m, buffer)[1]) < best.get(m.target, then + 1):
-                    best[m.target] = then
-                    heapq.heappush(queue, (then, m.target))
-        return 0.0
+        moves = self.schedule.system.moves
+        return least_path(((m.source, m.target, self._move(m, buffer)[1]) for m in moves), (source,), targets) or 0.0
 
     def _move(self, m: Move, buffer: str) -> tuple[float, float]:
         """Of one element: until the issuer is free, until it is there; at least."""
-        cost, clock = self.schedule.system.instructions[m.by].cost, self.schedule.system.units[m.issuer].clock
-        held = size_of(self.kernel.buffer(buffer).dtype) / cost.bandwidth if cost.bandwidth else 0.0
-        stated = max(cost.issue or 0.0, (cost.setup or 0.0) + held)
-        taken = stated or (0.0 if self.schedule.system.links_of(m.source, m.target) else ASSUMED)
-        return self._down(taken / clock), self._down(max(taken, cost.latency or 0.0) / clock)
+        system = self.schedule.system
+        links, clock = system.links_of(m.source, m.target), system.units[m.issuer].clock
+        taken, there = system.instructions[m.by].cost.move(size_of(self.kernel.buffer(buffer).dtype), links=bool(links))
+        return self._down(taken / clock), self._down(there / clock)
 
     @staticmethod
     def _down(seconds: float) -> float:

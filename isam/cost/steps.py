@@ -7,7 +7,6 @@ from math import prod
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
-from isam.ir.instruction import ASSUMED
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, distinct
 from isam.system.graph import System
 
@@ -53,15 +52,12 @@ class Costs:
         source, target = _ends(self.schedule, issue)
         edge = source.place.memory, target.place.memory
         size = prod(source.tile.shape) * size_of(self.schedule.dtype(source.tile.buffer))
-        held = size / cost.bandwidth if cost.bandwidth else 0.0
         others = self.sharing.get(system.replica_of(issue.unit) or "", 1)
         links = [(k.name, size / k.bandwidth / TICK) for k in system.links_of(*edge)]
-        lead = (cost.setup or 0.0) * cycle
-        interval = max((cost.issue or 0.0) * cycle, lead + held * cycle) or (0.0 if links else ASSUMED * cycle)
+        interval, latency = cost.move(size, links=bool(links), further=cost.further(dict(issue.sizes)))
         taken = tuple((k, round(n * others), round(n)) for k, n in links)
-        latency = max(interval, ((cost.latency or 0.0) + cost.further(dict(issue.sizes))) * cycle)
-        held = round(held * cycle)
-        return Timed(issue, round(interval), round(latency), edge, held, size, taken, round(lead))
+        held, lead = round(cost.over_edge(size) * cycle), round((cost.setup or 0.0) * cycle)
+        return Timed(issue, round(interval * cycle), round(latency * cycle), edge, held, size, taken, lead)
 
 
 def _ends(schedule: Schedule, issue: Issue) -> tuple[Operand, Operand]:

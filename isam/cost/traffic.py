@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from math import gcd
 
 from isam.classes import dataclass
+from isam.cost.paths import least_path
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Access, Kernel, Recurrence
@@ -39,20 +39,8 @@ class Way:
 
     def least(self, source: frozenset[str], targets: frozenset[str]) -> int:
         """How often an element goes through it at least on its way."""
-        best = dict.fromkeys(source, 0)
-        queue = [(0, m) for m in sorted(source)]
-        while queue:
-            passed, m = heapq.heappop(queue)
-            if m in targets:
-                return passed
-            if passed > best[m]:
-                continue
-            for a, b in self.system.moves_by_edge:
-                far = passed + ((a, b) in self.edges)
-                if a == m and far < best.get(b, far + 1):
-                    best[b] = far
-                    heapq.heappush(queue, (far, b))
-        return 0
+        steps = ((a, b, int((a, b) in self.edges)) for a, b in self.system.moves_by_edge)
+        return int(least_path(steps, source, targets) or 0)
 
 
 def ways(system: System) -> Iterator[Way]:

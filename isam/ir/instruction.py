@@ -71,6 +71,17 @@ class Cost:
         """The cycles that a call of these sizes takes on top."""
         return sum(c * sizes.get(n, 1) for n, c in self.per)
 
+    def move(self, size: int, *, links: bool, further: float = 0.0) -> tuple[float, float]:
+        """Cycles of a move of ``size`` bytes: until its issuer is free, until all is there. ``links``: it goes over
+        some, which take their own time. ``further``: what its sizes add to its latency."""
+        stated = max(self.issue or 0.0, (self.setup or 0.0) + self.over_edge(size))
+        interval = stated or (0.0 if links else ASSUMED)
+        return interval, max(interval, (self.latency or 0.0) + further)
+
+    def over_edge(self, size: int) -> float:
+        """Cycles for which ``size`` bytes hold the edge."""
+        return size / self.bandwidth if self.bandwidth else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Burst:

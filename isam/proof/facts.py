@@ -28,6 +28,7 @@ from isam.proof.context import Context, Var
 from isam.proof.cuts import outside
 from isam.proof.geometry import resolve
 from isam.proof.instances import Instance, Instances
+from isam.proof.layout import Layout, alike
 from isam.proof.legal import Legality
 from isam.proof.progressions import progressions, put_back
 from isam.proof.sets import Isl
@@ -49,6 +50,11 @@ class Facts:
     same: dict[tuple, Target] = field(default_factory=dict)
     families: dict[tuple[Fact, ...], list[Fact]] = field(default_factory=dict)
     _instances: Instances | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """Where elements lie by a fact and by an operand."""
+        return Layout(self.legality, self.isl)
 
     @property
     def instances(self) -> Instances:
@@ -152,7 +158,7 @@ class Facts:
         """Whether the whole operand is known to lie in its place, current."""
         near = [f for f in state.near(t.spot, t.cells) if f.buffer == t.buffer]
         for f in near:
-            if f.box == t.box and f.offset == t.offset and not f.holes and f.over == t.over and self._alike(f, t):
+            if f.box == t.box and f.offset == t.offset and not f.holes and f.over == t.over and alike(f, t):
                 return True
         for v in t.over:
             ctx = ctx.with_var(v)
@@ -178,7 +184,7 @@ class Facts:
         inner = ctx
         for v in f.over:
             inner = inner.with_var(v)
-        usable = not t.over and self._alike(f, t) and inner.equal(rule, mine)
+        usable = not t.over and alike(f, t) and inner.equal(rule, mine)
         return Family(f.box, f.over) if usable and all(self.parted(h, t.hole, ctx) for h in f.holes) else None
 
     def _progressions(self, near: list[Fact]) -> list[Fact]:
@@ -191,10 +197,6 @@ class Facts:
                 made.append(self.make(f.buffer, f.spot, None, offset, f.strides, box, s.over))
             self.families[key] = made
         return self.families[key]
-
-    @staticmethod
-    def _alike(f: Fact, t: Target) -> bool:
-        return f.strides == t.strides or all(a == b for a, b, w in zip(f.strides, t.strides, t.wide, strict=True) if w)
 
     def _usable(self, f: Fact, t: Target, ctx: Context, holes: bool = True) -> Family | None:
         """The part of a fact that lies just as the operand says, if it may help."""
@@ -212,7 +214,7 @@ class Facts:
         for k, (x, _), (lo, _) in zip(f.strides, t.box, box, strict=True):
             offset = offset + (x - lo) * k
         if (
-            not self._alike(f, t)
+            not alike(f, t)
             or not ctx.equal(offset, t.offset)
             or (holes and not all(self.parted(h, t.hole, ctx) for h in f.holes))
         ):
@@ -263,9 +265,9 @@ class Facts:
         for f in state.near(t.spot, t.cells):
             if t.cells is not None:
                 state.drop(f)  # an operand occupies whole cells
-            elif self.same_layout(f, t, ctx):
+            elif self.layout.same_layout(f, t, ctx):
                 same.append(f)
-            elif not self.apart(f, t.low, t.high, ctx) and not self._sifted(f, t, ctx):
+            elif not self.layout.apart(f, t.low, t.high, ctx) and not self._sifted(f, t, ctx):
                 state.drop(f)
                 for part in self.spared(f, t.low, t.high, ctx):
                     state.put(part)
@@ -278,7 +280,7 @@ class Facts:
 
     def _sifted(self, f: Fact, t: Target, ctx: Context) -> bool:
         """Whether a (quantified) fact is proved by isl to be untouched by a write."""
-        return bool(f.over) and self.no_clash(
+        return bool(f.over) and self.layout.no_clash(
             f, self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over), ctx
         )
 
@@ -288,7 +290,7 @@ class Facts:
             return []
         size = self.legality.buffers[f.buffer].bytes
         parts = [self.changed(f, box) for box in outside(f, size, low, high)]
-        return [p for p in parts if self.apart(p, low, high, ctx)]
+        return [p for p in parts if self.layout.apart(p, low, high, ctx)]
 
     def stale(self, state: State, f: Fact, t: Target, ctx: Context) -> None:
         hole = t.hole
@@ -357,53 +359,3 @@ class Facts:
                 parts = None if disjoint(filled.box, h.box, ctx) else minus(h.box, filled.box, ctx)
                 out += [h] if parts is None else [self.hole(p) for p in parts]
         return out
-
-    def same_layout(self, f: Fact, t: Target, ctx: Context) -> bool:
-        """Whether fact and operand place elements of one buffer by one injective rule."""
-        if f.buffer != t.buffer or f.over or not self._alike(f, t):
-            return False
-        for v in t.over:
-            ctx = ctx.with_var(v)
-        if not ctx.equal(f.address(lo for lo, _ in t.box), t.offset):
-            return False
-        home = self.legality.buffers[f.buffer].home
-        if home is not None and home.base == f.spot[1] and home.strides == f.strides:
-            return True  # the buffer's own place: tiles lie inside the buffer (obligation 7)
-        return self._injective(f, t, ctx)
-
-    def _injective(self, f: Fact, t: Target, ctx: Context) -> bool:
-        sizes = []
-        for k, (a, b), (c, d) in zip(f.strides, f.box, t.box, strict=True):
-            less = [ctx.lower(lo - hi) for lo in (a, c) for hi in (b, d)]
-            known = [-n for n in less if n is not None]
-            sizes.append((abs(k), max(known) if len(known) == len(less) else None))  # elements, at the most
-        reach = self.legality.buffers[f.buffer].bytes
-        for k, n in sorted(sizes, key=lambda s: (s[0], s[1] is None)):
-            if n is not None and n <= 1:
-                continue
-            if k < reach or reach < 0:
-                return False
-            reach = -1 if n is None else k * (n - 1) + reach
-        return True
-
-    def apart(self, f: Fact, low: Affine, high: Affine, ctx: Context) -> bool:
-        """Whether the fact's bytes are proved to lie outside ``low`` to ``high``."""
-        for v in f.over:
-            ctx = ctx.with_var(v)
-        a, b = self.bytes_of(f)
-        return ctx.le(b, low) or ctx.le(high, a)
-
-    def bytes_of(self, f: Fact) -> tuple[Affine, Affine]:
-        a = b = f.offset
-        for k, (lo, hi) in zip(f.strides, f.box, strict=True):
-            reach = (hi - lo - 1) * k
-            a, b = (a, b + reach) if k >= 0 else (a + reach, b)
-        return a, b + self.legality.buffers[f.buffer].bytes
-
-    def no_clash(self, f: Fact, g: Fact, ctx: Context) -> bool:
-        """Whether isl proves that no byte is said by both facts to belong to different elements."""
-        if f.cells is not None or g.cells is not None:
-            return False
-        size = self.legality.buffers[f.buffer].bytes, self.legality.buffers[g.buffer].bytes
-        one, two = ((x.box, x.offset, x.strides, x.over) for x in (f, g))
-        return self.isl.no_clash(one, two, size, f.buffer == g.buffer, ctx)

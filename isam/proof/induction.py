@@ -15,7 +15,7 @@ from isam.schedule.tree import Bound
 
 def as_target(f: Fact, facts: Facts) -> Target:
     """A fact as something to be found in a state."""
-    low, high = facts.bytes_of(f)
+    low, high = facts.layout.bytes_of(f)
     wide = tuple((hi - lo) != Affine((), 1) for lo, hi in f.box)
     hole = facts.hole(f.box, f.over)
     return Target(f.buffer, f.spot, f.cells, f.offset, f.strides, f.box, f.over, f.box, low, high, wide, hole)
@@ -47,7 +47,7 @@ def _weaker(f: Fact, other: State, facts: Facts, ctx: Context) -> list[Fact]:
     t = as_target(f, facts)
     parts: list[Fact] = []
     for g in other.near(f.spot, f.cells):
-        if g.over or not facts.same_layout(g, t, ctx):
+        if g.over or not facts.layout.same_layout(g, t, ctx):
             continue
         whole = contains(g.box, f.box, ctx)
         box = f.box if whole else intersection(g.box, f.box, ctx) if facts.cuts else None
@@ -86,7 +86,7 @@ def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
         state.put(f)
         return
     t = as_target(f, facts)
-    same = [g for g in state.near(f.spot, f.cells) if g.buffer == f.buffer and facts.same_layout(g, t, ctx)]
+    same = [g for g in state.near(f.spot, f.cells) if g.buffer == f.buffer and facts.layout.same_layout(g, t, ctx)]
     if any(not g.holes and contains(g.box, f.box, ctx) for g in same):
         return
     for g in same:
@@ -126,15 +126,15 @@ def _harmless(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
     """Whether a write in the same memory leaves the fact's bytes as they are."""
     if _one_layout(f, w, facts, ctx):
         return True
-    if w.low is not None and w.high is not None and facts.apart(f, w.low, w.high, ctx):
+    if w.low is not None and w.high is not None and facts.layout.apart(f, w.low, w.high, ctx):
         return True
-    return w.exact is not None and facts.no_clash(f, w.exact, ctx)
+    return w.exact is not None and facts.layout.no_clash(f, w.exact, ctx)
 
 
 def _one_layout(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
     if w.target is None or w.buffer != f.buffer or w.box is None:
         return False
-    return facts.same_layout(f, w.target, ctx)
+    return facts.layout.same_layout(f, w.target, ctx)
 
 
 def relative(state: State, f: Fact, var: str, step: int, facts: Facts, ctx: Context) -> bool:

@@ -204,7 +204,7 @@ class Tree:
     def _one_place(self, t, u, ctx: Context) -> bool:
         """Two tiles of one buffer in its own layout overlap only where their elements do."""
         f = self.facts.make(u.buffer, u.spot, u.cells, u.offset, u.strides, u.box, u.over)
-        return self.facts.same_layout(f, t, ctx) and disjoint(t.hull, u.hull, ctx)
+        return self.facts.layout.same_layout(f, t, ctx) and disjoint(t.hull, u.hull, ctx)
 
     # loops ----------------------------------------------------------------------------------------------------------
     def _loop(self, n: Loop, entry: State, ctx: Context, out: Findings) -> State:

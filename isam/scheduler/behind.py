@@ -13,46 +13,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
-from functools import reduce
-from operator import or_
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.schedule.tree import Issue, Loop, Node, Seq, children
-from isam.scheduler.footprints import Footprint, Prints, Where, clash, first_value, hulls, values_of
-from isam.scheduler.look import NONE, Calls, Frame, Lags, Look, Met, View
+from isam.schedule.tree import Issue, Loop, Node, Seq
+from isam.scheduler.footprints import Footprint, clash, first_value, values_of
+from isam.scheduler.look import Frame, Lags, Look, Met, View
 from isam.scheduler.state import Ranges
+from isam.scheduler.within import Within, alike
 
 CLOSE = 2  # iterations looked at one by one
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A sequence: calls before each child (and after all), and which children touch what, the last first."""
-
-    before: tuple[Calls, ...]
-    touching: dict[Where, tuple[tuple[int, Node, Footprint | None], ...]]
-    streams: dict[Where, frozenset[Met]]  # who touches it, where that can be said
-
-
 @dataclass
 class Behind:
-    """``groups``: the replicated group of a stream; ``owned``: of a memory that every instance has for itself.
-    ``inner``: dealt loops (``id``) that stand in one that is dealt to the same group."""
+    """``owned``: the replicated group of a memory that every instance has for itself."""
 
-    prints: Prints
-    ranges: Ranges  # of every variable, wherever it stands
+    within: Within
     trees: tuple[Node, ...]
-    groups: dict[str, str] = field(default_factory=dict)
     owned: dict[str, str] = field(default_factory=dict)
-    inner: frozenset[int] = frozenset()
-    _calls: dict[object, Calls] = field(default_factory=dict)
-    _rows: dict[object, Row] = field(default_factory=dict)
-    _reach: dict[object, dict[Where, tuple[Footprint, ...]]] = field(default_factory=dict)
-    _deals: dict[int, bool] = field(default_factory=dict)
     _possible: dict[object, frozenset[Met] | None] = field(default_factory=dict)
-    _ran: dict[object, int] = field(default_factory=dict)
     _behind: dict[object, tuple[Ranges, Ranges]] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> dict[str, str]:
+        """The replicated group of a stream."""
+        return self.within.groups
 
     # -- from a point upwards ----------------------------------------------------------------------------------------
     def before(self, frame: Frame, mine: Footprint, ranges: Ranges, dealt: tuple[Loop, ...] = ()) -> Lags:
@@ -74,7 +60,7 @@ class Behind:
         self._over_row(seq, look, view, frame.index)
         assert frame.parent is not None
         if not self._all_met(mine, look.found):
-            look.move(self._row(seq, view.dealt).before[frame.index])
+            look.move(self.within.row(seq, view.dealt).before[frame.index])
             look.find(self.before(frame.parent, mine, view.ranges, view.dealt or ()))
         return look.found
 
@@ -116,7 +102,7 @@ class Behind:
             before = Affine.of(loop.var, 1, -loop.step)
             self._iterations(loop, near, view, before, start, None if middle is None else middle - 1, inside=True)
             found.update(near.found)
-            once = self.calls(loop.body, view.dealt)
+            once = self.within.calls(loop.body, view.dealt)
             close = {met: n for met, n in found.items() if n < once.get(met, 0)}
             if not self._all_met(mine, close):
                 looks.append(Look(mine.over(loop.var, start, most), {}, dict(once)))
@@ -134,8 +120,8 @@ class Behind:
         """Whether every stream was met that there is to meet: farther back nothing new can be found."""
         key = (mine.where, mine.low, mine.high, mine.writes)
         if key not in self._possible:
-            prints = (f for tree in self.trees for f in self.reach(tree).get(mine.where, ()))
-            streams = frozenset(f.stream for f in prints if clash(f, mine, self.ranges))
+            prints = (f for tree in self.trees for f in self.within.reach(tree).get(mine.where, ()))
+            streams = frozenset(f.stream for f in prints if clash(f, mine, self.within.ranges))
             owner = self.owned.get(mine.where[0])
             plain = not self.groups or (owner is not None and all(self.groups.get(s) == owner for s in streams))
             self._possible[key] = frozenset(map(Met, streams)) if plain else None
@@ -163,7 +149,7 @@ class Behind:
     def _over(self, node: Node, look: Look, view: View) -> None:
         """Back over all of a node."""
         if isinstance(node, Issue):
-            for f in self.prints.of(node):
+            for f in self.within.prints.of(node):
                 if f.where == look.mine.where and clash(f.at(view.values), look.mine, view.ranges):
                     look.find({Met(f.stream): 0} if view.dealt == () else self._met(f, view))
         elif isinstance(node, Seq):
@@ -175,11 +161,11 @@ class Behind:
                 found = self._from_end(node, look.mine, view).found
                 # one that may not run: then what stands before it counts, and that is not closer than its end
                 look.find(found if node.trip else dict.fromkeys(found, 0))
-        look.move(self.calls(node, view.dealt))
+        look.move(self.within.calls(node, view.dealt))
 
     def _over_row(self, seq: Seq, look: Look, view: View, end: int) -> None:
         """Back over the children before ``end``; what is passed is not added up."""
-        row, mine, found = self._row(seq, view.dealt), look.mine, look.found
+        row, mine, found = self.within.row(seq, view.dealt), look.mine, look.found
         most = row.streams.get(mine.where)
         for i, child, one in row.touching.get(mine.where, ()):
             if i >= end:
@@ -238,14 +224,14 @@ class Behind:
         if count is None or count > near:
             view = self._later(view, loop, near + 1) if inside else view
             self._lump(loop.body, look, view, loop.var, (oldest, newest - near * loop.step))
-            look.move(self.calls(loop.body, view.dealt), 0 if count is None else count - near)
+            look.move(self.within.calls(loop.body, view.dealt), 0 if count is None else count - near)
 
     def _lump(self, node: Node, look: Look, view: View, var: str, between: tuple[Affine, Affine]) -> None:
         """What a node does for some values of a variable, taken as one: its calls are not counted."""
         low, high = (v.substitute(view.values) for v in between)
         others = {n: v for n, v in view.values.items() if n != var}
-        own = view.dealt == () and not self.deals(node)
-        for f in self.reach(node).get(look.mine.where, ()):
+        own = view.dealt == () and not self.within.deals(node)
+        for f in self.within.reach(node).get(look.mine.where, ()):
             if clash(f.at(others).over(var, low, high), look.mine, view.ranges):
                 look.find({Met(f.stream): 0} if own else self._met(f, view))
 
@@ -259,9 +245,9 @@ class Behind:
 
     def _over_dealt(self, loop: Loop, look: Look, view: View) -> None:
         """A dealt loop: what the looker's own instance did in it is known where the same iteration ran there."""
-        if not _same(view.dealt, loop):
+        if not alike(view.dealt, loop):
             elsewhere = View(view.values, view.ranges, None if view.dealt or view.dealt is None else ())
-            others = not self._instances(loop, loop) & self._ours(view.dealt, loop)
+            others = not self.within.instances(loop, loop) & self.within.ours(view.dealt, loop)
             self._lump_dealt(loop, look, elsewhere, (values_of(loop, view.ranges),), others)
             return
         assert view.dealt
@@ -274,30 +260,12 @@ class Behind:
         shared = {m: 0 for m in part.found if m.stream not in self.groups}
         look.find(shared)
 
-    def _instances(self, node: Node, loop: Loop) -> int:
-        """On which instances a part of a dealt loop runs, as bits: counted from what the loops around them add."""
-        assert loop.deal is not None
-        if isinstance(node, Issue):
-            return 1
-        key = (id(node), loop.deal.group)
-        if key not in self._ran:
-            parts = reduce(or_, (self._instances(p, loop) for p in children(node)), 0)
-            mine = isinstance(node, Loop) and node.deal is not None and node.deal.group == loop.deal.group
-            self._ran[key] = dealt_to(node, parts) if mine else parts
-        return self._ran[key]
-
-    def _ours(self, dealt: tuple[Loop, ...] | None, loop: Loop) -> int:
-        """The instances on which the looker may be."""
-        assert loop.deal is not None
-        mine = [d for d in dealt or () if d.deal is not None and d.deal.group == loop.deal.group]
-        return reduce(lambda bits, d: dealt_to(d, bits), mine, 1) if mine else -1
-
     def _lump_dealt(
         self, loop: Loop, look: Look, view: View, spans: Iterable[tuple[Affine, Affine]], others: bool
     ) -> None:
         """A dealt loop as one; ``others``: its iterations surely ran on other instances than the looker's."""
         values = {n: v for n, v in view.values.items() if n != loop.var}
-        for f in self.reach(loop.body).get(look.mine.where, ()):
+        for f in self.within.reach(loop.body).get(look.mine.where, ()):
             for low, high in spans:
                 if clash(f.at(values).over(loop.var, low, high), look.mine, view.ranges):
                     met = self._met(f, view)
@@ -307,126 +275,10 @@ class Behind:
                             continue
                     look.find(met)
 
-    # -- what is known of nodes --------------------------------------------------------------------------------------
-    def calls(self, node: Node, dealt: tuple[Loop, ...] | None) -> Calls:
-        """How many calls a node makes at least, per stream. Of replicated units: on the looker's instance. How many
-        loops it deals, for those who ask about every instance."""
-        if isinstance(node, Issue):
-            stream = self.prints.stream_of[node.unit]
-            return NONE if node.joined or (stream in self.groups and dealt != ()) else {Met(stream): 1}
-        key = self._key(node, dealt)
-        got = self._calls.get(key)
-        if got is None:
-            if isinstance(node, Seq):
-                got = self._row(node, dealt).before[-1]
-            elif node.deal is not None:
-                got = self._dealt_calls(node, dealt)
-            else:
-                got = self._loop_calls(node, dealt)
-            self._calls[key] = got
-        return got
-
-    def _loop_calls(self, loop: Loop, dealt: tuple[Loop, ...] | None) -> Calls:
-        if not loop.trip:
-            return NONE
-        look = Look(Footprint(("", ""), "", Affine(), Affine(), False))
-        ends = [p for p in (loop.first, loop.last) if p is not None]
-        for part in (loop.enter, *ends, loop.exit):
-            look.move(self.calls(part, dealt))
-        look.move(self.calls(loop.body, dealt), loop.trip - len(ends))
-        return look.passed
-
-    def _dealt_calls(self, loop: Loop, dealt: tuple[Loop, ...] | None) -> Calls:
-        """Units that are not replicated do all iterations; an instance is known to do its own."""
-        assert loop.deal is not None
-        if not loop.trip:
-            return NONE
-        inside = self.calls(loop.body, dealt[1:] if dealt and _same(dealt, loop) else None)
-        own = {m: n if m.stream in self.groups else n * loop.trip for m, n in inside.items() if not m.every}
-        theirs = [s for s, g in self.groups.items() if g == loop.deal.group and id(loop) not in self.inner]
-        return own | {Met(s, True): 1 for s in theirs}
-
-    def _key(self, node: Node, dealt: tuple[Loop, ...] | None) -> object:
-        replicated = self.groups and dealt != ()
-        return (id(node), tuple(map(id, dealt)) if dealt else dealt) if replicated or self.deals(node) else id(node)
-
-    def deals(self, node: Node) -> bool:
-        """Whether a loop in it is dealt."""
-        got = self._deals.get(id(node))
-        if got is None:
-            parts = children(node)
-            got = (isinstance(node, Loop) and node.deal is not None) or any(map(self.deals, parts))
-            self._deals[id(node)] = got
-        return got
-
-    def _row(self, seq: Seq, dealt: tuple[Loop, ...] | None) -> Row:
-        key = self._key(seq, dealt)
-        got = self._rows.get(key)
-        if got is None:
-            total, before = Look(Footprint(("", ""), "", Affine(), Affine(), False)), [NONE]
-            touching: dict[Where, list[tuple[int, Node, Footprint | None]]] = {}
-            for i, c in enumerate(seq.children):
-                total.move(self.calls(c, dealt))
-                before.append(dict(total.passed))
-                for where, prints in self.reach(c).items():
-                    plain = isinstance(c, Issue) and (dealt == () or prints[0].stream not in self.groups)
-                    for f in prints if plain else (None,):
-                        touching.setdefault(where, []).append((i, c, f))
-            reach = {} if self.deals(seq) else self.reach(seq)
-            streams = {w: frozenset(Met(f.stream) for f in fs) for w, fs in reach.items()}
-            got = Row(tuple(before), {w: tuple(reversed(t)) for w, t in touching.items()}, streams)
-            self._rows[key] = got
-        return got
-
-    def reach(self, node: Node) -> dict[Where, tuple[Footprint, ...]]:
-        """Everything that a node touches, in terms of the variables around it."""
-        got = self._reach.get(id(node))
-        if got is None:
-            found: list[Footprint] = []
-            if isinstance(node, Issue):
-                found = list(self.prints.of(node))
-            else:
-                for part in runs(node):
-                    mine = [f for fs in self.reach(part).values() for f in fs]
-                    if isinstance(node, Loop) and part is not node.enter and part is not node.exit:
-                        low, high = values_of(node, self.ranges)
-                        mine = [f.over(node.var, low, high) for f in mine]
-                    found += mine
-            by: dict[Where, list[Footprint]] = {}
-            for f in hulls(found):
-                by.setdefault(f.where, []).append(f)
-            got = self._reach[id(node)] = {w: tuple(fs) for w, fs in by.items()}
-        return got
-
     def _meets(self, node: Node, look: Look, view: View) -> bool:
         """Whether a node may touch what the looker does, other than by a stream that was met already."""
-        others = bool(self.groups) and (view.dealt != () or self.deals(node))  # calls of other instances
+        others = bool(self.groups) and (view.dealt != () or self.within.deals(node))  # calls of other instances
         return any(
             (others or Met(f.stream) not in look.found) and clash(f.at(view.values), look.mine, view.ranges)
-            for f in self.reach(node).get(look.mine.where, ())
+            for f in self.within.reach(node).get(look.mine.where, ())
         )
-
-
-def runs(node: Node) -> tuple[Node, ...]:
-    """The parts of a node that are executed at all."""
-    if not isinstance(node, Loop):
-        return children(node)
-    peeled = [p for p in (node.first, node.last) if p is not None]
-    body = () if node.trip is not None and node.trip <= len(peeled) else (node.body,)
-    return () if node.trip == 0 else (node.enter, *peeled, *body, node.exit)
-
-
-def dealt_to(loop: Node, inside: int) -> int:
-    """Where the iterations of a dealt loop run, as bits, of what runs on ``inside`` within one."""
-    assert isinstance(loop, Loop)
-    assert loop.deal is not None
-    deal = loop.deal
-    return reduce(or_, (inside << deal.first + deal.stride * t for t in range(loop.trip or 0)), 0)
-
-
-def _same(dealt: tuple[Loop, ...] | None, loop: Loop) -> bool:
-    """Whether the loop deals iterations as the next of the looker's own does."""
-    if not dealt:
-        return False
-    own = dealt[0]
-    return (own.deal, own.trip, own.lo, own.step) == (loop.deal, loop.trip, loop.lo, loop.step)

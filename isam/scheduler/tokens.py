@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, children, distinct
-from isam.scheduler.behind import Behind, runs
+from isam.scheduler.behind import Behind
 from isam.scheduler.footprints import Prints, first_value, range_of
 from isam.scheduler.look import Frame, Lags, Met
 from isam.scheduler.state import Ranges
+from isam.scheduler.within import Within, runs
 from isam.system.graph import System
 
 
@@ -48,7 +49,7 @@ class Tokens:
         whole, scopes = everywhere(schedule)
         inner = frozenset(i for tree in (schedule.bind, schedule.call) for i in nested(tree, frozenset()))
         trees = schedule.bind, schedule.call
-        self.behind = Behind(Prints(schedule, streams, scopes), whole, trees, groups, owned, inner)
+        self.behind = Behind(Within(Prints(schedule, streams, scopes), whole, groups, inner), trees, owned)
         self.lags: dict[int, Lags] = {}
 
     def visit(self, node: Node, at: Frame) -> None:
@@ -71,7 +72,7 @@ class Tokens:
     def _call(self, issue: Issue, at: Frame) -> None:
         lags = self.lags.setdefault(id(issue), {})
         around = dealt_around(at)
-        for mine in self.behind.prints.of(issue):
+        for mine in self.behind.within.prints.of(issue):
             for met, n in self.behind.before(at, mine, at.ranges).items():
                 if met.every and self.behind.groups[met.stream] not in around:
                     n = 0  # what stands in no dealt loop waits for all of them

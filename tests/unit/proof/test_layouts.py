@@ -51,7 +51,7 @@ def said(strides, shape, most: int, width: int) -> bool:
     f = fs.make("a", ("m", ""), None, Affine(), strides, box_of((Affine(),) * len(shape), shape))
     ctx = Context((Var("g", (Bound(Affine()),), (Bound(Affine((), most)),)),))
     t = tile(strides, (*(Affine(),) * (len(shape) - 1), g), (*(1,) * (len(shape) - 1), width))
-    return fs.same_layout(f, t, ctx)  # type: ignore[arg-type]
+    return fs.layout.same_layout(f, t, ctx)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("most", "alike"), [(0, True), (2, True), (3, True), (4, False), (9, False)])

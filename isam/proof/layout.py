@@ -1,0 +1,73 @@
+"""Whether two rules put the same elements in the same places, and whether what they speak of lies apart."""
+
+from __future__ import annotations
+
+from isam.classes import dataclass
+from isam.ir.affine import Affine
+from isam.proof.context import Context
+from isam.proof.legal import Legality
+from isam.proof.sets import Isl
+from isam.proof.state import Fact, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Compares facts with operands, and with each other, for one schedule."""
+
+    legality: Legality
+    isl: Isl
+
+    def same_layout(self, f: Fact, t: Target, ctx: Context) -> bool:
+        """Whether fact and operand place elements of one buffer by one injective rule."""
+        if f.buffer != t.buffer or f.over or not alike(f, t):
+            return False
+        for v in t.over:
+            ctx = ctx.with_var(v)
+        if not ctx.equal(f.address(lo for lo, _ in t.box), t.offset):
+            return False
+        home = self.legality.buffers[f.buffer].home
+        if home is not None and home.base == f.spot[1] and home.strides == f.strides:
+            return True  # the buffer's own place: tiles lie inside the buffer (obligation 7)
+        return self._injective(f, t, ctx)
+
+    def _injective(self, f: Fact, t: Target, ctx: Context) -> bool:
+        sizes = []
+        for k, (a, b), (c, d) in zip(f.strides, f.box, t.box, strict=True):
+            less = [ctx.lower(lo - hi) for lo in (a, c) for hi in (b, d)]
+            known = [-n for n in less if n is not None]
+            sizes.append((abs(k), max(known) if len(known) == len(less) else None))  # elements, at the most
+        reach = self.legality.buffers[f.buffer].bytes
+        for k, n in sorted(sizes, key=lambda s: (s[0], s[1] is None)):
+            if n is not None and n <= 1:
+                continue
+            if k < reach or reach < 0:
+                return False
+            reach = -1 if n is None else k * (n - 1) + reach
+        return True
+
+    def apart(self, f: Fact, low: Affine, high: Affine, ctx: Context) -> bool:
+        """Whether the fact's bytes are proved to lie outside ``low`` to ``high``."""
+        for v in f.over:
+            ctx = ctx.with_var(v)
+        a, b = self.bytes_of(f)
+        return ctx.le(b, low) or ctx.le(high, a)
+
+    def bytes_of(self, f: Fact) -> tuple[Affine, Affine]:
+        a = b = f.offset
+        for k, (lo, hi) in zip(f.strides, f.box, strict=True):
+            reach = (hi - lo - 1) * k
+            a, b = (a, b + reach) if k >= 0 else (a + reach, b)
+        return a, b + self.legality.buffers[f.buffer].bytes
+
+    def no_clash(self, f: Fact, g: Fact, ctx: Context) -> bool:
+        """Whether isl proves that no byte is said by both facts to belong to different elements."""
+        if f.cells is not None or g.cells is not None:
+            return False
+        size = self.legality.buffers[f.buffer].bytes, self.legality.buffers[g.buffer].bytes
+        one, two = ((x.box, x.offset, x.strides, x.over) for x in (f, g))
+        return self.isl.no_clash(one, two, size, f.buffer == g.buffer, ctx)
+
+
+def alike(f: Fact, t: Target) -> bool:
+    """Whether fact and operand have the same strides, where the operand is wider than one element."""
+    return f.strides == t.strides or all(a == b for a, b, w in zip(f.strides, t.strides, t.wide, strict=True) if w)
