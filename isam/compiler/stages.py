@@ -47,7 +47,7 @@ class Job:
     threads: int = 1
     kernel: Kernel | None = None
     cover: Cover | None = None
-    other: Cover | None = None  # of an equivalent kernel that may take less time
+    others: tuple[Cover, ...] = ()  # of equivalent kernels that may take less time
     schedule: Schedule | None = None
     certificate: Any = None
     artifact: Artifact | None = None
@@ -82,7 +82,7 @@ def _normal(job: Job) -> None:
 
 
 def _cover(job: Job) -> None:
-    from isam.compiler.variants import taken_out
+    from isam.compiler.variants import equivalents
     from isam.mapper.cover import cover
 
     assert job.kernel is not None
@@ -90,9 +90,9 @@ def _cover(job: Job) -> None:
     if not isinstance(answer, Cover):
         raise Refused("uncovered", job.original, answer)
     job.cover = answer
-    if ahead := taken_out(job.kernel, job.system):
-        other = cover(job.kernel, job.system.compute, job.trace, require=_required(job), ahead=ahead)
-        job.other = other if isinstance(other, Cover) else None
+    others = [cover(job.kernel, job.system.compute, job.trace, require=_required(job), ahead=ahead)
+              for ahead in equivalents(job.kernel, job.cover, job.system)]  # fmt: skip
+    job.others = tuple(o for o in others if isinstance(o, Cover))
 
 
 def _required(job: Job) -> tuple[str, ...]:
@@ -144,12 +144,17 @@ def _schedule(job: Job) -> None:
     make = schedule
     if job.trace.approach.tries > 1 and not job.trace.replays:
         from isam.compiler.alternatives import quickest as make
-    covers = [c for c in (_plain(job), job.cover, job.other) if c is not None]
-    answers = [(c, make(c, job.system, job.trace)) for c in covers]
+    covers = [c for c in (_plain(job), job.cover, *job.others) if c is not None]
+    first = make if len(covers) == 1 else schedule
+    answers = [(c, first(c, job.system, job.trace)) for c in covers]
     done = [(c, s) for c, s in answers if isinstance(s, Schedule)]
     if not done:
         raise Refused("infeasible", job.original, answers[0][1])
     job.cover, job.schedule = chosen(done, job.trace)
+    if first is not make or (job.trace.replays and job.trace.ahead is not None):
+        best = make(job.cover, job.system, job.trace)
+        assert isinstance(best, Schedule)  # the first of its tries is the one that was chosen
+        job.schedule = best
 
 
 def _prove(job: Job) -> None:

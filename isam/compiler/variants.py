@@ -7,7 +7,7 @@ which only schedules tell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
@@ -32,6 +32,16 @@ class Variant:
 
     def label(self) -> str:
         return " then ".join(self.ahead) or "as written"
+
+
+def equivalents(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[Step, ...]]:
+    """Steps to equivalent kernels that may take less time than the one that is covered."""
+    if ahead := taken_out(kernel, system):
+        yield ahead
+    if system.replicas or len(system.units) > 1:
+        from isam.compiler.splits import split_sums
+
+        yield from split_sums(kernel, cover, system)
 
 
 def taken_out(kernel: Kernel, system: System) -> tuple[Step, ...]:

@@ -54,7 +54,7 @@ class Path(Generic[F]):
     @property
     def needs(self) -> frozenset[str]:
         """The numerics that the steps used."""
-        return frozenset().union(*(s.transform.needs for s in self.steps)) - {"exact"}
+        return needed(self.steps)
 
     def label(self) -> str:
         return " then ".join(map(str, self.steps)) or "as written"
@@ -201,13 +201,18 @@ def cover_with_search(
     back = back.then(path.back) if ahead and path.steps else back if ahead else path.back
     notes = {
         **made.notes,
-        "numerics": sorted(path.needs),
+        "numerics": sorted(needed(taken)),
         "because": tuple(s.reason for s in taken),
         "errors": errors(original, taken),
         "blind expansions": result.blind_expansions,
     }
     backs, chain = (back,) if taken else (), rewritings(original, taken)
     return replace(made, original=original, steps=tuple(map(str, taken)), back=backs, chain=chain, notes=notes)
+
+
+def needed(steps: Sequence[Step]) -> frozenset[str]:
+    """The numerics that steps use, beyond exact ones."""
+    return frozenset().union(*(s.transform.needs for s in steps)) - {"exact"}
 
 
 def rewritings(kernel: Kernel, steps: Sequence[Step]) -> tuple[Rewriting, ...]:

@@ -7,7 +7,7 @@ run says.
 from __future__ import annotations
 
 from dataclasses import field, replace
-from math import lcm
+from math import lcm, prod
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -82,6 +82,10 @@ class Group:
             accesses = [u.index for n in self.nests for u in n.uses if u.buffer == buffer]
             out &= _alone(accesses)
         return out
+
+    def blocks(self) -> int:
+        """How many blocks of one call each may be worked on side by side."""
+        return prod(-(-self.length(a) // self.unit(a)) for a in self.apart())
 
     def users(self, buffer: str) -> frozenset[int]:
         """The nests that touch a buffer."""

@@ -130,6 +130,13 @@ class System:
         """Who executes it, in description order."""
         return tuple(u for u in self.units.values() if instruction in u.runs)
 
+    def spread(self, instruction: str) -> tuple[int, int]:
+        """How many streams call the instruction, and on how many units it runs, all replicas counted."""
+        counts = {u.name: self.replicas[r].count if (r := self.replica_of(u.name)) else 1
+                  for u in self.units_of(instruction)}  # fmt: skip
+        streams = {self.cluster_of(n) or n: c for n, c in counts.items()}
+        return sum(streams.values()), sum(counts.values())
+
     def replica_of(self, name: str) -> str | None:
         """The replica that a memory or a unit belongs to; None for what is there once."""
         return next((r.name for r in self.replicas.values() if name in r.memories or name in r.units), None)

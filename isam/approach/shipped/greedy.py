@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Choice
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
     from isam.ir.mapping import Mapping, OperandMap
     from isam.scheduler.nests import Nest
+    from isam.system.graph import System
 
+SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
+WORTH = 0.9  # of the units that work; below that, loops are not shared
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
 
 
@@ -61,6 +64,8 @@ class Greedy(Approach):
         crossed = any(n.unit(a) != nest.unit(a) for n in group for a in n.axes if a in nest.extents)
         if crossed and not swells(choice.context["_kernel"], nest, group):
             return False
+        if idles(choice.context["_system"], nest, group):
+            return False
         written = {u.buffer for n in group for u in n.uses if u.writes}
         return any(
             u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
@@ -91,6 +96,7 @@ class Locality(Greedy):
         nest, group = choice.context["_nest"], choice.context["_group"]
         common = {u.buffer for n in group for u in n.uses} & {u.buffer for u in nest.uses}
         kept = common and not swells(choice.context["_kernel"], nest, group)
+        kept = kept and not idles(choice.context["_system"], nest, group)
         return bool(kept) or super().fuse(choice)
 
 
@@ -102,6 +108,25 @@ def gathered(kernel: Kernel, mapping: Mapping) -> int:
         return any(abs(step) > 1 and need is not None for step, need in zip(o.steps, needs, strict=True))
 
     return sum(gaps(o) and kernel.buffer(o.buffer).role != "const" for o in mapping.operands if o.buffer)
+
+
+def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
+    """Whether the group makes long sums side by side along axes that the nest sums over, and would use much less of the
+    machine in one loop with it."""
+    from isam.scheduler.plan import Group
+
+    main = max(group, key=lambda n: n.calls())
+    long = prod(-(-main.length(a) // max(1, main.mapped[a].limit or 1)) for a in main.reduced if a in main.mapped)
+    units = system.spread(main.instruction.name)[1]
+    if units < 2 or long < SUMMED:
+        return False
+    alone, joined = (Group(tuple(nests)).blocks() for nests in (group, [*group, nest]))
+    return _used(joined, units) < WORTH * _used(alone, units)
+
+
+def _used(blocks: int, units: int) -> float:
+    """The share of the units that work, over all rounds of blocks."""
+    return blocks / units / ceil(blocks / units)
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Domain, Kernel, Source, Statement
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import Part, accesses, fresh, names_in, splice, substituted
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
@@ -43,16 +43,18 @@ class Peel(Transform):
             raise ValueError(f"'{self.law}' does not apply at {site}")
         taken = names_in(kernel)
         private = {n: fresh(taken, f"{n}_p") for n in inside(kernel, group) if _splits(kernel, n, group, cut)}
-        first: dict[int, Statement] = {}
-        second: dict[int, Statement] = {}
+        along = {n: _along(kernel, group, n, cut) for n in private}
+        parts: dict[int, Sequence[Part]] = {}
         for i in group:
-            s = kernel.statements[i]
-            one, two = _parts(s, cut)
-            first[i], last = (two, one) if site["late"] else (one, two)
-            second[i] = _renamed(last, private)
-        parts: dict[int, Sequence[Part]] = {i: ((first[i], (i,)), (second[i], (i,))) for i in group}
-        copies = [replace(kernel.buffer(n), name=p) for n, p in private.items()]
-        new, origin = splice(kernel, parts, buffers=(*kernel.buffers, *copies))
+            one, two = _parts(kernel.statements[i], cut, along)
+            first, second = (two, one) if site["late"] else (one, two)
+            parts[i] = ((first, (i,)), (_renamed(second, private), (i,)))
+        sizes = [_sizes(kernel.buffer(n), along[n], cut) for n in private]
+        low, high = zip(*sizes, strict=True) if sizes else ((), ())
+        kept, copied = (high, low) if site["late"] else (low, high)
+        copies = [replace(b, name=private[b.name]) for b in copied]
+        narrow = {b.name: b for b in kept}
+        new, origin = splice(kernel, parts, buffers=(*(narrow.get(b.name, b) for b in kernel.buffers), *copies))
         relation = tuple(sorted((n, (n, p)) for n, p in private.items()))
         return Rewrite(new, Correspondence(origin, buffers=relation))
 
@@ -144,7 +146,7 @@ def _position(cut: Affine, extents: dict[str, Affine]) -> int | None:
     return cut.const + 1 if 0 < cut.const + 1 < extent.const else 0
 
 
-def _parts(s: Statement, cut: Affine) -> tuple[Statement, Statement]:
+def _parts(s: Statement, cut: Affine, along: Mapping[str, int | None]) -> tuple[Statement, Statement]:
     m = _position(cut, {a.name: a.extent for a in s.domain.axes})
     if not m:
         where = s.domain.where
@@ -153,7 +155,33 @@ def _parts(s: Statement, cut: Affine) -> tuple[Statement, Statement]:
     axis = cut.names[0]
     few = [Axis(a.name, Affine((), m)) if a.name == axis else a for a in s.domain.axes]
     rest = [Axis(a.name, a.extent - m) if a.name == axis else a for a in s.domain.axes]
-    return substituted(s, {}, few), substituted(s, {axis: Affine.of(axis) + m}, rest)
+    moved = _accessing(substituted(s, {axis: Affine.of(axis) + m}, rest), lambda x: _shifted(x, along, m))
+    return substituted(s, {}, few), moved
+
+
+def _along(kernel: Kernel, group: tuple[int, ...], name: str, cut: Affine) -> int | None:
+    """The dimension of a part's own temporary that the cut axis runs along, where the cut is a position: each part
+    needs its own length of it."""
+    for i in group:
+        if _position(cut, {a.name: a.extent for a in kernel.statements[i].domain.axes}) is None:
+            return None
+    index = next(x.index for i in group for x in accesses(kernel.statements[i]) if x.buffer == name)
+    return next(d for d, row in enumerate(index) if axis_of(row) == cut.names[0])
+
+
+def _sizes(b: Buffer, along: int | None, cut: Affine) -> tuple[Buffer, Buffer]:
+    """A temporary as long as the part before the cut, and as long as the one behind it."""
+    if along is None:
+        return b, b
+    m = cut.const + 1
+    before, behind = b.shape[:along], b.shape[along + 1 :]
+    low = replace(b, shape=(*before, Affine((), m), *behind))
+    return low, replace(b, shape=(*before, b.shape[along] - m, *behind))
+
+
+def _shifted(x: Access, along: Mapping[str, int | None], m: int) -> Access:
+    d = along.get(x.buffer)
+    return x if d is None else replace(x, index=(*x.index[:d], x.index[d] - m, *x.index[d + 1 :]))
 
 
 def _splits(kernel: Kernel, name: str, group: tuple[int, ...], cut: Affine) -> bool:
@@ -166,13 +194,13 @@ def _splits(kernel: Kernel, name: str, group: tuple[int, ...], cut: Affine) -> b
     return {n for n in cut.names if n in names} <= {axis_of(r) for r in index}
 
 
-def _renamed(s: Statement, names: dict[str, str]) -> Statement:
-    def one(x: Source) -> Source:
-        return replace(x, buffer=names.get(x.buffer, x.buffer)) if isinstance(x, Access) else x
+def _renamed(s: Statement, names: Mapping[str, str]) -> Statement:
+    return _accessing(s, lambda x: replace(x, buffer=names.get(x.buffer, x.buffer)))
 
-    dest = one(s.dest)
-    assert isinstance(dest, Access)
-    return replace(s, dest=dest, sources=tuple(map(one, s.sources)))
+
+def _accessing(s: Statement, change: Callable[[Access], Access]) -> Statement:
+    """The statement with each of its accesses changed."""
+    return replace(s, dest=change(s.dest), sources=tuple(change(x) if isinstance(x, Access) else x for x in s.sources))
 
 
 def _shared_elements(kernel: Kernel, at: int) -> Iterator[Cut]:
