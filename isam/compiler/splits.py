@@ -54,8 +54,8 @@ def split_sums(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[S
         most = min(most, extent // (2 * work.step))
         if most > 1 and _rounds(work.blocks, most, units) < WORTH * _rounds(work.blocks, 1, units):
             lengths = (_length(extent, n, work.step) for n in range(most, most // 2, -1))
-            steps = tuple(_steps(kernel, at, axis, min(lengths, key=lambda n: _calls(extent, n, work.step))))
-            if _sound(kernel, steps):
+            steps = _steps(kernel, at, axis, min(lengths, key=lambda n: _calls(extent, n, work.step)))
+            if steps:
                 yield steps
 
 
@@ -91,53 +91,62 @@ def _work(kernel: Kernel, m: Mapping) -> Work | None:
     return Work(m, blocks, _points(s), max(tile.get(n, 1) for n in s.reduces))
 
 
-def _steps(kernel: Kernel, at: int, axis: str, length: int) -> Iterator[Step]:
+class _Refused(Exception):
+    """A step that its law, the user or the judge of rewritings does not allow."""
+
+
+@dataclass
+class _Way:
+    """Steps from ``kernel`` on, one after the other; ``at``: where the sum stands."""
+
+    kernel: Kernel
+    at: int
+    steps: tuple[Step, ...] = ()
+
+    def take(self, law: Transform, site: Site, *, late: bool = False) -> None:
+        """Goes on to what the law makes; the sum is the first (``late``: the last) of the statements it became."""
+        if not granted(self.kernel, law.needs, dtypes_at(self.kernel, site)):
+            raise _Refused
+        try:
+            rewrite = law.apply(self.kernel, site)
+        except ValueError:
+            raise _Refused from None
+        if not equivalent(self.kernel, rewrite.kernel):
+            raise _Refused
+        places = [n for n, old in enumerate(rewrite.back.statements) if self.at in old]
+        self.kernel, self.at = rewrite.kernel, places[-1 if late else 0]
+        self.steps = (*self.steps, Step(law, site, None))
+
+    def group(self, axis: str) -> tuple[int, ...]:
+        """The statements that share an axis of the sum."""
+        return next(g for g in joined(self.kernel, axis) if self.at in g)
+
+
+def _steps(kernel: Kernel, at: int, axis: str, length: int) -> tuple[Step, ...]:
     """Parts of ``length`` become partial results; what is left over is summed as before, ahead of them."""
-    extent = kernel.statements[at].domain.extent(axis).const
-    whole = extent // length * length
-    if whole < extent:
-        group = next(g for g in joined(kernel, axis) if at in g)
-        cut = Affine.of(axis, -1) + (whole - 1)
-        step = Step(PeelSum(), Site.of(statements=group, cut=cut, late=True), None)
-        kernel, at = _taken(kernel, step, at, late=True)
-        yield step
-    group = next(g for g in joined(kernel, axis) if at in g)
-    step = Step(SplitAxis((length,)), Site.of(axis=axis, statements=group, factor=length), None)
-    names = set(kernel.statements[at].domain.names)
-    kernel, at = _taken(kernel, step, at)
-    yield step
-    outer = next(n for n in kernel.statements[at].domain.names if n not in names)
+    way = _Way(kernel, at)
+    try:
+        _divide(way, axis, length)
+    except _Refused:
+        return ()
+    return way.steps
+
+
+def _divide(way: _Way, axis: str, length: int) -> None:
+    extent = way.kernel.statements[way.at].domain.extent(axis).const
+    if extent % length:
+        cut = Affine.of(axis, -1) + (extent // length * length - 1)
+        way.take(PeelSum(), Site.of(statements=way.group(axis), cut=cut, late=True), late=True)
+    names, split = set(way.kernel.statements[way.at].domain.names), SplitAxis((length,))
+    way.take(split, Site.of(axis=axis, statements=way.group(axis), factor=length))
+    outer = next(n for n in way.kernel.statements[way.at].domain.names if n not in names)
     law = SplitDimension((length,))
-    while site := next((x for x in law.sites(kernel) if kernel.buffer(x["buffer"]).role == "temp"), None):
-        step = Step(law, site, None)
-        kernel, at = _taken(kernel, step, at)
-        yield step
-    law = next(law for law in NESTS if kernel.statements[at].op in law.ops)
-    step = Step(law, Site.of(sum=at, kept=outer, factor=0), None)
-    known = {b.name for b in kernel.buffers}
-    kernel, at = _taken(kernel, step, at)
-    yield step
-    made = next(b for b in kernel.buffers if b.name not in known)
-    index = next(x.dest.index for x in kernel.statements if x.dest.buffer == made.name)
+    while site := next((x for x in law.sites(way.kernel) if way.kernel.buffer(x["buffer"]).role == "temp"), None):
+        way.take(law, site)
+    known = {b.name for b in way.kernel.buffers}
+    nest = next(law for law in NESTS if way.kernel.statements[way.at].op in law.ops)
+    way.take(nest, Site.of(sum=way.at, kept=outer, factor=0))
+    made = next(b.name for b in way.kernel.buffers if b.name not in known)
+    index = next(s.dest.index for s in way.kernel.statements if s.dest.buffer == made)
     for d in reversed(range(index.index(Affine.of(outer)))):  # a part's results lie together
-        yield Step(PermuteDimensions(), Site.of(buffer=made.name, dim=d), None)
-
-
-def _taken(kernel: Kernel, step: Step, at: int, *, late: bool = False) -> tuple[Kernel, int]:
-    """The kernel after a step, and where the first (``late``: the last) of what a statement became stands."""
-    rewrite = step.transform.apply(kernel, step.site)
-    places = [n for n, old in enumerate(rewrite.back.statements) if at in old]
-    return rewrite.kernel, places[-1 if late else 0]
-
-
-def _sound(kernel: Kernel, steps: tuple[Step, ...]) -> bool:
-    """Whether the user grants what the steps need, and the judge of rewritings follows each."""
-    for step in steps:
-        law: Transform = step.transform
-        if not granted(kernel, law.needs, dtypes_at(kernel, step.site)):
-            return False
-        after = law.apply(kernel, step.site).kernel
-        if not equivalent(kernel, after):
-            return False
-        kernel = after
-    return True
+        way.take(PermuteDimensions(), Site.of(buffer=made, dim=d))

@@ -1,0 +1,121 @@
+"""Sums cut into parts that the groups of a machine make side by side, chosen by the time that schedules take."""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.approach.choice import Trace
+from isam.approach.shipped.greedy import Greedy
+from isam.compiler.splits import split_sums
+from isam.compiler.variants import Variant
+from isam.ir import oracle
+from isam.ir.kernel import Kernel
+from isam.ir.normal import normal_form
+from isam.ir.text import parse_kernel
+from isam.mapper.cover import cover
+from isam.mapper.space import Step
+from isam.proof.equivalence import equivalent
+from isam.system.load import load_system
+from tests.machines import CROWD
+from tests.pipeline import compiled, judge
+
+TEXT = """kernel deep(M, N, K)
+  in  A: {T}[M, K]
+  in  B: {T}[K, N]
+  out C: {T}[M, N]
+{permits}  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[k, j]
+"""
+SIZES = [(4, 4, 400), (4, 4, 401), (3, 2, 97), (8, 4, 300), (1, 1, 1000), (5, 3, 640)]
+GRANTED = "  permits reassociate, contract\n"
+DEEP = parse_kernel(TEXT.format(T="f32", permits=GRANTED))
+
+
+def offered(kernel: Kernel, m: int, n: int, k: int, system: str = CROWD) -> list[tuple[Step, ...]]:
+    """The steps offered for a size."""
+    machine = load_system(system)
+    whole = normal_form(kernel.with_sizes({"M": m, "N": n, "K": k}))
+    found = cover(whole, machine.compute, Trace(Greedy()))
+    assert found, str(found)
+    return list(split_sums(whole, found, machine))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), SIZES)
+def test_a_deep_product_is_divided_proved_and_right(m: int, n: int, k: int):
+    sizes = {"M": m, "N": n, "K": k}
+    job = compiled(DEEP, sizes, load_system(CROWD), check=True)
+    judge(DEEP, sizes, job)
+    assert job.cover is not None
+    assert any(s.startswith("nest-sum") for s in job.cover.steps)
+    assert "reassociates" in job.cover.notes["numerics"]
+    assert job.certificate is not None
+    (taken,) = (d for d in job.trace.decisions if d.point == "variant")
+    assert taken.costs[taken.chosen] < 0.75 * taken.costs[0]  # of the undivided sum's time
+
+
+def test_every_step_keeps_the_meaning_and_is_followed_by_the_judge():
+    for k in (24, 30, 31, 37, 48, 64, 97):
+        for steps in offered(DEEP, 4, 2, k):
+            kernel = normal_form(DEEP.with_sizes({"M": 4, "N": 2, "K": k}))
+            arrays = oracle.inputs(kernel, {}, k)
+            want = oracle.run_modular(kernel, arrays, {}, k)
+            for step in steps:
+                after = step.transform.apply(kernel, step.site).kernel
+                assert equivalent(kernel, after), step
+                got = oracle.run_modular(after, arrays, {}, k)
+                assert (got["C"] == want["C"]).all(), step
+                kernel = after
+
+
+def test_the_results_of_a_part_lie_together_and_parts_are_whole_calls():
+    (steps,) = offered(DEEP, 4, 4, 401)
+    kernel = normal_form(DEEP.with_sizes({"M": 4, "N": 4, "K": 401}))
+    for step in steps:
+        kernel = step.transform.apply(kernel, step.site).kernel
+    (partial,) = (b for b in kernel.buffers if b.name == "p")
+    parts, *results = (n.const for n in partial.shape)
+    assert (parts, results) == (3, [4, 4])
+    (length,) = {s.domain.extent(a).const for s in kernel.statements if s.dest.buffer == partial.name
+                 for a in s.reduces}  # fmt: skip
+    assert length % 4 == 0
+    assert 0 < 401 - parts * length < length
+
+
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [((64, 64, 64), "enough blocks"), ((12, 8, 400), "a block for every unit"), ((4, 4, 4), "one call in all")],
+)
+def test_nothing_is_offered_where_the_machine_is_busy_or_the_sum_is_short(size: tuple[int, int, int], why: str):
+    assert offered(DEEP, *size) == [], why
+
+
+def test_nothing_is_offered_without_the_permission_or_on_one_unit():
+    bound = parse_kernel(TEXT.format(T="f32", permits="  permits contract\n"))
+    machine = load_system(CROWD)
+    whole = normal_form(bound.with_sizes({"M": 4, "N": 4, "K": 400}))
+    found = cover(whole, machine.compute, Trace(Greedy()))
+    assert not found or list(split_sums(whole, found, machine)) == []
+    assert offered(DEEP, 4, 4, 400, "toy") == []
+
+
+def test_integers_need_no_permission():
+    kernel = parse_kernel(TEXT.format(T="i32", permits=""))
+    machine = load_system(CROWD)
+    whole = normal_form(kernel.with_sizes({"M": 4, "N": 4, "K": 400}))
+    found = cover(whole, machine.compute, Trace(Greedy()))
+    assert found
+    assert list(split_sums(whole, found, machine))
+
+
+def test_the_undivided_sum_is_kept_where_it_is_quicker():
+    """Partial results that cost more than they save: the option is timed and not taken."""
+    sizes = {"M": 4, "N": 8, "K": 16}
+    job = compiled(DEEP, sizes, load_system(CROWD), check=True)
+    judge(DEEP, sizes, job)
+    choices = [d for d in job.trace.decisions if d.point == "variant"]
+    assert choices
+    assert all(d.label == Variant(job.schedule).label() for d in choices)  # type: ignore[arg-type]
+    assert job.cover is not None
+    assert job.cover.steps == ()
