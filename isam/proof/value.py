@@ -12,7 +12,7 @@ has one form, a polynomial in which no condition appears twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 from functools import reduce
@@ -225,12 +225,12 @@ class Ring:
         where regions meet)."""
         if points.is_function():
             return [(1, [], points.domain())]
-        found, rest = self._peeled(points)
-        length = found.spread()
+        peeled = ((single.spread(), rest) for single, rest in self._peeled(points))
+        length, rest = next(((length, rest) for length, rest in peeled if length is not None), (None, points))
         if length is None:
             parts = points.convex()
             if len(parts) < 2:
-                raise TooMuch("equal terms are added an unknown number of times")
+                return [(1, [], region) for region in _one_by_one(points)]
             return [x for p in parts for x in self._fibres(p)]
         values, function = length
         if values is None or len(values) > LENGTHS:
@@ -247,18 +247,16 @@ class Ring:
                 out += [(n * v, more, region) for n, more, region in self._fibres(some.parted(points.ins))]
         return out
 
-    def _peeled(self, points: Rel) -> tuple[Rel, Rel]:
-        """One output coordinate as a relation of the input and the others; and the relation without it. The first
-        that is not determined by the others."""
-        last: tuple[Rel, Rel] | None = None
+    def _peeled(self, points: Rel) -> Iterator[tuple[Rel, Rel]]:
+        """Each output coordinate that the others do not determine (where there is none: the last), as a relation of the
+        input and the others; and the relation without it."""
+        found = False
         for k in range(points.outs):
             others = [j for j in range(points.outs) if j != k]
             single = points.picked([k, *others]).lifted(len(others))
-            last = single, points.picked(others)
-            if not single.is_function():
-                return last
-        assert last is not None
-        return last
+            if not single.is_function() or (k == points.outs - 1 and not found):
+                found = True
+                yield single, points.picked(others)
 
     def on(self, a: Value, points: Region) -> Value:
         terms = {k: tuple((w, r.on(points)) for w, r in t) for k, t in a.terms.items()}
@@ -373,6 +371,17 @@ def _misses(r: Rel, s: Rel) -> Rel:
     """Pairs of points where the first has an output that the second has not."""
     without = s.domain().times(r.range()) - s
     return r.then(without.inverse())
+
+
+def _one_by_one(points: Rel) -> Iterator[Region]:
+    """The inputs that have a first output, those that have a second, and so on: outputs with gaps between them."""
+    for _ in range(LENGTHS):
+        if points.is_empty():
+            return
+        yield points.domain()
+        points = points - points.least()
+    if not points.is_empty():
+        raise TooMuch("equal terms are added an unknown number of times")
 
 
 def _first(length: Rel, first: int) -> Rel:
