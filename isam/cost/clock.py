@@ -230,11 +230,12 @@ class Clock:
                 frees += [n.free for w, n in zip(was.lanes, now.lanes, strict=True) if w.total != n.total]
         at = min(frees, default=0)
         lanes = tuple(lane.since(at) for lane in (*body.runs, *body.waits))
+        still = tuple(_since(lane.back(lag), at) for lane, lags in body.still for lag in lags)
         opens = tuple(_opened(g.saved(), at) for g in body.gates)
         dealt = tuple(self._relative(self.groups[name], at) for name in body.deals)
         times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
         every = {e: e.total for name in body.deals for n in self.groups[name].lanes for e in (self.code.every[n.name],)}
-        return Begin((lanes, opens, dealt), at, times, totals, states, every)
+        return Begin((lanes, still, opens, dealt), at, times, totals, states, every)
 
     def _relative(self, g: Group, at: int) -> State:
         """The states of all instances: which are the same, and what each kind is."""

@@ -82,13 +82,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Of a loop's body: its blocks, the streams that run in it, others that it waits for, its gates; the replicas that
-    it deals to, whose streams and gates are not in those; ``alike``: all iterations make the same calls; ``groups``:
-    whose units run in it (None: units that are there once)."""
+    """Of a loop's body: its blocks, the streams that run in it, others that it waits for (``still``: that make no call
+    meanwhile, with how many calls they may be behind), its gates; the replicas that it deals to, whose streams and
+    gates are not in those; ``alike``: all iterations make the same calls; ``groups``: whose units run in it (None:
+    units that are there once)."""
 
     blocks: tuple[Block, ...]
     runs: tuple[Lane, ...]
     waits: tuple[Lane, ...]
+    still: tuple[tuple[Lane, tuple[int, ...]], ...]
     gates: tuple[Gate, ...]
     deals: tuple[str, ...]
     alike: bool
@@ -185,14 +187,18 @@ class Code:
             blocks = self._under(node)
             rows = [r for b in blocks for r in b.rows]
             runs = {r[0]: None for r in rows}
-            waits = {o: None for r in rows for o, _ in r[3] if o not in runs}
+            lags: dict[Lane, set[int]] = {}
+            for other, lag in ((o, lag) for r in rows for o, lag in r[3] if o not in runs):
+                lags.setdefault(other, set()).add(lag)
             through = [g for r in rows for g in (*(g for g, _ in r[4]), *(g for g, _, _ in r[6]))]
             gates = {g: None for g in through if g.group not in deals}
             outside = tuple(n for n in runs if self.group_of[n.name] not in deals)
-            away = tuple(n for n in waits if self.group_of[n.name] not in deals or n is self.every.get(n.name))
+            here = {n for n in lags if self.group_of[n.name] in deals}  # of the instances dealt to
+            moving = tuple(n for n in here if n is self.every.get(n.name))
+            still = tuple((n, tuple(sorted(some))) for n, some in lags.items() if n not in here)
             alike = all(n.trip is not None for n in loops)
             groups = frozenset(self.group_of[n.name] for n in runs)
-            got = self.bodies[id(node)] = Body(blocks, outside, away, tuple(gates), deals, alike, groups)
+            got = self.bodies[id(node)] = Body(blocks, outside, moving, still, tuple(gates), deals, alike, groups)
         return got
 
     def _under(self, node: Node) -> tuple[Block, ...]:

@@ -8,9 +8,11 @@ import pytest
 
 from isam.cost.timeline import Event, timeline
 from isam.ir.affine import Affine
+from isam.ir.text import parse_kernel
 from isam.proof.races import check_races
 from isam.schedule.tree import Bound, Deal, Loop, Place, Schedule, Seq
 from isam.scheduler.tokens import with_waits
+from tests.pipeline import compiled, simulated
 from tests.random_streams import CORES, Dealt
 from tests.unit.scheduler.test_tokens import changed
 
@@ -95,3 +97,26 @@ def test_a_wait_for_every_instance_is_for_the_last_of_them():
     alone = tuple(w for w in reader.after if not w.every)
     assert alone != reader.after
     assert check_races(replace(schedule, call=changed(schedule.call, reader, alone)))
+
+
+VECTORS = parse_kernel("""kernel product(M, N, K)
+  in  A: f32[M, K]
+  in  B: f32[K, N]
+  out C: f32[M, N]
+  permits reassociate, contract
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[k, j]
+""")
+
+
+@pytest.mark.parametrize(("size", "most"), [(512, 60_000), (2048, 60_000)])
+def test_what_is_finished_long_after_does_not_keep_iterations_from_repeating(size: int, most: int):
+    """Instances are followed one after the other: moments at which others finish lie ahead of the one at hand."""
+    schedule = compiled(VECTORS, dict.fromkeys("MNK", size), simulated("casestudy")).schedule
+    assert schedule is not None
+    short = timeline(schedule)
+    assert short.followed < most
+    if size == 512:
+        assert short.ticks == timeline(schedule, whole=True).ticks
