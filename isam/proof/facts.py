@@ -331,10 +331,11 @@ class Facts:
                     state.put(self.changed(f, holes=() if whole else self._filled(f.holes, t.hole, ctx)))
                 return
         new = self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box)
-        self.merge_into(state, new, same)
+        self.merge_into(state, new, same, ctx)
 
-    def merge_into(self, state: State, new: Fact, same: list[Fact]) -> None:
-        """Adds a fact, joined with facts of the same layout that it touches."""
+    def merge_into(self, state: State, new: Fact, same: list[Fact], ctx: Context) -> None:
+        """Adds a fact, joined with facts of the same layout that it touches. What is not so of one is not thereby so of
+        the other: holes end where their fact ends."""
         same = list(same)
         while True:
             for f in same:
@@ -342,11 +343,21 @@ class Facts:
                 if box is not None and f.over == new.over:
                     state.drop(f)
                     same.remove(f)
-                    new = self.changed(f, box, f.holes | new.holes)
+                    new = self.changed(f, box, self._within(f, ctx) | self._within(new, ctx))
                     break
             else:
                 state.put(new)
                 return
+
+    def _within(self, f: Fact, ctx: Context) -> frozenset[Hole]:
+        """The holes of a fact, cut off where they certainly reach beyond it."""
+        out: list[Hole] = []
+        for h in f.holes:
+            sides = zip(h.box, f.box, strict=True)
+            cut = tuple((c if ctx.le(a, c) else a, d if ctx.le(d, b) else b) for (a, b), (c, d) in sides)
+            if h.over or not any(ctx.le(b, a) for a, b in cut):
+                out.append(h if h.over else self.hole(cut))
+        return frozenset(out)
 
     def _filled(self, holes: frozenset[Hole], filled: Hole, ctx: Context) -> Iterable[Hole]:
         if filled in holes:

@@ -92,7 +92,7 @@ def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
     for g in same:
         if not g.over and contains(f.box, g.box, ctx):
             state.drop(g)
-    facts.merge_into(state, f, [g for g in same if g in state.of.get(g.buffer, ())])
+    facts.merge_into(state, f, [g for g in same if g in state.of.get(g.buffer, ())], ctx)
 
 
 def survives(f: Fact, var: str, over: Span, log: list[Write], facts: Facts, ctx: Context, fresh: str) -> bool:
