@@ -20,10 +20,10 @@ before and are frozen. The library is three padded tilings written by hand
 units, what must cross a link, what comes and goes because scratchpads are small; no unit works before its first
 operands can be there, and its last results go home. ISAM's schedule is the quickest of {tries} made (Approach
 `best-first`, all timed by the timeline, as the library's tilings are), proved before it counts; what the first alone
-reaches (`greedy`) is said below, too. No schedule here splits a reduction between clusters: of a deep product with a
-small result most clusters have no part, which the bound does not know. A link's bandwidth is split between loads and
-stores by what they carry in all: of a product bound by loads, the result goes out slowly at the end, and nothing hides
-it.
+reaches (`greedy`) is said below, too. Where a product has fewer blocks of results than the machine has units, sums are
+split over the clusters (partial results in main memory, added up afterwards) if a schedule of that takes less time; the
+library's tilings do not split sums. A link's bandwidth is split between loads and stores by what they carry in all: of
+a product bound by loads, the result goes out slowly at the end, and nothing hides it.
 
 {summary}
 
