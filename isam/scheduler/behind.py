@@ -18,9 +18,9 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Seq
 from isam.scheduler.footprints import Footprint, clash, first_value, values_of
-from isam.scheduler.look import Frame, Lags, Look, Met, View
+from isam.scheduler.look import Calls, Frame, Lags, Look, Met, Span, View
 from isam.scheduler.state import Ranges
-from isam.scheduler.within import Within, alike
+from isam.scheduler.within import NOBODY, Within, alike
 
 CLOSE = 2  # iterations looked at one by one
 
@@ -34,6 +34,7 @@ class Behind:
     owned: dict[str, str] = field(default_factory=dict)
     _possible: dict[object, frozenset[Met] | None] = field(default_factory=dict)
     _behind: dict[object, tuple[Ranges, Ranges]] = field(default_factory=dict)
+    _last: tuple[Footprint, Span] = NOBODY, (0, 0)
 
     @property
     def groups(self) -> dict[str, str]:
@@ -55,8 +56,13 @@ class Behind:
             frame.known[key] = got
         return got
 
+    def _look(self, mine: Footprint, passed: Calls | None = None) -> Look:
+        if self._last[0] is not mine:
+            self._last = mine, self.within.span(mine)
+        return Look(mine, self._last[1], passed={} if passed is None else passed)
+
     def _in_row(self, frame: Frame, seq: Seq, mine: Footprint, view: View) -> Lags:
-        look = Look(mine)
+        look = self._look(mine)
         self._over_row(seq, look, view, frame.index)
         assert frame.parent is not None
         if not self._all_met(mine, look.found):
@@ -73,7 +79,7 @@ class Behind:
         least, most = values_of(loop, up.ranges)
         exact, peeled = first_value(loop) is not None, (loop.first is not None) + (loop.last is not None)
         middle = None if loop.trip is None or not exact else loop.trip - peeled
-        look = Look(mine)
+        look = self._look(mine)
         if frame.part == "exit":
             look = self._from_end(loop, mine, view, leave=False)
         elif frame.part == "first":
@@ -94,18 +100,18 @@ class Behind:
         """Of the first iteration, of one that has others before it, of one that looks past those: the smallest lags."""
         least, most = values
         start, exact = self._second(loop, least), first_value(loop) is not None
-        looks = [Look(mine.over(loop.var, start, start if exact else most))]
+        looks = [self._look(mine.over(loop.var, start, start if exact else most))]
         found: Lags = {}
         close: Lags = {}  # met in the iteration before: nothing that is farther away is waited for
         if middle is None or middle > 1:
-            near = Look(mine)
+            near = self._look(mine)
             before = Affine.of(loop.var, 1, -loop.step)
             self._iterations(loop, near, view, before, start, None if middle is None else middle - 1, inside=True)
             found.update(near.found)
             once = self.within.calls(loop.body, view.dealt)
             close = {met: n for met, n in found.items() if n < once.get(met, 0)}
             if not self._all_met(mine, close):
-                looks.append(Look(mine.over(loop.var, start, most), {}, dict(once)))
+                looks.append(self._look(mine.over(loop.var, start, most), dict(once)))
         for look in looks:
             self._opening(loop, look, view, least)
             self._over(loop.enter, look, view)
@@ -150,7 +156,7 @@ class Behind:
         """Back over all of a node."""
         if isinstance(node, Issue):
             for f in self.within.prints.of(node):
-                if f.where == look.mine.where and clash(f.at(view.values), look.mine, view.ranges):
+                if f.where == look.mine.where and clash(f, look.mine, view.ranges, view.values):
                     look.find({Met(f.stream): 0} if view.dealt == () else self._met(f, view))
         elif isinstance(node, Seq):
             self._over_row(node, look, view, len(node.children))
@@ -167,18 +173,19 @@ class Behind:
         """Back over the children before ``end``; what is passed is not added up."""
         row, mine, found = self.within.row(seq, view.dealt), look.mine, look.found
         most = row.streams.get(mine.where)
-        for i, child, one in row.touching.get(mine.where, ()):
-            if i >= end:
+        first, last = look.span
+        for i, child, one, (low, high) in row.touching.get(mine.where, ()):
+            if i >= end or low >= last or high <= first:
                 continue
             if one is not None:  # one access of a call
                 met = Met(one.stream)
-                if met in found or not clash(one.at(view.values), mine, view.ranges):
+                if met in found or not clash(one, mine, view.ranges, view.values):
                     continue
                 got = {met: 0}
             else:
                 if not self._meets(child, look, view):
                     continue
-                part = Look(mine)
+                part = Look(mine, look.span)
                 self._over(child, part, view)
                 got = part.found
             for met, n in got.items():
@@ -189,7 +196,7 @@ class Behind:
 
     def _from_end(self, loop: Loop, mine: Footprint, view: View, leave: bool = True) -> Look:
         """Back over a finished loop, with or without its ``exit``."""
-        look = Look(mine)
+        look = self._look(mine)
         if leave:
             self._over(loop.exit, look, view)
         first, trip = first_value(loop), loop.trip
@@ -252,7 +259,7 @@ class Behind:
             return
         assert view.dealt
         own = Affine.of(view.dealt[0].var)
-        part = Look(look.mine)
+        part = Look(look.mine, look.span)
         self._over(loop.body, part, View({**view.values, loop.var: own}, view.ranges, view.dealt[1:]))
         look.find({met: n for met, n in part.found.items() if met.stream in self.groups})
         low, high = values_of(loop, view.ranges)
@@ -279,6 +286,6 @@ class Behind:
         """Whether a node may touch what the looker does, other than by a stream that was met already."""
         others = bool(self.groups) and (view.dealt != () or self.within.deals(node))  # calls of other instances
         return any(
-            (others or Met(f.stream) not in look.found) and clash(f.at(view.values), look.mine, view.ranges)
+            (others or Met(f.stream) not in look.found) and clash(f, look.mine, view.ranges, view.values)
             for f in self.within.reach(node).get(look.mine.where, ())
         )

@@ -63,14 +63,23 @@ def _spread(low: Affine, high: Affine, var: str, least: Affine, most: Affine) ->
     return low.substitute({var: least if down > 0 else most}), high.substitute({var: most if up > 0 else least})
 
 
-def clash(one: Footprint, two: Footprint, ranges: Ranges) -> bool:
-    """Whether two accesses behind one base may meet, and one of them writes."""
-    if not (one.writes or two.writes) or _apart(one, two, ranges):
+def clash(one: Footprint, two: Footprint, ranges: Ranges, values: Mapping[str, Affine] | None = None) -> bool:
+    """Whether two accesses behind one base may meet, and one of them writes. ``values``: of loop variables of ``one``,
+    put in where they decide."""
+    if not (one.writes or two.writes) or _apart(_with(one, values), two, ranges):
         return False
-    return not any(c.pitch == d.pitch and _apart(c, d, ranges) for c in one.columns for d in two.columns)
+    return not any(c.pitch == d.pitch and _apart(_with(c, values), d, ranges)
+                   for c in one.columns for d in two.columns)  # fmt: skip
 
 
-def _apart(one: Footprint | Columns, two: Footprint | Columns, ranges: Ranges) -> bool:
+def _with(one: Footprint | Columns, values: Mapping[str, Affine] | None) -> Columns:
+    """Its ends with loop variables replaced."""
+    if not values:
+        return Columns(0, one.low, one.high)
+    return Columns(0, one.low.substitute(values), one.high.substitute(values))
+
+
+def _apart(one: Columns, two: Footprint | Columns, ranges: Ranges) -> bool:
     """Whether one stretch of bytes surely ends before the other begins."""
     return _never_less(one.low, two.high, ranges) or _never_less(two.low, one.high, ranges)
 

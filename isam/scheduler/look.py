@@ -19,6 +19,7 @@ class Met(NamedTuple):
     every: bool = False
 
 
+Span = tuple[int, int]
 Calls = dict[Met, int]  # calls of a stream on the looker's instance; of every instance: outermost dealt loops
 NONE: Calls = {}
 Lags = dict[Met, int]
@@ -52,9 +53,11 @@ class View:
 
 @dataclass(slots=True)
 class Look:
-    """A look back for one access: what was found so far, and how many calls were passed."""
+    """A look back for one access: what was found so far, and how many calls were passed. ``span``: see
+    :meth:`isam.scheduler.within.Within.span`, of ``mine``."""
 
     mine: Footprint
+    span: Span
     found: Lags = field(default_factory=dict)
     passed: Calls = field(default_factory=dict)
 

@@ -10,8 +10,10 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Seq, children
 from isam.scheduler.footprints import Footprint, Prints, Where, hulls, values_of
-from isam.scheduler.look import NONE, Calls, Look, Met
-from isam.scheduler.state import Ranges
+from isam.scheduler.look import NONE, Calls, Look, Met, Span
+from isam.scheduler.state import Ranges, bounds_of
+
+NOBODY = Footprint(("", ""), "", Affine(), Affine(), False)  # who looks where only calls are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +21,7 @@ class Row:
     """A sequence: calls before each child (and after all), and which children touch what, the last first."""
 
     before: tuple[Calls, ...]
-    touching: dict[Where, tuple[tuple[int, Node, Footprint | None], ...]]
+    touching: dict[Where, tuple[tuple[int, Node, Footprint | None, Span], ...]]
     streams: dict[Where, frozenset[Met]]  # who touches it, where that can be said
 
 
@@ -77,7 +79,7 @@ class Within:
     def _loop_calls(self, loop: Loop, dealt: tuple[Loop, ...] | None) -> Calls:
         if not loop.trip:
             return NONE
-        look = Look(Footprint(("", ""), "", Affine(), Affine(), False))
+        look = Look(NOBODY, (0, 0))
         ends = [p for p in (loop.first, loop.last) if p is not None]
         for part in (loop.enter, *ends, loop.exit):
             look.move(self.calls(part, dealt))
@@ -98,6 +100,10 @@ class Within:
         replicated = self.groups and dealt != ()
         return (id(node), tuple(map(id, dealt)) if dealt else dealt) if replicated or self.deals(node) else id(node)
 
+    def span(self, f: Footprint) -> Span:
+        """Between which numbers its bytes lie, whatever the variables are: what lies apart by this never meets."""
+        return bounds_of(f.low, self.ranges)[0], bounds_of(f.high, self.ranges)[1]
+
     def deals(self, node: Node) -> bool:
         """Whether a loop in it is dealt."""
         got = self._deals.get(id(node))
@@ -111,15 +117,17 @@ class Within:
         key = self._key(seq, dealt)
         got = self._rows.get(key)
         if got is None:
-            total, before = Look(Footprint(("", ""), "", Affine(), Affine(), False)), [NONE]
-            touching: dict[Where, list[tuple[int, Node, Footprint | None]]] = {}
+            total, before = Look(NOBODY, (0, 0)), [NONE]
+            touching: dict[Where, list[tuple[int, Node, Footprint | None, Span]]] = {}
             for i, c in enumerate(seq.children):
                 total.move(self.calls(c, dealt))
                 before.append(dict(total.passed))
                 for where, prints in self.reach(c).items():
                     plain = isinstance(c, Issue) and (dealt == () or prints[0].stream not in self.groups)
-                    for f in prints if plain else (None,):
-                        touching.setdefault(where, []).append((i, c, f))
+                    spans = [self.span(f) for f in prints]
+                    all_of = min(a for a, _ in spans), max(b for _, b in spans)
+                    some = zip(prints, spans, strict=True) if plain else ((None, all_of),)
+                    touching.setdefault(where, []).extend((i, c, f, span) for f, span in some)
             reach = {} if self.deals(seq) else self.reach(seq)
             streams = {w: frozenset(Met(f.stream) for f in fs) for w, fs in reach.items()}
             got = Row(tuple(before), {w: tuple(reversed(t)) for w, t in touching.items()}, streams)
