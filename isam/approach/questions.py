@@ -51,7 +51,8 @@ QUESTIONS: tuple[Question, ...] = (
         {"options": "their printed forms"},
         "seconds of their schedules in time",
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
-        "inexact. Asked where sums may leave a loop, or steps were taken because they may save calls.",
+        "inexact. Asked where sums may leave a loop or be split over the groups of a machine, or where steps were "
+        "taken because they may save calls. Of the one taken several schedules may then be made.",
     ),
     Question(
         "cover",
