@@ -86,13 +86,23 @@ def _cover(job: Job) -> None:
     from isam.mapper.cover import cover
 
     assert job.kernel is not None
-    answer = cover(job.kernel, job.system.compute, job.trace, require=_required(job))
+    offered, required = job.system.compute, _required(job)
+    first = answer = cover(job.kernel, offered, job.trace, require=required)
+    while isinstance(answer, Cover) and (left := _in_parts(answer) - set(required)):
+        offered = offered.without(left)
+        answer = cover(job.kernel, offered, job.trace, require=required)
+    answer = answer or first  # what cannot be scheduled says why
     if not isinstance(answer, Cover):
         raise Refused("uncovered", job.original, answer)
     job.cover = answer
-    others = [cover(job.kernel, job.system.compute, job.trace, require=_required(job), ahead=ahead)
+    others = [cover(job.kernel, offered, job.trace, require=required, ahead=ahead)
               for ahead in equivalents(job.kernel, job.cover, job.system)]  # fmt: skip
     job.others = tuple(o for o in others if isinstance(o, Cover))
+
+
+def _in_parts(cover: Cover) -> set[str]:
+    """The instructions of a cover that leave out points of their boxes: they are mapped, but not scheduled."""
+    return {m.instruction.name for m in cover.mappings if not m.instruction.whole}
 
 
 def _required(job: Job) -> tuple[str, ...]:

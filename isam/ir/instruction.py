@@ -165,6 +165,11 @@ class Instruction:
 
         return normal_form(self.body).operations
 
+    @property
+    def whole(self) -> bool:
+        """Whether a call does something at every point of its box."""
+        return not any(s.domain.where for s in self.body.statements)
+
     def contract(self, operand: str) -> OperandContract:
         """The operand's contract with defaults filled in."""
         known = self._contracts.get(operand)

@@ -95,6 +95,9 @@ class Some(Sequence[Instruction]):
     def __len__(self) -> int:
         return len(self.names)
 
+    def without(self, names: Container[str]) -> Some:
+        return Some(self.table, [n for n in self.names if n not in names])
+
     def that_may_fit(self, dtypes: frozenset[str], operations: frozenset[str]) -> Some:
         """Without those that a kernel of these element types and operations cannot use, as far as that is known without
         reading."""

@@ -82,6 +82,11 @@ class _Builder:
         self.bindable = frozenset(b.name for b in self.kernel.buffers if b.role == "const")
 
     def build(self) -> Schedule:
+        for m in self.cover.mappings:
+            if not m.instruction.whole:
+                who = f"the instruction '{m.instruction.name}'"
+                raise NoSchedule(Infeasible(who, "calls that leave out points of a box, as its 'where' says",
+                                            "schedules are made of whole boxes"))  # fmt: skip
         check_room(self.kernel, self.system)
         parts = self._parted(self.kernel.body, [0])
         groups = list(_inside(parts, ()))
