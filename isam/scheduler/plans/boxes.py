@@ -86,10 +86,15 @@ def box_sides(nest: Nest | Group, use: Use, order: Order, depth: int) -> tuple[i
 
 
 def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
-    """Operands of the main nest that are only read."""
+    """Operands of the main nest that are only read; of a buffer that is read in two places those at a fixed distance:
+    one box holds both."""
     written = {v.buffer for n in group.nests for v in n.uses if v.writes}
+    ways: dict[str, set[tuple[tuple[tuple[str, int], ...], ...]]] = {}
+    for u in main.uses:
+        ways.setdefault(u.buffer, set()).add(tuple(r.terms for r in u.index))
     return {u.buffer: u for u in main.uses
-            if u.reads and u.index and u.buffer not in written and not u.buffer.startswith("#")}  # fmt: skip
+            if u.reads and u.index and u.buffer not in written and not u.buffer.startswith("#")
+            and len(ways[u.buffer]) == 1}  # fmt: skip
 
 
 def placements(
