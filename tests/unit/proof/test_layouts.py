@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import box_of
+from isam.proof.boxes import box_of, span
 from isam.proof.context import Context, Var
 from isam.proof.facts import Facts
+from isam.proof.induction import survives
 from isam.proof.sets import Isl
 from isam.proof.state import State, Target
-from isam.schedule.tree import Bound
+from isam.schedule.tree import Bound, Loop, Seq
 from tests.corpus import CASES
 from tests.pipeline import compiled
 
@@ -45,17 +46,17 @@ def counted(strides: tuple[int, ...], boxes: list[list[range]]) -> bool:
     return True
 
 
-def said(strides, shape, most: int, width: int) -> bool:
-    """Of a fact about ``[0, n)`` in each dimension and a tile of ``width`` columns from ``g <= most`` on."""
+def said(strides, shape, most: int | None, width: int) -> bool:
+    """Of a fact about ``[0, n)`` in each dimension and a tile of ``width`` columns from ``g <= most`` on (None: any)."""
     fs, g = facts(), Affine.of("g")
     f = fs.make("a", ("m", ""), None, Affine(), strides, box_of((Affine(),) * len(shape), shape))
-    ctx = Context((Var("g", (Bound(Affine()),), (Bound(Affine((), most)),)),))
+    ctx = Context((Var("g", (Bound(Affine()),), () if most is None else (Bound(Affine((), most)),)),))
     t = tile(strides, (*(Affine(),) * (len(shape) - 1), g), (*(1,) * (len(shape) - 1), width))
     return fs.layout.same_layout(f, t, ctx)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("most", "alike"), [(0, True), (2, True), (3, True), (4, False), (9, False)])
-def test_columns_up_to_the_end_of_a_row(most: int, alike: bool):
+@pytest.mark.parametrize(("most", "alike"), [(0, True), (2, True), (3, True), (4, False), (9, False), (None, False)])
+def test_columns_up_to_the_end_of_a_row(most: int | None, alike: bool):
     assert said((4 * SIZE, SIZE), (3, 2), most, 1) is alike
 
 
@@ -69,6 +70,16 @@ def test_never_where_a_byte_belongs_to_two_elements():
             whole = [range(n) for n in shape]
             assert all(counted(strides, [whole, [range(1), range(g, g + width)]]) for g in range(most + 1))
     assert yes > 100
+
+
+def test_what_has_holes_does_not_outlive_an_iteration():
+    fs, v = facts(), Affine.of("v")
+    row = fs.make("a", ("m", ""), None, v * 8, (8, 4), ((v, v + 1), (Affine(), Affine((), 2))))
+    over = span(Loop("v", (Bound(Affine()),), (Bound(Affine((), 4)),), 1, Seq()))
+    ctx = Context((over.desc,))
+    assert survives(row, "v", over, [], fs, ctx, "w")
+    hole = fs.hole(((v, v + 1), (Affine(), Affine((), 1))))
+    assert not survives(fs.with_holes(row, frozenset([hole])), "v", over, [], fs, ctx, "w")
 
 
 @pytest.mark.parametrize("width", [8, 11])

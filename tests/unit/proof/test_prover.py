@@ -10,7 +10,7 @@ import pytest
 from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
 from isam.proof.bounds import proved
-from isam.proof.boxes import ONCE, TWICE, Family, covered, disjoint, earlier, hull, joined, lifted, merge, minus, span
+from isam.proof.boxes import ONCE, TWICE, Family, box_of, covered, disjoint, earlier, hull, joined, lifted, merge, minus, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
 from isam.proof.sets import Isl
 from isam.schedule.tree import Bound, Loop, Seq
@@ -221,6 +221,13 @@ def test_lifted_families_against_enumeration(seed):
     once = Isl().exactly_once([g], [again], g.box, (), ("x", "y"), Context())[0] if not g.over else None
     if once:
         assert sum(map(len, each)) == len(set().union(*each))
+
+
+def test_the_box_around_a_tile_is_the_smallest():
+    for start, n, k in product((-3, 0, 5), (1, 2, 4), (1, 2, 3)):
+        at = range(start, start + n * k, k)
+        assert box_of((Affine.lift(start),), (n,), (k,)) == box((at[0], at[-1] + 1))
+        assert box_of((Affine.lift(start),), (n,)) == box((start, start + n))
 
 
 def test_merging_keeps_multiplicity():

@@ -44,7 +44,7 @@ SAME = {
 FORGED = {
     "a sum": ["x[i] + x[i]", "x[i] - z[i]", "x[i] * z[i]", "x[i]", "x[i] + z[7 - i]", "x[i] + z[i] + z[i]", "x[i] + 1"],
     "a difference": ["z[i] - x[i]", "x[i] + z[i]"],
-    "a number": ["max(x[i], 1)", "min(x[i], 0)", "max(x[i], z[i])", "max(z[i], 0)"],
+    "a number": ["max(x[i], 1)", "min(x[i], 0)", "max(x[i], z[i])", "max(z[i], 0)", "max(x[i], -0.0)"],
     "in place": ["max(y[i], 1)", "max(x[i], 0)"],
     "a number for an operand": ["x[i] * 4", "z[i] * 3", "x[i] + 3", "3"],
     "an accumulation in full": ["y[i] - 3 * x[i]", "y[i] * 3 * x[i]", "x[i] + 3 * x[i]", "3 * x[i]"],
