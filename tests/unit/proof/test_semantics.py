@@ -8,7 +8,7 @@ import pytest
 
 from isam.ir.text import parse_instruction
 from isam.mapper import Matches, match
-from isam.proof.semantics import Semantics, compare
+from isam.proof.semantics import Semantics, compare, instruction_effects
 from tests.unit.mapper.catalogue import instruction, kernel
 
 EXTRA = {
@@ -95,6 +95,13 @@ def test_a_temporary_that_is_needed_elsewhere_escapes() -> None:
     more = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n out v: f32[8]\n forall i < 8\n  t[i] = x[i] + 1\n"
                   "  y[i] = t[i] * t[i]\n  v[i] = t[i] * z[i]")  # fmt: skip
     assert {f[:2] for f in compare(m, more).faults} == {(6, "escapes")}
+
+
+def test_a_temporary_with_an_index_that_is_a_number_is_not_followed() -> None:
+    body = "  in A: f32[N]\n  out D: f32[N]\n  temp t: f32[N, 1]\n  forall i < N\n    t[i, 0] = A[i] * 2\n    D[i] = t[i, 0]\n"
+    assert isinstance(instruction_effects(parse_instruction(f"instruction narrow(N)\n{body}")), str)
+    plain = body.replace("[N, 1]", "[N]").replace("[i, 0]", "[i]")
+    assert not isinstance(instruction_effects(parse_instruction(f"instruction narrow(N)\n{plain}")), str)
 
 
 def test_the_order_of_results_counts() -> None:
