@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
+import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -46,6 +47,11 @@ def texts(file: str, head: str) -> tuple[str, ...]:
     return tuple(x for x in dict.fromkeys(f.strip() + "\n" for f in found) if x.startswith(f"{head} ") and whole(x))
 
 
+def mark(text: str) -> int:
+    """A number that stays when others are added."""
+    return zlib.crc32(text.encode())
+
+
 def whole(text: str) -> bool:
     try:
         parse_file(text)
@@ -57,10 +63,9 @@ def whole(text: str) -> bool:
 @cache
 def kernels() -> dict[str, Kernel]:
     """Examples and refusals of all laws, kernels made for laws, and the corpus, sizes left open."""
-    out = {f"{law} {n}": parse(text) for rows in (HOLDS, REFUSED) for law, texts in rows.items()
-           for n, text in enumerate(texts, 100 * (rows is REFUSED))}  # fmt: skip
-    out |= {f"{f} {n}": parse(text) for f in FILES for n, text in enumerate(texts(f, "kernel"))}
-    out |= {f"condition {n}": parse(text) for n, (*_, text) in enumerate(test_mutants.MUTANTS)}
+    found = [t for rows in (HOLDS, REFUSED) for some in rows.values() for t in some]
+    found += [*(t for f in FILES for t in texts(f, "kernel")), *(t for *_, t in test_mutants.MUTANTS)]
+    out = {f"{mark(text):08x}": parse(text) for text in found}
     out |= {f"own {name}": k for name, k in OWN.items()}
     return out | {f"corpus {name}": normal_form(c.load().with_sizes(c.small[0])) for name, c in CASES.items()}
 
@@ -75,13 +80,12 @@ def instructions() -> tuple[Instruction, ...]:
 @cache
 def reports() -> tuple[tuple[Kernel, Mismatch], ...]:
     """Why some instructions do not fit some kernels: theirs on those made for them, and after the first step that each
-    law offers there; every seventh one on the others."""
+    law offers there; every fifth one on the others."""
     made = [(k, i) for k, some in test_chosen.CHOSEN.values() for i in some]
     made += list(test_chosen.REACHED.values())
     made += [(parse(k), parse_instruction(i)) for f in FILES for k in texts(f, "kernel")
              for i in texts(f, "instruction")]  # fmt: skip
-    others, every = list(kernels().values()), instructions()
-    pairs = [*made, *((k, i) for n, k in enumerate(others) for i in every[n % 7 :: 7])]
+    pairs = [*made, *((k, i) for name, k in kernels().items() for i in instructions()[mark(name) % 5 :: 5])]
     pairs += [(after, i) for k, i in made for after in steps(k, near(k, i))]
     return tuple((k, r) for k, i in pairs for r in near(k, i))
 
@@ -112,9 +116,9 @@ def made(law: Transform) -> Iterator[str]:
 
 
 def offers(law: Transform) -> Iterator[str]:
-    for n, (k, r) in enumerate(reports()):
+    for k, r in reports():
         for s in law.sites_for(k, r):
-            yield f"{n} {r.kind}: {s}"
+            yield f"{r.instruction}, {r.kind}: {s}"
 
 
 def digest(lines: list[str]) -> str:

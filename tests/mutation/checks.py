@@ -23,7 +23,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "tests.laws.test_laws", "tests.laws.test_mutants", "tests.laws.test_examples", "tests.laws.test_chosen",
         "tests.laws.test_makes", "tests.laws.test_bilinear", "tests.laws.test_value_mutants",
         "tests.laws.test_hard", "tests.laws.test_inverse", "tests.laws.test_tiny", "tests.laws.test_proved",
-        "tests.laws.test_offers",
+        "tests.laws.test_offers", "tests.unit.mapper.test_saving",
         "tests.unit.transforms.test_law", "tests.unit.transforms.test_chosen", "tests.unit.mapper.test_search", "tests.unit.mapper.test_reach",
         "tests.paper.test_tr3", "tests.paper.test_factored_sums",
     ),
