@@ -50,6 +50,14 @@ loop t < T
     h[j] = tanh(p[t, j])
     y[t, j] = h[j]
 """
+PADDED = """
+forall i < 8
+  p[i] = 0
+forall i < 4
+  p[i] = x[i]
+forall i < 8
+  y[i] = max(p[i], z[i])
+"""
 INNER = """
 forall t < 9, j < 4
   p[t, j] = x[t, j]
@@ -112,6 +120,10 @@ FORGED = (
     Pair("a condition as another number", CHOICE, _one("f32(b[i]) * x[i]"), _one("f32(-i32(b[i])) * x[i]")),
     Pair("a reciprocal too few", VECTOR, _one("sqrt(x[i])"), _one("rsqrt(x[i])")),
     Pair("a reciprocal of a multiple", VECTOR, _one("x[i]"), _one("1 / (2 / x[i])")),
+    Pair("a reciprocal of two reciprocals", VECTOR, _one("x[i]"), _one("1 / (1 / x[i] + 2 / x[7 - i])")),
+    Pair("a reciprocal of two reciprocals, of the other", VECTOR, _one("x[7 - i] / 2"), _one("1 / (1 / x[i] + 2 / x[7 - i])")),
+    Pair("a border left out below max", FINITE + VECTOR + "\ntemp p: f32[8]", PADDED, PADDED.replace("max(p[i], z[i])", "z[i]") + "\nforall i < 4\n  y[i] = max(x[i], z[i])"),
+    *(Pair(f"another order with permits {p}", f"permits {p}\n{VECTOR}", _one("(x[i] + z[i]) + 0.5"), _one("x[i] + (z[i] + 0.5)")) for p in ("contract", "finite", "exact")),
     Pair("an exponential of a sum without the permission", VECTOR, _one("exp(x[i] + z[i])"), _one("exp(x[i]) * exp(z[i])")),
     Pair("a sum of exponentials", FINITE + VECTOR, _one("exp(x[i] + z[i])"), _one("exp(x[i]) + exp(z[i])")),
     Pair("an exponential of a difference", FINITE + VECTOR, _one("exp(x[i] - z[i])"), _one("exp(x[i]) * exp(z[i])")),

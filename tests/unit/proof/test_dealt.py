@@ -212,6 +212,15 @@ def test_what_is_brought_before_the_loop_is_not_there():
     assert "absent" in {v.kind for v in check_flat(forged)}
 
 
+def test_what_an_instance_holds_is_not_there_after_the_loop():
+    s = good()
+    moves = [n for n in distinct(s.call) if isinstance(n, Issue) and n.is_move and n.operands[0].tile.buffer == "#f32:0"]
+    again = next(m for m in moves if m.operands[0].place.memory != "dram")
+    forged = replace(s, call=Seq((s.call, again)))
+    assert "stale" in {v.kind for v in check_tree(forged)}
+    assert "absent" in {v.kind for v in check_flat(forged)}
+
+
 def test_instances_of_a_group_may_not_share_the_memories_of_another():
     """Dealt to units that do nothing, all iterations use one instance's scratchpad and registers side by side."""
     s = good()

@@ -270,5 +270,7 @@ def test_run_time_trips():
     ctx = of_sizes([Sym("T", 0), Sym("S", 1)])
     assert not runs_surely(Loop("t", bounds(0), bounds(V("T")), 1, Seq()), ctx)
     assert runs_surely(Loop("t", bounds(0), bounds(V("S")), 1, Seq()), ctx)
+    assert not runs_surely(Loop("t", bounds(3), bounds(3), 1, Seq()), ctx)
+    assert runs_surely(Loop("t", bounds(3), bounds(4), 1, Seq()), ctx)
     assert last_value(Loop("t", bounds(0), bounds(V("T")), 1, Seq())) == V("T") - 1
     assert last_value(Loop("t", bounds(0), bounds(V("T")), 2, Seq())) is None

@@ -70,9 +70,12 @@ def judged(what: str) -> list[tuple[Semantics, object]]:
 def test_what_it_does_is_what_the_statements_say(what: str) -> None:
     found = judged(what)
     assert found
-    for s, _ in found:
+    for s, m in found:
         assert s.faults == ()
         assert s.pairs
+        roles = {b.name: b.role for b in m.instruction.body.arguments}
+        assert {p.operand for p in s.pairs if p.writes} == {n for n, role in roles.items() if role != "in"}
+        assert {p.operand for p in s.pairs if not p.writes} >= {n for n, role in roles.items() if role == "in"}
 
 
 @pytest.mark.parametrize(("what", "value"), [(w, v) for w, values in FORGED.items() for v in values])
