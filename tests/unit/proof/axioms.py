@@ -85,6 +85,8 @@ SAME = (
     Pair("a choice the other way round", CHOICE, _one("select(b[i], x[i], z[i])"), _one("select(not b[i], z[i], x[i])")),
     Pair("a choice in a choice", FINITE + CHOICE, _one("select(b[i], select(b[i], x[i], 5), z[i])"), _one("select(b[i], x[i], z[i])")),
     Pair("a condition as a number, by way of another", CHOICE, _one("f32(b[i]) * x[i]"), _one("f32(i32(b[i])) * x[i]")),
+    Pair("the opposite as a number", FINITE + CHOICE, _one("f32(not b[i]) * x[i]"), _one("x[i] - f32(b[i]) * x[i]")),
+    Pair("a disjunction as a number", FLAGS.replace("out y: bool", "out y: i8"), _one("i8(b[i] or c[i])"), _one("i8(b[i]) + i8(c[i]) - i8(b[i] and c[i])")),
     Pair("a reciprocal of a reciprocal", VECTOR, _one("sqrt(x[i])"), _one("1 / rsqrt(x[i])")),
     Pair("an exponential of a sum", FINITE + VECTOR, _one("exp(x[i] - z[i])"), _one("exp(x[i]) * exp(-z[i])")),
     Pair("an exponential of a sum of one array", FINITE + VECTOR, _one("exp(x[i] + x[7 - i])"), _one("exp(x[7 - i]) * exp(x[i])")),

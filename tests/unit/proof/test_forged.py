@@ -137,6 +137,14 @@ def outside(memory: str, by: int, tail: bool = False) -> Schedule:
     return replace(s, call=steps(s.call, lambda i: replace(i, operands=tuple(map(operand, i.operands)))))
 
 
+def begun(done: bool) -> Schedule:
+    """The first iteration of the loop over K does nothing: its product comes before the loop, or is forgotten."""
+    s = tiny_matmul()
+    inner = s.call.body.body
+    before = seq(inner.enter, steps(inner.body, at_zero("p"))) if done else inner.enter
+    return replace(s, call=replace(s.call, body=replace(s.call.body, body=replace(inner, enter=before, first=Seq()))))
+
+
 def unended(part: str) -> Schedule:
     """The last iteration does only part of what the others do: it stores C, or adds a product."""
     s = ended(False)
@@ -150,6 +158,7 @@ FORGED: dict[str, tuple[Callable[[], Schedule], str]] = {
     "a scratchpad, before its begin": (lambda: outside("sp", -16), "address"),
     "a panel that is too small": (lambda: outside("P", 16), "address"),
     "the last body beyond the scratchpad": (lambda: outside("sp", 16384 - 128, True), "address"),
+    "a first iteration that does nothing": (lambda: begun(False), "coverage"),
     "a last body that only stores": (lambda: unended("store"), "coverage"),
     "a last body that stores nothing": (lambda: unended("product"), "final"),
     "a result where another operand is": (lambda: both(False, False, True), "alias"),
@@ -188,6 +197,7 @@ def test_a_loop_has_a_name_that_no_proof_uses(name: str) -> None:
 
 
 def test_what_it_is_made_from_is_right() -> None:
+    assert check_points(begun(True)) == check_tree(begun(True)) == check_flat(begun(True)) == []
     s = both(False, False)
     k = replace(s.kernel, buffers=tuple(replace(b, role="out") if b.name == "y" else b for b in s.kernel.buffers))
     s = replace(s, kernel=k, cover=replace(s.cover, kernel=k, original=k))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -13,11 +14,13 @@ from isam.proof.boxes import box_of, span
 from isam.proof.context import Context, Var
 from isam.proof.facts import Facts
 from isam.proof.induction import survives
+from isam.proof.legal import Legality
 from isam.proof.sets import Isl
 from isam.proof.state import State, Target
-from isam.schedule.tree import Bound, Loop, Seq
+from isam.schedule.tree import Bound, Loop, Place, Seq, Tile
 from tests.corpus import CASES
 from tests.pipeline import compiled
+from tests.unit.proof.handmade import op, tiny_matmul
 
 SIZE = 4  # bytes of an element
 
@@ -108,3 +111,17 @@ def part(fs: Facts, rows: int) -> Target:
     box = box_of((Affine(), Affine()), (rows, 2))
     ends = Affine(), Affine((), 8 * rows)
     return Target("a", ("m", ""), None, Affine(), (8, 4), box, (), box, *ends, (rows > 1, True), fs.hole(box))
+
+
+def test_the_cells_of_a_tile_are_those_of_its_bytes():
+    s = tiny_matmul()
+    k = replace(s.kernel, buffers=tuple(replace(b, dtype="i8") for b in s.kernel.buffers))
+    fs = Facts(Legality(replace(s, kernel=k, cover=replace(s.cover, kernel=k, original=k))), Isl())
+    for rows, columns, row, at, cell in product((1, 2, 3), (1, 2, 8), (-60, 8, 31, 63, 64, 65), (0, 1, 63), (2, 4)):
+        held = fs.target(op("A", part_of_a(rows, columns), Place("ra", "", Affine((), at), (row, 1), cell)))
+        counted = {cell + (at + row * i + j) // 64 for i in range(rows) for j in range(columns)}
+        assert held.cells == (min(counted), max(counted)), (rows, columns, row, at)
+
+
+def part_of_a(rows: int, columns: int) -> Tile:
+    return Tile("A", (Affine(), Affine()), (rows, columns), (1, 1))
