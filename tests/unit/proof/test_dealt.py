@@ -18,6 +18,7 @@ from isam.proof.flat import check_flat
 from isam.proof.instances import HERE, Instances
 from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
+from isam.proof.registers import Registers
 from isam.proof.sets import Isl
 from isam.proof.tree import check_tree
 from isam.proof.violation import Findings
@@ -219,6 +220,22 @@ def test_what_an_instance_holds_is_not_there_after_the_loop():
     forged = replace(s, call=Seq((s.call, again)))
     assert "stale" in {v.kind for v in check_tree(forged)}
     assert "absent" in {v.kind for v in check_flat(forged)}
+
+
+@pytest.mark.parametrize("dealt_out", [True, False])
+def test_what_is_set_before_the_loop_is_not_known_to_its_instances(dealt_out: bool):
+    s = good()
+    system = replace(s.system, instructions={
+        n: replace(i, requires={"mode": 1}) if n.startswith("mm4") else i for n, i in s.system.instructions.items()})
+    product = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction.startswith("mm4"))
+    stream = system.cluster_of(product.unit)
+    assert stream
+    (loop,) = nested(next(iter(system.replicas)), (0, 1, 2))
+    for body, after in ((product, Seq()), (Seq(), product)):  # in the loop, or what an iteration leaves, behind it
+        out, node = Findings(), replace(loop, deal=loop.deal if dealt_out else None, body=body)
+        walk = Registers(replace(s, system=system))
+        walk.run(Seq((node, after)), {"mode": (1, stream)}, out)
+        assert bool(len(out)) is dealt_out
 
 
 def test_instances_of_a_group_may_not_share_the_memories_of_another():
