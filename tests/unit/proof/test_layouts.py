@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import box_of, span
+from isam.proof.boxes import Family, box_of, span
 from isam.proof.context import Context, Var
 from isam.proof.facts import Facts
 from isam.proof.induction import survives
@@ -21,6 +21,7 @@ from isam.schedule.tree import Bound, Loop, Place, Seq, Tile
 from tests.corpus import CASES
 from tests.pipeline import compiled
 from tests.unit.proof.handmade import op, tiny_matmul
+from tests.unit.proof.test_prover import inside, points
 
 SIZE = 4  # bytes of an element
 
@@ -125,3 +126,25 @@ def test_the_cells_of_a_tile_are_those_of_its_bytes():
 
 def part_of_a(rows: int, columns: int) -> Tile:
     return Tile("A", (Affine(), Affine()), (rows, columns), (1, 1))
+
+
+def test_elements_and_bytes_of_tiles_with_steps_by_counting():
+    s = tiny_matmul(24, 24, 24)
+    fs, rng, several = Facts(Legality(s), Isl()), random.Random(8), 0
+    for _ in range(200):
+        start, shape, steps = ([rng.randint(*of) for _ in range(2)] for of in ((0, 9), (1, 4), (1, 3)))
+        strides, at = (rng.choice([-96, -8, 8, 96]), rng.choice([-4, 4, 12])), rng.randint(0, 40) * 4
+        t = fs.target(op("A", Tile("A", tuple(map(Affine.lift, start)), tuple(shape), tuple(steps)),
+                         Place("sp", "", Affine((), at), strides)))  # fmt: skip
+        ranges = [range(lo, lo + n * k, k) for lo, n, k in zip(start, shape, steps, strict=True)]
+        assert inside(Family(t.box, t.over), {}) == set(product(*ranges))
+        assert inside(Family(t.hole.box, t.hole.over), {}) == set(product(*ranges))
+        assert t.hull == tuple((Affine.lift(r[0]), Affine.lift(r[-1] + 1)) for r in ranges)
+        first = [sum(k * x for k, x in zip(strides, e, strict=True)) for e in product(*(range(0, n * k, k)
+                 for n, k in zip(shape, steps, strict=True)))]  # fmt: skip
+        assert (t.low, t.high) == (Affine.lift(at + min(first)), Affine.lift(at + max(first) + SIZE))
+        for env in points(Context(t.over)):
+            lo = [a.evaluate(env) for a, _ in t.box]
+            assert t.offset.evaluate(env) == at + sum(k * (x - y) for k, x, y in zip(strides, lo, start, strict=True))
+        several += len(t.over) > 0
+    assert several > 100
