@@ -104,8 +104,9 @@ def test_sizes_that_are_open_are_not_taken_for_numbers():
             assert answer(k, i) == expected, (i, text)
 
 
-LINES = ("y[i] += a[i]", "y[i] max= a[i]", "y[i] *= b[i]", "y[i] = a[i] * 2", "y[i] += z[i]", "z[i] += y[i]", "z[i] += a[i]",
-         "z[i] max= y[i]", "z[i] = y[i] + 1", "y[i] = z[i] + 1", "y[i] = y[i] * b[i]", "z[i] = z[i] + a[i]")  # fmt: skip
+LINES = ("y[i] += a[i]", "y[i] max= a[i]", "y[i] *= b[i]", "y[i] = a[i] * 2", "y[i] += z[i]", "z[i] += y[i]",
+         "z[i] += a[i]", "z[i] max= y[i]", "z[i] = y[i] + 1", "y[i] = z[i] + 1", "y[i] = y[i] * b[i]",
+         "z[i] = z[i] + a[i]")  # fmt: skip
 OPERANDS = ("in    a: f32[{n}]", "in    b: f32[{n}]", "inout y: f32[{n}]", "inout z: f32[{n}]")
 
 

@@ -130,7 +130,8 @@ def test_the_members_of_a_step_stand_in_any_order():
 def nested(group: str, *deals: tuple[int, int, int]) -> list[Loop]:
     """Loops dealt within each other: the first instance, the distance of instances, iterations."""
     zero, step = Affine(), 3
-    return [Loop(f"n{i}", (Bound(zero),), (Bound(Affine((), step * trip)),), step, Seq(), deal=Deal(group, first, stride))
+    return [Loop(f"n{i}", (Bound(zero),), (Bound(Affine((), step * trip)),), step, Seq(),
+                 deal=Deal(group, first, stride))
             for i, (first, stride, trip) in enumerate(deals)]  # fmt: skip
 
 
@@ -152,7 +153,8 @@ def test_instances_of_nested_loops_by_counting():
         system = replace(s.system, replicas={group: replace(s.system.replicas[group], count=count)})
         out = Findings()
         judge = Dealt(replace(s, system=system), Facts(Legality(s), Isl(), False), out)
-        judge.instances(nested(group, (0, 1, 1))[0], tuple((first if k == 0 else 0, d, n) for k, (d, n) in enumerate(digits)))
+        around = tuple((first if k == 0 else 0, d, n) for k, (d, n) in enumerate(digits))
+        judge.instances(nested(group, (0, 1, 1))[0], around)
         fine = len(set(numbers)) == len(numbers) and min(numbers) >= 0 and max(numbers) < count
         real = [(d, n) for d, n in sorted(digits) if n > 1]
         mixed = all(d >= sum(e * (m - 1) for e, m in real[:k]) + 1 for k, (d, _) in enumerate(real))
@@ -215,8 +217,9 @@ def test_what_is_brought_before_the_loop_is_not_there():
 
 def test_what_an_instance_holds_is_not_there_after_the_loop():
     s = good()
-    moves = [n for n in distinct(s.call) if isinstance(n, Issue) and n.is_move and n.operands[0].tile.buffer == "#f32:0"]
-    again = next(m for m in moves if m.operands[0].place.memory != "dram")
+    moves = (n for n in distinct(s.call) if isinstance(n, Issue) and n.is_move)
+    number = (m for m in moves if m.operands[0].tile.buffer == "#f32:0")
+    again = next(m for m in number if m.operands[0].place.memory != "dram")
     forged = replace(s, call=Seq((s.call, again)))
     assert "stale" in {v.kind for v in check_tree(forged)}
     assert "absent" in {v.kind for v in check_flat(forged)}

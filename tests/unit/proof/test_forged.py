@@ -14,7 +14,19 @@ from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq
-from tests.unit.proof.handmade import ended, home, loop, mapping_of, op, running_sum, seq, tile, tiny_matmul, vec_matmul
+from tests.unit.proof.handmade import (
+    ended,
+    home,
+    loop,
+    mapping_of,
+    move,
+    op,
+    running_sum,
+    seq,
+    tile,
+    tiny_matmul,
+    vec_matmul,
+)
 from tests.unit.proof.handmade_machines import V, acc, buf, dom, kern, lit, sizes, vec
 from tests.unit.proof.test_mutants import KINDS
 
@@ -145,6 +157,23 @@ def begun(done: bool) -> Schedule:
     return replace(s, call=replace(s.call, body=replace(s.call.body, body=replace(inner, enter=before, first=Seq()))))
 
 
+def one_element(brought: bool) -> Schedule:
+    """``y = max(x, 0)`` of one element each, the first that there is; it is brought to its cell, or is not."""
+    s = tiny_matmul().system
+    k = kern("one", [buf("x", "in", 1, 1), buf("y", "out", 1, 1)], [
+        Statement(dom(i=1, j=1), acc("y", "i", "j"), "max", (acc("x", "i", "j"), Literal(0)))])  # fmt: skip
+    homes = {b: home(k, "dram", b) for b in "xy"}
+    x, y = tile("x", [0, 0], [1, 1]), tile("y", [0, 0], [1, 1])
+    near, ra, rb = (Place(m, "", lit(0), (4, 4), c) for m, c in (("sp", None), ("ra", 0), ("ra", 1)))
+    m = mapping_of(s, "relu4", (0,), [("X", acc("x", "i", "j")), ("Y", acc("y", "i", "j"))], {"i": "i", "j": "j"}, ())
+    point = (("i", lit(0)), ("j", lit(0)))
+    work = Issue("mm", "relu4", (("M", 1), ("N", 1)), (op("X", x, ra), op("Y", y, rb)), 0, point)
+    steps = [move("dma", "copy", x, homes["x"], near), move("dma", "copy", x, near, ra), work,
+             move("dma", "copy", y, rb, near), move("dma", "copy", y, near, homes["y"])]  # fmt: skip
+    nest = Nest(0, (("i", lit(1)), ("j", lit(1))))
+    return Schedule(k, s, Cover(k, k, (m,)), (nest,), Seq(), seq(*steps[0 if brought else 2 :]), (), homes)
+
+
 def unended(part: str) -> Schedule:
     """The last iteration does only part of what the others do: it stores C, or adds a product."""
     s = ended(False)
@@ -159,6 +188,7 @@ FORGED: dict[str, tuple[Callable[[], Schedule], str]] = {
     "a panel that is too small": (lambda: outside("P", 16), "address"),
     "the last body beyond the scratchpad": (lambda: outside("sp", 16384 - 128, True), "address"),
     "a first iteration that does nothing": (lambda: begun(False), "coverage"),
+    "an element that nobody brings": (lambda: one_element(False), "stale"),
     "a last body that only stores": (lambda: unended("store"), "coverage"),
     "a last body that stores nothing": (lambda: unended("product"), "final"),
     "a result where another operand is": (lambda: both(False, False, True), "alias"),
@@ -197,6 +227,8 @@ def test_a_loop_has_a_name_that_no_proof_uses(name: str) -> None:
 
 
 def test_what_it_is_made_from_is_right() -> None:
+    one = one_element(True)
+    assert check_points(one) == check_tree(one) == check_flat(one) == []
     assert check_points(begun(True)) == check_tree(begun(True)) == check_flat(begun(True)) == []
     s = both(False, False)
     k = replace(s.kernel, buffers=tuple(replace(b, role="out") if b.name == "y" else b for b in s.kernel.buffers))

@@ -51,7 +51,7 @@ def counted(strides: tuple[int, ...], boxes: list[list[range]]) -> bool:
 
 
 def said(strides, shape, most: int | None, width: int) -> bool:
-    """Of a fact about ``[0, n)`` in each dimension and a tile of ``width`` columns from ``g <= most`` on (None: any)."""
+    """Of a fact about ``[0, n)`` in each dimension and a tile of ``width`` columns from ``g <= most`` on."""
     fs, g = facts(), Affine.of("g")
     f = fs.make("a", ("m", ""), None, Affine(), strides, box_of((Affine(),) * len(shape), shape))
     ctx = Context((Var("g", (Bound(Affine()),), () if most is None else (Bound(Affine((), most)),)),))

@@ -10,7 +10,21 @@ import pytest
 from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
 from isam.proof.bounds import proved
-from isam.proof.boxes import ONCE, TWICE, Family, box_of, covered, disjoint, earlier, hull, joined, lifted, merge, minus, span
+from isam.proof.boxes import (
+    ONCE,
+    TWICE,
+    Family,
+    box_of,
+    covered,
+    disjoint,
+    earlier,
+    hull,
+    joined,
+    lifted,
+    merge,
+    minus,
+    span,
+)
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
 from isam.proof.sets import Isl
 from isam.schedule.tree import Bound, Loop, Seq
