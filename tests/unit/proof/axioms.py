@@ -58,6 +58,21 @@ forall i < 4
 forall i < 8
   y[i] = max(p[i], z[i])
 """
+MASKED = """
+temp m: {0}[8]
+forall i < 8
+  m[i] = 0
+forall i < 4
+  m[i] = 1
+forall i < 8
+  y[i] = max(m[i] * x[i], z[i])
+"""
+HALF = """
+forall i < 8
+  y[i] = {0}
+forall i < 4
+  y[i] = max(x[i], z[i])
+"""
 INNER = """
 forall t < 9, j < 4
   p[t, j] = x[t, j]
@@ -94,6 +109,8 @@ SAME = (
     Pair("exact: the size of an integer", EXACT + BYTES, _one("abs(x[i])"), _one("max(-x[i], x[i])")),
     Pair("exact: nothing is subtracted", EXACT + VECTOR, _one("x[i] - 0"), _one("x[i]")),
     Pair("exact: the other sign, twice", EXACT + VECTOR, _one("-x[i] * -1 - z[i]"), _one("x[i] + -z[i]")),
+    Pair("zeros below max", FINITE + VECTOR, MASKED.format("f32"), HALF.format("max(0, z[i])")),
+    Pair("zeros of bytes below max", BYTES, MASKED.format("i8"), HALF.format("max(0, z[i])")),
     Pair("exact: done in a wide type", EXACT + WIDE, _one("x[i] * z[i]"), _one("f32(f64(x[i]) * f64(z[i]))")),
     Pair("exact: a difference in a wide type", EXACT + WIDE, _one("x[i] - z[i]"), _one("f32(f64(x[i]) - f64(z[i]))")),
     Pair("exact: a root in a wide type", EXACT + WIDE, _one("sqrt(x[i])"), _one("f32(sqrt(f64(x[i])))")),
@@ -124,6 +141,8 @@ FORGED = (
     Pair("a reciprocal of a multiple", VECTOR, _one("x[i]"), _one("1 / (2 / x[i])")),
     Pair("a reciprocal of two reciprocals", VECTOR, _one("x[i]"), _one("1 / (1 / x[i] + 2 / x[7 - i])")),
     Pair("a reciprocal of two reciprocals, of the other", VECTOR, _one("x[7 - i] / 2"), _one("1 / (1 / x[i] + 2 / x[7 - i])")),
+    Pair("zeros left out below max", FINITE + VECTOR, MASKED.format("f32"), HALF.format("z[i]")),
+    Pair("zeros of bytes left out below max", BYTES, MASKED.format("i8"), HALF.format("z[i]")),
     Pair("a border left out below max", FINITE + VECTOR + "\ntemp p: f32[8]", PADDED, PADDED.replace("max(p[i], z[i])", "z[i]") + "\nforall i < 4\n  y[i] = max(x[i], z[i])"),
     *(Pair(f"another order with permits {p}", f"permits {p}\n{VECTOR}", _one("(x[i] + z[i]) + 0.5"), _one("x[i] + (z[i] + 0.5)")) for p in ("contract", "finite", "exact")),
     Pair("an exponential of a sum without the permission", VECTOR, _one("exp(x[i] + z[i])"), _one("exp(x[i]) * exp(z[i])")),

@@ -228,8 +228,12 @@ def test_what_an_instance_holds_is_not_there_after_the_loop():
 @pytest.mark.parametrize("dealt_out", [True, False])
 def test_what_is_set_before_the_loop_is_not_known_to_its_instances(dealt_out: bool):
     s = good()
-    system = replace(s.system, instructions={
-        n: replace(i, requires={"mode": 1}) if n.startswith("mm4") else i for n, i in s.system.instructions.items()})
+    system = replace(
+        s.system,
+        instructions={
+            n: replace(i, requires={"mode": 1}) if n.startswith("mm4") else i for n, i in s.system.instructions.items()
+        },
+    )
     product = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction.startswith("mm4"))
     stream = system.cluster_of(product.unit)
     assert stream

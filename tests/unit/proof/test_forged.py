@@ -13,7 +13,7 @@ from isam.ir.mapping import Cover
 from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.proof.tree import check_tree
-from isam.schedule.tree import Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq
+from isam.schedule.tree import Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq, Slot
 from tests.unit.proof.handmade import (
     ended,
     home,
@@ -157,10 +157,11 @@ def begun(done: bool) -> Schedule:
     return replace(s, call=replace(s.call, body=replace(s.call.body, body=replace(inner, enter=before, first=Seq()))))
 
 
-def one_element(brought: bool) -> Schedule:
-    """``y = max(x, 0)`` of one element each, the first that there is; it is brought to its cell, or is not."""
+def one_element(brought: bool, bound: bool = False) -> Schedule:
+    """``y = max(x, 0)`` of one element each, the first that there is; it is brought to its cell, or is not. ``bound``:
+    x is a constant that is put in a slot beforehand."""
     s = tiny_matmul().system
-    k = kern("one", [buf("x", "in", 1, 1), buf("y", "out", 1, 1)], [
+    k = kern("one", [buf("x", "const" if bound else "in", 1, 1), buf("y", "out", 1, 1)], [
         Statement(dom(i=1, j=1), acc("y", "i", "j"), "max", (acc("x", "i", "j"), Literal(0)))])  # fmt: skip
     homes = {b: home(k, "dram", b) for b in "xy"}
     x, y = tile("x", [0, 0], [1, 1]), tile("y", [0, 0], [1, 1])
@@ -171,7 +172,12 @@ def one_element(brought: bool) -> Schedule:
     steps = [move("dma", "copy", x, homes["x"], near), move("dma", "copy", x, near, ra), work,
              move("dma", "copy", y, rb, near), move("dma", "copy", y, near, homes["y"])]  # fmt: skip
     nest = Nest(0, (("i", lit(1)), ("j", lit(1))))
-    return Schedule(k, s, Cover(k, k, (m,)), (nest,), Seq(), seq(*steps[0 if brought else 2 :]), (), homes)
+    slot = Place("dram", "W", lit(0), (4, 4))
+    put, take = move("dma", "copy", x, near, slot), move("dma", "copy", x, slot, near)
+    bind = seq(*steps[:brought], put) if bound else Seq()
+    call = [take, *steps[1:]] if bound else steps[0 if brought else 2 :]
+    slots = (Slot("W", "dram", 4, bound=True),) if bound else ()
+    return Schedule(k, s, Cover(k, k, (m,)), (nest,), bind, seq(*call), slots, homes)
 
 
 def unended(part: str) -> Schedule:
@@ -189,6 +195,7 @@ FORGED: dict[str, tuple[Callable[[], Schedule], str]] = {
     "the last body beyond the scratchpad": (lambda: outside("sp", 16384 - 128, True), "address"),
     "a first iteration that does nothing": (lambda: begun(False), "coverage"),
     "an element that nobody brings": (lambda: one_element(False), "stale"),
+    "a constant that nobody brings": (lambda: one_element(False, True), "stale"),
     "a last body that only stores": (lambda: unended("store"), "coverage"),
     "a last body that stores nothing": (lambda: unended("product"), "final"),
     "a result where another operand is": (lambda: both(False, False, True), "alias"),
@@ -227,8 +234,8 @@ def test_a_loop_has_a_name_that_no_proof_uses(name: str) -> None:
 
 
 def test_what_it_is_made_from_is_right() -> None:
-    one = one_element(True)
-    assert check_points(one) == check_tree(one) == check_flat(one) == []
+    for one in (one_element(True), one_element(True, True)):
+        assert check_points(one) == check_tree(one) == check_flat(one) == []
     assert check_points(begun(True)) == check_tree(begun(True)) == check_flat(begun(True)) == []
     s = both(False, False)
     k = replace(s.kernel, buffers=tuple(replace(b, role="out") if b.name == "y" else b for b in s.kernel.buffers))
