@@ -388,9 +388,14 @@ def test_factoring_keeps_conditions_of_both_sums():
 def test_a_law_that_is_asked_at_no_site_of_its_own_refuses():
     from isam.transforms.factor import Factor
     from isam.transforms.structure.pad import Pad
+    from isam.transforms.structure.unpad import Unpad
 
     kernel = parse(FACTOR)
     with pytest.raises(ValueError, match="factor"):
         Factor().apply(kernel, Site.of(sum=2, product=1, pulled=0))
+    read_twice = parse(UNPAD.format(fill="0", copy="x[i]", more="  forall i < 6\n    y[i] = p[i]\n"))
+    for name in ("y", "p"):
+        with pytest.raises(ValueError, match="unpad"):
+            Unpad().apply(read_twice, Site.of(buffer=name))
     with pytest.raises(ValueError, match="pad"):
         Pad().apply(kernel, Site.of(sum=2, product=1, padded=0))

@@ -23,7 +23,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "tests.laws.test_laws", "tests.laws.test_mutants", "tests.laws.test_examples", "tests.laws.test_chosen",
         "tests.laws.test_makes", "tests.laws.test_bilinear", "tests.laws.test_value_mutants",
         "tests.laws.test_hard", "tests.laws.test_inverse", "tests.laws.test_tiny", "tests.laws.test_proved",
-        "tests.laws.test_offers", "tests.unit.mapper.test_saving",
+        "tests.laws.test_offers", "tests.laws.test_types", "tests.unit.mapper.test_saving",
         "tests.unit.transforms.test_law", "tests.unit.transforms.test_chosen",
         "tests.unit.mapper.test_search", "tests.unit.mapper.test_reach",
         "tests.paper.test_tr3", "tests.paper.test_factored_sums",
@@ -38,7 +38,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "tests.unit.proof.test_semantics", "tests.unit.proof.test_bursts", "tests.unit.proof.test_layouts",
         "tests.unit.proof.test_registers", "tests.unit.proof.test_instances",
         "tests.unit.scheduler.test_dealt",
-        "tests.unit.scheduler.test_lags", "tests.unit.scheduler.test_loops", "tests.unit.scheduler.test_ports",
+        "tests.laws.test_types", "tests.unit.scheduler.test_lags", "tests.unit.scheduler.test_loops", "tests.unit.scheduler.test_ports",
         "tests.unit.scheduler.test_spans", "tests.unit.scheduler.test_tokens", "tests.mutation.faults",
     ),
 }  # fmt: skip
