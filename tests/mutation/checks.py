@@ -36,10 +36,10 @@ PARTS: dict[str, tuple[str, ...]] = {
         "tests.unit.proof.test_digits", "tests.unit.proof.test_witness", "tests.unit.proof.test_forged",
         "tests.unit.proof.test_signature", "tests.unit.proof.test_preimage", "tests.unit.proof.test_races",
         "tests.unit.proof.test_semantics", "tests.unit.proof.test_bursts", "tests.unit.proof.test_layouts",
-        "tests.unit.proof.test_registers", "tests.unit.proof.test_instances",
-        "tests.unit.scheduler.test_dealt",
-        "tests.laws.test_types", "tests.unit.scheduler.test_lags", "tests.unit.scheduler.test_loops", "tests.unit.scheduler.test_ports",
-        "tests.unit.scheduler.test_spans", "tests.unit.scheduler.test_tokens", "tests.mutation.faults",
+        "tests.unit.proof.test_registers", "tests.unit.proof.test_instances", "tests.unit.scheduler.test_dealt",
+        "tests.laws.test_types", "tests.unit.scheduler.test_lags", "tests.unit.scheduler.test_loops",
+        "tests.unit.scheduler.test_ports", "tests.unit.scheduler.test_spans", "tests.unit.scheduler.test_tokens",
+        "tests.mutation.faults",
     ),
 }  # fmt: skip
 

@@ -35,9 +35,10 @@ class Unpad(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         name = site["buffer"]
-        copy = _copy(kernel, name)
-        if copy is None or site not in self.sites(kernel):
+        if site not in self.sites(kernel):
             raise ValueError(f"'{self.law}' does not apply at {site}")
+        copy = _copy(kernel, name)
+        assert copy is not None
         x = copy.sources[0]
         assert isinstance(x, Access)
 
