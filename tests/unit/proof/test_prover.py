@@ -13,6 +13,7 @@ from isam.proof.bounds import proved
 from isam.proof.boxes import (
     ONCE,
     TWICE,
+    UNKNOWN,
     Family,
     box_of,
     covered,
@@ -257,6 +258,10 @@ def test_coverage_counts():
     assert "never" in isl.exactly_once(halves[:1], [ONCE], whole, (), ("i",), ctx)[1]
     assert "twice" in isl.exactly_once([*halves, halves[0]], [ONCE] * 3, whole, (), ("i",), ctx)[1]
     assert "more than once" in isl.exactly_once(halves, [ONCE, TWICE], whole, (), ("i",), ctx)[1]
+    for step, once in ((1, False), (2, True), (3, False)):
+        v = Var("v", bounds(0), bounds(4), step, Affine())
+        f = Family(box((V("v"), V("v") + 2)), (v,))
+        assert isl.exactly_once([f], [UNKNOWN], box((0, 6)), (), ("i",), ctx)[0] is once
     assert "outside" in isl.exactly_once([*halves, Family(box((8, 9)))], [ONCE] * 3, whole, (), ("i",), ctx)[1]
 
 
