@@ -90,10 +90,19 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number in the text. Its dtype is that of the statement it stands in."""
+    """A number in the text. Its dtype is that of the statement it stands in. A zero and a negative zero are two."""
 
     value: float | int | bool
     loc: Loc = field(default=NOWHERE, compare=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        x, y = self.value, other.value
+        return x is y or (x == y and (x != 0 or str(x).startswith("-") == str(y).startswith("-")))
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
     def __str__(self) -> str:
         if isinstance(self.value, float) and self.value in (float("inf"), float("-inf")):

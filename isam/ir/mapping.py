@@ -17,7 +17,8 @@ class OperandMap:
     """One instruction operand played by a kernel access.
 
     ``operand``: its name in the instruction; ``buffer``: the kernel buffer ('' for a literal, see ``literal``).
-    ``index``: the kernel access (one affine row per buffer dimension, over kernel axes).
+    ``index``: the kernel access (one affine row per buffer dimension, over kernel axes), without what the instruction
+    adds to its axes there: ``x[i]`` where ``A[a + 1]`` is ``x[i + 1]``.
     ``dims``: for each operand dimension the buffer dimension that plays it.
     ``steps``: for each operand dimension the coefficient of the axis in the chosen row (1 unless strided rows were
     admitted): the memory stride needed is ``steps[d] * layout stride of dims[d]`` (MAP-7).

@@ -57,16 +57,15 @@ Source = Form | Literal
 
 
 class View:
-    """One reading of a statement: an operation, a destination, sources; ``native`` is False for a re-reading."""
+    """One reading of a statement: an operation, a destination, sources."""
 
-    __slots__ = ("accumulates", "dest", "native", "op", "sources")
+    __slots__ = ("accumulates", "dest", "op", "sources")
 
-    def __init__(self, op: str, accumulates: bool, dest: Form, sources: tuple[Source, ...], native: bool):
+    def __init__(self, op: str, accumulates: bool, dest: Form, sources: tuple[Source, ...]):
         self.op = op
         self.accumulates = accumulates
         self.dest = dest
         self.sources = sources
-        self.native = native
 
     @property
     def key(self) -> Key:
@@ -107,17 +106,17 @@ class Node:
         self.views = tuple(self._views(st))
 
     def _views(self, st: Statement) -> Iterator[View]:
-        yield View(st.op, st.accumulate, self.dest, self.sources, True)
+        yield View(st.op, st.accumulate, self.dest, self.sources)
         if st.op in MIRROR:
-            yield View(MIRROR[st.op], False, self.dest, self.sources[::-1], False)
+            yield View(MIRROR[st.op], False, self.dest, self.sources[::-1])
         if st.op not in REDUCTIONS:
             return
         if st.accumulate:
-            yield View(st.op, False, self.dest, (self.dest, *self.sources), False)
+            yield View(st.op, False, self.dest, (self.dest, *self.sources))
         else:
             for n, s in enumerate(st.sources):
                 if s == st.dest:
-                    yield View(st.op, True, self.dest, self.sources[:n] + self.sources[n + 1 :], False)
+                    yield View(st.op, True, self.dest, self.sources[:n] + self.sources[n + 1 :])
                     return
 
     def reads(self) -> set[str]:

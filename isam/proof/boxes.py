@@ -249,7 +249,7 @@ def lifted(f: Family, over: Span, fresh: str) -> tuple[Family, int]:
         lo, hi = f.box[d]
         c, gap = lo.coefficient(var), hi - lo
         meet = gap.is_constant and 0 < abs(c) * over.step <= gap.const
-        if c == hi.coefficient(var) and meet and (over.some or abs(c) * over.step == gap.const):
+        if meet and (over.some or abs(c) * over.step == gap.const):
             ends = (lo.substitute({var: first}), hi.substitute({var: last}))
             if c < 0:
                 ends = (lo.substitute({var: last}), hi.substitute({var: first}))

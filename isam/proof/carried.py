@@ -201,24 +201,16 @@ class _Part:
         return Access(o.buffer, self._element(o, rows))
 
     def _element(self, o: OperandMap, rows: tuple[Affine, ...]) -> tuple[Affine, ...]:
-        """The element of the kernel's buffer that an element of an operand is."""
+        """The element of the kernel's buffer that an element of an operand is. What the instruction adds to its axes
+        comes on top of the mapping's index."""
         mine = set(self.axes.values())
-        own = self._reference(o.operand)
         if len(o.dims) != len(rows) or len(o.steps) != len(rows):
             raise Unfit(f"operand {o.operand} has {len(rows)} dimensions, the mapping speaks of {len(o.dims)}")
         out = [Affine(tuple((n, c) for n, c in r.terms if n not in mine), r.const) for r in o.index]
-        for row, first, d, step in zip(rows, own, o.dims, o.steps, strict=True):
+        for row, d, step in zip(rows, o.dims, o.steps, strict=True):
             if d is None or d < 0:
                 continue
             if d >= len(out):
                 raise Unfit(f"'{o.buffer}' has no dimension {d}")
-            out[d] = out[d] + (row - first.const) * step
+            out[d] = out[d] + row * step
         return tuple(out)
-
-    def _reference(self, operand: str) -> tuple[Affine, ...]:
-        """The instruction's first access to an operand: the one that the mapping's index stands for."""
-        for s in self.body.statements:
-            for a in (*(x for x in s.sources if isinstance(x, Access)), s.dest):
-                if a.buffer == operand:
-                    return tuple(r.substitute(self.sizes) for r in a.index)
-        raise Unfit(f"no statement uses the operand {operand}")

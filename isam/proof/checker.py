@@ -76,8 +76,6 @@ def _refusals(data: dict[str, Any]) -> Iterator[str]:
 
 def judged_mappings(kernel: Kernel, mappings: Sequence[Mapped]) -> tuple[tuple[str, ...], list[str]]:
     """The numerics that carrying the kernel out by these mappings uses; and what speaks against it."""
-    if not mappings:
-        return (), []
     why = [f"'{m.instruction.name}' takes numerics that the kernel does not permit: {', '.join(sorted(missing))}"
            for m in mappings if (missing := m.instruction.takes - kernel.permits)]  # fmt: skip
     try:

@@ -55,6 +55,8 @@ class Operations:
         if held is None:
             return ring.read(self.infinity(math.copysign(math.inf, value), dtype), over.to_nothing(), modulus)
         if not self.licence.free or dtype == "bool":
+            if not held and math.copysign(1, value) < 0 and DTYPES[dtype].kind == "f":
+                return self._turned(ring.constant(held, over, modulus), dtype, over)
             exact = held
         elif isinstance(value, float):
             near = exact.limit_denominator(SIMPLE)
@@ -99,18 +101,25 @@ class Operations:
         return ring.add(a, args[1] if op == "add" else ring.scale(args[1], -ONE))
 
     def _strict(self, op: str, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
-        """One rounding per operation: only signs move, ones and zeros go."""
-        ring, a = self.numbers.ring, args[0]
+        """One rounding per operation: only signs move, and ones go. Of zeros only a subtracted one: the sum of a
+        negative zero and a zero is another zero."""
         if op == "neg":
-            return ring.scale(a, -ONE)
-        b = ring.scale(args[1], -ONE) if op == "sub" else args[1]
-        for x, y in ((a, b), (b, a)):
+            return self._turned(args[0], dtype, over)
+        a, b = args
+        if op == "sub" and number_of(b) == 0:
+            return a
+        b = self._turned(b, dtype, over) if op == "sub" else b
+        for x, y in ((a, b), (b, a)) if op == "mul" else ():
             c = number_of(x)
-            if c is not None and op != "mul" and not c:
-                return y
-            if c is not None and op == "mul" and abs(c) == 1:
-                return ring.scale(y, c)
+            if c is not None and abs(c) == 1:
+                return y if c > 0 else self._turned(y, dtype, over)
         return self.function("mul" if op == "mul" else "add", (a, b), dtype, dtype, over)
+
+    def _turned(self, a: Value, dtype: str, over: Region) -> Value:
+        """The value with the other sign. A negative zero is a function of zero: as numbers they are the same."""
+        if not all(w for w, _ in a.terms.get((), ())) or number_of(a) == 0:
+            return self.function("neg", (a,), dtype, dtype, over)
+        return self.numbers.ring.scale(a, -ONE)
 
     # reductions ---------------------------------------------------------------------------------------------------
     def accumulate(self, op: str, old: Value, dest: Rel, new: Value, dtype: str, order: tuple[Rel, ...]) -> Value:

@@ -309,7 +309,8 @@ def _leaf(a: Leaf, b: Leaf, m: Mapping, writes: bool) -> Pair | None:
 def same_number(a: object, b: object) -> bool:
     if a is None or b is None:
         return False
-    return a == b or (a != a and b != b)
+    signs = str(a).startswith("-") == str(b).startswith("-")  # a negative zero is another number
+    return (a == b and signs) or (a != a and b != b)
 
 
 def _consistent(om: OperandMap, own: Access, kernel: Access, m: Mapping) -> bool:

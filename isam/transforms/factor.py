@@ -109,12 +109,11 @@ def _surely_some(domain: Domain, summed: list[str]) -> bool:
     """Whether, wherever the other axes stand, some point of the summed axes meets their conditions: the same corner of
     their box for all, which is enough for what kernels say."""
     ends = {a.name: a.extent - 1 for a in domain.axes}
-    ranges = {n: (0, e.const if e.is_constant else FAR) for n, e in ends.items()} | {
-        n: (0, FAR) for e in ends.values() for n in e.names if n not in ends
-    }
     if any(ends[n].is_constant and ends[n].const < 0 for n in summed):
         return False
     conditions = [w for w in domain.where if set(summed) & set(w.names)]
+    free = {n: (0, FAR) for e in (*ends.values(), *conditions) for n in e.names}  # sizes, axes of loops around
+    ranges = free | {n: (0, e.const if e.is_constant else FAR) for n, e in ends.items()}
     corners = itertools.product(*(((n, Affine()), (n, ends[n])) for n in summed))
     return any(
         all(w.substitute(dict(c)).bounds(ranges)[0] >= 0 for w in conditions) for c in map(list, corners)

@@ -386,7 +386,17 @@ SCALED = _steps("t[i] = a[i] {by}", "s[i] = b[i] {by}", "y[i] = {op}(t[i], s[i])
 PUSHED = _steps("t[i] = {op}(a[i], b[i])", "y[i] = t[i] {by}")
 EXPS = _steps("t[i] = a[i] {sign} b[i]", "y[i] = exp(t[i])", "y[i] = y[i] * t[i]")
 
+FACTOR_IN_LOOP = """kernel k(T, M, R)
+  in    a: f32[T, R]
+  in    p: f32[T, M]
+  inout y: f32[M]
+  loop t < T
+    forall i < M, r < R where r <= t, i <= t
+      u[i, r] = a[t, r] * p[t, i]
+      y[i] += u[i, r]
+"""
 HOLDS: dict[str, tuple[str, ...]] = {
+    "factor": (FACTOR_IN_LOOP,),
     "distribute": (SUM_TIMES, SUM_TIMES_SUM, SUM_TIMES_LOOP),
     "nest-sum": (TWO_SUMS.format(where=""), TWO_SUMS.format(where=" where r <= k"), PRODUCT),
     "nest-extremum": (EXTREMUM.format(dtype="f32", start="-inf"),),

@@ -3,6 +3,8 @@ equation would be wrong it has no site, and its inverse undoes it."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from isam.ir.hashing import structural_hash
@@ -11,6 +13,7 @@ from isam.ir.normal import normal_form
 from isam.ir.text import parse
 from isam.ir.verify import verify
 from isam.transforms import ALL, statements, values
+from isam.transforms.law import Site
 from tests.laws.examples import HOLDS, REFUSED
 from tests.laws.judges import same
 
@@ -85,3 +88,28 @@ def test_the_inverse_undoes_a_law(name):
                 if structural_hash(normal_form(back)) == structural_hash(normal_form(kernel)):
                     return
     raise AssertionError(f"{law.inverse} never undoes {name}")
+
+
+CAREFUL = ("cast-over-extrema", "cast-over-product", "choice-to-extremum", "dead", "exp-of-sum", "fold-chain",
+           "fold-neutral", "fold-zero-added", "fold-zero-times", "join", "join-casts", "pull-monotone", "pull-scaling",
+           "push-monotone", "push-scaling")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAREFUL)
+def test_laws_of_few_statements_refuse_all_others(name):
+    """At statements that are no site of its own a law raises, or it is right there too."""
+    law, refused = LAWS[name], 0
+    keys = [k for k, _ in law.sites(parse(HOLDS[name][0]))[0].at]
+    for text in (*HOLDS[name], *REFUSED[name]):
+        kernel = sized(parse(text))[0]
+        for at in product(range(len(kernel.statements)), repeat=len(keys)):
+            site = Site.of(**dict(zip(keys, at, strict=True)))
+            try:
+                after = law.apply(kernel, site).kernel
+            except ValueError:
+                refused += 1
+                assert site not in law.sites(kernel)
+            else:
+                assert not verify(after)
+                assert same(law, kernel, after), f"{site}:\n{kernel}\n{after}"
+    assert refused > 5

@@ -119,6 +119,31 @@ kernel k()
     y[i] += x[i + r - 1] * w[r]
 """
 
+FACTOR_SHIFTED = """
+kernel k()
+  in  a: f32[8]
+  in  p: f32
+  out y: f32
+  temp u: f32[9]
+  y = 0
+  forall i < 8
+    u[i + 1] = a[i] * p
+  forall r < 9 where 1 <= r
+    y += u[r]
+"""
+FACTOR_LOOP = """
+kernel k()
+  in    a: f32[3, 4]
+  in    p: f32[3]
+  inout y: f32[5, 3]
+  forall i < 3, r < 4
+    u[i, r] = a[i, r] * p[i]
+  loop t < 5
+    forall i < 3, r < 4 where r <= t
+      y[t, i] += u[i, r]
+"""
+
+
 def _kernel(*lines: str, loop: str = "") -> str:
     """A kernel on x, w (in), y (out) and h (inout) of 8 elements each, and the temporary t."""
     head = ["kernel k(N)" if any("N" in x for x in lines) else "kernel k()"]
@@ -162,6 +187,8 @@ MUTANTS = [
     ("factor", "Factor", " or len(made) != 1", "", FACTOR_WRITTEN_TWICE),
     ("factor", "Factor", "        inner |= more\n", "        break\n", FACTOR_WHERE),
     ("factor", "Factor", "tuple(w for w in where if inner & set(w.names))", "()", FACTOR_WHERE),
+    ("factor", "Factor", "not (_lone(w) and _lone(r))", "not _lone(r)", FACTOR_SHIFTED),
+    ("factor", "Factor", " and same_list", "", FACTOR_LOOP),
     ("narrow", "Narrow", " or s.domain.extent(axis) != size", "", NARROW_PARTS),
     ("narrow", "Narrow", "(*rows, *s.domain.where)", "rows", NARROW_WHERE),
     ("narrow", "Narrow", "(*rows, *s.domain.where)", "s.domain.where", NARROW_SOURCE),
@@ -361,9 +388,14 @@ def test_factoring_keeps_conditions_of_both_sums():
 def test_a_law_that_is_asked_at_no_site_of_its_own_refuses():
     from isam.transforms.factor import Factor
     from isam.transforms.structure.pad import Pad
+    from isam.transforms.structure.unpad import Unpad
 
     kernel = parse(FACTOR)
     with pytest.raises(ValueError, match="factor"):
         Factor().apply(kernel, Site.of(sum=2, product=1, pulled=0))
+    read_twice = parse(UNPAD.format(fill="0", copy="x[i]", more="  forall i < 6\n    y[i] = p[i]\n"))
+    for name in ("y", "p"):
+        with pytest.raises(ValueError, match="unpad"):
+            Unpad().apply(read_twice, Site.of(buffer=name))
     with pytest.raises(ValueError, match="pad"):
         Pad().apply(kernel, Site.of(sum=2, product=1, padded=0))

@@ -105,8 +105,7 @@ def _sums(kernel: Kernel, i: int, axis: str) -> bool:
 
 def _is_backwards(mismatch: Mismatch) -> bool:
     """The kernel's coefficient and the needed one have different signs."""
-    have, need = mismatch.about("have"), mismatch.about("need")
-    return mismatch.kind == "coefficient" and isinstance(have, int) and isinstance(need, int) and have * need < 0
+    return mismatch.kind == "coefficient" and mismatch.about("have") * mismatch.about("need") < 0
 
 
 def _axes_of(kernel: Kernel, mismatch: Mismatch) -> tuple[str, ...]:

@@ -35,9 +35,10 @@ class Unpad(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         name = site["buffer"]
-        copy, pairs = _copy(kernel, name), _read_by(kernel, name)
-        if copy is None or not pairs:
+        if site not in self.sites(kernel):
             raise ValueError(f"'{self.law}' does not apply at {site}")
+        copy = _copy(kernel, name)
+        assert copy is not None
         x = copy.sources[0]
         assert isinstance(x, Access)
 
@@ -49,7 +50,7 @@ class Unpad(Transform):
             return Access(x.buffer, tuple(r.substitute(values) for r in x.index), a.loc)
 
         parts: dict[int, tuple[Part, ...]] = dict.fromkeys(writers(kernel, name), ())
-        for m, n in pairs.items():
+        for m, n in _read_by(kernel, name).items():
             product, total = kernel.statements[m], kernel.statements[n]
             k = next(k for k, y in enumerate(product.sources) if isinstance(y, Access) and y.buffer == name)
             padded = product.sources[k]

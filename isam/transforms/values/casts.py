@@ -89,7 +89,7 @@ class PushCast(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         i, j = site["inner"], site["cast"]
-        if i not in _made_by(kernel, j) or not self._exact(kernel, i, j):
+        if site not in self.sites(kernel):
             raise ValueError(f"'{self.law}' does not apply at {site}")
         inner, cast = kernel.statements[i], kernel.statements[j]
         taken, wide = names_in(kernel), kernel.buffer(cast.dest.buffer)
@@ -142,7 +142,7 @@ class JoinCasts(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         i, j = site["inner"], site["cast"]
-        if i not in _made_by(kernel, j) or not _lossless(kernel, kernel.statements[i]):
+        if site not in self.sites(kernel):
             raise ValueError(f"'{self.law}' does not apply at {site}")
         inner, cast = kernel.statements[i], kernel.statements[j]
         x = cast.sources[0]

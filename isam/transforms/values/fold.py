@@ -54,6 +54,8 @@ def numbers(kernel: Kernel, s: Statement) -> Source | None:
     made = _value(s.op, [Fraction(v) for v in values])
     if made is None:
         return None
+    if DTYPES[dtype].kind == "f" and not made and (s.op == "neg" or any(str(v).startswith("-") for v in values)):
+        return None  # which of the two zeros it is
     out = float(made) if DTYPES[dtype].kind == "f" else int(made)
     return Literal(out) if Fraction(out) == made and is_exact(out, dtype) else None
 

@@ -10,6 +10,7 @@ from isam.ir.text import parse, parse_instruction
 from isam.mapper import match
 from isam.mapper.match import probe
 from isam.mapper.search import reach
+from isam.proof.checker import judged_mappings
 
 
 def instruction(head: str, *lines: str):
@@ -101,3 +102,25 @@ def test_sizes_that_are_open_are_not_taken_for_numbers():
         for text, expected in (("N + 6", "yes"), ("8", "yes"), ("6", of_six)):
             k = kernel(f"inout y: f32[{text}]", f"forall i < {text}", "  y[i] += 1", head="k(N)")
             assert answer(k, i) == expected, (i, text)
+
+
+LINES = ("y[i] += a[i]", "y[i] max= a[i]", "y[i] *= b[i]", "y[i] = a[i] * 2", "y[i] += z[i]", "z[i] += y[i]",
+         "z[i] += a[i]", "z[i] max= y[i]", "z[i] = y[i] + 1", "y[i] = z[i] + 1", "y[i] = y[i] * b[i]",
+         "z[i] = z[i] + a[i]")  # fmt: skip
+OPERANDS = ("in    a: f32[{n}]", "in    b: f32[{n}]", "inout y: f32[{n}]", "inout z: f32[{n}]")
+
+
+@pytest.mark.parametrize("first", LINES)
+def test_two_statements_in_the_other_order_only_where_they_commute(first):
+    """What the matcher says is what the checker says, which puts the instruction's body in their place."""
+    for second in LINES:
+        body = [x.format(n="N") for x in OPERANDS]
+        used = [x for x in body if f" {x.split(':')[0][-1]}[" in f" {first} {second}"]
+        both = instruction("both(N)", *used, "forall i < N", f"  {first}", "forall i < N", f"  {second}")
+        own = [x.format(n=8) for x in OPERANDS]
+        for lines in ((first, second), (second, first)):
+            k = kernel(*own, "forall i < 8", *(f"  {x}" for x in lines))
+            found = match(k, both, normalise=False)
+            assert found or lines[0] == second, (lines, str(found))
+            for m in found or ():
+                assert judged_mappings(k, [m])[1] == [], (lines, str(m))

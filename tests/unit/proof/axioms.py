@@ -50,6 +50,29 @@ loop t < T
     h[j] = tanh(p[t, j])
     y[t, j] = h[j]
 """
+PADDED = """
+forall i < 8
+  p[i] = 0
+forall i < 4
+  p[i] = x[i]
+forall i < 8
+  y[i] = max(p[i], z[i])
+"""
+MASKED = """
+temp m: {0}[8]
+forall i < 8
+  m[i] = 0
+forall i < 4
+  m[i] = 1
+forall i < 8
+  y[i] = max(m[i] * x[i], z[i])
+"""
+HALF = """
+forall i < 8
+  y[i] = {0}
+forall i < 4
+  y[i] = max(x[i], z[i])
+"""
 INNER = """
 forall t < 9, j < 4
   p[t, j] = x[t, j]
@@ -77,9 +100,17 @@ SAME = (
     Pair("a choice the other way round", CHOICE, _one("select(b[i], x[i], z[i])"), _one("select(not b[i], z[i], x[i])")),
     Pair("a choice in a choice", FINITE + CHOICE, _one("select(b[i], select(b[i], x[i], 5), z[i])"), _one("select(b[i], x[i], z[i])")),
     Pair("a condition as a number, by way of another", CHOICE, _one("f32(b[i]) * x[i]"), _one("f32(i32(b[i])) * x[i]")),
+    Pair("the opposite as a number", FINITE + CHOICE, _one("f32(not b[i]) * x[i]"), _one("x[i] - f32(b[i]) * x[i]")),
+    Pair("a disjunction as a number", FLAGS.replace("out y: bool", "out y: i8"), _one("i8(b[i] or c[i])"), _one("i8(b[i]) + i8(c[i]) - i8(b[i] and c[i])")),
     Pair("a reciprocal of a reciprocal", VECTOR, _one("sqrt(x[i])"), _one("1 / rsqrt(x[i])")),
     Pair("an exponential of a sum", FINITE + VECTOR, _one("exp(x[i] - z[i])"), _one("exp(x[i]) * exp(-z[i])")),
     Pair("an exponential of a sum of one array", FINITE + VECTOR, _one("exp(x[i] + x[7 - i])"), _one("exp(x[7 - i]) * exp(x[i])")),
+    Pair("fractions that no float is", VECTOR, _one("x[i] * 0.1 + x[i] * 0.2"), _one("x[i] * 0.3")),
+    Pair("exact: the size of an integer", EXACT + BYTES, _one("abs(x[i])"), _one("max(-x[i], x[i])")),
+    Pair("exact: nothing is subtracted", EXACT + VECTOR, _one("x[i] - 0"), _one("x[i]")),
+    Pair("exact: the other sign, twice", EXACT + VECTOR, _one("-x[i] * -1 - z[i]"), _one("x[i] + -z[i]")),
+    Pair("zeros below max", FINITE + VECTOR, MASKED.format("f32"), HALF.format("max(0, z[i])")),
+    Pair("zeros of bytes below max", BYTES, MASKED.format("i8"), HALF.format("max(0, z[i])")),
     Pair("exact: done in a wide type", EXACT + WIDE, _one("x[i] * z[i]"), _one("f32(f64(x[i]) * f64(z[i]))")),
     Pair("exact: a difference in a wide type", EXACT + WIDE, _one("x[i] - z[i]"), _one("f32(f64(x[i]) - f64(z[i]))")),
     Pair("exact: a root in a wide type", EXACT + WIDE, _one("sqrt(x[i])"), _one("f32(sqrt(f64(x[i])))")),
@@ -108,6 +139,12 @@ FORGED = (
     Pair("a condition as another number", CHOICE, _one("f32(b[i]) * x[i]"), _one("f32(-i32(b[i])) * x[i]")),
     Pair("a reciprocal too few", VECTOR, _one("sqrt(x[i])"), _one("rsqrt(x[i])")),
     Pair("a reciprocal of a multiple", VECTOR, _one("x[i]"), _one("1 / (2 / x[i])")),
+    Pair("a reciprocal of two reciprocals", VECTOR, _one("x[i]"), _one("1 / (1 / x[i] + 2 / x[7 - i])")),
+    Pair("a reciprocal of two reciprocals, of the other", VECTOR, _one("x[7 - i] / 2"), _one("1 / (1 / x[i] + 2 / x[7 - i])")),
+    Pair("zeros left out below max", FINITE + VECTOR, MASKED.format("f32"), HALF.format("z[i]")),
+    Pair("zeros of bytes left out below max", BYTES, MASKED.format("i8"), HALF.format("z[i]")),
+    Pair("a border left out below max", FINITE + VECTOR + "\ntemp p: f32[8]", PADDED, PADDED.replace("max(p[i], z[i])", "z[i]") + "\nforall i < 4\n  y[i] = max(x[i], z[i])"),
+    *(Pair(f"another order with permits {p}", f"permits {p}\n{VECTOR}", _one("(x[i] + z[i]) + 0.5"), _one("x[i] + (z[i] + 0.5)")) for p in ("contract", "finite", "exact")),
     Pair("an exponential of a sum without the permission", VECTOR, _one("exp(x[i] + z[i])"), _one("exp(x[i]) * exp(z[i])")),
     Pair("a sum of exponentials", FINITE + VECTOR, _one("exp(x[i] + z[i])"), _one("exp(x[i]) + exp(z[i])")),
     Pair("an exponential of a difference", FINITE + VECTOR, _one("exp(x[i] - z[i])"), _one("exp(x[i]) * exp(z[i])")),
@@ -118,6 +155,10 @@ FORGED = (
     Pair("exact: a number that the narrow type rounds", EXACT + WIDE, _one("x[i] + 0.1"), _one("f32(f64(x[i]) + 0.1)")),
     Pair("exact: an operand that was wide", EXACT + "in x: f32[8]\nin z: f64[8]\nout y: f32[8]", _one("x[i] * f32(z[i])"), _one("f32(f64(x[i]) * z[i])")),
     Pair("exact: a function that is not rounded once", EXACT + WIDE, _one("exp(x[i])"), _one("f32(exp(f64(x[i])))")),
+    *(Pair(f"exact: zeros of two signs, {a}", EXACT + VECTOR, _one(a), _one(b)) for a, b in (
+        ("1 / (x[i] + 0)", "1 / x[i]"), ("1 / (x[i] - 0)", "1 / (x[i] + 0)"), ("1 / (0 - x[i])", "1 / -x[i]"), ("x[i] / 0.0", "x[i] / -0.0"),
+        ("x[i] / (0.0 * -1.0)", "x[i] / 0.0"), ("x[i] / -1e-99", "x[i] / 1e-99"))),
+    Pair("saturated, then wrapped", "in x: i32[8]\nout y: u8[8]", _one("u8(x[i])"), _one("u8(sat_i8(x[i]))")),
     Pair("bytes that saturate", BYTES, _one("x[i] + z[i]"), _one("sat_i8(i32(x[i]) + i32(z[i]))")),
     Pair("a quotient of bytes that wrapped", BYTES, _one("(x[i] + z[i]) / 2"), _one("i8((i32(x[i]) + i32(z[i])) / 2)")),
     Pair("the greatest of what wraps", BYTES, _one("max(x[i] + z[i], z[i])"), _one("i8(max(i32(x[i]) + i32(z[i]), i32(z[i])))")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isam.ir.affine import Affine
 from isam.ir.kernel import PERMITS_DEFAULT, Access, Axis, Kernel, Literal, Recurrence, Statement, Sym
 from isam.ir.mapping import Cover, Mapping, OperandMap
@@ -112,6 +114,18 @@ def tiny_matmul(m: int = 8, n: int = 8, k: int = 12, peeled: bool = False) -> Sc
     call = loop("m", 0, m, 4, loop("n", 0, n, 4, inner))
     cover = Cover(kernel, kernel, (zero, mm))
     return Schedule(kernel, s, cover, nests, Seq(), call, (), homes)
+
+
+def ended(peeled: bool) -> Schedule:
+    """Like :func:`tiny_matmul`, but C is stored by the last iteration of the loop over K."""
+    s = tiny_matmul(8, 4, 12, peeled)
+    assert isinstance(s.call, Loop)
+    columns = s.call.body
+    assert isinstance(columns, Loop)
+    inner = columns.body
+    assert isinstance(inner, Loop)
+    last = replace(inner, exit=Seq(), last=seq(inner.body, inner.exit))
+    return replace(s, call=replace(s.call, body=replace(columns, body=last)))
 
 
 # vec: packed, register blocked, ragged -------------------------------------------------------------------------------

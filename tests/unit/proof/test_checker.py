@@ -18,7 +18,7 @@ from isam.ir.mapping import Cover
 from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import match
 from isam.proof.chain import check_chain
-from isam.proof.checker import refusals, sealed
+from isam.proof.checker import judged_mappings, refusals, sealed
 from isam.proof.mapped import certify, document
 from isam.system.load import load_system
 from tests.corpus import CASES
@@ -92,6 +92,38 @@ def test_an_instruction_of_a_fixed_size_is_certified():
     assert found
     for m in found:
         assert refusals(certify(of_mapping(m, k))) == []
+
+
+STENCIL = ("in A: f32[N + 1]", "out D: f32[N]", "forall i < N", "  D[i] = A[i + 1] - A[i]")
+SHIFTED = ("in A: f32[N]", "out D: f32[N]", "temp t: f32[N + 1]", "t[0] = 0", "forall i < N", "  t[i + 1] = A[i] * 2",
+           "forall i < N", "  D[i] = t[i] + A[i]")  # fmt: skip
+ADDED = ("in A: f32[N]", "inout D: f32[N]", "forall i < N", "  D[i] += A[i]")
+
+
+def made(*lines: str) -> str:
+    return "".join(f"  {x}\n" for x in lines)
+
+
+@pytest.mark.parametrize(("body", "lines"), [
+    (STENCIL, ("in x: f32[9]", "out y: f32[8]", "forall i < 8", "  y[i] = x[i + 1] - x[i]")),
+    (SHIFTED, ("in x: f32[8]", "out y: f32[8]", "temp s: f32[9]", "s[0] = 0", "forall i < 8", "  s[i + 1] = x[i] * 2",
+               "forall i < 8", "  y[i] = s[i] + x[i]")),
+    (ADDED, ("in x: f32[5, 8]", "inout h: f32[8]", "out y: f32[5, 8]", "loop t < 5", "  forall i < 8",
+             "    h[i] += x[t, i]", "    y[t, i] = tanh(h[i])")),
+], ids=("neighbours", "a temporary written in two pieces", "in a loop"))  # fmt: skip
+def test_addresses_temporaries_and_loops_are_certified(body, lines):
+    from isam.proof.mapped import of_mapping
+
+    ins = parse_instruction(f"instruction own(N)\n{made(*body)}")
+    k = parse_kernel(f"kernel k()\n{made(*lines)}")
+    found = list(match(k, ins) or ())
+    assert found, match(k, ins)
+    for m in found:
+        assert refusals(certify(of_mapping(m, k))) == []
+        n = next(n for n, o in enumerate(m.operands) if o.buffer == "x")
+        moved = replace(m.operands[n], index=(*m.operands[n].index[:-1], m.operands[n].index[-1] - 1))
+        wrong = replace(m, operands=(*m.operands[:n], moved, *m.operands[n + 1 :]))
+        assert judged_mappings(k, (wrong,))[1]
 
 
 # forged documents -----------------------------------------------------------------------------------------------------

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import pytest
 
 import isam
 from isam.ir.affine import Affine
+from isam.proof.dealt import Dealt
 from isam.proof.facts import Facts
 from isam.proof.flat import check_flat
+from isam.proof.instances import HERE, Instances
 from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
+from isam.proof.registers import Registers
 from isam.proof.sets import Isl
 from isam.proof.tree import check_tree
 from isam.proof.violation import Findings
@@ -115,6 +120,69 @@ def test_a_forged_one_is_refused(name):
     assert OBLIGATION.get(name, found[0].obligation) in {v.obligation for v in found if v.kind == kind or not kind}
 
 
+def test_the_members_of_a_step_stand_in_any_order():
+    turned = stepping(lambda s: [replace(s[1], joined=False), replace(s[0], joined=True)])
+    other = edited(good(), turned)
+    assert other.call != good().call
+    assert not check_tree(other)
+
+
+def nested(group: str, *deals: tuple[int, int, int]) -> list[Loop]:
+    """Loops dealt within each other: the first instance, the distance of instances, iterations."""
+    zero, step = Affine(), 3
+    return [Loop(f"n{i}", (Bound(zero),), (Bound(Affine((), step * trip)),), step, Seq(),
+                 deal=Deal(group, first, stride))
+            for i, (first, stride, trip) in enumerate(deals)]  # fmt: skip
+
+
+def test_instances_of_nested_loops_by_counting():
+    """Nothing is said where each iteration has an instance of its own, and always where it has not."""
+    s, rng, right, wrong = good(), random.Random(3), 0, 0
+    (group,) = s.system.replicas
+    for _ in range(400):
+        trips, strides, whole = [rng.randint(1, 3) for _ in range(3)], [], 1
+        for n in trips:  # digits of a number, so far
+            strides.append(whole * rng.choice([1, 1, 1, 2]))
+            whole = strides[-1] * n
+        if rng.random() < 0.4:
+            strides[rng.randrange(3)] = rng.randint(0, 4)
+        first, digits = rng.randint(-1, 1), list(zip(strides, trips, strict=True))
+        rng.shuffle(digits)
+        numbers = [first + sum(x) for x in product(*([d * i for i in range(n)] for d, n in digits))]
+        count = max(1, max(numbers) + rng.randint(0, 1))
+        system = replace(s.system, replicas={group: replace(s.system.replicas[group], count=count)})
+        out = Findings()
+        judge = Dealt(replace(s, system=system), Facts(Legality(s), Isl(), False), out)
+        around = tuple((first if k == 0 else 0, d, n) for k, (d, n) in enumerate(digits))
+        judge.instances(nested(group, (0, 1, 1))[0], around)
+        fine = len(set(numbers)) == len(numbers) and min(numbers) >= 0 and max(numbers) < count
+        real = [(d, n) for d, n in sorted(digits) if n > 1]
+        mixed = all(d >= sum(e * (m - 1) for e, m in real[:k]) + 1 for k, (d, _) in enumerate(real))
+        assert fine or len(out)
+        assert not (fine and mixed) or not len(out)
+        right, wrong = right + (fine and mixed), wrong + (not fine)
+    assert right > 100
+    assert wrong > 100
+
+
+def test_addresses_of_instances_by_counting():
+    """An instance is the number that its loops say, and an address without its name is the one with its number."""
+    rng, name = random.Random(4), "^core"
+    for _ in range(100):
+        loops = nested("core", *((rng.randint(0, 2), rng.randint(1, 3), 4) for _ in range(2)))
+        outer = Instances.inside(loops[0], HERE)
+        both = Instances.inside(loops[1], outer)
+        e = Affine.of(name, both.by * rng.randint(1, 5)) + Affine.of("n0", rng.randint(-2, 2)) + rng.randint(0, 9)
+        for i, j in product(range(4), repeat=2):
+            env = {"n0": 3 * i, "n1": 3 * j}
+            numbers = [d.first + d.stride * k for d, k in zip((x.deal for x in loops if x.deal), (i, j), strict=True)]
+            for at, number in ((outer, numbers[0]), (both, sum(numbers))):
+                assert at.times.evaluate(env) == at.by * number
+                assert Instances.said(e, name, at).evaluate(env) == e.evaluate({**env, name: number})
+            around = {**env, name: numbers[0]}
+            assert Instances.within(e, name, loops[1]).evaluate(around) == e.evaluate({**env, name: sum(numbers)})
+
+
 def test_iterations_that_meet_are_found():
     """Dealt to overlapping blocks: rows written by two instances."""
 
@@ -145,6 +213,36 @@ def test_what_is_brought_before_the_loop_is_not_there():
     assert forged.call != good().call
     assert "stale" in {v.kind for v in check_tree(forged)}
     assert "absent" in {v.kind for v in check_flat(forged)}
+
+
+def test_what_an_instance_holds_is_not_there_after_the_loop():
+    s = good()
+    moves = (n for n in distinct(s.call) if isinstance(n, Issue) and n.is_move)
+    number = (m for m in moves if m.operands[0].tile.buffer == "#f32:0")
+    again = next(m for m in number if m.operands[0].place.memory != "dram")
+    forged = replace(s, call=Seq((s.call, again)))
+    assert "stale" in {v.kind for v in check_tree(forged)}
+    assert "absent" in {v.kind for v in check_flat(forged)}
+
+
+@pytest.mark.parametrize("dealt_out", [True, False])
+def test_what_is_set_before_the_loop_is_not_known_to_its_instances(dealt_out: bool):
+    s = good()
+    system = replace(
+        s.system,
+        instructions={
+            n: replace(i, requires={"mode": 1}) if n.startswith("mm4") else i for n, i in s.system.instructions.items()
+        },
+    )
+    product = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction.startswith("mm4"))
+    stream = system.cluster_of(product.unit)
+    assert stream
+    (loop,) = nested(next(iter(system.replicas)), (0, 1, 2))
+    for body, after in ((product, Seq()), (Seq(), product)):  # in the loop, or what an iteration leaves, behind it
+        out, node = Findings(), replace(loop, deal=loop.deal if dealt_out else None, body=body)
+        walk = Registers(replace(s, system=system))
+        walk.run(Seq((node, after)), {"mode": (1, stream)}, out)
+        assert bool(len(out)) is dealt_out
 
 
 def test_instances_of_a_group_may_not_share_the_memories_of_another():

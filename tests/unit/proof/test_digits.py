@@ -20,11 +20,13 @@ def var(name, lo, hi, step=1):
 CTX = Context((var("j", 0, 192, 64), var("k", 0, 31), var("m", 0, 31)))
 
 
-def panel(column, row="k", width=64, depth=32, over=(), shift=0):
-    """Rows of a panel of ``width`` columns that begins at ``column``: packed one after the other."""
+def panel(column, row="k", width=64, depth=32, over=(), shift=0, pitch=0):
+    """Rows of a panel of ``width`` columns that begins at ``column``: packed one after the other, or every ``pitch``
+    bytes."""
     at = Affine.lift(column)
     box = ((Affine.lift(row), Affine.lift(row) + 1), (at, at + width))
-    return box, at * (4 * depth) + Affine.lift(row) * (4 * width) + shift, (4 * width, 4), over
+    pitch = pitch or 4 * width
+    return box, at * (4 * depth) + Affine.lift(row) * pitch + shift, (pitch, 4), over
 
 
 def test_panels_of_one_layout_do_not_clash():
@@ -46,6 +48,10 @@ def test_what_overlaps_is_not_called_apart():
         panel(Affine.of("w") + 1, "m", over=(w,)),  # another column, by the same rule
     ):
         assert not one_system(panel("j"), two, SIZE, CTX)
+    for pitch in (4, 8, 252, 255):  # rows reach into the next
+        assert not one_system(panel(0, pitch=pitch), panel(0, "m", pitch=pitch), SIZE, CTX)
+        assert not Isl()._no_clash(panel(0, pitch=pitch), panel(0, "m", pitch=pitch), SIZE, True, CTX)
+    assert one_system(panel(0, pitch=260), panel(0, "m", pitch=260), SIZE, CTX)
     shallow = (panel("j", depth=16), panel(Affine.of("w"), "m", depth=16, over=(w,)))  # panels reach into each other
     assert not one_system(*shallow, SIZE, CTX)
     assert not Isl()._no_clash(*shallow, SIZE, True, CTX)

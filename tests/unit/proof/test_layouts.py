@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
 import pytest
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import box_of
+from isam.proof.boxes import Family, box_of, span
 from isam.proof.context import Context, Var
 from isam.proof.facts import Facts
+from isam.proof.induction import survives
+from isam.proof.legal import Legality
 from isam.proof.sets import Isl
 from isam.proof.state import State, Target
-from isam.schedule.tree import Bound
+from isam.schedule.tree import Bound, Loop, Place, Seq, Tile
 from tests.corpus import CASES
 from tests.pipeline import compiled
+from tests.unit.proof.handmade import op, tiny_matmul
+from tests.unit.proof.test_prover import inside, points
 
 SIZE = 4  # bytes of an element
 
@@ -45,17 +50,17 @@ def counted(strides: tuple[int, ...], boxes: list[list[range]]) -> bool:
     return True
 
 
-def said(strides, shape, most: int, width: int) -> bool:
+def said(strides, shape, most: int | None, width: int) -> bool:
     """Of a fact about ``[0, n)`` in each dimension and a tile of ``width`` columns from ``g <= most`` on."""
     fs, g = facts(), Affine.of("g")
     f = fs.make("a", ("m", ""), None, Affine(), strides, box_of((Affine(),) * len(shape), shape))
-    ctx = Context((Var("g", (Bound(Affine()),), (Bound(Affine((), most)),)),))
+    ctx = Context((Var("g", (Bound(Affine()),), () if most is None else (Bound(Affine((), most)),)),))
     t = tile(strides, (*(Affine(),) * (len(shape) - 1), g), (*(1,) * (len(shape) - 1), width))
     return fs.layout.same_layout(f, t, ctx)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("most", "alike"), [(0, True), (2, True), (3, True), (4, False), (9, False)])
-def test_columns_up_to_the_end_of_a_row(most: int, alike: bool):
+@pytest.mark.parametrize(("most", "alike"), [(0, True), (2, True), (3, True), (4, False), (9, False), (None, False)])
+def test_columns_up_to_the_end_of_a_row(most: int | None, alike: bool):
     assert said((4 * SIZE, SIZE), (3, 2), most, 1) is alike
 
 
@@ -69,6 +74,16 @@ def test_never_where_a_byte_belongs_to_two_elements():
             whole = [range(n) for n in shape]
             assert all(counted(strides, [whole, [range(1), range(g, g + width)]]) for g in range(most + 1))
     assert yes > 100
+
+
+def test_what_has_holes_does_not_outlive_an_iteration():
+    fs, v = facts(), Affine.of("v")
+    row = fs.make("a", ("m", ""), None, v * 8, (8, 4), ((v, v + 1), (Affine(), Affine((), 2))))
+    over = span(Loop("v", (Bound(Affine()),), (Bound(Affine((), 4)),), 1, Seq()))
+    ctx = Context((over.desc,))
+    assert survives(row, "v", over, [], fs, ctx, "w")
+    hole = fs.hole(((v, v + 1), (Affine(), Affine((), 1))))
+    assert not survives(fs.with_holes(row, frozenset([hole])), "v", over, [], fs, ctx, "w")
 
 
 @pytest.mark.parametrize("width", [8, 11])
@@ -97,3 +112,39 @@ def part(fs: Facts, rows: int) -> Target:
     box = box_of((Affine(), Affine()), (rows, 2))
     ends = Affine(), Affine((), 8 * rows)
     return Target("a", ("m", ""), None, Affine(), (8, 4), box, (), box, *ends, (rows > 1, True), fs.hole(box))
+
+
+def test_the_cells_of_a_tile_are_those_of_its_bytes():
+    s = tiny_matmul()
+    k = replace(s.kernel, buffers=tuple(replace(b, dtype="i8") for b in s.kernel.buffers))
+    fs = Facts(Legality(replace(s, kernel=k, cover=replace(s.cover, kernel=k, original=k))), Isl())
+    for rows, columns, row, at, cell in product((1, 2, 3), (1, 2, 8), (-60, 8, 31, 63, 64, 65), (0, 1, 63), (2, 4)):
+        held = fs.target(op("A", part_of_a(rows, columns), Place("ra", "", Affine((), at), (row, 1), cell)))
+        counted = {cell + (at + row * i + j) // 64 for i in range(rows) for j in range(columns)}
+        assert held.cells == (min(counted), max(counted)), (rows, columns, row, at)
+
+
+def part_of_a(rows: int, columns: int) -> Tile:
+    return Tile("A", (Affine(), Affine()), (rows, columns), (1, 1))
+
+
+def test_elements_and_bytes_of_tiles_with_steps_by_counting():
+    s = tiny_matmul(24, 24, 24)
+    fs, rng, several = Facts(Legality(s), Isl()), random.Random(8), 0
+    for _ in range(200):
+        start, shape, steps = ([rng.randint(*of) for _ in range(2)] for of in ((0, 9), (1, 4), (1, 3)))
+        strides, at = (rng.choice([-96, -8, 8, 96]), rng.choice([-4, 4, 12])), rng.randint(0, 40) * 4
+        t = fs.target(op("A", Tile("A", tuple(map(Affine.lift, start)), tuple(shape), tuple(steps)),
+                         Place("sp", "", Affine((), at), strides)))  # fmt: skip
+        ranges = [range(lo, lo + n * k, k) for lo, n, k in zip(start, shape, steps, strict=True)]
+        assert inside(Family(t.box, t.over), {}) == set(product(*ranges))
+        assert inside(Family(t.hole.box, t.hole.over), {}) == set(product(*ranges))
+        assert t.hull == tuple((Affine.lift(r[0]), Affine.lift(r[-1] + 1)) for r in ranges)
+        first = [sum(k * x for k, x in zip(strides, e, strict=True)) for e in product(*(range(0, n * k, k)
+                 for n, k in zip(shape, steps, strict=True)))]  # fmt: skip
+        assert (t.low, t.high) == (Affine.lift(at + min(first)), Affine.lift(at + max(first) + SIZE))
+        for env in points(Context(t.over)):
+            lo = [a.evaluate(env) for a, _ in t.box]
+            assert t.offset.evaluate(env) == at + sum(k * (x - y) for k, x, y in zip(strides, lo, start, strict=True))
+        several += len(t.over) > 0
+    assert several > 100

@@ -12,13 +12,15 @@ from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.proof.sets import Isl
 from tests.schedules import matmul_on_tiny
-from tests.unit.proof.handmade import loop, running_sum, seq, tiny_matmul, vec_matmul
+from tests.unit.proof.handmade import ended, loop, running_sum, seq, tiny_matmul, vec_matmul
 from tests.unit.proof.handmade_machines import V
 
 MADE = {
     "tiny": tiny_matmul,
     "tiny peeled": lambda: tiny_matmul(peeled=True),
     "tiny, nothing but the peeled body": lambda: tiny_matmul(4, 4, 4, peeled=True),
+    "tiny, the last body apart": lambda: ended(False),
+    "tiny, the first and the last body apart": lambda: ended(True),
     "vec": vec_matmul,
     "vec bound": lambda: vec_matmul(bound=True),
     "vec exact": lambda: vec_matmul(permits=frozenset({"exact"})),

@@ -10,7 +10,22 @@ import pytest
 from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
 from isam.proof.bounds import proved
-from isam.proof.boxes import ONCE, TWICE, Family, covered, disjoint, earlier, hull, joined, lifted, merge, minus, span
+from isam.proof.boxes import (
+    ONCE,
+    TWICE,
+    UNKNOWN,
+    Family,
+    box_of,
+    covered,
+    disjoint,
+    earlier,
+    hull,
+    joined,
+    lifted,
+    merge,
+    minus,
+    span,
+)
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
 from isam.proof.sets import Isl
 from isam.schedule.tree import Bound, Loop, Seq
@@ -223,6 +238,13 @@ def test_lifted_families_against_enumeration(seed):
         assert sum(map(len, each)) == len(set().union(*each))
 
 
+def test_the_box_around_a_tile_is_the_smallest():
+    for start, n, k in product((-3, 0, 5), (1, 2, 4), (1, 2, 3)):
+        at = range(start, start + n * k, k)
+        assert box_of((Affine.lift(start),), (n,), (k,)) == box((at[0], at[-1] + 1))
+        assert box_of((Affine.lift(start),), (n,)) == box((start, start + n))
+
+
 def test_merging_keeps_multiplicity():
     parts = [Family(box((i, i + 1), (j, j + 2))) for i in range(3) for j in (0, 2)]
     assert merge(parts) == [Family(box((0, 3), (0, 4)))]
@@ -236,6 +258,10 @@ def test_coverage_counts():
     assert "never" in isl.exactly_once(halves[:1], [ONCE], whole, (), ("i",), ctx)[1]
     assert "twice" in isl.exactly_once([*halves, halves[0]], [ONCE] * 3, whole, (), ("i",), ctx)[1]
     assert "more than once" in isl.exactly_once(halves, [ONCE, TWICE], whole, (), ("i",), ctx)[1]
+    for step, once in ((1, False), (2, True), (3, False)):
+        v = Var("v", bounds(0), bounds(4), step, Affine())
+        f = Family(box((V("v"), V("v") + 2)), (v,))
+        assert isl.exactly_once([f], [UNKNOWN], box((0, 6)), (), ("i",), ctx)[0] is once
     assert "outside" in isl.exactly_once([*halves, Family(box((8, 9)))], [ONCE] * 3, whole, (), ("i",), ctx)[1]
 
 
@@ -263,5 +289,7 @@ def test_run_time_trips():
     ctx = of_sizes([Sym("T", 0), Sym("S", 1)])
     assert not runs_surely(Loop("t", bounds(0), bounds(V("T")), 1, Seq()), ctx)
     assert runs_surely(Loop("t", bounds(0), bounds(V("S")), 1, Seq()), ctx)
+    assert not runs_surely(Loop("t", bounds(3), bounds(3), 1, Seq()), ctx)
+    assert runs_surely(Loop("t", bounds(3), bounds(4), 1, Seq()), ctx)
     assert last_value(Loop("t", bounds(0), bounds(V("T")), 1, Seq())) == V("T") - 1
     assert last_value(Loop("t", bounds(0), bounds(V("T")), 2, Seq())) is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from isam.proof.races import check_races
+from isam.proof.races import calls, check_races
 from isam.schedule.tree import Issue, Place, Schedule, Wait
 from tests.unit.proof.handmade import loop, op, seq, tile, tiny_matmul
 from tests.unit.proof.handmade_machines import lit
@@ -64,3 +64,18 @@ def test_readers_do_not_race_and_every_iteration_is_looked_at() -> None:
     for trip, races in ((3, False), (4, True)):
         body = loop("t", 0, trip, 1, replace(moving, operands=drift))
         assert bool(check_races(replace(s, call=seq(body, use)))) == races
+
+
+@pytest.mark.parametrize("part", ["first", "last", "body", "enter", "exit"])
+def test_every_part_of_a_loop_is_looked_at_when_it_runs(part: str) -> None:
+    """What touches the scratchpad stands in one part; the others do nothing."""
+    s = pair(scratch(0), scratch(0))
+    put, use = s.call.children
+    apart = pair(scratch(512), scratch(0)).call.children[0]
+    parts = dict.fromkeys(("first", "last", "enter", "exit"), apart)
+    for trip in (0, 2, 3):  # at the least what is peeled, or nothing
+        runs = trip > (2 if part == "body" else 0)
+        one = loop("t", 0, trip, 1, put if part == "body" else apart, **parts | ({part: put} if part != "body" else {}))
+        assert bool(check_races(replace(s, call=seq(one, use)))) == runs, trip
+        touched = [i for i, _ in calls(one, {}) if i is put]
+        assert len(touched) == runs

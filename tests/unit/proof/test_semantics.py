@@ -8,7 +8,7 @@ import pytest
 
 from isam.ir.text import parse_instruction
 from isam.mapper import Matches, match
-from isam.proof.semantics import Semantics, compare
+from isam.proof.semantics import Semantics, compare, instruction_effects
 from tests.unit.mapper.catalogue import instruction, kernel
 
 EXTRA = {
@@ -44,7 +44,7 @@ SAME = {
 FORGED = {
     "a sum": ["x[i] + x[i]", "x[i] - z[i]", "x[i] * z[i]", "x[i]", "x[i] + z[7 - i]", "x[i] + z[i] + z[i]", "x[i] + 1"],
     "a difference": ["z[i] - x[i]", "x[i] + z[i]"],
-    "a number": ["max(x[i], 1)", "min(x[i], 0)", "max(x[i], z[i])", "max(z[i], 0)"],
+    "a number": ["max(x[i], 1)", "min(x[i], 0)", "max(x[i], z[i])", "max(z[i], 0)", "max(x[i], -0.0)"],
     "in place": ["max(y[i], 1)", "max(x[i], 0)"],
     "a number for an operand": ["x[i] * 4", "z[i] * 3", "x[i] + 3", "3"],
     "an accumulation in full": ["y[i] - 3 * x[i]", "y[i] * 3 * x[i]", "x[i] + 3 * x[i]", "3 * x[i]"],
@@ -70,9 +70,12 @@ def judged(what: str) -> list[tuple[Semantics, object]]:
 def test_what_it_does_is_what_the_statements_say(what: str) -> None:
     found = judged(what)
     assert found
-    for s, _ in found:
+    for s, m in found:
         assert s.faults == ()
         assert s.pairs
+        roles = {b.name: b.role for b in m.instruction.body.arguments}
+        assert {p.operand for p in s.pairs if p.writes} == {n for n, role in roles.items() if role != "in"}
+        assert {p.operand for p in s.pairs if not p.writes} >= {n for n, role in roles.items() if role == "in"}
 
 
 @pytest.mark.parametrize(("what", "value"), [(w, v) for w, values in FORGED.items() for v in values])
@@ -95,6 +98,13 @@ def test_a_temporary_that_is_needed_elsewhere_escapes() -> None:
     more = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n out v: f32[8]\n forall i < 8\n  t[i] = x[i] + 1\n"
                   "  y[i] = t[i] * t[i]\n  v[i] = t[i] * z[i]")  # fmt: skip
     assert {f[:2] for f in compare(m, more).faults} == {(6, "escapes")}
+
+
+def test_a_temporary_with_an_index_that_is_a_number_is_not_followed() -> None:
+    body = "  in A: f32[N]\n  out D: f32[N]\n  temp t: f32[N, 1]\n  forall i < N\n    t[i, 0] = A[i] * 2\n    D[i] = t[i, 0]\n"
+    assert isinstance(instruction_effects(parse_instruction(f"instruction narrow(N)\n{body}")), str)
+    plain = body.replace("[N, 1]", "[N]").replace("[i, 0]", "[i]")
+    assert not isinstance(instruction_effects(parse_instruction(f"instruction narrow(N)\n{plain}")), str)
 
 
 def test_the_order_of_results_counts() -> None:
