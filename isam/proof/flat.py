@@ -13,6 +13,7 @@ import numpy as np
 
 from isam.proof.dealt import local
 from isam.proof.flat_layout import Space
+from isam.proof.flat_program import Program
 from isam.proof.flat_step import Step, compile_step, highest_addresses
 from isam.proof.legal import Legality
 from isam.proof.prescribed import Prescribed, mask
@@ -48,7 +49,7 @@ def check_flat(schedule: Schedule, sizes: Mapping[str, int] | None = None, budge
 class Replay:
     """One execution of a schedule on tokens."""
 
-    def __init__(self, schedule: Schedule, sizes: dict[str, int], budget: int, out: Findings):
+    def __init__(self, schedule: Schedule, sizes: dict[str, int], budget: int, out: Findings, compiled: bool = False):
         self.schedule, self.sizes, self.left, self.out = schedule, sizes, budget, out
         self.legality = Legality(schedule)
         self.held: Held = {}
@@ -64,6 +65,8 @@ class Replay:
         self.space = Space(self.legality, shapes)
         self.space.build(highest_addresses(schedule, sizes))
         self.steps: dict[int, Step | None] = {}
+        self.program: Program | None = None
+        self.compiled = compiled
         self.at: dict[str, int] = {}  # per replica, which of its instances we are on
         self.away: dict[tuple[str, str, int], list[np.ndarray]] = {}  # slots of the others: tokens and versions
         self.done: dict[int, np.ndarray] = {}
@@ -93,15 +96,20 @@ class Replay:
         for b, role in roles.items():
             if role in ("const", "literal"):
                 sp.put_home(b, self.out)
-        self.phase, self.held = "bind", at_start(s)
-        self.node(s.bind, dict(self.sizes))
+        self._begin("bind", s.bind)
         self._forget()
         for b, role in roles.items():
             if role in ("in", "inout", "out"):  # an output is there too, at version 0: whatever the caller left
                 sp.put_home(b, self.out)
-        self.phase, self.held = "call", at_start(s)
-        self.node(s.call, dict(self.sizes))
+        self._begin("call", s.call)
         self._end()
+
+    def _begin(self, phase: str, tree: Node) -> None:
+        self.phase, self.held = phase, at_start(self.schedule)
+        self.steps.clear()  # what is legal in one is not in the other
+        if self.compiled:
+            self.program = Program(self)
+        self.node(tree, dict(self.sizes))
 
     def _forget(self) -> None:
         """Between bind and call only constants, literals and bound workspace keep what they hold."""
@@ -146,16 +154,20 @@ class Replay:
 
     # the tree -----------------------------------------------------------------------------------------------------
     def node(self, n: Node, env: dict[str, int]) -> None:
-        if isinstance(n, Seq):
+        if self.program is not None and self.program.takes(n, env):
+            self.program.run(n, env)
+        elif isinstance(n, Seq):
             for parts in commands(n):
                 if self.schedule.system.state and isinstance(parts[0], Issue):
                     calls = [c for c in parts if isinstance(c, Issue)]
                     judge(calls, self.held, self.schedule.system, self.out)
                 for c in parts:
-                    self.node(c, env)
+                    self.issue(c, env) if isinstance(c, Issue) else self.node(c, env)
         elif isinstance(n, Loop):
             self.loop(n, env)
         else:
+            if self.schedule.system.state:
+                judge([n], self.held, self.schedule.system, self.out)
             self.issue(n, env)
 
     def loop(self, n: Loop, env: dict[str, int]) -> None:
