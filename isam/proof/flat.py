@@ -8,6 +8,7 @@ Cost: some 20 microseconds per step and a nanosecond or two per element.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from isam.proof.dealt import local
 from isam.proof.flat_layout import Space
 from isam.proof.flat_program import Program
 from isam.proof.flat_step import Step, compile_step, highest_addresses
+from isam.proof.flat_units import Finder, coarse
 from isam.proof.legal import Legality
 from isam.proof.prescribed import Prescribed, mask
 from isam.proof.registers import Held, at_start, commands, judge
@@ -23,7 +25,7 @@ from isam.proof.workspace import check_workspace
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
 
 BUDGET = 500_000  # steps
-POINTS = 50_000_000  # statement instances
+POINTS = 50_000_000  # statement instances, boxes of them that no step cuts
 
 
 class _Stop(Exception):
@@ -49,7 +51,8 @@ def check_flat(schedule: Schedule, sizes: Mapping[str, int] | None = None, budge
 class Replay:
     """One execution of a schedule on tokens."""
 
-    def __init__(self, schedule: Schedule, sizes: dict[str, int], budget: int, out: Findings, compiled: bool = False):
+    def __init__(self, schedule: Schedule, sizes: dict[str, int], budget: int, out: Findings, compiled: bool = False,
+                 fine: bool = False):  # fmt: skip
         self.schedule, self.sizes, self.left, self.out = schedule, sizes, budget, out
         self.legality = Legality(schedule)
         self.held: Held = {}
@@ -62,28 +65,32 @@ class Replay:
         self.kernel = kernel
         shapes = dict(self.prescribed.shapes)
         shapes.update({b.name: () for b in self.legality.buffers.values() if b.role == "literal"})
-        self.space = Space(self.legality, shapes)
+        units = Finder(self.legality, kernel, self.prescribed, sizes, fine).find()
+        coarse(self.prescribed, kernel, units.wide)
+        self.space = Space(self.legality, shapes, units)
         self.space.build(highest_addresses(schedule, sizes))
         self.steps: dict[int, Step | None] = {}
         self.program: Program | None = None
         self.compiled = compiled
         self.at: dict[str, int] = {}  # per replica, which of its instances we are on
         self.away: dict[tuple[str, str, int], list[np.ndarray]] = {}  # slots of the others: tokens and versions
-        self.done: dict[int, np.ndarray] = {}
+        self.done: dict[int, np.ndarray] = {}  # how often boxes of points were executed
         self.ranks: dict[int, np.ndarray] = {}
+        self.extents: dict[int, tuple[int, ...]] = {}
         for i, s in enumerate(kernel.statements):
             if i not in skip:
                 outer = tuple(int(a.extent.substitute(sizes)) for a in self.legality.outer[i])
-                self.done[i] = np.zeros((*outer, *(int(a.extent) for a in s.domain.axes)), np.uint8)
+                self.extents[i] = (*outer, *(int(a.extent) for a in s.domain.axes))
+        boxes = {i: [n // c for n, c in zip(e, units.cells[i], strict=True)] for i, e in self.extents.items()}
+        many = sum(prod(b) for b in boxes.values())
+        if many > POINTS:
+            raise MemoryError(f"{many} points or boxes of points to count, more than {POINTS}")
+        self.done = {i: np.zeros(b, np.uint8) for i, b in boxes.items()}
 
     def _sizes_given(self, kernel: object) -> bool:
         k = self.schedule.cover.kernel.with_sizes(self.sizes)
         if k.syms:
             self.out.add(0, "sizes", f"no value for {', '.join(y.name for y in k.syms)}")
-            return False
-        points = sum(int(np.prod([max(0, int(a.extent)) for a in s.domain.axes], dtype=np.int64)) for s in k.statements)
-        if points > POINTS:
-            self.out.add(0, "budget", f"{points} statement instances, more than {POINTS}")
             return False
         return True
 
@@ -117,17 +124,18 @@ class Replay:
         keep |= {b.name for b in self.legality.buffers.values() if b.role in ("const", "literal")}
         for (_, base), r in self.space.regions.items():
             if base not in keep:
-                self.space.token[r.origin : r.origin + -(-r.bytes // self.space.group)] = -1
+                self.space.token[r.tokens] = -1
 
     def _end(self) -> None:
         """Every point executed once; outputs at home and current."""
         for i, count in self.done.items():
             s = self.kernel.statements[i]
-            want = np.broadcast_to(mask(s, {})[0], count.shape) if not self.legality.outer[i] else self._masks(i)
+            want = self._masks(i) if s.domain.where else np.ones(count.shape, np.uint8)
             if (count != want).any():
-                at = tuple(int(x) for x in np.argwhere(count != want)[0])
-                text = f"statement {i} at {at} is executed {int(count[at])} times, not {int(want[at])}"
-                self.out.add(1, "coverage", f"{text} ({int((count != want).sum())} such points)")
+                at, cells = tuple(int(x) for x in np.argwhere(count != want)[0]), self.space.units.cells[i]
+                text = f"statement {i} at {tuple(x * c for x, c in zip(at, cells, strict=True))} is executed"
+                text += f" {int(count[at])} times, not {int(want[at])}"
+                self.out.add(1, "coverage", f"{text} ({int((count != want).sum()) * prod(cells)} such points)")
         for b in self.legality.buffers.values():
             if b.role in ("out", "inout") and (got := self.space.home_tokens(b.name)) is not None:
                 a, t, e = got
@@ -136,21 +144,17 @@ class Replay:
                     bad &= self.space.current[e] > 0
                 if bad.any():
                     el = int(e[bad][0]) - self.space.origin[b.name]
-                    text = f"element {self.unflat(b.name, el)} of '{b.name}' is not current at home after the call"
-                    self.out.add(8, "final", f"{text} ({int(bad.sum())} such)")
+                    text = f"element {self.space.unflat(b.name, el)} of '{b.name}' is not current at home after the call"
+                    many = np.unique(e[bad]).size * self.space.units.wide[b.name]
+                    self.out.add(8, "final", f"{text} ({many} such)")
 
     def _masks(self, i: int) -> np.ndarray:
         outer = self.legality.outer[i]
-        shape = tuple(int(a.extent.substitute(self.sizes)) for a in outer)
+        shape = self.extents[i][: len(outer)]
         want = np.zeros(self.done[i].shape, np.uint8)
         for t in np.ndindex(*shape):
             want[t] = mask(self.kernel.statements[i], {a.name: v for a, v in zip(outer, t, strict=True)})[0]
         return want
-
-    def unflat(self, buffer: str, at: int) -> tuple[int, ...]:
-        return (
-            tuple(int(x) for x in np.unravel_index(at, self.space.shapes[buffer])) if self.space.shapes[buffer] else ()
-        )
 
     # the tree -----------------------------------------------------------------------------------------------------
     def node(self, n: Node, env: dict[str, int]) -> None:
@@ -209,18 +213,17 @@ class Replay:
         own = local(self.schedule, n.deal)
         for (memory, base), r in self.space.regions.items():
             if memory in own and not base:
-                self.space.token[r.origin : r.origin + -(-r.bytes // self.space.group)] = -1
+                self.space.token[r.tokens] = -1
 
     def _turn(self, group: str, instance: int) -> None:
         """From here on the slots are those of another instance."""
         before, self.at[group] = self.at.get(group, 0), instance
         for (memory, base), r in self.space.regions.items():
             if base and before != instance and self.schedule.system.replica_of(memory) == group:
-                here = slice(r.origin, r.origin + -(-r.bytes // self.space.group))
                 both = (self.space.token, self.space.version)
-                self.away[memory, base, before] = [a[here].copy() for a in both]
+                self.away[memory, base, before] = [a[r.tokens].copy() for a in both]
                 for a, was in zip(both, self.away.pop((memory, base, instance), (-1, 0)), strict=True):
-                    a[here] = was
+                    a[r.tokens] = was
 
     def issue(self, n: Issue, env: dict[str, int]) -> None:
         self.left -= 1

@@ -309,15 +309,15 @@ class Program:
 
     def _accesses(self, s: Step) -> list[int]:
         """Where each operand's words are."""
-        rows, sp = [], self.replay.space
+        rows = []
         for a in s.accesses:
             split = len(a.elem) // len(a.unique)
             addr = a.addr[::split]
             length, by, on = lines(addr, a.unique)
             first = self.runs.add(np.stack([addr[::length], a.unique[::length]], 1).ravel())
             origin, size, cell = a.region
-            rows.append([a.row, max(1, a.align), sp.group, *a.span, origin, size, cell, a.reads, a.writes, first,
-                         len(addr) // length, length, by, on, split, sp.parts])  # fmt: skip
+            rows.append([a.row, max(1, a.align), a.group, a.wide, *a.span, origin, size, cell, a.reads, a.writes, first,
+                         len(addr) // length, length, by, on, split, a.parts])  # fmt: skip
         at = self._list(rows) + 1
         return [at + w.ACCESS * i for i in range(len(rows))] or [at]
 
@@ -371,10 +371,11 @@ class Program:
         if len(e.outer) != len(times) or {n, m} != {prod(times)}:
             return None
         strides = [x for r, k in zip(e.outer, natural(times), strict=True) for x in (r, k * size)]
-        played = [n for _, n in e.axes]
-        step = natural(e.extents)
+        played = [n // c for (_, n), c in zip(e.axes, e.cells, strict=True)]
+        step = natural(self.replay.done[e.statement].shape)
+        counted = zip(e.axes, e.cells, step, strict=True)
         box = self.table.add([numbers.points[e.statement], len(e.axes),
-                              *(x for (r, _), k in zip(e.axes, step, strict=True) for x in (r, k))])  # fmt: skip
+                              *(x for (r, _), c, k in counted for x in (r, c, k))])  # fmt: skip
         points = np.zeros(1, np.int64)
         for n, k in zip(played, step, strict=True):
             points = (points[:, None] + np.arange(n) * k).ravel()

@@ -26,6 +26,9 @@ class Access:
 
     operand: Operand
     row: int
+    wide: int  # the buffer's own elements in an element
+    group: int  # bytes of a token
+    parts: int  # see ``Region``
     elem: np.ndarray
     addr: np.ndarray
     token: np.ndarray
@@ -50,6 +53,7 @@ class Effect:
     outer: tuple[int, ...]  # rows of the recurrent counters
     axes: tuple[tuple[int, int], ...]  # (row, extent) of the statement's axes, recurrent ones first
     extents: tuple[int, ...]
+    cells: tuple[int, ...]  # points along each axis that are counted together
     ordered: (
         tuple[tuple[int, int, int], ...] | None
     )  # (row, extent in the call, extent) of reduction axes when order matters
@@ -70,15 +74,14 @@ class Step:
     # execution ----------------------------------------------------------------------------------------------------
     def run(self, replay: Replay, env: dict[str, int]) -> None:
         values = (self.matrix @ np.array([env[n] for n in self.names], np.int64) + self.const).tolist()
-        sp = replay.space
         located = []
         for a in self.accesses:
-            base, at = values[a.row], values[a.row + 1]
+            (base, rest), at = divmod(values[a.row], a.wide), values[a.row + 1]
             if not self._inside(a, values, replay):
                 return
-            g = at // sp.group
+            g = at // a.group
             origin, groups, _ = a.region
-            if at % sp.group or g + a.span[0] < 0 or g + a.span[1] >= groups:
+            if rest or at % a.group or g + a.span[0] < 0 or g + a.span[1] >= groups:
                 replay.out.add(
                     7, "address", f"operand {a.operand.name}: byte {at} is outside its memory or slot", self.issue
                 )
@@ -116,17 +119,17 @@ class Step:
         sp = replay.space
         where = a.addr + at
         elem = a.elem + base
-        wrong = sp.token[where] != a.token + base * sp.parts
+        wrong = sp.token[where] != a.token + base * a.parts
         name = a.operand.tile.buffer
         if wrong.any():
             el = int(elem[wrong][0]) - sp.origin[name]
-            text = f"operand {a.operand.name}: element {replay.unflat(name, el)} of '{name}' does not lie there"
+            text = f"operand {a.operand.name}: element {replay.space.unflat(name, el)} of '{name}' does not lie there"
             replay.out.add(8, "absent", text, self.issue)
             return False
         stale = sp.version[where] != sp.current[elem]
         if stale.any():
             el = int(elem[stale][0]) - sp.origin[name]
-            text = f"operand {a.operand.name}: element {replay.unflat(name, el)} of '{name}' is out of date there"
+            text = f"operand {a.operand.name}: element {replay.space.unflat(name, el)} of '{name}' is out of date there"
             replay.out.add(8, "stale", text, self.issue)
             return False
         in_order = [self._in_order(replay, a, base, s, values) for s in a.readers]
@@ -142,7 +145,7 @@ class Step:
         wrong = sp.current[elem] != want[elem - sp.origin[name]]
         if wrong.any():
             el = int(elem[wrong][0])
-            text = f"statement {statement} reads '{name}'{replay.unflat(name, el - sp.origin[name])} after"
+            text = f"statement {statement} reads '{name}'{replay.space.unflat(name, el - sp.origin[name])} after"
             text += f" {int(sp.current[el])} writes; the kernel says {int(want[el - sp.origin[name]])}"
             replay.out.add(5, "order", text, self.issue)
             return False
@@ -175,11 +178,11 @@ class Step:
         sp = replay.space
         for e in self.effects:
             box = []
-            for (row, n), full in zip(e.axes, e.extents, strict=True):
+            for (row, n), full, c in zip(e.axes, e.extents, e.cells, strict=True):
                 if values[row] < 0 or values[row] + n > full:
                     replay.out.add(1, "domain", f"statement {e.statement} is executed outside its domain", self.issue)
                     return
-                box.append(slice(values[row], values[row] + n))
+                box.append(slice(values[row] // c, (values[row] + n) // c))
             a, base, _ = located[e.accesses]
             name = a.operand.tile.buffer
             elem = a.unique + base
@@ -190,7 +193,7 @@ class Step:
             wrong = (now < first) | (left > 0)
             if wrong.any():
                 el = int(elem[wrong][0])
-                text = f"statement {e.statement} writes '{name}'{replay.unflat(name, el - sp.origin[name])} after"
+                text = f"statement {e.statement} writes '{name}'{replay.space.unflat(name, el - sp.origin[name])} after"
                 text += f" {int(sp.current[el])} writes; the kernel says {int(first[wrong][0])}"
                 replay.out.add(4 if e.accumulate else 5, "order", text, self.issue)
             if e.ordered is not None:
@@ -217,7 +220,7 @@ class Step:
             lo, hi = (at + a.span[0] - origin) // cell, (at + a.span[1] - origin) // cell + 1
             sp.token[origin + lo * cell : origin + hi * cell] = -1
         where = a.addr + at
-        sp.token[where] = a.token + base * sp.parts
+        sp.token[where] = a.token + base * a.parts
         sp.version[where] = sp.current[a.elem + base]
 
 
@@ -266,20 +269,16 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     sp = replay.space
     lg = replay.legality
     b = lg.buffers[o.tile.buffer]
-    shape = sp.shapes[b.name]
+    shape = replay.prescribed.shapes.get(b.name, ())
     region = sp.region(o.place)
     if region is None or sig.instruction is None:
         return None
-    flat, nat = Affine((), sp.origin[b.name]), natural(shape)
+    flat, nat = Affine((), sp.origin[b.name] * sp.units.wide[b.name]), natural(shape)
     for s, k in zip(o.tile.start, nat, strict=True):
         flat = flat + s * k
-    steps = o.tile.steps
-    elem, addr, token = sp.pattern(
-        o.tile.shape,
-        tuple(k * n for k, n in zip(nat, steps, strict=True)),
-        tuple(k * n for k, n in zip(o.place.strides, steps, strict=True)),
-        b.bytes,
-    )
+    steps, wide, group = o.tile.steps, sp.units.wide[b.name], region.group
+    box = (*o.tile.shape[:-1], o.tile.shape[-1] // wide) if shape else ()
+    elem, addr, token = sp.pattern(b.name, box, steps, o.place.strides, region)
     row = len(forms)
     forms += [flat, o.place.offset + (o.place.cell or 0) * region.cell, *o.tile.start]
     limits = [n - 1 - (m - 1) * k for n, m, k in zip(shape, o.tile.shape, steps, strict=True)]
@@ -291,10 +290,13 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     readers = tuple(
         sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes and p.statement >= 0})
     )
-    place = (region.origin, -(-region.bytes // sp.group), region.cell // sp.group)
+    place = (region.origin, region.bytes // group, region.cell // group)
     return Access(
         o,
         row,
+        wide,
+        group,
+        region.parts,
         elem,
         addr,
         token,
@@ -305,12 +307,13 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
         o.name in sig.reads,
         readers,
         o.name in sig.writes,
-        elem[:: b.bytes // sp.group],
+        elem[:: sp.bytes(b.name) // group],
     )
 
 
 def _effects(issue: Issue, sig: Signature, replay: Replay, rows: dict[str, int]) -> list[Effect]:
     assert issue.nest is not None
+    sp = replay.space
     mapping = replay.schedule.cover.mappings[replay.schedule.nests[issue.nest].mapping]
     played = {k: sig.extents[i] for i, k in mapping.axes}
     at = {o.name: i for i, o in enumerate(issue.operands)}
@@ -320,14 +323,14 @@ def _effects(issue: Issue, sig: Signature, replay: Replay, rows: dict[str, int])
         s = replay.kernel.statements[i]
         outer = tuple(a.name for a in replay.legality.outer[i])
         names = (*outer, *s.domain.names)
-        extents = replay.done[i].shape
+        extents, cells = replay.extents[i], sp.units.cells[i]
         axes = tuple((rows[n], played.get(n, 1)) for n in names)
         times = prod(played.get(n, 1) for n in s.reduces)
         ordered = None
         if accumulate and exact and s.reduces and is_float(replay.legality.buffers[s.dest.buffer].dtype):
             full = dict(zip(names, extents, strict=True))
             ordered = tuple((rows[n], played.get(n, 1), full[n]) for n in (*outer, *s.reduces))
-        out.append(Effect(i, at[operand], accumulate, times, tuple(rows[n] for n in outer), axes, extents, ordered))
+        out.append(Effect(i, at[operand], accumulate, times, tuple(rows[n] for n in outer), axes, extents, cells, ordered))
     return out
 
 

@@ -8,9 +8,11 @@ judges that step. So nothing here says what is wrong, only that all is right. Th
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from isam.classes import dataclass
+
+Array = Any  # of numbers: one of them, where it is indexed
 
 # where the walk is
 PC, DEPTH, LEFT, HELD, GROUPS, STAMP = range(6)
@@ -19,8 +21,9 @@ STEP, LOOP, START, HEAD, NEXT, CALL, BACK, COMMAND, ASK, END = range(10)
 # of a step that has no place in the table
 UNKNOWN, PASSED, ALONE = 0, -1, -2
 # words of an access, see ``flat_program``
-ROW, ALIGN, UNIT, LOW, HIGH, ORIGIN, SIZE, CELL, READS, WRITES, RUNS, COUNT, LENGTH, ADDR, ELEM, SPLIT, PARTS = range(17)
-ACCESS = 17
+ROW, ALIGN, UNIT, WIDE, LOW, HIGH, ORIGIN, SIZE, CELL, READS, WRITES = range(11)
+RUNS, COUNT, LENGTH, ADDR, ELEM, SPLIT, PARTS = range(11, 18)
+ACCESS = 18
 # words of a reader, an effect, a pair of accesses
 READER, EFFECT, PAIR = 4, 15, 3
 LARGEST = 1 << 31  # of a loop variable; what it is multiplied with is at most MOST, so that 64 bits are enough
@@ -31,24 +34,24 @@ MOST, FARTHEST = 1 << 26, 1 << 40  # coefficients and constants
 class Memory:
     """Everything that the walk reads and writes."""
 
-    code: np.ndarray  # the program
-    state: np.ndarray  # where it is
-    stack: np.ndarray  # where calls go back to
-    env: np.ndarray  # loop variables and sizes
-    low: np.ndarray  # bounds of the loops that are running, by variable
-    high: np.ndarray
-    table: np.ndarray  # steps, bounds of loops
-    steps: np.ndarray  # where a step begins in the table
-    value: np.ndarray  # the numbers of the present step
-    runs: np.ndarray  # (address, element) of what lies side by side
-    token: np.ndarray
-    version: np.ndarray
-    current: np.ndarray
-    want: np.ndarray  # versions that the kernel prescribes, and how often each statement writes each element
-    done: np.ndarray  # how often each point was executed
-    seen: np.ndarray  # the last term that was added to each element
-    mark: np.ndarray  # the last step that looked whether its operands overlap at an address
-    after: np.ndarray  # what is held after a command, by what is held before
+    code: Array  # the program
+    state: Array  # where it is
+    stack: Array  # where calls go back to
+    env: Array  # loop variables and sizes
+    low: Array  # bounds of the loops that are running, by variable
+    high: Array
+    table: Array  # steps, bounds of loops
+    steps: Array  # where a step begins in the table
+    value: Array  # the numbers of the present step
+    runs: Array  # (address, element) of what lies side by side
+    token: Array
+    version: Array
+    current: Array
+    want: Array  # versions that the kernel prescribes, and how often each statement writes each element
+    done: Array  # how often each point was executed
+    seen: Array  # the last term that was added to each element
+    mark: Array  # the last step that looked whether its operands overlap at an address
+    after: Array  # what is held after a command, by what is held before
 
 
 def form(m: Memory, at: int) -> int:
@@ -192,8 +195,11 @@ def carry_out(m: Memory, f: int) -> int:
         if seen >= 0:
             for i in range(length):
                 m.seen[seen + e + i * elem] = term
-    box = m.table[f + 7]  # where the points are counted, and which of them: rows, runs
-    first = m.table[box] + linear(m, box + 2, m.table[box + 1])
+    box = m.table[f + 7]  # where the points are counted; of each axis its row, how many are one, the stride
+    first = m.table[box]
+    for i in range(m.table[box + 1]):
+        axis = box + 2 + 3 * i
+        first += m.value[m.table[axis]] // m.table[axis + 1] * m.table[axis + 2]
     for k in range(m.table[f + 9]):
         d = first + m.runs[m.table[f + 8] + k]
         for i in range(m.table[f + 10]):
@@ -248,7 +254,10 @@ def located(m: Memory, at: int, accesses: int) -> int:
         wrong |= (v < 0) | (v > m.table[p + 2 + 2 * i])
     for i in range(m.table[accesses]):
         a = accesses + 1 + ACCESS * i
-        row = m.table[a + ROW] + 1
+        row = m.table[a + ROW]
+        wrong |= m.value[row] % m.table[a + WIDE] != 0
+        m.value[row] = m.value[row] // m.table[a + WIDE]
+        row += 1
         unit = m.table[a + UNIT]
         byte = m.value[row]
         g = byte // unit
