@@ -2,7 +2,8 @@
 
 Every memory holds tokens (which element, which version). A step must find its tiles where it says, at their current
 version, which must be the version that the language prescribes at that point (see ``prescribed``).
-Cost: some 20 microseconds per step and a nanosecond or two per element.
+Cost: some 30 microseconds per step. Where there are many, a compiled walk takes those in which nothing is wrong, in a
+microsecond or less (see ``flat_program``), and leaves the others to what is here.
 """
 
 from __future__ import annotations
@@ -12,24 +13,36 @@ from math import prod
 
 import numpy as np
 
+from isam.classes import dataclass
+from isam.ir.kernel import Kernel
 from isam.proof.dealt import local
 from isam.proof.flat_layout import Space
-from isam.proof.flat_program import Program
+from isam.proof.flat_program import Program, available
 from isam.proof.flat_step import Step, compile_step, highest_addresses
 from isam.proof.flat_units import Finder, coarse
 from isam.proof.legal import Legality
-from isam.proof.prescribed import Prescribed, mask
+from isam.proof.prescribed import Prescribed, mask, told_apart
 from isam.proof.registers import Held, at_start, commands, judge
 from isam.proof.violation import Findings, Violation
 from isam.proof.workspace import check_workspace
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
 
 BUDGET = 500_000  # steps
-POINTS = 50_000_000  # statement instances, boxes of them that no step cuts
+MANY = 20_000  # steps that take longer one by one than compiling the walk does
+POINTS = 50_000_000  # statement instances that are told apart
 
 
 class _Stop(Exception):
     """The budget is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Violations, how many steps were executed, how many of them one by one (the others by the compiled walk)."""
+
+    found: list[Violation]
+    steps: int
+    alone: int
 
 
 def check_flat(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget: int = BUDGET) -> list[Violation]:
@@ -38,28 +51,69 @@ def check_flat(schedule: Schedule, sizes: Mapping[str, int] | None = None, budge
     ``sizes``: values of the sizes that are still symbols (trips of recurrent loops). An exhausted ``budget`` (steps) is
     itself a violation of kind ``budget``: what was not executed is not accepted.
     """
-    out = Findings()
+    return replayed(schedule, sizes, budget).found
+
+
+def replayed(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget: int = BUDGET,
+             compiled: bool | None = None) -> Replayed:  # fmt: skip
+    """As :func:`check_flat`. ``compiled``: whether to compile the walk, None: where there are enough steps for that.
+    What is found is the same."""
+    out, given = Findings(), dict(sizes or {})
+    if compiled is None:
+        compiled = expected(schedule, given) >= MANY and available()
+    alone = left = budget
     try:
-        Replay(schedule, dict(sizes or {}), budget, out).run()
+        replay = Replay(schedule, given, out, budget, compiled)
+        try:
+            replay.run()
+        finally:
+            left, alone = max(0, replay.left), replay.alone
     except _Stop:
         out.add(0, "budget", f"more than {budget} steps: replay with smaller trips or a larger budget")
     except MemoryError as e:
         out.add(0, "budget", str(e))
-    return out.found
+    return Replayed(out.found, budget - left, alone)
+
+
+def expected(schedule: Schedule, sizes: Mapping[str, int]) -> int:
+    """About how many steps there are: the bounds of some loops are known only when they run."""
+    known: dict[int, int] = {}
+
+    def steps(n: Node) -> int:
+        if id(n) not in known:
+            if isinstance(n, Loop):
+                trip = n.trip if n.trip is not None else len(n.values(sizes)) if names(n) <= sizes.keys() else 1
+                once = [p for p in (n.first, n.last) if p is not None]
+                known[id(n)] = sum(map(steps, (n.enter, *once, n.exit))) + max(0, trip - len(once)) * steps(n.body)
+            else:
+                known[id(n)] = sum(map(steps, n.children)) if isinstance(n, Seq) else 1
+        return known[id(n)]
+
+    return steps(schedule.bind) + steps(schedule.call)
+
+
+def names(n: Loop) -> set[str]:
+    """Those in a loop's bounds."""
+    return {name for b in (*n.lo, *n.hi) for name in b.expr.names}
 
 
 class Replay:
     """One execution of a schedule on tokens."""
 
-    def __init__(self, schedule: Schedule, sizes: dict[str, int], budget: int, out: Findings, compiled: bool = False,
-                 fine: bool = False):  # fmt: skip
+    def __init__(self, schedule: Schedule, sizes: dict[str, int], out: Findings, budget: int = BUDGET,
+                 compiled: bool = False, fine: bool = False):  # fmt: skip
+        """``compiled``: see :class:`isam.proof.flat_program.Program`; ``fine``: every element by itself."""
         self.schedule, self.sizes, self.left, self.out = schedule, sizes, budget, out
+        self.alone = 0  # steps that were judged one by one
+        self.program: Program | None = None
+        self.compiled = compiled
         self.legality = Legality(schedule)
         self.held: Held = {}
         kernel = schedule.cover.kernel.with_sizes(sizes)
         self.ready = self._sizes_given(kernel)
         if not self.ready:
             return
+        _limit(sum(map(told_apart, kernel.statements)))
         skip = {i for n, _ in enumerate(schedule.nests) for i in self.legality.semantics(n).contracted}
         self.prescribed = Prescribed(kernel, frozenset(skip))
         self.kernel = kernel
@@ -70,8 +124,6 @@ class Replay:
         self.space = Space(self.legality, shapes, units)
         self.space.build(highest_addresses(schedule, sizes))
         self.steps: dict[int, Step | None] = {}
-        self.program: Program | None = None
-        self.compiled = compiled
         self.at: dict[str, int] = {}  # per replica, which of its instances we are on
         self.away: dict[tuple[str, str, int], list[np.ndarray]] = {}  # slots of the others: tokens and versions
         self.done: dict[int, np.ndarray] = {}  # how often boxes of points were executed
@@ -82,15 +134,12 @@ class Replay:
                 outer = tuple(int(a.extent.substitute(sizes)) for a in self.legality.outer[i])
                 self.extents[i] = (*outer, *(int(a.extent) for a in s.domain.axes))
         boxes = {i: [n // c for n, c in zip(e, units.cells[i], strict=True)] for i, e in self.extents.items()}
-        many = sum(prod(b) for b in boxes.values())
-        if many > POINTS:
-            raise MemoryError(f"{many} points or boxes of points to count, more than {POINTS}")
+        _limit(sum(prod(b) for b in boxes.values()))
         self.done = {i: np.zeros(b, np.uint8) for i, b in boxes.items()}
 
-    def _sizes_given(self, kernel: object) -> bool:
-        k = self.schedule.cover.kernel.with_sizes(self.sizes)
-        if k.syms:
-            self.out.add(0, "sizes", f"no value for {', '.join(y.name for y in k.syms)}")
+    def _sizes_given(self, kernel: Kernel) -> bool:
+        if kernel.syms:
+            self.out.add(0, "sizes", f"no value for {', '.join(y.name for y in kernel.syms)}")
             return False
         return True
 
@@ -114,8 +163,7 @@ class Replay:
     def _begin(self, phase: str, tree: Node) -> None:
         self.phase, self.held = phase, at_start(self.schedule)
         self.steps.clear()  # what is legal in one is not in the other
-        if self.compiled:
-            self.program = Program(self)
+        self.program = Program(self) if self.compiled and tree != Seq() else None
         self.node(tree, dict(self.sizes))
 
     def _forget(self) -> None:
@@ -144,7 +192,8 @@ class Replay:
                     bad &= self.space.current[e] > 0
                 if bad.any():
                     el = int(e[bad][0]) - self.space.origin[b.name]
-                    text = f"element {self.space.unflat(b.name, el)} of '{b.name}' is not current at home after the call"
+                    at = self.space.unflat(b.name, el)
+                    text = f"element {at} of '{b.name}' is not current at home after the call"
                     many = np.unique(e[bad]).size * self.space.units.wide[b.name]
                     self.out.add(8, "final", f"{text} ({many} such)")
 
@@ -229,6 +278,7 @@ class Replay:
         self.left -= 1
         if self.left < 0:
             raise _Stop
+        self.alone += 1
         if id(n) not in self.steps:
             self.steps[id(n)] = compile_step(n, self)
         step = self.steps[id(n)]
@@ -238,6 +288,11 @@ class Replay:
             step.run(self, env)
         except KeyError as e:
             self.out.add(11, "scope", f"the step names {e}, which has no value there", n)
+
+
+def _limit(points: int) -> None:
+    if points > POINTS:
+        raise MemoryError(f"{points} statement instances to tell apart, more than {POINTS}")
 
 
 def low(b: Bound, env: Mapping[str, int]) -> int:

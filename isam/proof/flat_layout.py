@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import field
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from isam.classes import dataclass
-from isam.proof.geometry import resolve
 from isam.proof.flat_units import Units
+from isam.proof.geometry import resolve
 from isam.proof.legal import Legality
 from isam.proof.violation import Findings
 from isam.schedule.tree import Place, Schedule
 
+Pattern = tuple[np.ndarray, np.ndarray, np.ndarray]  # elements, addresses, tokens
 LIMIT = 1 << 26  # tokens in all memories together
 
 
@@ -46,7 +48,7 @@ class Space:
     token: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     version: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     current: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    labels: list[tuple[str, str]] = field(default_factory=list)
+    patterns: dict[tuple[Any, ...], Pattern] = field(default_factory=dict)
 
     def build(self, tops: dict[tuple[str, str], int]) -> None:
         """``tops``: for memories with explicit addresses, the highest byte that any step may touch."""
@@ -122,18 +124,26 @@ class Space:
 
     def pattern(
         self, buffer: str, shape: tuple[int, ...], steps: tuple[int, ...], byte: tuple[int, ...], region: Region
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> Pattern:
         """Relative elements, addresses and tokens of a box of a buffer with ``byte`` bytes from one of the buffer's own
-        elements to the next."""
+        elements to the next. Equal ones are the same arrays."""
+        wide = (*(1 for _ in shape[:-1]), self.units.wide[buffer])
+        rows = tuple(zip(shape, natural(self.shapes[buffer]), steps, byte, wide, strict=bool(shape)))
+        key = rows, self.bytes(buffer), region.group, region.parts
+        if key not in self.patterns:
+            self.patterns[key] = self._pattern(*key)
+        return self.patterns[key]
+
+    def _pattern(self, rows: tuple[tuple[int, ...], ...], size: int, group: int, parts: int) -> Pattern:
+        shape = tuple(n for n, *_ in rows)
         e = np.zeros((1,) * len(shape), np.int64)
         a = np.zeros((1,) * len(shape), np.int64)
         grids = np.ogrid[tuple(slice(0, n) for n in shape)] if shape else ()
-        wide = (*(1 for _ in shape[:-1]), self.units.wide[buffer])
-        for g, k, n, m, w in zip(grids, natural(self.shapes[buffer]), steps, byte, wide, strict=bool(shape)):
-            e, a = e + g * k * n, a + g * (m * n * w // region.group)
+        for g, (_, k, n, m, w) in zip(grids, rows, strict=True):
+            e, a = e + g * k * n, a + g * (m * n * w // group)
         e, a = (np.broadcast_to(x, shape).reshape(-1, 1) for x in (e, a))
-        q = np.arange(self.bytes(buffer) // region.group, dtype=np.int64)
-        return np.repeat(e.ravel(), q.size), (a + q).ravel(), (e * region.parts + q).ravel()
+        q = np.arange(size // group, dtype=np.int64)
+        return np.repeat(e.ravel(), q.size), (a + q).ravel(), (e * parts + q).ravel()
 
 
 def natural(shape: tuple[int, ...]) -> tuple[int, ...]:

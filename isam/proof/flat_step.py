@@ -330,7 +330,8 @@ def _effects(issue: Issue, sig: Signature, replay: Replay, rows: dict[str, int])
         if accumulate and exact and s.reduces and is_float(replay.legality.buffers[s.dest.buffer].dtype):
             full = dict(zip(names, extents, strict=True))
             ordered = tuple((rows[n], played.get(n, 1), full[n]) for n in (*outer, *s.reduces))
-        out.append(Effect(i, at[operand], accumulate, times, tuple(rows[n] for n in outer), axes, extents, cells, ordered))
+        counters = tuple(rows[n] for n in outer)
+        out.append(Effect(i, at[operand], accumulate, times, counters, axes, extents, cells, ordered))
     return out
 
 

@@ -315,7 +315,7 @@ def begin(m: Memory, at: int) -> int:
                 m.high[var] = bound if i == 0 else min(m.high[var], bound)
             p += 3 + 2 * m.table[p + 2]
     trip = max(0, (m.high[var] - m.low[var] + by - 1) // by)
-    if m.low[var] < -LARGEST or m.high[var] > LARGEST or (0 < trip and trip < m.code[at + 4]):
+    if m.low[var] < -LARGEST or m.high[var] > LARGEST or (trip > 0 and trip < m.code[at + 4]):
         return -1
     return trip
 
@@ -327,7 +327,7 @@ def walk(m: Memory) -> int:
         op = m.code[pc]
         if op == STEP:
             at = m.steps[m.code[pc + 1]]
-            if m.state[LEFT] <= 0 or at == UNKNOWN or at == ALONE or (at > 0 and not step(m, at)):
+            if m.state[LEFT] <= 0 or (at != PASSED and (at <= 0 or not step(m, at))):
                 m.state[PC] = pc
                 return op
             m.state[LEFT] -= 1
