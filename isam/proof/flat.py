@@ -32,7 +32,7 @@ MANY = 20_000  # steps that take longer one by one than compiling the walk does
 POINTS = 50_000_000  # statement instances that are told apart
 
 
-class _Stop(Exception):
+class Exhausted(Exception):
     """The budget is spent."""
 
 
@@ -68,7 +68,7 @@ def replayed(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget:
             replay.run()
         finally:
             left, alone = max(0, replay.left), replay.alone
-    except _Stop:
+    except Exhausted:
         out.add(0, "budget", f"more than {budget} steps: replay with smaller trips or a larger budget")
     except MemoryError as e:
         out.add(0, "budget", str(e))
@@ -113,8 +113,8 @@ class Replay:
         self.ready = self._sizes_given(kernel)
         if not self.ready:
             return
-        _limit(sum(map(told_apart, kernel.statements)))
         skip = {i for n, _ in enumerate(schedule.nests) for i in self.legality.semantics(n).contracted}
+        _limit(sum(told_apart(s) for i, s in enumerate(kernel.statements) if i not in skip))
         self.prescribed = Prescribed(kernel, frozenset(skip))
         self.kernel = kernel
         shapes = dict(self.prescribed.shapes)
@@ -233,6 +233,9 @@ class Replay:
             return
         if len(values) < (n.first is not None) + (n.last is not None):
             self.out.add(11, "trip", f"loop '{n.var}' runs {len(values)} time but has a first and a last body")
+        if n.deal is not None and n.deal.group not in self.schedule.system.replicas:
+            self.out.add(10, "deal", f"loop '{n.var}' is dealt to '{n.deal.group}', which the machine does not have")
+            return
         if n.var in env:
             self.out.add(11, "scope", f"loop variable '{n.var}' is already in use")
         self.node(n.enter, env)
@@ -277,7 +280,7 @@ class Replay:
     def issue(self, n: Issue, env: dict[str, int]) -> None:
         self.left -= 1
         if self.left < 0:
-            raise _Stop
+            raise Exhausted
         self.alone += 1
         if id(n) not in self.steps:
             self.steps[id(n)] = compile_step(n, self)

@@ -20,7 +20,7 @@ from isam.proof.violation import Findings
 from isam.schedule.tree import Place, Schedule
 
 Pattern = tuple[np.ndarray, np.ndarray, np.ndarray]  # elements, addresses, tokens
-LIMIT = 1 << 26  # tokens in all memories together
+LIMIT = 1 << 26  # tokens in all memories together; elements of all buffers
 
 
 @dataclass(slots=True)
@@ -59,6 +59,8 @@ class Space:
         for b in self.legality.buffers.values():
             self.origin[b.name] = at
             at += prod(self.shapes[b.name])
+        if at > LIMIT:
+            raise MemoryError(f"the flat check would need the versions of {at} elements, more than {LIMIT}")
         self.current = np.zeros(at, np.int32)
         n = 0
         for key, size, cell in self._sizes(s, tops):
