@@ -1,4 +1,4 @@
-"""The flat checker both ways: step by step, element by element, and by the compiled walk on groups that no step cuts."""
+"""The flat checker both ways: step by step on single elements, and by the compiled walk on groups that no step cuts."""
 
 from __future__ import annotations
 

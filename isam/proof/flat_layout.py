@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,18 @@ from isam.proof.legal import Legality
 from isam.proof.violation import Findings
 from isam.schedule.tree import Place, Schedule
 
-Pattern = tuple[np.ndarray, np.ndarray, np.ndarray]  # elements, addresses, tokens
 LIMIT = 1 << 26  # tokens in all memories together; elements of all buffers
+
+
+class Pattern(NamedTuple):
+    """A box of elements relative to its first one. Of every token: the element, the address, the token itself; the
+    lowest and the highest address; each element once."""
+
+    elem: np.ndarray
+    addr: np.ndarray
+    token: np.ndarray
+    span: tuple[int, int]
+    unique: np.ndarray
 
 
 @dataclass(slots=True)
@@ -118,7 +128,7 @@ class Space:
         if b.home is None or r is None or not b.home.offset.is_constant:
             return None
         shape = self.shapes[buffer]
-        e, a, t = self.pattern(buffer, shape, (1,) * len(shape), b.home.strides, r)
+        e, a, t, *_ = self.pattern(buffer, shape, (1,) * len(shape), b.home.strides, r)
         a = a + b.home.offset.const // r.group
         if a.size and (int(a.min()) < 0 or int(a.max()) >= r.bytes // r.group):
             return None
@@ -127,8 +137,8 @@ class Space:
     def pattern(
         self, buffer: str, shape: tuple[int, ...], steps: tuple[int, ...], byte: tuple[int, ...], region: Region
     ) -> Pattern:
-        """Relative elements, addresses and tokens of a box of a buffer with ``byte`` bytes from one of the buffer's own
-        elements to the next. Equal ones are the same arrays."""
+        """A box of a buffer with ``byte`` bytes from one of the buffer's own elements to the next. Equal ones are the
+        same object."""
         wide = (*(1 for _ in shape[:-1]), self.units.wide[buffer])
         rows = tuple(zip(shape, natural(self.shapes[buffer]), steps, byte, wide, strict=bool(shape)))
         key = rows, self.bytes(buffer), region.group, region.parts
@@ -145,7 +155,9 @@ class Space:
             e, a = e + g * k * n, a + g * (m * n * w // group)
         e, a = (np.broadcast_to(x, shape).reshape(-1, 1) for x in (e, a))
         q = np.arange(size // group, dtype=np.int64)
-        return np.repeat(e.ravel(), q.size), (a + q).ravel(), (e * parts + q).ravel()
+        addr = (a + q).ravel()
+        span = (int(addr.min()), int(addr.max())) if addr.size else (0, 0)
+        return Pattern(np.repeat(e.ravel(), q.size), addr, (e * parts + q).ravel(), span, e.ravel())
 
 
 def natural(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -125,9 +125,7 @@ class Program:
     # -- trees -------------------------------------------------------------------------------------------------------
     def _fits(self, forms: list[Affine], scope: Scope) -> bool:
         """Every name has a value, and 64 bits are enough."""
-        return all(
-            n in scope and abs(c) <= w.MOST for f in forms for n, c in f.terms
-        ) and all(abs(f.const) <= w.FARTHEST and len(f.terms) <= 16 for f in forms)  # fmt: skip
+        return all(w.fits(f) and all(n in scope for n, _ in f.terms) for f in forms)
 
     def _plain(self, n: Loop, scope: Scope) -> bool:
         bounds = (*n.lo, *n.hi)

@@ -11,7 +11,7 @@ import numpy as np
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.aliasing import pointwise
-from isam.proof.flat_layout import natural
+from isam.proof.flat_layout import Pattern, natural
 from isam.proof.geometry import is_float, resolve
 from isam.proof.signature import Signature
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
@@ -29,17 +29,13 @@ class Access:
     wide: int  # the buffer's own elements in an element
     group: int  # bytes of a token
     parts: int  # see ``Region``
-    elem: np.ndarray
-    addr: np.ndarray
-    token: np.ndarray
-    span: tuple[int, int]
+    pattern: Pattern
     region: tuple[int, int, int]  # origin, groups, groups per cell
     limits: list[int]
     align: int
     reads: bool
     readers: tuple[int, ...]  # kernel statements that read it
     writes: bool
-    unique: np.ndarray  # the elements without parts
 
 
 @dataclass(slots=True)
@@ -62,9 +58,7 @@ class Effect:
 @dataclass(slots=True)
 class Step:
     issue: Issue
-    names: tuple[str, ...]
-    matrix: np.ndarray
-    const: np.ndarray
+    forms: list[Affine]  # what it computes of the loop variables; rows of operands and effects count these
     accesses: list[Access]
     effects: list[Effect]
     pointwise: frozenset[tuple[str, str]]
@@ -73,7 +67,7 @@ class Step:
 
     # execution ----------------------------------------------------------------------------------------------------
     def run(self, replay: Replay, env: dict[str, int]) -> None:
-        values = (self.matrix @ np.array([env[n] for n in self.names], np.int64) + self.const).tolist()
+        values = [f.evaluate(env) for f in self.forms]
         located = []
         for a in self.accesses:
             (base, rest), at = divmod(values[a.row], a.wide), values[a.row + 1]
@@ -81,7 +75,7 @@ class Step:
                 return
             g = at // a.group
             origin, groups, _ = a.region
-            if rest or at % a.group or g + a.span[0] < 0 or g + a.span[1] >= groups:
+            if rest or at % a.group or g + a.pattern.span[0] < 0 or g + a.pattern.span[1] >= groups:
                 replay.out.add(
                     7, "address", f"operand {a.operand.name}: byte {at} is outside its memory or slot", self.issue
                 )
@@ -117,9 +111,9 @@ class Step:
     def _read(self, replay: Replay, located: tuple[Access, int, int], values: list[int]) -> bool:
         a, base, at = located
         sp = replay.space
-        where = a.addr + at
-        elem = a.elem + base
-        wrong = sp.token[where] != a.token + base * a.parts
+        where = a.pattern.addr + at
+        elem = a.pattern.elem + base
+        wrong = sp.token[where] != a.pattern.token + base * a.parts
         name = a.operand.tile.buffer
         if wrong.any():
             el = int(elem[wrong][0]) - sp.origin[name]
@@ -141,7 +135,7 @@ class Step:
         if want is None:
             return True
         sp = replay.space
-        elem = a.unique + base
+        elem = a.pattern.unique + base
         wrong = sp.current[elem] != want[elem - sp.origin[name]]
         if wrong.any():
             el = int(elem[wrong][0])
@@ -162,14 +156,15 @@ class Step:
             if not a.writes:
                 continue
             for b, other, there in located:
-                if b is not a and b.writes and np.intersect1d(a.elem + base, b.elem + other).size:
+                p, q = a.pattern, b.pattern
+                if b is not a and b.writes and np.intersect1d(p.elem + base, q.elem + other).size:
                     text = f"operands {a.operand.name} and {b.operand.name} are written with the same elements"
                     replay.out.add(9, "alias", text, self.issue)
-                if b is a or at + a.span[1] < there + b.span[0] or there + b.span[1] < at + a.span[0]:
+                if b is a or at + p.span[1] < there + q.span[0] or there + q.span[1] < at + p.span[0]:
                     continue
-                if not np.intersect1d(a.addr + at, b.addr + there).size:
+                if not np.intersect1d(p.addr + at, q.addr + there).size:
                     continue
-                same = (base, at) == (other, there) and a.addr.shape == b.addr.shape and bool((a.addr == b.addr).all())
+                same = (base, at) == (other, there) and np.array_equal(p.addr, q.addr)
                 if not (same and (a.operand.name, b.operand.name) in self.pointwise):
                     text = f"operands {a.operand.name} and {b.operand.name} overlap"
                     replay.out.add(9, "alias", text, self.issue)
@@ -185,7 +180,7 @@ class Step:
                 box.append(slice(values[row] // c, (values[row] + n) // c))
             a, base, _ = located[e.accesses]
             name = a.operand.tile.buffer
-            elem = a.unique + base
+            elem = a.pattern.unique + base
             local = elem - sp.origin[name]
             key = (e.statement, tuple(values[r] for r in e.outer))
             now, first = sp.current[elem], replay.prescribed.before[key][name][local]
@@ -217,11 +212,11 @@ class Step:
         sp = replay.space
         origin, _, cell = a.region
         if cell:
-            lo, hi = (at + a.span[0] - origin) // cell, (at + a.span[1] - origin) // cell + 1
+            lo, hi = (at + a.pattern.span[0] - origin) // cell, (at + a.pattern.span[1] - origin) // cell + 1
             sp.token[origin + lo * cell : origin + hi * cell] = -1
-        where = a.addr + at
-        sp.token[where] = a.token + base * a.parts
-        sp.version[where] = sp.current[a.elem + base]
+        where = a.pattern.addr + at
+        sp.token[where] = a.pattern.token + base * a.parts
+        sp.version[where] = sp.current[a.pattern.elem + base]
 
 
 def compile_step(issue: Issue, replay: Replay) -> Step | None:
@@ -246,21 +241,14 @@ def compile_step(issue: Issue, replay: Replay) -> Step | None:
     for n, at in issue.point:
         rows[n] = len(forms)
         forms.append(at)
-    names = tuple(sorted({n for f in forms for n in f.names}))
-    matrix = np.array([[f.coefficient(n) for n in names] for f in forms], np.int64).reshape(len(forms), len(names))
-    const = np.array([f.const for f in forms], np.int64)
     effects = [] if issue.nest is None else _effects(issue, sig, replay, rows)
-    return Step(issue, names, matrix, const, accesses, effects, pointwise(sig), issue.is_move)
+    return Step(issue, forms, accesses, effects, pointwise(sig), issue.is_move)
 
 
 def _protected(o: Operand, sig: Signature, replay: Replay) -> str:
     """Bound workspace is filled by ``bind`` and only read by ``call``."""
-    slot = next((w for w in replay.schedule.workspace if w.name == o.place.base), None)
-    if (
-        slot is not None
-        and o.name in sig.writes
-        and (slot.literal is not None or (slot.bound and replay.phase == "call"))
-    ):
+    slot = replay.legality.kept.get(o.place.base) if o.name in sig.writes else None
+    if slot is not None and (slot.literal is not None or replay.phase == "call"):
         return f"operand {o.name} writes the slot '{slot.name}', which is kept from bind on"
     return ""
 
@@ -278,7 +266,7 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
         flat = flat + s * k
     steps, wide, group = o.tile.steps, sp.units.wide[b.name], region.group
     box = (*o.tile.shape[:-1], o.tile.shape[-1] // wide) if shape else ()
-    elem, addr, token = sp.pattern(b.name, box, steps, o.place.strides, region)
+    pattern = sp.pattern(b.name, box, steps, o.place.strides, region)
     row = len(forms)
     forms += [flat, o.place.offset + (o.place.cell or 0) * region.cell, *o.tile.start]
     limits = [n - 1 - (m - 1) * k for n, m, k in zip(shape, o.tile.shape, steps, strict=True)]
@@ -297,17 +285,13 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
         wide,
         group,
         region.parts,
-        elem,
-        addr,
-        token,
-        (int(addr.min()), int(addr.max())),
+        pattern,
         place,
         limits,
         align,
         o.name in sig.reads,
         readers,
         o.name in sig.writes,
-        elem[:: sp.bytes(b.name) // group],
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof import flat_walk as w
-from isam.proof.flat_layout import natural
+from isam.proof.flat_layout import Pattern, natural
 
 if TYPE_CHECKING:
     from isam.proof.flat import Replay
@@ -99,7 +99,7 @@ class Table:
         self.replay, self.numbers = replay, Numbers(replay)
         self.words, self.runs = Words(), Words()
         self.slots: dict[str, int] = {}
-        self.patterns: dict[tuple[int, int], tuple[int, ...]] = {}
+        self.patterns: dict[int, tuple[int, ...]] = {}
         self.boxes: dict[tuple[tuple[int, ...], ...], tuple[int, ...]] = {}
 
     def slot(self, name: str) -> int:
@@ -112,17 +112,14 @@ class Table:
         """A step in the table; ``ALONE``: it is one for the step by step execution."""
         accesses = self._accesses(s)
         effects = self._effects(s, accesses)
-        if effects is None or len(s.const) > ROOM:
+        if effects is None or len(s.forms) > ROOM:
             return w.ALONE
         ranges = [(a.row + 2 + d, last) for a in s.accesses for d, last in enumerate(a.limits)]
         ranges += [(row, full - n) for e in s.effects for (row, n), full in zip(e.axes, e.extents, strict=True)]
         readers = self._readers(s, accesses, ranges)
-        forms = [len(s.const)]
-        for row, const in zip(s.matrix.tolist(), s.const.tolist(), strict=True):
-            terms = [(self.slot(n), c) for n, c in zip(s.names, row, strict=True) if c]
-            if abs(const) > w.FARTHEST or len(terms) > 16 or any(abs(c) > w.MOST for _, c in terms):
-                return w.ALONE
-            forms += [const, len(terms), *(x for t in terms for x in t)]
+        if not all(map(w.fits, s.forms)):
+            return w.ALONE
+        forms = [len(s.forms), *(x for f in s.forms for x in self.form(f))]
         words = [x for r in ranges for x in r]
         parts = (accesses[0] - 1, self._list(readers), self._list(self._pairs(s, accesses)), self._list(effects))
         return self.words.add([*parts, *forms, len(ranges), *words])
@@ -134,29 +131,30 @@ class Table:
         """Where each operand's words are."""
         rows = []
         for a in s.accesses:
-            origin, size, cell = a.region
-            rows.append([a.row, max(1, a.align), a.group, a.wide, *a.span, origin, size, cell, a.reads, a.writes,
-                         *self._lines(a), len(a.elem) // len(a.unique), a.parts])  # fmt: skip
+            p = a.pattern
+            rows.append([a.row, max(1, a.align), a.group, a.wide, *p.span, *a.region, a.reads, a.writes,
+                         *self._lines(p), a.parts])  # fmt: skip
         at = self._list(rows) + 1
         return [at + w.ACCESS * i for i in range(len(rows))] or [at]
 
-    def _lines(self, a: Access) -> tuple[int, ...]:
-        """An operand's pattern as runs: where they are, how many there are, the length and the steps of each."""
-        key = id(a.addr), len(a.unique)  # equal patterns are the same arrays, see ``Space.pattern``
-        if key not in self.patterns:
-            addr = a.addr[:: len(a.elem) // len(a.unique)]
-            length, by, on = lines(addr, a.unique)
-            first = self.runs.add(np.stack([addr[::length], a.unique[::length]], 1).ravel())
-            self.patterns[key] = first, len(addr) // length, length, by, on
-        return self.patterns[key]
+    def _lines(self, p: Pattern) -> tuple[int, ...]:
+        """An operand's pattern as runs: where they are, how many there are, the length and the steps of each, how many
+        tokens an element has."""
+        if id(p) not in self.patterns:  # equal ones are one object, see ``Space.pattern``
+            split = len(p.elem) // len(p.unique)
+            addr = p.addr[::split]
+            length, by, on = lines(addr, p.unique)
+            first = self.runs.add(np.stack([addr[::length], p.unique[::length]], 1).ravel())
+            self.patterns[id(p)] = first, len(addr) // length, length, by, on, split
+        return self.patterns[id(p)]
 
     def _pairs(self, s: Step, at: list[int]) -> list[list[int]]:
         out = []
         for i, a in enumerate(s.accesses):
             for j, b in enumerate(s.accesses):
                 if a.writes and i != j:
-                    same = a.addr.shape == b.addr.shape and bool((a.addr == b.addr).all())
-                    out.append([at[i], at[j], same and (a.operand.name, b.operand.name) in s.pointwise])
+                    same = (a.operand.name, b.operand.name) in s.pointwise
+                    out.append([at[i], at[j], same and np.array_equal(a.pattern.addr, b.pattern.addr)])
         return out
 
     def _times(self, statement: int) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from isam.classes import dataclass
+from isam.ir.affine import Affine
 
 Array = Any  # of numbers: one of them, where it is indexed
 
@@ -52,6 +53,12 @@ class Memory:
     seen: Array  # the last term that was added to each element
     mark: Array  # the last step that looked whether its operands overlap at an address
     after: Array  # what is held after a command, by what is held before
+
+
+def fits(f: Affine) -> bool:
+    """Whether 64 bits are enough for an expression, whatever the loop variables that are followed here."""
+    few = len(f.terms) <= 16 and abs(f.const) <= FARTHEST
+    return few and all(abs(c) <= MOST for _, c in f.terms)
 
 
 def form(m: Memory, at: int) -> int:

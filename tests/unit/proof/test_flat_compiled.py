@@ -112,7 +112,7 @@ def large() -> Schedule:
 
 
 def test_most_steps_are_taken_by_the_compiled_walk():
-    """Only the first of each distinct step is judged by itself; nothing is chosen for us where it cannot be compiled."""
+    """Only the first of each distinct step is judged by itself."""
     s = large()
     distinct_steps = sum(isinstance(n, Issue) for t in (s.bind, s.call) for n in distinct(t))
     got = replayed(s)
