@@ -169,6 +169,26 @@ def test_multiples():
     assert of(Affine.of("Z") * 5) == 0
 
 
+def old_copy() -> Schedule:
+    """A tile of y is copied to the scratchpad when it has been filled, and not again when the products are in it."""
+    job = compiled(isam.einsum("mk,kn->mn"), {"M": 13, "N": 20, "K": 40}, isam.load_system("toy"))
+    s = job.schedule
+    assert s is not None
+    call = list(test_dealt.parts_of(s.call))
+    copy = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.is_move
+                and all(o.tile.buffer == "y" for o in n.operands) and n.operands[-1].place.memory == "sp")  # fmt: skip
+    loop = next(i for i, n in enumerate(call) if isinstance(n, Loop) and n.axis == "k")
+    late = test_dealt.edited(s, lambda n: Seq(tuple(c for c in n.children if c is not copy)) if type(n) is Seq else n)
+    return replace(s, call=Seq((*call[:loop], copy, *test_dealt.parts_of(late.call)[loop:])))
+
+
+def test_an_old_copy():
+    """Elements of several groups of bytes, at an old version."""
+    s = old_copy()
+    assert {v.kind for v in check_flat(s)} == {"stale", "final"}
+    assert not difference(s, {})
+
+
 def test_what_bind_may_do_call_may_not():
     """The same step in both trees: it fills a slot that is kept, and is legal in one of them only."""
     s = vec_matmul(4, 16, 10, bound=True)
