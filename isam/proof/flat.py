@@ -2,31 +2,47 @@
 
 Every memory holds tokens (which element, which version). A step must find its tiles where it says, at their current
 version, which must be the version that the language prescribes at that point (see ``prescribed``).
-Cost: some 20 microseconds per step and a nanosecond or two per element.
+Cost: some 30 microseconds per step. Where there are many, a compiled walk takes those in which nothing is wrong, in a
+microsecond or less (see ``flat_program``), and leaves the others to what is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
+from isam.classes import dataclass
+from isam.ir.kernel import Kernel
 from isam.proof.dealt import local
 from isam.proof.flat_layout import Space
+from isam.proof.flat_program import Program, available
 from isam.proof.flat_step import Step, compile_step, highest_addresses
+from isam.proof.flat_units import Finder, coarse
 from isam.proof.legal import Legality
-from isam.proof.prescribed import Prescribed, mask
+from isam.proof.prescribed import Prescribed, mask, told_apart
 from isam.proof.registers import Held, at_start, commands, judge
 from isam.proof.violation import Findings, Violation
 from isam.proof.workspace import check_workspace
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
 
 BUDGET = 500_000  # steps
-POINTS = 50_000_000  # statement instances
+MANY = 20_000  # steps that take longer one by one than compiling the walk does
+POINTS = 50_000_000  # statement instances that are told apart
 
 
-class _Stop(Exception):
+class Exhausted(Exception):
     """The budget is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Violations, how many steps were executed, how many of them one by one (the others by the compiled walk)."""
+
+    found: list[Violation]
+    steps: int
+    alone: int
 
 
 def check_flat(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget: int = BUDGET) -> list[Violation]:
@@ -35,21 +51,62 @@ def check_flat(schedule: Schedule, sizes: Mapping[str, int] | None = None, budge
     ``sizes``: values of the sizes that are still symbols (trips of recurrent loops). An exhausted ``budget`` (steps) is
     itself a violation of kind ``budget``: what was not executed is not accepted.
     """
-    out = Findings()
+    return replayed(schedule, sizes, budget).found
+
+
+def replayed(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget: int = BUDGET,
+             compiled: bool | None = None) -> Replayed:  # fmt: skip
+    """As :func:`check_flat`. ``compiled``: whether to compile the walk, None: where there are enough steps for that.
+    What is found is the same."""
+    out, given = Findings(), dict(sizes or {})
+    if compiled is None:
+        compiled = expected(schedule, given) >= MANY and available()
+    alone = left = budget
     try:
-        Replay(schedule, dict(sizes or {}), budget, out).run()
-    except _Stop:
+        replay = Replay(schedule, given, out, budget, compiled)
+        try:
+            replay.run()
+        finally:
+            left, alone = max(0, replay.left), replay.alone
+    except Exhausted:
         out.add(0, "budget", f"more than {budget} steps: replay with smaller trips or a larger budget")
     except MemoryError as e:
         out.add(0, "budget", str(e))
-    return out.found
+    return Replayed(out.found, budget - left, alone)
+
+
+def expected(schedule: Schedule, sizes: Mapping[str, int]) -> int:
+    """About how many steps there are: the bounds of some loops are known only when they run."""
+    known: dict[int, int] = {}
+
+    def steps(n: Node) -> int:
+        if id(n) not in known:
+            if isinstance(n, Loop):
+                trip = n.trip if n.trip is not None else len(n.values(sizes)) if names(n) <= sizes.keys() else 1
+                once = [p for p in (n.first, n.last) if p is not None]
+                known[id(n)] = sum(map(steps, (n.enter, *once, n.exit))) + max(0, trip - len(once)) * steps(n.body)
+            else:
+                known[id(n)] = sum(map(steps, n.children)) if isinstance(n, Seq) else 1
+        return known[id(n)]
+
+    return steps(schedule.bind) + steps(schedule.call)
+
+
+def names(n: Loop) -> set[str]:
+    """Those in a loop's bounds."""
+    return {name for b in (*n.lo, *n.hi) for name in b.expr.names}
 
 
 class Replay:
     """One execution of a schedule on tokens."""
 
-    def __init__(self, schedule: Schedule, sizes: dict[str, int], budget: int, out: Findings):
+    def __init__(self, schedule: Schedule, sizes: dict[str, int], out: Findings, budget: int = BUDGET,
+                 compiled: bool = False, fine: bool = False):  # fmt: skip
+        """``compiled``: see :class:`isam.proof.flat_program.Program`; ``fine``: every element by itself."""
         self.schedule, self.sizes, self.left, self.out = schedule, sizes, budget, out
+        self.alone = 0  # steps that were judged one by one
+        self.program: Program | None = None
+        self.compiled = compiled
         self.legality = Legality(schedule)
         self.held: Held = {}
         kernel = schedule.cover.kernel.with_sizes(sizes)
@@ -57,30 +114,32 @@ class Replay:
         if not self.ready:
             return
         skip = {i for n, _ in enumerate(schedule.nests) for i in self.legality.semantics(n).contracted}
+        _limit(sum(told_apart(s) for i, s in enumerate(kernel.statements) if i not in skip))
         self.prescribed = Prescribed(kernel, frozenset(skip))
         self.kernel = kernel
         shapes = dict(self.prescribed.shapes)
         shapes.update({b.name: () for b in self.legality.buffers.values() if b.role == "literal"})
-        self.space = Space(self.legality, shapes)
+        units = Finder(self.legality, kernel, self.prescribed, sizes, fine).find()
+        coarse(self.prescribed, kernel, units.wide)
+        self.space = Space(self.legality, shapes, units)
         self.space.build(highest_addresses(schedule, sizes))
         self.steps: dict[int, Step | None] = {}
         self.at: dict[str, int] = {}  # per replica, which of its instances we are on
         self.away: dict[tuple[str, str, int], list[np.ndarray]] = {}  # slots of the others: tokens and versions
-        self.done: dict[int, np.ndarray] = {}
+        self.done: dict[int, np.ndarray] = {}  # how often boxes of points were executed
         self.ranks: dict[int, np.ndarray] = {}
+        self.extents: dict[int, tuple[int, ...]] = {}
         for i, s in enumerate(kernel.statements):
             if i not in skip:
                 outer = tuple(int(a.extent.substitute(sizes)) for a in self.legality.outer[i])
-                self.done[i] = np.zeros((*outer, *(int(a.extent) for a in s.domain.axes)), np.uint8)
+                self.extents[i] = (*outer, *(int(a.extent) for a in s.domain.axes))
+        boxes = {i: [n // c for n, c in zip(e, units.cells[i], strict=True)] for i, e in self.extents.items()}
+        _limit(sum(prod(b) for b in boxes.values()))
+        self.done = {i: np.zeros(b, np.uint8) for i, b in boxes.items()}
 
-    def _sizes_given(self, kernel: object) -> bool:
-        k = self.schedule.cover.kernel.with_sizes(self.sizes)
-        if k.syms:
-            self.out.add(0, "sizes", f"no value for {', '.join(y.name for y in k.syms)}")
-            return False
-        points = sum(int(np.prod([max(0, int(a.extent)) for a in s.domain.axes], dtype=np.int64)) for s in k.statements)
-        if points > POINTS:
-            self.out.add(0, "budget", f"{points} statement instances, more than {POINTS}")
+    def _sizes_given(self, kernel: Kernel) -> bool:
+        if kernel.syms:
+            self.out.add(0, "sizes", f"no value for {', '.join(y.name for y in kernel.syms)}")
             return False
         return True
 
@@ -93,15 +152,19 @@ class Replay:
         for b, role in roles.items():
             if role in ("const", "literal"):
                 sp.put_home(b, self.out)
-        self.phase, self.held = "bind", at_start(s)
-        self.node(s.bind, dict(self.sizes))
+        self._begin("bind", s.bind)
         self._forget()
         for b, role in roles.items():
             if role in ("in", "inout", "out"):  # an output is there too, at version 0: whatever the caller left
                 sp.put_home(b, self.out)
-        self.phase, self.held = "call", at_start(s)
-        self.node(s.call, dict(self.sizes))
+        self._begin("call", s.call)
         self._end()
+
+    def _begin(self, phase: str, tree: Node) -> None:
+        self.phase, self.held = phase, at_start(self.schedule)
+        self.steps.clear()  # what is legal in one is not in the other
+        self.program = Program(self) if self.compiled and tree != Seq() else None
+        self.node(tree, dict(self.sizes))
 
     def _forget(self) -> None:
         """Between bind and call only constants, literals and bound workspace keep what they hold."""
@@ -109,17 +172,18 @@ class Replay:
         keep |= {b.name for b in self.legality.buffers.values() if b.role in ("const", "literal")}
         for (_, base), r in self.space.regions.items():
             if base not in keep:
-                self.space.token[r.origin : r.origin + -(-r.bytes // self.space.group)] = -1
+                self.space.token[r.tokens] = -1
 
     def _end(self) -> None:
         """Every point executed once; outputs at home and current."""
         for i, count in self.done.items():
             s = self.kernel.statements[i]
-            want = np.broadcast_to(mask(s, {})[0], count.shape) if not self.legality.outer[i] else self._masks(i)
+            want = self._masks(i) if s.domain.where else np.ones(count.shape, np.uint8)
             if (count != want).any():
-                at = tuple(int(x) for x in np.argwhere(count != want)[0])
-                text = f"statement {i} at {at} is executed {int(count[at])} times, not {int(want[at])}"
-                self.out.add(1, "coverage", f"{text} ({int((count != want).sum())} such points)")
+                at, cells = tuple(int(x) for x in np.argwhere(count != want)[0]), self.space.units.cells[i]
+                text = f"statement {i} at {tuple(x * c for x, c in zip(at, cells, strict=True))} is executed"
+                text += f" {int(count[at])} times, not {int(want[at])}"
+                self.out.add(1, "coverage", f"{text} ({int((count != want).sum()) * prod(cells)} such points)")
         for b in self.legality.buffers.values():
             if b.role in ("out", "inout") and (got := self.space.home_tokens(b.name)) is not None:
                 a, t, e = got
@@ -128,34 +192,35 @@ class Replay:
                     bad &= self.space.current[e] > 0
                 if bad.any():
                     el = int(e[bad][0]) - self.space.origin[b.name]
-                    text = f"element {self.unflat(b.name, el)} of '{b.name}' is not current at home after the call"
-                    self.out.add(8, "final", f"{text} ({int(bad.sum())} such)")
+                    at = self.space.unflat(b.name, el)
+                    text = f"element {at} of '{b.name}' is not current at home after the call"
+                    many = np.unique(e[bad]).size * self.space.units.wide[b.name]
+                    self.out.add(8, "final", f"{text} ({many} such)")
 
     def _masks(self, i: int) -> np.ndarray:
         outer = self.legality.outer[i]
-        shape = tuple(int(a.extent.substitute(self.sizes)) for a in outer)
+        shape = self.extents[i][: len(outer)]
         want = np.zeros(self.done[i].shape, np.uint8)
         for t in np.ndindex(*shape):
             want[t] = mask(self.kernel.statements[i], {a.name: v for a, v in zip(outer, t, strict=True)})[0]
         return want
 
-    def unflat(self, buffer: str, at: int) -> tuple[int, ...]:
-        return (
-            tuple(int(x) for x in np.unravel_index(at, self.space.shapes[buffer])) if self.space.shapes[buffer] else ()
-        )
-
     # the tree -----------------------------------------------------------------------------------------------------
     def node(self, n: Node, env: dict[str, int]) -> None:
-        if isinstance(n, Seq):
+        if self.program is not None and self.program.takes(n, env):
+            self.program.run(n, env)
+        elif isinstance(n, Seq):
             for parts in commands(n):
                 if self.schedule.system.state and isinstance(parts[0], Issue):
                     calls = [c for c in parts if isinstance(c, Issue)]
                     judge(calls, self.held, self.schedule.system, self.out)
                 for c in parts:
-                    self.node(c, env)
+                    self.issue(c, env) if isinstance(c, Issue) else self.node(c, env)
         elif isinstance(n, Loop):
             self.loop(n, env)
         else:
+            if self.schedule.system.state:
+                judge([n], self.held, self.schedule.system, self.out)
             self.issue(n, env)
 
     def loop(self, n: Loop, env: dict[str, int]) -> None:
@@ -168,6 +233,9 @@ class Replay:
             return
         if len(values) < (n.first is not None) + (n.last is not None):
             self.out.add(11, "trip", f"loop '{n.var}' runs {len(values)} time but has a first and a last body")
+        if n.deal is not None and n.deal.group not in self.schedule.system.replicas:
+            self.out.add(10, "deal", f"loop '{n.var}' is dealt to '{n.deal.group}', which the machine does not have")
+            return
         if n.var in env:
             self.out.add(11, "scope", f"loop variable '{n.var}' is already in use")
         self.node(n.enter, env)
@@ -197,23 +265,23 @@ class Replay:
         own = local(self.schedule, n.deal)
         for (memory, base), r in self.space.regions.items():
             if memory in own and not base:
-                self.space.token[r.origin : r.origin + -(-r.bytes // self.space.group)] = -1
+                self.space.token[r.tokens] = -1
 
     def _turn(self, group: str, instance: int) -> None:
         """From here on the slots are those of another instance."""
         before, self.at[group] = self.at.get(group, 0), instance
         for (memory, base), r in self.space.regions.items():
             if base and before != instance and self.schedule.system.replica_of(memory) == group:
-                here = slice(r.origin, r.origin + -(-r.bytes // self.space.group))
                 both = (self.space.token, self.space.version)
-                self.away[memory, base, before] = [a[here].copy() for a in both]
+                self.away[memory, base, before] = [a[r.tokens].copy() for a in both]
                 for a, was in zip(both, self.away.pop((memory, base, instance), (-1, 0)), strict=True):
-                    a[here] = was
+                    a[r.tokens] = was
 
     def issue(self, n: Issue, env: dict[str, int]) -> None:
         self.left -= 1
         if self.left < 0:
-            raise _Stop
+            raise Exhausted
+        self.alone += 1
         if id(n) not in self.steps:
             self.steps[id(n)] = compile_step(n, self)
         step = self.steps[id(n)]
@@ -223,6 +291,11 @@ class Replay:
             step.run(self, env)
         except KeyError as e:
             self.out.add(11, "scope", f"the step names {e}, which has no value there", n)
+
+
+def _limit(points: int) -> None:
+    if points > POINTS:
+        raise MemoryError(f"{points} statement instances to tell apart, more than {POINTS}")
 
 
 def low(b: Bound, env: Mapping[str, int]) -> int:

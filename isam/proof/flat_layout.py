@@ -1,30 +1,49 @@
 """The flat checker's memory: every byte group of every memory in one array of tokens.
 
-A token says which part of which element lies there; a parallel array says at which version. The byte group is the
-largest one that divides every address, stride and element size of the schedule.
+A token says which part of which element lies there; a parallel array says at which version. Bytes and elements are
+those groups of them that no step cuts (see :mod:`isam.proof.flat_units`): "element" means such a group here.
 """
 
 from __future__ import annotations
 
 from dataclasses import field
-from math import gcd, prod
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from isam.classes import dataclass
+from isam.proof.flat_units import Units
 from isam.proof.geometry import resolve
 from isam.proof.legal import Legality
 from isam.proof.violation import Findings
-from isam.schedule.tree import Issue, Place, Schedule, distinct
+from isam.schedule.tree import Place, Schedule
 
-LIMIT = 1 << 26  # tokens in all memories together
+LIMIT = 1 << 26  # tokens in all memories together; elements of all buffers
+
+
+class Pattern(NamedTuple):
+    """A box of elements relative to its first one. Of every token: the element, the address, the token itself; the
+    lowest and the highest address; each element once."""
+
+    elem: np.ndarray
+    addr: np.ndarray
+    token: np.ndarray
+    span: tuple[int, int]
+    unique: np.ndarray
 
 
 @dataclass(slots=True)
 class Region:
     origin: int  # first token
     bytes: int
+    group: int  # bytes of a token
+    parts: int  # tokens of the largest element; a token is that many times the element plus the part
     cell: int = 0  # bytes of a cell, 0: none
+
+    @property
+    def tokens(self) -> slice:
+        return slice(self.origin, self.origin + self.bytes // self.group)
 
 
 @dataclass(slots=True)
@@ -33,44 +52,44 @@ class Space:
 
     legality: Legality
     shapes: dict[str, tuple[int, ...]]
-    group: int = 1
-    parts: int = 1
+    units: Units
     regions: dict[tuple[str, str], Region] = field(default_factory=dict)
     origin: dict[str, int] = field(default_factory=dict)
     token: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     version: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     current: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    labels: list[tuple[str, str]] = field(default_factory=list)
+    patterns: dict[tuple[Any, ...], Pattern] = field(default_factory=dict)
 
     def build(self, tops: dict[tuple[str, str], int]) -> None:
         """``tops``: for memories with explicit addresses, the highest byte that any step may touch."""
         s = self.legality.schedule
-        self._group(s)
+        for b, shape in self.shapes.items():
+            self.shapes[b] = (*shape[:-1], shape[-1] // self.units.wide[b]) if shape else ()
         at = 0
         for b in self.legality.buffers.values():
             self.origin[b.name] = at
             at += prod(self.shapes[b.name])
+        if at > LIMIT:
+            raise MemoryError(f"the flat check would need the versions of {at} elements, more than {LIMIT}")
         self.current = np.zeros(at, np.int32)
         n = 0
         for key, size, cell in self._sizes(s, tops):
-            self.regions[key] = Region(n, size, cell)
-            n += -(-size // self.group)
+            self.regions[key] = Region(n, size, *self.units.group.get(key, (size or 1, 1)), cell)
+            n += size // self.regions[key].group
         if n > LIMIT:
             raise MemoryError(f"the flat check would need {n} tokens, more than {LIMIT}")
         self.token = np.full(n, -1, np.int64)
         self.version = np.zeros(n, np.int32)
 
-    def _group(self, s: Schedule) -> None:
-        sizes = [b.bytes for b in self.legality.buffers.values()]
-        g = gcd(*sizes) if sizes else 1
-        for tree in (s.bind, s.call):
-            for node in distinct(tree):
-                for o in node.operands if isinstance(node, Issue) else ():
-                    numbers = [o.place.offset.const, *(c for _, c in o.place.offset.terms)]
-                    g = gcd(g, *numbers, *(k * n for k, n in zip(o.place.strides, o.tile.steps, strict=False)))
-        for m in s.system.memories.values():
-            g = gcd(g, m.cell or 0)
-        self.group, self.parts = g, max(sizes, default=g) // g
+    def bytes(self, buffer: str) -> int:
+        """Of an element."""
+        return self.legality.buffers[buffer].bytes * self.units.wide[buffer]
+
+    def unflat(self, buffer: str, at: int) -> tuple[int, ...]:
+        """The index of the first of the buffer's own elements in an element."""
+        shape = self.shapes[buffer]
+        *rest, last = [int(x) for x in np.unravel_index(at, shape)] if shape else [0]
+        return (*rest, last * self.units.wide[buffer]) if shape else ()
 
     def _sizes(self, s: Schedule, tops: dict[tuple[str, str], int]) -> list[tuple[tuple[str, str], int, int]]:
         out: dict[tuple[str, str], tuple[int, int]] = {}
@@ -78,12 +97,14 @@ class Space:
             out[resolve(s.system, slot.memory), slot.name] = (slot.bytes, 0)
         for b in self.legality.buffers.values():
             if b.home is not None and b.home.base == b.name and b.role != "literal":
-                out[resolve(s.system, b.home.memory), b.name] = (prod(self.shapes[b.name]) * b.bytes, 0)
+                out[resolve(s.system, b.home.memory), b.name] = (prod(self.shapes[b.name]) * self.bytes(b.name), 0)
         for m in s.system.memories.values():
             if m.cells is not None and m.cell is not None:
                 out[m.name, ""] = (m.cells * m.cell, m.cell)
             elif (m.name, "") in tops:
-                out[m.name, ""] = (min(m.capacity - self.legality.reserved(m.name), max(0, tops[m.name, ""])), 0)
+                group, _ = self.units.group[m.name, ""]
+                top = -(-max(0, tops[m.name, ""]) // group) * group
+                out[m.name, ""] = (min(m.capacity - self.legality.reserved(m.name), top), 0)
         return [(k, n, c) for k, (n, c) in out.items()]
 
     def region(self, place: Place) -> Region | None:
@@ -107,24 +128,36 @@ class Space:
         if b.home is None or r is None or not b.home.offset.is_constant:
             return None
         shape = self.shapes[buffer]
-        e, a, t = self.pattern(shape, natural(shape), tuple(b.home.strides), b.bytes)
-        a = a + b.home.offset.const // self.group
-        if a.size and (int(a.min()) < 0 or int(a.max()) >= -(-r.bytes // self.group)):
+        e, a, t, *_ = self.pattern(buffer, shape, (1,) * len(shape), b.home.strides, r)
+        a = a + b.home.offset.const // r.group
+        if a.size and (int(a.min()) < 0 or int(a.max()) >= r.bytes // r.group):
             return None
-        return r.origin + a, self.origin[buffer] * self.parts + t, self.origin[buffer] + e
+        return r.origin + a, self.origin[buffer] * r.parts + t, self.origin[buffer] + e
 
     def pattern(
-        self, shape: tuple[int, ...], elem: tuple[int, ...], byte: tuple[int, ...], size: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Relative elements, addresses and tokens of a box with strides ``elem`` (elements) and ``byte`` (bytes)."""
+        self, buffer: str, shape: tuple[int, ...], steps: tuple[int, ...], byte: tuple[int, ...], region: Region
+    ) -> Pattern:
+        """A box of a buffer with ``byte`` bytes from one of the buffer's own elements to the next. Equal ones are the
+        same object."""
+        wide = (*(1 for _ in shape[:-1]), self.units.wide[buffer])
+        rows = tuple(zip(shape, natural(self.shapes[buffer]), steps, byte, wide, strict=bool(shape)))
+        key = rows, self.bytes(buffer), region.group, region.parts
+        if key not in self.patterns:
+            self.patterns[key] = self._pattern(*key)
+        return self.patterns[key]
+
+    def _pattern(self, rows: tuple[tuple[int, ...], ...], size: int, group: int, parts: int) -> Pattern:
+        shape = tuple(n for n, *_ in rows)
         e = np.zeros((1,) * len(shape), np.int64)
         a = np.zeros((1,) * len(shape), np.int64)
         grids = np.ogrid[tuple(slice(0, n) for n in shape)] if shape else ()
-        for g, k, m in zip(grids, elem, byte, strict=True):
-            e, a = e + g * k, a + g * (m // self.group)
+        for g, (_, k, n, m, w) in zip(grids, rows, strict=True):
+            e, a = e + g * k * n, a + g * (m * n * w // group)
         e, a = (np.broadcast_to(x, shape).reshape(-1, 1) for x in (e, a))
-        q = np.arange(size // self.group, dtype=np.int64)
-        return np.repeat(e.ravel(), q.size), (a + q).ravel(), (e * self.parts + q).ravel()
+        q = np.arange(size // group, dtype=np.int64)
+        addr = (a + q).ravel()
+        span = (int(addr.min()), int(addr.max())) if addr.size else (0, 0)
+        return Pattern(np.repeat(e.ravel(), q.size), addr, (e * parts + q).ravel(), span, e.ravel())
 
 
 def natural(shape: tuple[int, ...]) -> tuple[int, ...]:

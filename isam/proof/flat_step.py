@@ -11,7 +11,7 @@ import numpy as np
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.aliasing import pointwise
-from isam.proof.flat_layout import natural
+from isam.proof.flat_layout import Pattern, natural
 from isam.proof.geometry import is_float, resolve
 from isam.proof.signature import Signature
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
@@ -26,17 +26,16 @@ class Access:
 
     operand: Operand
     row: int
-    elem: np.ndarray
-    addr: np.ndarray
-    token: np.ndarray
-    span: tuple[int, int]
+    wide: int  # the buffer's own elements in an element
+    group: int  # bytes of a token
+    parts: int  # see ``Region``
+    pattern: Pattern
     region: tuple[int, int, int]  # origin, groups, groups per cell
     limits: list[int]
     align: int
     reads: bool
     readers: tuple[int, ...]  # kernel statements that read it
     writes: bool
-    unique: np.ndarray  # the elements without parts
 
 
 @dataclass(slots=True)
@@ -50,6 +49,7 @@ class Effect:
     outer: tuple[int, ...]  # rows of the recurrent counters
     axes: tuple[tuple[int, int], ...]  # (row, extent) of the statement's axes, recurrent ones first
     extents: tuple[int, ...]
+    cells: tuple[int, ...]  # points along each axis that are counted together
     ordered: (
         tuple[tuple[int, int, int], ...] | None
     )  # (row, extent in the call, extent) of reduction axes when order matters
@@ -58,9 +58,7 @@ class Effect:
 @dataclass(slots=True)
 class Step:
     issue: Issue
-    names: tuple[str, ...]
-    matrix: np.ndarray
-    const: np.ndarray
+    forms: list[Affine]  # what it computes of the loop variables; rows of operands and effects count these
     accesses: list[Access]
     effects: list[Effect]
     pointwise: frozenset[tuple[str, str]]
@@ -69,16 +67,15 @@ class Step:
 
     # execution ----------------------------------------------------------------------------------------------------
     def run(self, replay: Replay, env: dict[str, int]) -> None:
-        values = (self.matrix @ np.array([env[n] for n in self.names], np.int64) + self.const).tolist()
-        sp = replay.space
+        values = [f.evaluate(env) for f in self.forms]
         located = []
         for a in self.accesses:
-            base, at = values[a.row], values[a.row + 1]
+            (base, rest), at = divmod(values[a.row], a.wide), values[a.row + 1]
             if not self._inside(a, values, replay):
                 return
-            g = at // sp.group
+            g = at // a.group
             origin, groups, _ = a.region
-            if at % sp.group or g + a.span[0] < 0 or g + a.span[1] >= groups:
+            if rest or at % a.group or g + a.pattern.span[0] < 0 or g + a.pattern.span[1] >= groups:
                 replay.out.add(
                     7, "address", f"operand {a.operand.name}: byte {at} is outside its memory or slot", self.issue
                 )
@@ -114,19 +111,19 @@ class Step:
     def _read(self, replay: Replay, located: tuple[Access, int, int], values: list[int]) -> bool:
         a, base, at = located
         sp = replay.space
-        where = a.addr + at
-        elem = a.elem + base
-        wrong = sp.token[where] != a.token + base * sp.parts
+        where = a.pattern.addr + at
+        elem = a.pattern.elem + base
+        wrong = sp.token[where] != a.pattern.token + base * a.parts
         name = a.operand.tile.buffer
         if wrong.any():
             el = int(elem[wrong][0]) - sp.origin[name]
-            text = f"operand {a.operand.name}: element {replay.unflat(name, el)} of '{name}' does not lie there"
+            text = f"operand {a.operand.name}: element {replay.space.unflat(name, el)} of '{name}' does not lie there"
             replay.out.add(8, "absent", text, self.issue)
             return False
         stale = sp.version[where] != sp.current[elem]
         if stale.any():
             el = int(elem[stale][0]) - sp.origin[name]
-            text = f"operand {a.operand.name}: element {replay.unflat(name, el)} of '{name}' is out of date there"
+            text = f"operand {a.operand.name}: element {replay.space.unflat(name, el)} of '{name}' is out of date there"
             replay.out.add(8, "stale", text, self.issue)
             return False
         in_order = [self._in_order(replay, a, base, s, values) for s in a.readers]
@@ -138,11 +135,11 @@ class Step:
         if want is None:
             return True
         sp = replay.space
-        elem = a.unique + base
+        elem = a.pattern.unique + base
         wrong = sp.current[elem] != want[elem - sp.origin[name]]
         if wrong.any():
             el = int(elem[wrong][0])
-            text = f"statement {statement} reads '{name}'{replay.unflat(name, el - sp.origin[name])} after"
+            text = f"statement {statement} reads '{name}'{replay.space.unflat(name, el - sp.origin[name])} after"
             text += f" {int(sp.current[el])} writes; the kernel says {int(want[el - sp.origin[name]])}"
             replay.out.add(5, "order", text, self.issue)
             return False
@@ -159,14 +156,15 @@ class Step:
             if not a.writes:
                 continue
             for b, other, there in located:
-                if b is not a and b.writes and np.intersect1d(a.elem + base, b.elem + other).size:
+                p, q = a.pattern, b.pattern
+                if b is not a and b.writes and np.intersect1d(p.elem + base, q.elem + other).size:
                     text = f"operands {a.operand.name} and {b.operand.name} are written with the same elements"
                     replay.out.add(9, "alias", text, self.issue)
-                if b is a or at + a.span[1] < there + b.span[0] or there + b.span[1] < at + a.span[0]:
+                if b is a or at + p.span[1] < there + q.span[0] or there + q.span[1] < at + p.span[0]:
                     continue
-                if not np.intersect1d(a.addr + at, b.addr + there).size:
+                if not np.intersect1d(p.addr + at, q.addr + there).size:
                     continue
-                same = (base, at) == (other, there) and a.addr.shape == b.addr.shape and bool((a.addr == b.addr).all())
+                same = (base, at) == (other, there) and np.array_equal(p.addr, q.addr)
                 if not (same and (a.operand.name, b.operand.name) in self.pointwise):
                     text = f"operands {a.operand.name} and {b.operand.name} overlap"
                     replay.out.add(9, "alias", text, self.issue)
@@ -175,14 +173,14 @@ class Step:
         sp = replay.space
         for e in self.effects:
             box = []
-            for (row, n), full in zip(e.axes, e.extents, strict=True):
+            for (row, n), full, c in zip(e.axes, e.extents, e.cells, strict=True):
                 if values[row] < 0 or values[row] + n > full:
                     replay.out.add(1, "domain", f"statement {e.statement} is executed outside its domain", self.issue)
                     return
-                box.append(slice(values[row], values[row] + n))
+                box.append(slice(values[row] // c, (values[row] + n) // c))
             a, base, _ = located[e.accesses]
             name = a.operand.tile.buffer
-            elem = a.unique + base
+            elem = a.pattern.unique + base
             local = elem - sp.origin[name]
             key = (e.statement, tuple(values[r] for r in e.outer))
             now, first = sp.current[elem], replay.prescribed.before[key][name][local]
@@ -190,7 +188,7 @@ class Step:
             wrong = (now < first) | (left > 0)
             if wrong.any():
                 el = int(elem[wrong][0])
-                text = f"statement {e.statement} writes '{name}'{replay.unflat(name, el - sp.origin[name])} after"
+                text = f"statement {e.statement} writes '{name}'{replay.space.unflat(name, el - sp.origin[name])} after"
                 text += f" {int(sp.current[el])} writes; the kernel says {int(first[wrong][0])}"
                 replay.out.add(4 if e.accumulate else 5, "order", text, self.issue)
             if e.ordered is not None:
@@ -214,11 +212,11 @@ class Step:
         sp = replay.space
         origin, _, cell = a.region
         if cell:
-            lo, hi = (at + a.span[0] - origin) // cell, (at + a.span[1] - origin) // cell + 1
+            lo, hi = (at + a.pattern.span[0] - origin) // cell, (at + a.pattern.span[1] - origin) // cell + 1
             sp.token[origin + lo * cell : origin + hi * cell] = -1
-        where = a.addr + at
-        sp.token[where] = a.token + base * sp.parts
-        sp.version[where] = sp.current[a.elem + base]
+        where = a.pattern.addr + at
+        sp.token[where] = a.pattern.token + base * a.parts
+        sp.version[where] = sp.current[a.pattern.elem + base]
 
 
 def compile_step(issue: Issue, replay: Replay) -> Step | None:
@@ -243,21 +241,14 @@ def compile_step(issue: Issue, replay: Replay) -> Step | None:
     for n, at in issue.point:
         rows[n] = len(forms)
         forms.append(at)
-    names = tuple(sorted({n for f in forms for n in f.names}))
-    matrix = np.array([[f.coefficient(n) for n in names] for f in forms], np.int64).reshape(len(forms), len(names))
-    const = np.array([f.const for f in forms], np.int64)
     effects = [] if issue.nest is None else _effects(issue, sig, replay, rows)
-    return Step(issue, names, matrix, const, accesses, effects, pointwise(sig), issue.is_move)
+    return Step(issue, forms, accesses, effects, pointwise(sig), issue.is_move)
 
 
 def _protected(o: Operand, sig: Signature, replay: Replay) -> str:
     """Bound workspace is filled by ``bind`` and only read by ``call``."""
-    slot = next((w for w in replay.schedule.workspace if w.name == o.place.base), None)
-    if (
-        slot is not None
-        and o.name in sig.writes
-        and (slot.literal is not None or (slot.bound and replay.phase == "call"))
-    ):
+    slot = replay.legality.kept.get(o.place.base) if o.name in sig.writes else None
+    if slot is not None and (slot.literal is not None or replay.phase == "call"):
         return f"operand {o.name} writes the slot '{slot.name}', which is kept from bind on"
     return ""
 
@@ -266,20 +257,16 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     sp = replay.space
     lg = replay.legality
     b = lg.buffers[o.tile.buffer]
-    shape = sp.shapes[b.name]
+    shape = replay.prescribed.shapes.get(b.name, ())
     region = sp.region(o.place)
     if region is None or sig.instruction is None:
         return None
-    flat, nat = Affine((), sp.origin[b.name]), natural(shape)
+    flat, nat = Affine((), sp.origin[b.name] * sp.units.wide[b.name]), natural(shape)
     for s, k in zip(o.tile.start, nat, strict=True):
         flat = flat + s * k
-    steps = o.tile.steps
-    elem, addr, token = sp.pattern(
-        o.tile.shape,
-        tuple(k * n for k, n in zip(nat, steps, strict=True)),
-        tuple(k * n for k, n in zip(o.place.strides, steps, strict=True)),
-        b.bytes,
-    )
+    steps, wide, group = o.tile.steps, sp.units.wide[b.name], region.group
+    box = (*o.tile.shape[:-1], o.tile.shape[-1] // wide) if shape else ()
+    pattern = sp.pattern(b.name, box, steps, o.place.strides, region)
     row = len(forms)
     forms += [flat, o.place.offset + (o.place.cell or 0) * region.cell, *o.tile.start]
     limits = [n - 1 - (m - 1) * k for n, m, k in zip(shape, o.tile.shape, steps, strict=True)]
@@ -291,26 +278,26 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     readers = tuple(
         sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes and p.statement >= 0})
     )
-    place = (region.origin, -(-region.bytes // sp.group), region.cell // sp.group)
+    place = (region.origin, region.bytes // group, region.cell // group)
     return Access(
         o,
         row,
-        elem,
-        addr,
-        token,
-        (int(addr.min()), int(addr.max())),
+        wide,
+        group,
+        region.parts,
+        pattern,
         place,
         limits,
         align,
         o.name in sig.reads,
         readers,
         o.name in sig.writes,
-        elem[:: b.bytes // sp.group],
     )
 
 
 def _effects(issue: Issue, sig: Signature, replay: Replay, rows: dict[str, int]) -> list[Effect]:
     assert issue.nest is not None
+    sp = replay.space
     mapping = replay.schedule.cover.mappings[replay.schedule.nests[issue.nest].mapping]
     played = {k: sig.extents[i] for i, k in mapping.axes}
     at = {o.name: i for i, o in enumerate(issue.operands)}
@@ -320,14 +307,15 @@ def _effects(issue: Issue, sig: Signature, replay: Replay, rows: dict[str, int])
         s = replay.kernel.statements[i]
         outer = tuple(a.name for a in replay.legality.outer[i])
         names = (*outer, *s.domain.names)
-        extents = replay.done[i].shape
+        extents, cells = replay.extents[i], sp.units.cells[i]
         axes = tuple((rows[n], played.get(n, 1)) for n in names)
         times = prod(played.get(n, 1) for n in s.reduces)
         ordered = None
         if accumulate and exact and s.reduces and is_float(replay.legality.buffers[s.dest.buffer].dtype):
             full = dict(zip(names, extents, strict=True))
             ordered = tuple((rows[n], played.get(n, 1), full[n]) for n in (*outer, *s.reduces))
-        out.append(Effect(i, at[operand], accumulate, times, tuple(rows[n] for n in outer), axes, extents, ordered))
+        counters = tuple(rows[n] for n in outer)
+        out.append(Effect(i, at[operand], accumulate, times, counters, axes, extents, cells, ordered))
     return out
 
 

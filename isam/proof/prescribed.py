@@ -7,7 +7,8 @@ and only if every read and write meets the version prescribed for it.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
+from math import prod
 
 import numpy as np
 
@@ -53,8 +54,7 @@ class Prescribed:
         self.before[key] = {b: self.total[b].copy() for b in touched if b in self.total}
         if at in self.skip:
             return
-        flat = elements(s, env, self.shapes[s.dest.buffer])
-        n = np.bincount(flat, minlength=self.total[s.dest.buffer].size).astype(np.int32)
+        n = writes(s, env, self.shapes[s.dest.buffer])
         self.adds[key] = n
         self.total[s.dest.buffer] += n
 
@@ -81,10 +81,28 @@ def value(e: Affine, grids: dict[str, np.ndarray], env: dict[str, int]) -> np.nd
     return total
 
 
-def elements(s: Statement, env: dict[str, int], shape: tuple[int, ...]) -> np.ndarray:
-    """The flat index of the destination element of every point of the domain."""
-    inside, grids = mask(s, env)
+def writes(s: Statement, env: dict[str, int], shape: tuple[int, ...]) -> np.ndarray:
+    """How many points of the domain write each element. Axes that neither the index nor the conditions name are left
+    out: so many points each of those left stands for."""
+    named = _named(s)
+    kept = tuple(a for a in s.domain.axes if a.name in named)
+    each = prod(max(0, int(a.extent.substitute(env))) for a in s.domain.axes if a.name not in named)
+    whole = tuple(Affine.of(a.name) for a in kept) == s.dest.index
+    if whole and not s.domain.where and tuple(int(a.extent.substitute(env)) for a in kept) == shape:
+        return np.full(prod(shape), each, np.int32)
+    inside, grids = mask(replace(s, domain=replace(s.domain, axes=kept)), env)
     flat = np.zeros((1,) * inside.ndim, np.int64)
     for row, n in zip(s.dest.index, shape, strict=True):
         flat = flat * n + value(row, grids, env)
-    return np.broadcast_to(flat, inside.shape)[inside].ravel()
+    flat = np.broadcast_to(flat, inside.shape)[inside].ravel()
+    return each * np.bincount(flat, minlength=prod(shape)).astype(np.int32)
+
+
+def told_apart(s: Statement) -> int:
+    """How many points of a domain :func:`writes` lists."""
+    named = _named(s)
+    return prod(max(0, int(a.extent)) for a in s.domain.axes if a.name in named)
+
+
+def _named(s: Statement) -> set[str]:
+    return {n for e in (*s.dest.index, *s.domain.where) for n in e.names}
