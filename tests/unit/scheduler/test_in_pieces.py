@@ -16,7 +16,7 @@ from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq
 from isam.scheduler.plan import Plan
 from isam.system.load import load_system
 from tests.campaign_machines import one
-from tests.pipeline import compiled, judge
+from tests.pipeline import compiled, judge, simulated
 
 CASESTUDY = load_system("casestudy")
 PRODUCT = parse_kernel("""kernel gemm(M, N, K)
@@ -115,3 +115,19 @@ def test_a_schedule_without_one_of_the_pieces_is_refused(in_pieces: list[Plan]) 
 @pytest.mark.parametrize("seed", [5059, 1817])
 def test_pieces_that_would_begin_where_no_access_may_are_brought_whole(seed: int) -> None:
     assert one(seed)[0] == "agree"
+
+
+TWICE = parse_kernel("""kernel twice(M, N)
+  inout y: f64[N]
+  in    x: f64[M, N, M]
+  permits reassociate
+  forall i < M, j < N, l < M
+    t[i, j, l] = x[l, j, l] * x[i, j, M - l - 1]
+    y[j] += t[i, j, l]
+""")
+
+
+def test_a_buffer_read_in_two_ways_is_not_brought_by_one_of_them():
+    """The box of one access is smaller than what both touch, which the scratchpad does not hold."""
+    job = compiled(TWICE, {"M": 13, "N": 13}, simulated("toy"), check=True)
+    judge(TWICE, {"M": 13, "N": 13}, job)
