@@ -256,16 +256,25 @@ class Transfer:
         scope.out.append(loop(var, lo, lo + full * step, step * unroll, body, tile.buffer))
 
     def _issue(self, tile: Tile, hops: list[Hop] | None = None) -> None:
-        """One part, hop by hop."""
+        """One part, hop by hop. What lands on the way is dropped again, also where there is no room to go on."""
+        pinned, landed = self.pinned, [(m, tile, self._passing(j, tile)) for j, m in enumerate(self.path)][1:-1]
+        try:
+            self._hops(tile, hops, landed)
+        finally:
+            self.pinned = pinned
+            for key in landed:
+                if key in self.data.state.copies:
+                    self.data.state.drop(key)
+
+    def _hops(self, tile: Tile, hops: list[Hop] | None, landed: list[Key]) -> None:
         data = self.data
         source, target = self.source_of(tile), self.target_of(tile)
         assert source is not None
         assert target is not None
         places = [source]
-        for j in range(1, len(self.path) - 1):
-            places.append(data.room(self.path[j], tile, self.pinned))
-            key: Key = (self.path[j], tile, self._passing(j, tile))
-            data.state.put(key, Copy(places[-1], False, data.units(self.path[j], tile)))
+        for key in landed:
+            places.append(data.room(key[0], tile, self.pinned))
+            data.state.put(key, Copy(places[-1], False, data.units(key[0], tile)))
             self.pinned = self.pinned | {key}
         places.append(target)
         for i in range(len(self.path) - 1):
@@ -280,10 +289,6 @@ class Transfer:
                 )
             c, dims = got
             data.scope.out.append(mv.make_issue(c, dims, tile, places[i], places[i + 1]))
-        for j in range(1, len(self.path) - 1):
-            key = (self.path[j], tile, self._passing(j, tile))
-            self.pinned = self.pinned - {key}
-            data.state.drop(key)
 
 
 def _crop(tile: Tile, grain: dict[int, int]) -> Tile:
