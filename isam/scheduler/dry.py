@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import field, replace
+
 from isam.approach.choice import Choice, Trace
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.schedule.tree import Issue, Operand, Place, Tile
@@ -13,7 +16,7 @@ from isam.scheduler.nests import Call, Nest, Use
 from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.scope import Scope
-from isam.scheduler.state import Key, disjoint, mentions
+from isam.scheduler.state import Copy, Key, MachineState, disjoint, mentions
 from isam.system.graph import System
 
 Bound = tuple[Use, Tile, str]  # an operand, what it covers, and the memory it lies in
@@ -73,7 +76,14 @@ class DryRun:
                 raise
             places = [self._read(one, pinned) for one in bound]
         held = {k for one in bound for o in one if o[0].reads and (k := self._key(*o)) is not None}
-        landed = [w for one, there in zip(bound, places, strict=True) for w in self._write(one, there, held)]
+        step = _Step(self.data.state, held)
+        try:
+            landed = [w for one, there in zip(bound, places, strict=True) for w in self._write(one, there, step)]
+        except NoSchedule:
+            step.undo()
+            raise
+        finally:
+            step.close()
         for n, ((nest, point, sizes, _), one, there, unit) in enumerate(zip(calls, bound, places, units, strict=False)):
             operands = tuple(Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one)
             around = ((t, Affine.of(t)) for t in nest.mapping.loops)
@@ -89,18 +99,16 @@ class DryRun:
     def _read(self, bound: list[Bound], pinned: set[Key]) -> dict[str, Place]:
         return {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
 
-    def _write(self, bound: list[Bound], places: dict[str, Place], held: set[Key]) -> list[Landed]:
+    def _write(self, bound: list[Bound], places: dict[str, Place], step: _Step) -> list[Landed]:
         """Makes room for what a call writes."""
         landed: list[Landed] = []
         for u, t, m in bound:
             if u.writes:
                 known = self.data.state.copies.get(self._key(u, t, m) or ("", t, None))
-                places[u.name], key, copy = self.data.write(u, t, m, held)
+                places[u.name], key, copy = self.data.write(u, t, m, step.held)
                 if key is not None and copy is not None:
-                    self.data.state.put(key, copy)  # taken: another output may ask for room
+                    step.put(key, copy)
                 landed.append((key, t, known is not None and known.dirty))
-                if key is not None:
-                    held.add(key)
         return landed
 
     def _members(self, nest: Nest) -> tuple[str, ...]:
@@ -191,3 +199,40 @@ def _apart(one: Call, other: Call) -> bool:
     return all(
         t.buffer != v.buffer or disjoint(t, v, {}) for u, t in mine for w, v in theirs if u.writes or w.writes
     )
+
+
+@dataclass(eq=False)
+class _Step:
+    """What calls of one step write, as far as there is room for it. ``held``: what must stay meanwhile; ``before``:
+    what the state said of the tiles that have a place now."""
+
+    state: MachineState
+    held: set[Key]
+    before: dict[Key, Copy | None] = field(default_factory=dict)
+
+    def put(self, key: Key, copy: Copy) -> None:
+        """Takes a place: another output may ask for room. What is read elsewhere keeps its own until the step ends."""
+        old = self.before.setdefault(key, self.state.copies.get(key))
+        if old is not None and key in self.held and old.place != copy.place:
+            self.state.put(_reading(key), replace(old, dirty=False))
+            self.held.add(_reading(key))
+        self.state.put(key, copy)
+        self.held.add(key)
+
+    def undo(self) -> None:
+        """Nothing was written."""
+        for key, old in self.before.items():
+            if old is not None:
+                self.state.put(key, old)
+            elif key in self.state.copies:
+                self.state.drop(key)
+
+    def close(self) -> None:
+        for key in map(_reading, self.before):
+            if key in self.state.copies:
+                self.state.drop(key)
+
+
+def _reading(key: Key) -> Key:
+    """The name of what was read, while what is written goes by that of the tile."""
+    return key[0], key[1], (-2, *(key[2] or ()))

@@ -18,6 +18,11 @@ def test_right_or_explained(block: int):
     assert sum(kind == "agree" for kind, _ in outcomes) > len(outcomes) // 3
 
 
+@pytest.mark.parametrize("seed", [3777, 4373])
+def test_no_room_in_the_middle_of_a_step_or_a_route_leaves_the_state_as_it_was(seed: int):
+    assert one(seed) == ("agree", "")
+
+
 def test_machines_differ_and_are_functions_of_their_seeds():
     made = [machine(seed) for seed in range(200)]
     assert made[7] == machine(7)
