@@ -75,7 +75,8 @@ def test_every_part_of_a_loop_is_looked_at_when_it_runs(part: str) -> None:
     parts = dict.fromkeys(("first", "last", "enter", "exit"), nothing)
     for trip in (0, 2, 3):  # at the least what is peeled, or nothing
         runs = trip > (2 if part == "body" else 0)
-        one = loop("t", 0, trip, 1, put if part == "body" else nothing, **parts | ({part: put} if part != "body" else {}))
+        own = {**parts, "body": nothing, part: put}
+        one = loop("t", 0, trip, 1, own.pop("body"), **own)
         assert bool(check_races(replace(s, call=seq(one, use)))) == runs, trip
         touched = [i for i, _ in calls(one, {}) if i is put]
         assert len(touched) == runs
