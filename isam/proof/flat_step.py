@@ -76,9 +76,9 @@ class Step:
             base, at = values[a.row], values[a.row + 1]
             if not self._inside(a, values, replay):
                 return
-            g = at // sp.group
+            g = at // sp.group  # which every byte that a step names is a multiple of
             origin, groups, _ = a.region
-            if at % sp.group or g + a.span[0] < 0 or g + a.span[1] >= groups:
+            if g + a.span[0] < 0 or g + a.span[1] >= groups:
                 replay.out.add(
                     7, "address", f"operand {a.operand.name}: byte {at} is outside its memory or slot", self.issue
                 )
