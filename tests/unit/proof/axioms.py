@@ -73,6 +73,15 @@ forall i < 8
 forall i < 4
   y[i] = max(x[i], z[i])
 """
+TWO_WEIGHTS = """
+temp t: f32[8]
+forall i < 8
+  t[i] = {0} * x[i]
+forall i < {2}
+  t[i] = {1} * x[i]
+forall i < 8
+  y[i] = exp(t[i])
+"""
 INNER = """
 forall t < 9, j < 4
   p[t, j] = x[t, j]
@@ -107,8 +116,10 @@ SAME = (
     Pair("an exponential of a sum of one array", FINITE + VECTOR, _one("exp(x[i] + x[7 - i])"), _one("exp(x[7 - i]) * exp(x[i])")),
     Pair("fractions that no float is", VECTOR, _one("x[i] * 0.1 + x[i] * 0.2"), _one("x[i] * 0.3")),
     Pair("exact: the size of an integer", EXACT + BYTES, _one("abs(x[i])"), _one("max(-x[i], x[i])")),
+    Pair("exact: the size of an integer beside floats", EXACT + "in x: i8[8]\nin z: f32[8]\nout y: f32[8]", _one("f32(abs(x[i])) * z[i]"), _one("z[i] * f32(max(-x[i], x[i]))")),
     Pair("exact: nothing is subtracted", EXACT + VECTOR, _one("x[i] - 0"), _one("x[i]")),
     Pair("exact: the other sign, twice", EXACT + VECTOR, _one("-x[i] * -1 - z[i]"), _one("x[i] + -z[i]")),
+    Pair("two weights below a function", VECTOR, TWO_WEIGHTS.format(3, 2, 4), TWO_WEIGHTS.format(2, 3, 8).replace("i < 8\n  t[i] = 3", "i < 8 where i >= 4\n  t[i] = 3")),
     Pair("zeros below max", FINITE + VECTOR, MASKED.format("f32"), HALF.format("max(0, z[i])")),
     Pair("zeros of bytes below max", BYTES, MASKED.format("i8"), HALF.format("max(0, z[i])")),
     Pair("exact: done in a wide type", EXACT + WIDE, _one("x[i] * z[i]"), _one("f32(f64(x[i]) * f64(z[i]))")),
@@ -141,6 +152,9 @@ FORGED = (
     Pair("a reciprocal of a multiple", VECTOR, _one("x[i]"), _one("1 / (2 / x[i])")),
     Pair("a reciprocal of two reciprocals", VECTOR, _one("x[i]"), _one("1 / (1 / x[i] + 2 / x[7 - i])")),
     Pair("a reciprocal of two reciprocals, of the other", VECTOR, _one("x[7 - i] / 2"), _one("1 / (1 / x[i] + 2 / x[7 - i])")),
+    Pair("two weights below a function, exchanged", VECTOR, TWO_WEIGHTS.format(3, 2, 4), TWO_WEIGHTS.format(2, 3, 4)),
+    Pair("two weights below a function, one for both", VECTOR, TWO_WEIGHTS.format(3, 2, 4), TWO_WEIGHTS.format(3, 3, 4)),
+    Pair("two weights below a function, one element late", VECTOR, TWO_WEIGHTS.format(3, 2, 4), TWO_WEIGHTS.format(3, 2, 5)),
     Pair("zeros left out below max", FINITE + VECTOR, MASKED.format("f32"), HALF.format("z[i]")),
     Pair("zeros of bytes left out below max", BYTES, MASKED.format("i8"), HALF.format("z[i]")),
     Pair("a border left out below max", FINITE + VECTOR + "\ntemp p: f32[8]", PADDED, PADDED.replace("max(p[i], z[i])", "z[i]") + "\nforall i < 4\n  y[i] = max(x[i], z[i])"),

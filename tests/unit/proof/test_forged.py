@@ -15,6 +15,7 @@ from isam.proof.points import check_points
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq, Slot
 from tests.unit.proof.handmade import (
+    at_home,
     ended,
     home,
     loop,
@@ -180,6 +181,18 @@ def one_element(brought: bool, bound: bool = False) -> Schedule:
     return Schedule(k, s, Cover(k, k, (m,)), (nest,), bind, seq(*call), slots, homes)
 
 
+def partial(iteration: int) -> Schedule:
+    """Every iteration over K keeps what the sum is so far; what is stored in the end is that of one of them."""
+    s = tiny_matmul()
+    columns = s.call.body
+    inner, t = columns.body, tile("C", ["m", "n"], [4, 4])
+    so_far, stored = (Place("sp", "", e, (16, 4)) for e in (V("p", 16) + 1024, lit(1024 + 64 * iteration)))
+    keep = move("dma", "copy", t, Place("ra", "", lit(0), (16, 4), 0), so_far)
+    store = move("dma", "copy", t, stored, at_home(s.homes["C"], t))
+    inner = replace(inner, body=seq(*inner.body.children, keep), exit=store)
+    return replace(s, call=replace(s.call, body=replace(columns, body=inner)))
+
+
 def unended(part: str) -> Schedule:
     """The last iteration does only part of what the others do: it stores C, or adds a product."""
     s = ended(False)
@@ -196,6 +209,8 @@ FORGED: dict[str, tuple[Callable[[], Schedule], str]] = {
     "a first iteration that does nothing": (lambda: begun(False), "coverage"),
     "an element that nobody brings": (lambda: one_element(False), "stale"),
     "a constant that nobody brings": (lambda: one_element(False, True), "stale"),
+    "the sum of the first iteration": (lambda: partial(0), "stale"),
+    "the sum of all iterations but one": (lambda: partial(1), "stale"),
     "a last body that only stores": (lambda: unended("store"), "coverage"),
     "a last body that stores nothing": (lambda: unended("product"), "final"),
     "a result where another operand is": (lambda: both(False, False, True), "alias"),
@@ -236,6 +251,7 @@ def test_a_loop_has_a_name_that_no_proof_uses(name: str) -> None:
 def test_what_it_is_made_from_is_right() -> None:
     for one in (one_element(True), one_element(True, True)):
         assert check_points(one) == check_tree(one) == check_flat(one) == []
+    assert check_points(partial(2)) == check_tree(partial(2)) == check_flat(partial(2)) == []
     assert check_points(begun(True)) == check_tree(begun(True)) == check_flat(begun(True)) == []
     s = both(False, False)
     k = replace(s.kernel, buffers=tuple(replace(b, role="out") if b.name == "y" else b for b in s.kernel.buffers))

@@ -15,6 +15,7 @@ from isam.proof.context import Context, Var
 from isam.proof.facts import Facts
 from isam.proof.induction import survives
 from isam.proof.legal import Legality
+from isam.proof.progressions import progressions, put_back
 from isam.proof.sets import Isl
 from isam.proof.state import State, Target
 from isam.schedule.tree import Bound, Loop, Place, Seq, Tile
@@ -148,3 +149,37 @@ def test_elements_and_bytes_of_tiles_with_steps_by_counting():
             assert t.offset.evaluate(env) == at + sum(k * (x - y) for k, x, y in zip(strides, lo, start, strict=True))
         several += len(t.over) > 0
     assert several > 100
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_progression_says_what_its_facts_say(seed: int):
+    """Neither an element more nor another place, whatever stands beside, in cells or with holes."""
+    fs, rng, found = facts(), random.Random(seed), 0
+    for _ in range(20):
+        far, step, width = rng.choice([-8, 4, 8, 32]), rng.choice([1, 2, 4]), rng.randint(1, 2)
+        rows = [(n * step, 64 * (n // rng.randint(3, 9)) + n * far) for n in range(rng.randint(2, 6))]
+        rows += [(rng.randint(0, 30), 4 * rng.randint(0, 90)) for _ in range(2)]
+        some = []
+        for x, at in rows:
+            box = ((Affine.lift(x), Affine.lift(x + width)), (Affine(), Affine.lift(2)))
+            cells = (at // 64, at // 64) if rng.random() < 0.1 else None
+            f = fs.make("a", ("m", ""), cells, Affine.lift(at), (far, SIZE), box)
+            some.append(fs.with_holes(f, frozenset([fs.hole(box)])) if rng.random() < 0.1 else f)
+        plain = [f for f in some if f.cells is None and not f.holes]
+        told = {p for f in plain for p in places(f.offset, f.strides, f.box, ())}
+        for f, shape in progressions(some):
+            offset, box = put_back(shape)
+            found += 1
+            assert places(offset, f.strides, box, shape.over) <= told
+    assert found
+
+
+def places(offset: Affine, strides: tuple[int, ...], box, over) -> set:
+    """(element, byte) that a fact is about."""
+    out = set()
+    for env in points(Context(over)):
+        ranges = [range(lo.evaluate(env), hi.evaluate(env)) for lo, hi in box]
+        first = [r[0] for r in ranges]
+        for e in product(*ranges):
+            out.add((e, offset.evaluate(env) + sum(k * (x - y) for k, x, y in zip(strides, e, first, strict=True))))
+    return out
