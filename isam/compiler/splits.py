@@ -30,12 +30,12 @@ WORTH = 0.9  # of the rounds of calls that the undivided sum takes; above that n
 @dataclass(frozen=True)
 class Work:
     """Of one mapping that sums: how many ``blocks`` of results its calls make, over how many ``points`` in all, how
-    much of a summed axis a call takes (``step``)."""
+    much of an axis a call takes (``tile``)."""
 
     mapping: Mapping
     blocks: int
     points: int
-    step: int
+    tile: dict[str, int]
 
 
 def split_sums(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[Step, ...]]:
@@ -47,14 +47,14 @@ def split_sums(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[S
         return
     at = max(sums, key=lambda n: _points(kernel.statements[n]))
     s, work = kernel.statements[at], max(works, key=lambda w: w.points)
-    axis = max(s.reduces, key=lambda n: s.domain.extent(n).const)
+    axis = max(s.reduces, key=lambda n: s.domain.extent(n).const / max(1, work.tile.get(n, 1)))
+    extent, step = s.domain.extent(axis).const, max(1, work.tile.get(axis, 1))
     groups, units = system.spread(work.mapping.instruction.name)
-    extent = s.domain.extent(axis).const
     for most in dict.fromkeys((ceil(groups / work.blocks), groups)):
-        most = min(most, extent // (2 * work.step))
+        most = min(most, extent // (2 * step))
         if most > 1 and _rounds(work.blocks, most, units) < WORTH * _rounds(work.blocks, 1, units):
-            lengths = (_length(extent, n, work.step) for n in range(most, most // 2, -1))
-            steps = _steps(kernel, at, axis, min(lengths, key=lambda n: _calls(extent, n, work.step)))
+            lengths = (_length(extent, n, step) for n in range(most, most // 2, -1))
+            steps = _steps(kernel, at, axis, min(lengths, key=lambda n: _calls(extent, n, step)))
             if steps:
                 yield steps
 
@@ -88,7 +88,7 @@ def _work(kernel: Kernel, m: Mapping) -> Work | None:
         return None
     tile = Pricing(kernel).tile(m)
     blocks = prod(ceil(a.extent.const / max(1, tile.get(a.name, 1))) for a in s.domain.axes if a.name not in s.reduces)
-    return Work(m, blocks, _points(s), max(tile.get(n, 1) for n in s.reduces))
+    return Work(m, blocks, _points(s), tile)
 
 
 class _Refused(Exception):

@@ -119,3 +119,25 @@ def test_the_undivided_sum_is_kept_where_it_is_quicker():
     assert all(d.label == Variant(job.schedule).label() for d in choices)  # type: ignore[arg-type]
     assert job.cover is not None
     assert job.cover.steps == ()
+
+
+GRADIENT = parse_kernel("""kernel gradient(N, H, W, C, K)
+  in  x: f32[N, H + 1, W + 1, C]
+  in  g: f32[N, H, W, K]
+  out d: f32[2, C, K]
+  permits reassociate, contract
+  forall s < 2, c < C, k < K
+    d[s, c, k] = 0
+  forall s < 2, c < C, k < K, n < N, h < H, w < W
+    d[s, c, k] += x[n, h + 1, w + s, c] * g[n, h, w, k]
+""")
+
+
+def test_the_axis_that_is_cut_is_the_one_with_most_calls_along_it():
+    """A convolution's gradient: one call takes a row of pixels, so images or rows are shared out."""
+    sizes = {"N": 2, "H": 120, "W": 4, "C": 4, "K": 3}
+    job = compiled(GRADIENT, sizes, load_system(CROWD), check=True)
+    judge(GRADIENT, sizes, job)
+    (taken,) = (d for d in job.trace.decisions if d.point == "variant")
+    assert "axis h" in taken.label
+    assert taken.costs[taken.chosen] < 0.75 * taken.costs[0]
