@@ -6,7 +6,9 @@ import pytest
 
 from isam.approach.choice import Trace
 from isam.approach.shipped.greedy import Greedy
+from isam.approach.shipped.strategies import BestFirst
 from isam.compiler.splits import split_sums
+from isam.compiler.stages import new_job, run_stages
 from isam.compiler.variants import Variant
 from isam.ir import oracle
 from isam.ir.kernel import Kernel
@@ -15,6 +17,7 @@ from isam.ir.text import parse_kernel
 from isam.mapper.cover import cover
 from isam.mapper.space import Step
 from isam.proof.equivalence import equivalent
+from isam.schedule.serial import to_json
 from isam.system.load import load_system
 from tests.machines import CROWD
 from tests.pipeline import compiled, judge
@@ -141,3 +144,18 @@ def test_the_axis_that_is_cut_is_the_one_with_most_calls_along_it():
     (taken,) = (d for d in job.trace.decisions if d.point == "variant")
     assert "axis h" in taken.label
     assert taken.costs[taken.chosen] < taken.costs[0]
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_the_trace_replays_to_the_same_schedule(tries: int):
+    approach = BestFirst()
+    approach.tries = tries
+    sizes, machine = {"M": 4, "N": 4, "K": 400}, load_system(CROWD)
+    made = compiled(DEEP, sizes, machine, approach)
+    again = run_stages(new_job(DEEP, machine, sizes, None, replay=made.trace.to_json()))
+    assert made.cover is not None
+    assert made.cover.steps
+    assert made.schedule is not None
+    assert again.schedule is not None
+    assert to_json(again.schedule) == to_json(made.schedule)
+    assert again.trace.to_json() == made.trace.to_json()
