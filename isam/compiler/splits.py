@@ -47,6 +47,8 @@ def split_sums(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[S
         return
     at = max(sums, key=lambda n: _points(kernel.statements[n]))
     s, work = kernel.statements[at], max(works, key=lambda w: w.points)
+    if not work.points:
+        return
     axis = max(s.reduces, key=lambda n: s.domain.extent(n).const / max(1, work.tile.get(n, 1)))
     extent, step = s.domain.extent(axis).const, max(1, work.tile.get(axis, 1))
     groups, units = system.spread(work.mapping.instruction.name)
@@ -144,7 +146,9 @@ def _divide(way: _Way, axis: str, length: int) -> None:
     while site := next((x for x in law.sites(way.kernel) if way.kernel.buffer(x["buffer"]).role == "temp"), None):
         way.take(law, site)
     known = {b.name for b in way.kernel.buffers}
-    nest = next(law for law in NESTS if way.kernel.statements[way.at].op in law.ops)
+    nest = next((law for law in NESTS if way.kernel.statements[way.at].op in law.ops), None)
+    if nest is None:
+        raise _Refused
     way.take(nest, Site.of(sum=way.at, kept=outer, factor=0))
     made = next(b.name for b in way.kernel.buffers if b.name not in known)
     index = next(s.dest.index for s in way.kernel.statements if s.dest.buffer == made)
