@@ -88,8 +88,13 @@ def test_the_results_of_a_part_lie_together_and_parts_are_whole_calls():
 
 @pytest.mark.parametrize(
     ("size", "why"),
-    [((64, 64, 64), "enough blocks"), ((12, 8, 400), "a block for every unit"), ((4, 4, 4), "one call in all"),
-     ((0, 4, 400), "no result"), ((4, 4, 0), "no term")],
+    [
+        ((64, 64, 64), "enough blocks"),
+        ((12, 8, 400), "a block for every unit"),
+        ((4, 4, 4), "one call in all"),
+        ((0, 4, 400), "no result"),
+        ((4, 4, 0), "no term"),
+    ],
 )
 def test_nothing_is_offered_where_the_machine_is_busy_or_the_sum_is_short(size: tuple[int, int, int], why: str):
     assert offered(DEEP, *size) == [], why
