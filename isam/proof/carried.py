@@ -124,10 +124,7 @@ class _Part:
             by = {old: Affine.of(new) for old, new in names.items()}
             where.update(dict.fromkeys(w.substitute(by) for w in s.domain.where))
         if missing := [n for n in (*self.axes.values(), *self.mapping.outer) if n not in extents]:
-            loops = {*self.mapping.loops}
-            missing = [n for n in missing if n not in loops]
-            if missing:
-                raise Unfit(f"'{self.mapping.instruction.name}': the kernel has no axis {missing[0]} there")
+            raise Unfit(f"'{self.mapping.instruction.name}': the kernel has no axis {missing[0]} there")
         return extents, tuple(where)
 
     def _sizes(self) -> dict[str, Affine]:
@@ -142,7 +139,7 @@ class _Part:
         return out
 
     def _outer(self) -> tuple[Axis, ...]:
-        return tuple(Axis(n, self.extents[n]) for n in self.mapping.outer if n in self.extents)
+        return tuple(Axis(n, self.extents[n]) for n in self.mapping.outer)
 
     def _temp(self, b: Buffer) -> Buffer:
         """A temporary of the instruction, one for every call."""

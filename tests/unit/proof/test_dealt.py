@@ -22,7 +22,7 @@ from isam.proof.registers import Registers
 from isam.proof.sets import Isl
 from isam.proof.tree import check_tree
 from isam.proof.violation import Findings
-from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq, distinct
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Place, Schedule, Seq, distinct
 from isam.system.load import load_system
 from tests.machines import CROWD
 from tests.pipeline import compiled
@@ -125,6 +125,18 @@ def test_the_members_of_a_step_stand_in_any_order():
     other = edited(good(), turned)
     assert other.call != good().call
     assert not check_tree(other)
+
+
+def written_at(i: Issue, byte: int) -> Issue:
+    """The same call, its result at a byte of the scratchpad."""
+    at = Place("sp", "", Affine((), byte), (16, 4))
+    return replace(i, operands=tuple(replace(o, place=at) if o.name == "C" else o for o in i.operands))
+
+
+@pytest.mark.parametrize(("one", "two"), [(0, 0), (0, 16), (64, 20), (0, 60), (0, 64), (64, 0), (4096, 0), (0, 4096)])
+def test_results_of_one_step_lie_apart(one: int, two: int):
+    step = stepping(lambda s: [written_at(s[0], one), written_at(s[1], two)])
+    assert any("may meet" in m for m in messages(edited(good(), step))) == (abs(one - two) < 64)
 
 
 def nested(group: str, *deals: tuple[int, int, int]) -> list[Loop]:

@@ -51,6 +51,10 @@ def test_what_overlaps_is_not_called_apart():
     for pitch in (4, 8, 252, 255):  # rows reach into the next
         assert not one_system(panel(0, pitch=pitch), panel(0, "m", pitch=pitch), SIZE, CTX)
         assert not Isl()._no_clash(panel(0, pitch=pitch), panel(0, "m", pitch=pitch), SIZE, True, CTX)
+    for one, two in ((64, 1), (1, 64), (3, 64)):  # also where one of them takes few columns
+        wide, few = panel(0, width=one, pitch=8), panel(0, "m", width=two, pitch=8)
+        assert not one_system(wide, few, SIZE, CTX)
+        assert not Isl()._no_clash(wide, few, SIZE, True, CTX)
     assert one_system(panel(0, pitch=260), panel(0, "m", pitch=260), SIZE, CTX)
     shallow = (panel("j", depth=16), panel(Affine.of("w"), "m", depth=16, over=(w,)))  # panels reach into each other
     assert not one_system(*shallow, SIZE, CTX)

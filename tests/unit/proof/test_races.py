@@ -80,3 +80,15 @@ def test_every_part_of_a_loop_is_looked_at_when_it_runs(part: str) -> None:
         assert bool(check_races(replace(s, call=seq(one, use)))) == runs, trip
         touched = [i for i, _ in calls(one, {}) if i is put]
         assert len(touched) == runs
+
+
+def test_what_was_waited_for_once_is_done_for_all_that_follows() -> None:
+    s = pair(scratch(0), scratch(0))
+    put, use = s.call.children
+    elsewhere = pair(scratch(0), scratch(512)).call.children[1]
+    waiting = replace(elsewhere, after=(Wait("dma", 0),))
+    assert check_races(replace(s, call=seq(put, elsewhere, use)))
+    assert not check_races(replace(s, call=seq(put, waiting, use)))
+    far = [pair(scratch(0), scratch(1024 + 64 * n)).call.children[1] for n in range(2)]
+    assert not check_races(replace(s, call=seq(put, far[0], waiting, far[1], use)))
+    assert check_races(replace(s, call=seq(put, far[0], waiting, far[1], put, use)))

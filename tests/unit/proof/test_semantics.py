@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from isam.ir.text import parse_instruction
@@ -98,6 +100,8 @@ def test_a_temporary_that_is_needed_elsewhere_escapes() -> None:
     more = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n out v: f32[8]\n forall i < 8\n  t[i] = x[i] + 1\n"
                   "  y[i] = t[i] * t[i]\n  v[i] = t[i] * z[i]")  # fmt: skip
     assert {f[:2] for f in compare(m, more).faults} == {(6, "escapes")}
+    without = replace(m, statements=m.statements[1:])  # the one that makes the temporary
+    assert (3, "operation") in {f[:2] for f in compare(without, k).faults}
 
 
 def test_a_temporary_with_an_index_that_is_a_number_is_not_followed() -> None:
