@@ -21,7 +21,7 @@ from isam.schedule.tree import Bound, Issue, Loop, Schedule, Seq, distinct
 from tests.campaign_flat import schedules
 from tests.flat_both_ways import difference, judged
 from tests.pipeline import compiled
-from tests.unit.proof import test_dealt, test_registers
+from tests.unit.proof import test_dealt, test_numerics, test_registers
 from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
 from tests.unit.proof.mutants import mutants
 from tests.unit.proof.test_forged import FORGED
@@ -82,6 +82,15 @@ def test_random_kernels_with_planted_faults(seed):
     """Thousands of them: python -m tests.campaign_flat toy 0 1000."""
     for what, s in schedules(seed, "toy", 3):
         assert not difference(s, {y.name: 2 for y in s.cover.kernel.syms}), what
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0, 2, 1, 3, 4]])
+def test_terms_in_order(order):
+    """Every step, not only the first of its kind."""
+    s = test_numerics.made(order, frozenset({"exact"}))
+    assert not difference(s, {})
+    if order != sorted(order):
+        assert judged(s, {}, compiled=True)[0][1]["reassociate"] > len(order)
 
 
 @pytest.mark.parametrize("budget", [1, 2, 5, 17, 40])
