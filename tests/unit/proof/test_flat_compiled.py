@@ -115,8 +115,8 @@ def test_overlaps(seed):
 
 def test_ranges():
     """First elements, points and addresses at the ends of what is allowed and one beyond."""
-    said = set()
-    for first, last, byte, align, wide in product((-2, -1, 0, 3, 4), (4,), (-8, -4, 0, 2, 4, 16, 20, 24), (1, 8), (1, 2)):
+    said, last, bytes_ = set(), 4, (-8, -4, 0, 2, 4, 16, 20, 24)
+    for first, byte, align, wide in product((-2, -1, 0, 3, 4), bytes_, (1, 8), (1, 2)):
         forms = [2, first, 0, byte, 0]  # two constants: the first element, its byte
         access = {w.ROW: 0, w.ALIGN: align, w.UNIT: 4, w.WIDE: wide, w.LOW: -1, w.HIGH: 2, w.ORIGIN: 50, w.SIZE: 8}
         ranges = [1, 0, last - 1]
