@@ -30,7 +30,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "checker": (
         "tests.unit.proof.test_mutants", "tests.unit.proof.test_prover", "tests.unit.proof.test_points",
-        "tests.unit.proof.test_tree", "tests.unit.proof.test_flat", "tests.unit.proof.test_cuts",
+        "tests.unit.proof.test_tree", "tests.unit.proof.test_flat", "tests.unit.proof.test_subset",
+        "tests.unit.proof.test_flat_compiled", "tests.unit.proof.test_cuts",
         "tests.unit.proof.test_numerics", "tests.unit.proof.test_workspace", "tests.unit.proof.test_certificate",
         "tests.unit.proof.test_equivalence", "tests.unit.proof.test_checker", "tests.unit.proof.test_dealt",
         "tests.unit.proof.test_digits", "tests.unit.proof.test_witness", "tests.unit.proof.test_forged",
