@@ -77,6 +77,7 @@ class Approach:
     why = "first legal option"
     tries = 1  # schedules that are made at most before the quickest is kept
     varied: tuple[str, ...] = ("fuse", "tile")  # choice points that are decided otherwise in the others
+    goes_on: bool = False  # after a variant was chosen, further decisions on its schedule are known
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)

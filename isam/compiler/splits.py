@@ -17,14 +17,14 @@ from isam.ir.mapping import Cover, Mapping
 from isam.mapper.pricing import Pricing
 from isam.mapper.space import Step
 from isam.proof.equivalence import equivalent
-from isam.system.graph import System
+from isam.system.graph import System, rounds
 from isam.transforms.law import Site, Transform, dtypes_at, granted
 from isam.transforms.structure.axes import SplitAxis, joined
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension
 from isam.transforms.structure.peel import PeelSum
 from isam.transforms.values.nest import NESTS
 
-WORTH = 0.9  # of the rounds of calls that the undivided sum takes; above that no schedule is made
+WORTH = 0.9  # of the rounds that an undivided sum takes; above that no schedule is made
 
 
 @dataclass(frozen=True)
@@ -52,28 +52,26 @@ def split_sums(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[S
     axis = max(s.reduces, key=lambda n: s.domain.extent(n).const / max(1, work.tile.get(n, 1)))
     extent, step = s.domain.extent(axis).const, max(1, work.tile.get(axis, 1))
     groups, units = system.spread(work.mapping.instruction.name)
-    for most in dict.fromkeys((ceil(groups / work.blocks), groups)):
-        most = min(most, extent // (2 * step))
-        if most > 1 and _rounds(work.blocks, most, units) < WORTH * _rounds(work.blocks, 1, units):
-            lengths = (_length(extent, n, step) for n in range(most, most // 2, -1))
-            steps = _steps(kernel, at, axis, min(lengths, key=lambda n: _calls(extent, n, step)))
-            if steps:
-                yield steps
+    most = [min(n, extent // (2 * step)) for n in (ceil(groups / work.blocks), groups)]
+    able = [n for n in most if n > 1 and rounds(work.blocks * n, units) / n < WORTH * rounds(work.blocks, units)]
+    for length in dict.fromkeys(_length(extent, n, step, work.blocks, units) for n in able):
+        if steps := _steps(kernel, at, axis, length):
+            yield steps
 
 
-def _length(extent: int, parts: int, step: int) -> int:
-    """How long each of so many parts is: as even as whole calls are, unless all parts are the same."""
-    return extent // parts if extent % parts == 0 else extent // parts // step * step
+def _length(extent: int, most: int, step: int, blocks: int, units: int) -> int:
+    """How long each of at ``most`` so many parts is, whole calls but where all parts are the same: so that the longest
+    chain of calls, those of what is left over among them, is short."""
+    lengths: list[int] = []
+    for n in range(most, most // 2, -1):
+        down = extent // n // step * step
+        lengths += [extent // n] * (extent % n == 0) + [down, down + step]
 
+    def chain(length: int) -> int:
+        parts, rest = divmod(extent, length)
+        return rounds(blocks * parts, units) * ceil(length / step) + ceil(rest / step)
 
-def _calls(extent: int, length: int, step: int) -> int:
-    """Calls of the longest chain: those of a part, and those of what is left over."""
-    return ceil(length / step) + ceil(extent % length / step)
-
-
-def _rounds(blocks: int, parts: int, units: int) -> float:
-    """How often all units are called, in times of an undivided sum."""
-    return ceil(blocks * parts / units) / parts
+    return min((n for n in lengths if 1 < extent // n <= most), key=chain)
 
 
 def _fixed(s: Statement) -> bool:

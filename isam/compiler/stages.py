@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import field, replace
 from pathlib import Path
@@ -46,6 +46,7 @@ class Job:
     check: bool = True
     threads: int = 1
     kernel: Kernel | None = None
+    offered: Sequence[Instruction] = ()  # what the cover was chosen from
     cover: Cover | None = None
     others: tuple[Cover, ...] = ()  # of equivalent kernels that may take less time
     schedule: Schedule | None = None
@@ -94,7 +95,7 @@ def _cover(job: Job) -> None:
     answer = answer or first  # what cannot be scheduled says why
     if not isinstance(answer, Cover):
         raise Refused("uncovered", job.original, answer)
-    job.cover = answer
+    job.cover, job.offered = answer, offered
     others = [cover(job.kernel, offered, job.trace, require=required, ahead=ahead)
               for ahead in equivalents(job.kernel, job.cover, job.system)]  # fmt: skip
     job.others = tuple(o for o in others if isinstance(o, Cover))
@@ -141,7 +142,7 @@ def _plain(job: Job) -> Cover | None:
     assert job.cover is not None
     if not job.cover.notes.get("errors"):
         return None
-    answer = cover(job.kernel, job.system.compute, job.trace, require=_required(job), saves=False)
+    answer = cover(job.kernel, job.offered, job.trace, require=_required(job), saves=False)
     return answer if isinstance(answer, Cover) else None
 
 
@@ -161,10 +162,10 @@ def _schedule(job: Job) -> None:
     if not done:
         raise Refused("infeasible", job.original, answers[0][1])
     job.cover, job.schedule = chosen(done, job.trace)
-    if first is not make or (job.trace.replays and job.trace.ahead is not None):
+    more = job.trace.ahead is not None if job.trace.replays else job.trace.approach.goes_on
+    if first is not make or (len(covers) > 1 and more):
         best = make(job.cover, job.system, job.trace)
-        assert isinstance(best, Schedule)  # the first of its tries is the one that was chosen
-        job.schedule = best
+        job.schedule = best if isinstance(best, Schedule) else job.schedule
 
 
 def _prove(job: Job) -> None:

@@ -38,7 +38,7 @@ def equivalents(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[
     """Steps to equivalent kernels that may take less time than the one that is covered."""
     if ahead := taken_out(kernel, system):
         yield ahead
-    if system.replicas or len(system.units) > 1:
+    if any(system.spread(m.instruction.name)[1] > 1 for m in cover.mappings):
         from isam.compiler.splits import split_sums
 
         yield from split_sums(kernel, cover, system)
@@ -69,9 +69,9 @@ def chosen(covers: Sequence[tuple[Cover, Schedule]], trace: Trace) -> tuple[Cove
         return covers[0]
     from isam.cost.timeline import timeline
 
-    shared = len(covers[0][0].steps)
-    options = [Variant(s, c.steps[: len(c.steps) - shared] if n else (), c.notes.get("errors", ()))
-               for n, (c, s) in enumerate(covers)]  # fmt: skip
+    least = len(covers[0][0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
+    taken = [c.notes.get("ahead", 0) or max(0, len(c.steps) - least) for c, _ in covers]
+    options = [Variant(s, c.steps[:n], c.notes.get("errors", ())) for (c, s), n in zip(covers, taken, strict=True)]
     costs = [timeline(s).seconds for _, s in covers]
     taken = trace.choose(Choice("variant", options, {"options": [o.label() for o in options]}, costs))
     return next(pair for pair, option in zip(covers, options, strict=True) if option is taken)

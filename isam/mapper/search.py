@@ -201,6 +201,7 @@ def cover_with_search(
     back = back.then(path.back) if ahead and path.steps else back if ahead else path.back
     notes = {
         **made.notes,
+        "ahead": len(ahead),
         "numerics": sorted(needed(taken)),
         "because": tuple(s.reason for s in taken),
         "errors": errors(original, taken),

@@ -56,7 +56,10 @@ class Prescribed:
             return
         n = writes(s, env, self.shapes[s.dest.buffer])
         self.adds[key] = n
-        self.total[s.dest.buffer] += n
+        self.total[s.dest.buffer] = counted(self.total[s.dest.buffer].astype(np.int64) + n)
+
+
+MOST = 2**31 - 1  # writes of one element that are counted
 
 
 def _count(body: tuple) -> int:
@@ -89,13 +92,20 @@ def writes(s: Statement, env: dict[str, int], shape: tuple[int, ...]) -> np.ndar
     each = prod(max(0, int(a.extent.substitute(env))) for a in s.domain.axes if a.name not in named)
     whole = tuple(Affine.of(a.name) for a in kept) == s.dest.index
     if whole and not s.domain.where and tuple(int(a.extent.substitute(env)) for a in kept) == shape:
-        return np.full(prod(shape), each, np.int32)
+        return counted(np.full(prod(shape), each, np.int64))
     inside, grids = mask(replace(s, domain=replace(s.domain, axes=kept)), env)
     flat = np.zeros((1,) * inside.ndim, np.int64)
     for row, n in zip(s.dest.index, shape, strict=True):
         flat = flat * n + value(row, grids, env)
     flat = np.broadcast_to(flat, inside.shape)[inside].ravel()
-    return each * np.bincount(flat, minlength=prod(shape)).astype(np.int32)
+    return counted(each * np.bincount(flat, minlength=prod(shape)))
+
+
+def counted(n: np.ndarray) -> np.ndarray:
+    """Numbers of writes as they are kept. Raises ``MemoryError`` where one is too large for that."""
+    if n.size and int(n.max()) > MOST:
+        raise MemoryError(f"an element that {int(n.max())} points write, more than {MOST}")
+    return n.astype(np.int32)
 
 
 def told_apart(s: Statement) -> int:

@@ -45,7 +45,9 @@ class Function:
 
     def text(self) -> str:
         names = [a.arg for a in self.tree.args.args][1:]
-        stored = (n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        stored = [n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        if both := {*names, *stored} & self.numbers.keys():
+            raise Outside(f"'{min(both)}' is a constant of the module, and a variable")
         self.places += [f"%{n}.p" for n in dict.fromkeys((*names, *stored))]
         self.lines += [f"store i64 %{n}, ptr %{n}.p" for n in names]
         self.body(self.tree.body)

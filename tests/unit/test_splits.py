@@ -55,7 +55,8 @@ def test_a_deep_product_is_divided_proved_and_right(m: int, n: int, k: int):
     assert "reassociates" in job.cover.notes["numerics"]
     assert job.certificate is not None
     (taken,) = (d for d in job.trace.decisions if d.point == "variant")
-    assert taken.costs[taken.chosen] < 0.75 * taken.costs[0]  # of the undivided sum's time
+    assert taken.costs[taken.chosen] < taken.costs[0]  # of the undivided sum
+    assert len(set(taken.options)) == len(taken.options)
 
 
 def test_every_step_keeps_the_meaning_and_is_followed_by_the_judge():
@@ -105,7 +106,8 @@ def test_nothing_is_offered_without_the_permission_or_on_one_unit():
     machine = load_system(CROWD)
     whole = normal_form(bound.with_sizes({"M": 4, "N": 4, "K": 400}))
     found = cover(whole, machine.compute, Trace(Greedy()))
-    assert not found or list(split_sums(whole, found, machine)) == []
+    assert found
+    assert list(split_sums(whole, found, machine)) == []
     assert offered(DEEP, 4, 4, 400, "toy") == []
 
 

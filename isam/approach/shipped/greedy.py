@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Choice
@@ -126,7 +126,9 @@ def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
 
 def _used(blocks: int, units: int) -> float:
     """The share of the units that work, over all rounds of blocks."""
-    return blocks / units / ceil(blocks / units)
+    from isam.system.graph import rounds
+
+    return blocks / units / max(1, rounds(blocks, units))
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:

@@ -27,6 +27,11 @@ class Replay(Greedy):
         for d in reversed(decisions):
             self._left.setdefault(d.point, []).append(d)
 
+    @property
+    def goes_on(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the recording decides on more schedules."""
+        return bool(self._left.get("tile"))
+
     @classmethod
     def given(cls, argument: str) -> Approach:
         """``replay:out.json`` follows what that file recorded."""
