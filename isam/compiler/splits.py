@@ -46,7 +46,8 @@ def split_sums(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[S
     if not sums or not works or any(isinstance(i, Recurrence) for i in kernel.body):
         return
     at = max(sums, key=lambda n: _points(kernel.statements[n]))
-    s, work = kernel.statements[at], max(works, key=lambda w: w.points)
+    own = [] if cover.steps else [w for w in works if at in w.mapping.statements]
+    s, work = kernel.statements[at], max(own or works, key=lambda w: w.points)
     if not work.points:
         return
     axis = max(s.reduces, key=lambda n: s.domain.extent(n).const / max(1, work.tile.get(n, 1)))

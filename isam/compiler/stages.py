@@ -53,6 +53,22 @@ class Job:
     certificate: Any = None
     artifact: Artifact | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    decided: list[tuple[object, range]] = field(default_factory=list)  # covers and schedules: by which decisions
+
+    def deciding(self, make: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        """What ``make`` makes, and which decisions it took."""
+        begin = len(self.trace.decisions)
+        made = make(*given, **named)
+        self.decided.append((made, range(begin, len(self.trace.decisions))))
+        return made
+
+    def behind(self, *parts: object) -> Trace:
+        """The trace without the decisions on covers and schedules other than ``parts``."""
+        others = {n for made, some in self.decided if not any(made is p for p in parts) for n in some}
+        out = Trace(self.trace.approach)
+        out.subject = self.trace.subject
+        out.decisions = [d for n, d in enumerate(self.trace.decisions) if n not in others]
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +104,15 @@ def _cover(job: Job) -> None:
 
     assert job.kernel is not None
     offered, required = job.system.compute, _required(job)
-    first = answer = cover(job.kernel, offered, job.trace, require=required)
+    first = answer = job.deciding(cover, job.kernel, offered, job.trace, require=required)
     while isinstance(answer, Cover) and (left := _in_parts(answer) - set(required)):
         offered = offered.without(left)
-        answer = cover(job.kernel, offered, job.trace, require=required)
+        answer = job.deciding(cover, job.kernel, offered, job.trace, require=required)
     answer = answer or first  # what cannot be scheduled says why
     if not isinstance(answer, Cover):
         raise Refused("uncovered", job.original, answer)
     job.cover, job.offered = answer, offered
-    others = [cover(job.kernel, offered, job.trace, require=required, ahead=ahead)
+    others = [job.deciding(cover, job.kernel, offered, job.trace, require=required, ahead=ahead)
               for ahead in equivalents(job.kernel, job.cover, job.system)]  # fmt: skip
     job.others = tuple(o for o in others if isinstance(o, Cover))
 
@@ -142,7 +158,7 @@ def _plain(job: Job) -> Cover | None:
     assert job.cover is not None
     if not job.cover.notes.get("errors"):
         return None
-    answer = cover(job.kernel, job.offered, job.trace, require=_required(job), saves=False)
+    answer = job.deciding(cover, job.kernel, job.offered, job.trace, require=_required(job), saves=False)
     return answer if isinstance(answer, Cover) else None
 
 
@@ -157,15 +173,16 @@ def _schedule(job: Job) -> None:
         from isam.compiler.alternatives import quickest as make
     covers = [c for c in (_plain(job), job.cover, *job.others) if c is not None]
     first = make if len(covers) == 1 else schedule
-    answers = [(c, first(c, job.system, job.trace)) for c in covers]
+    answers = [(c, job.deciding(first, c, job.system, job.trace)) for c in covers]
     done = [(c, s) for c, s in answers if isinstance(s, Schedule)]
     if not done:
         raise Refused("infeasible", job.original, answers[0][1])
     job.cover, job.schedule = chosen(done, job.trace)
     more = job.trace.ahead is not None if job.trace.replays else job.trace.approach.goes_on
     if first is not make or (len(covers) > 1 and more):
-        best = make(job.cover, job.system, job.trace)
+        best = job.deciding(make, job.cover, job.system, job.trace)
         job.schedule = best if isinstance(best, Schedule) else job.schedule
+    job.schedule = replace(job.schedule, trace=job.behind(job.cover, job.schedule))
 
 
 def _prove(job: Job) -> None:

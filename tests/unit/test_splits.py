@@ -18,6 +18,8 @@ from isam.mapper.cover import cover
 from isam.mapper.space import Step
 from isam.proof.equivalence import equivalent
 from isam.schedule.serial import to_json
+from isam.schedule.tree import Issue, distinct
+from isam.schedule.why import decisions_behind
 from isam.system.load import load_system
 from tests.machines import CROWD
 from tests.pipeline import compiled, judge
@@ -167,3 +169,18 @@ def test_the_trace_replays_to_the_same_schedule(tries: int):
     assert again.schedule is not None
     assert to_json(again.schedule) == to_json(made.schedule)
     assert again.trace.to_json() == made.trace.to_json()
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_the_decisions_behind_a_step_are_those_of_the_schedule_that_was_taken(tries: int):
+    approach = BestFirst()
+    approach.tries = tries
+    job = compiled(DEEP, {"M": 4, "N": 4, "K": 400}, load_system(CROWD), approach)
+    assert job.schedule is not None
+    own = job.schedule.trace
+    assert isinstance(own, Trace)
+    assert [d.point for d in own.decisions].count("variant") == 1
+    sums = next(n for n in distinct(job.schedule.call) if isinstance(n, Issue) and n.instruction.startswith("m_add"))
+    behind = decisions_behind(job.schedule, sums)
+    assert {"cover", "tile"} <= {d.point for d in behind}
+    assert [d.point for d in behind].count("tile") == 1
