@@ -17,14 +17,13 @@ from isam.ir.mapping import Cover, Mapping
 from isam.mapper.pricing import Pricing
 from isam.mapper.space import Step
 from isam.proof.equivalence import equivalent
-from isam.system.graph import System, rounds
+from isam.system.busy import idle, rounds
+from isam.system.graph import System
 from isam.transforms.law import Site, Transform, dtypes_at, granted
 from isam.transforms.structure.axes import SplitAxis, joined
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension
 from isam.transforms.structure.peel import PeelSum
 from isam.transforms.values.nest import NESTS
-
-WORTH = 0.9  # of the rounds that an undivided sum takes; above that no schedule is made
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,8 @@ def split_sums(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[S
     """Steps that divide the largest sum of ``kernel``, where the calls of ``cover`` then take fewer rounds on the units
     of the machine. What the judge of rewritings cannot decide is not offered."""
     sums = [n for n, s in enumerate(kernel.statements) if s.accumulate and s.reduces and _fixed(s)]
-    works = [w for m in cover.mappings if (w := _work(cover.kernel, m)) is not None]
+    pricing = Pricing(cover.kernel)
+    works = [w for m in cover.mappings if (w := _work(pricing, m)) is not None]
     if not sums or not works or any(isinstance(i, Recurrence) for i in kernel.body):
         return
     at = max(sums, key=lambda n: _points(kernel.statements[n]))
@@ -54,7 +54,7 @@ def split_sums(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[S
     extent, step = s.domain.extent(axis).const, max(1, work.tile.get(axis, 1))
     groups, units = system.spread(work.mapping.instruction.name)
     most = [min(n, extent // (2 * step)) for n in (ceil(groups / work.blocks), groups)]
-    able = [n for n in most if n > 1 and rounds(work.blocks * n, units) / n < WORTH * rounds(work.blocks, units)]
+    able = [n for n in most if n > 1 and idle(work.blocks, work.blocks * n, units)]
     for length in dict.fromkeys(_length(extent, n, step, work.blocks, units) for n in able):
         if steps := _steps(kernel, at, axis, length):
             yield steps
@@ -83,11 +83,12 @@ def _points(s: Statement) -> int:
     return prod(a.extent.const for a in s.domain.axes)
 
 
-def _work(kernel: Kernel, m: Mapping) -> Work | None:
-    s = max((kernel.statements[i] for i in m.statements), key=lambda s: (s.accumulate and bool(s.reduces)))
-    if not s.accumulate or not s.reduces or not _fixed(s):
+def _work(pricing: Pricing, m: Mapping) -> Work | None:
+    statements = (pricing.kernel.statements[i] for i in m.statements)
+    s = next((s for s in statements if s.accumulate and s.reduces and _fixed(s)), None)
+    if s is None:
         return None
-    tile = Pricing(kernel).tile(m)
+    tile = pricing.tile(m)
     blocks = prod(ceil(a.extent.const / max(1, tile.get(a.name, 1))) for a in s.domain.axes if a.name not in s.reduces)
     return Work(m, blocks, _points(s), tile)
 

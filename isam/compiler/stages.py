@@ -172,14 +172,14 @@ def _schedule(job: Job) -> None:
     if job.trace.approach.tries > 1 and not job.trace.replays:
         from isam.compiler.alternatives import quickest as make
     covers = [c for c in (_plain(job), job.cover, *job.others) if c is not None]
-    first = make if len(covers) == 1 else schedule
-    answers = [(c, job.deciding(first, c, job.system, job.trace)) for c in covers]
+    several = len(covers) > 1  # each is scheduled once; of the one taken there may be more schedules
+    answers = [(c, job.deciding(schedule if several else make, c, job.system, job.trace)) for c in covers]
     done = [(c, s) for c, s in answers if isinstance(s, Schedule)]
     if not done:
         raise Refused("infeasible", job.original, answers[0][1])
     job.cover, job.schedule = chosen(done, job.trace)
     more = job.trace.ahead is not None if job.trace.replays else job.trace.approach.goes_on
-    if first is not make or (len(covers) > 1 and more):
+    if several and (make is not schedule or more):
         best = job.deciding(make, job.cover, job.system, job.trace)
         job.schedule = best if isinstance(best, Schedule) else job.schedule
     job.schedule = replace(job.schedule, trace=job.behind(job.cover, job.schedule))

@@ -49,12 +49,11 @@ class Facts:
     targets: dict[int, tuple[Operand, Target]] = field(default_factory=dict)
     same: dict[tuple, Target] = field(default_factory=dict)
     families: dict[tuple[Fact, ...], list[Fact]] = field(default_factory=dict)
+    layout: Layout = field(init=False)
     _instances: Instances | None = None
 
-    @property
-    def layout(self) -> Layout:
-        """Where elements lie by a fact and by an operand."""
-        return Layout(self.legality, self.isl)
+    def __post_init__(self) -> None:
+        self.layout = Layout(self.legality, self.isl)
 
     @property
     def instances(self) -> Instances:

@@ -72,14 +72,14 @@ def clash(one: Footprint, two: Footprint, ranges: Ranges, values: Mapping[str, A
                    for c in one.columns for d in two.columns)  # fmt: skip
 
 
-def _with(one: Footprint | Columns, values: Mapping[str, Affine] | None) -> Columns:
+def _with(one: Footprint | Columns, values: Mapping[str, Affine] | None) -> Footprint | Columns:
     """Its ends with loop variables replaced."""
-    if not values:
-        return Columns(0, one.low, one.high)
+    if not values or not (one.low.terms or one.high.terms):
+        return one
     return Columns(0, one.low.substitute(values), one.high.substitute(values))
 
 
-def _apart(one: Columns, two: Footprint | Columns, ranges: Ranges) -> bool:
+def _apart(one: Footprint | Columns, two: Footprint | Columns, ranges: Ranges) -> bool:
     """Whether one stretch of bytes surely ends before the other begins."""
     return _never_less(one.low, two.high, ranges) or _never_less(two.low, one.high, ranges)
 

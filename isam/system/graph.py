@@ -195,8 +195,3 @@ class System:
         keep = set(names) | {m.by for m in self.moves} | set(table.setters())
         units = {n: replace(u, runs=tuple(r for r in u.runs if r in keep)) for n, u in self.units.items()}
         return replace(self, units=units, instructions=table.only(keep))
-
-
-def rounds(blocks: int, units: int) -> int:
-    """How often all units are called for so many blocks of work."""
-    return -(-blocks // units)

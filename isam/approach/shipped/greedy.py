@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from isam.system.graph import System
 
 SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
-WORTH = 0.9  # of the units that work; below that, loops are not shared
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
 
 
@@ -114,21 +113,15 @@ def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
     """Whether the group makes long sums side by side along axes that the nest sums over, and would use much less of the
     machine in one loop with it."""
     from isam.scheduler.plan import Group
+    from isam.system.busy import idle
 
     main = max(group, key=lambda n: n.calls())
     long = prod(-(-main.length(a) // max(1, main.mapped[a].limit or 1)) for a in main.reduced if a in main.mapped)
     units = system.spread(main.instruction.name)[1]
     if units < 2 or long < SUMMED:
         return False
-    alone, joined = (Group(tuple(nests)).blocks() for nests in (group, [*group, nest]))
-    return _used(joined, units) < WORTH * _used(alone, units)
-
-
-def _used(blocks: int, units: int) -> float:
-    """The share of the units that work, over all rounds of blocks."""
-    from isam.system.graph import rounds
-
-    return blocks / units / max(1, rounds(blocks, units))
+    joined, alone = (Group(tuple(nests)).blocks() for nests in ([*group, nest], group))
+    return idle(joined, alone, units)
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
