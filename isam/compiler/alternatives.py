@@ -9,6 +9,7 @@ The trace holds the decisions of the schedule that is kept and no others: it rep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -66,13 +67,18 @@ class Scripted(Approach):
         return self.base.decide(choice) if option is None else choice.options[option]
 
 
-def quickest(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasible:
+def quickest(cover: Cover, system: System, trace: Trace,
+             known: tuple[Schedule, Sequence[Decision]] | None = None) -> Schedule | Infeasible:  # fmt: skip
     """The quickest of the schedules that the trace's Approach asks for; its decisions are added to the trace.
 
-    ``Infeasible`` when the first one is: the Approach's own decisions come first.
+    ``Infeasible`` when the first one is: the Approach's own decisions come first. ``known``: the first, made already,
+    and the decisions on it.
     """
     approach = trace.approach
-    answer, first = _make(cover, system, approach, 0, None, ())
+    if known is None:
+        answer, first = _make(cover, system, approach, 0, None, ())
+    else:
+        answer, first = known[0], Made(0, None, (), tuple(known[1]), timeline(known[0]).seconds)
     made, best, open_ = [first], answer, _ways(first, approach)
     while isinstance(answer, Schedule) and open_ and len(made) < approach.tries:
         least = min(made, key=lambda m: m.seconds)

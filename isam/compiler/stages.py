@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from isam import registry
-from isam.approach.choice import Approach, Trace
+from isam.approach.choice import Approach, Decision, Trace
 from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Diagnostic, InternalError, IsamError, Loc, fail
@@ -61,6 +61,10 @@ class Job:
         made = make(*given, **named)
         self.decided.append((made, range(begin, len(self.trace.decisions))))
         return made
+
+    def decisions(self, made: object) -> list[Decision]:
+        """Those on a cover or a schedule."""
+        return [self.trace.decisions[n] for m, some in self.decided if m is made for n in some]
 
     def behind(self, *parts: object) -> Trace:
         """The trace without the decisions on covers and schedules other than ``parts``."""
@@ -178,10 +182,12 @@ def _schedule(job: Job) -> None:
     if not done:
         raise Refused("infeasible", job.original, answers[0][1])
     job.cover, job.schedule = chosen(done, job.trace)
-    more = job.trace.ahead is not None if job.trace.replays else job.trace.approach.goes_on
-    if several and (make is not schedule or more):
-        best = job.deciding(make, job.cover, job.system, job.trace)
+    if several and make is not schedule:
+        job.schedule = job.deciding(make, job.cover, job.system, job.trace, (job.schedule, job.decisions(job.schedule)))
+    elif several and (job.trace.ahead is not None if job.trace.replays else job.trace.approach.goes_on):
+        best = job.deciding(schedule, job.cover, job.system, job.trace)
         job.schedule = best if isinstance(best, Schedule) else job.schedule
+    assert job.schedule is not None
     job.schedule = replace(job.schedule, trace=job.behind(job.cover, job.schedule))
 
 

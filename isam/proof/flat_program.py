@@ -56,6 +56,7 @@ class Program:
         self.held: dict[frozenset, tuple[int, Held]] = {}
         self.after = np.full((8, 8), -1, np.int64)
         self.mark = np.zeros(replay.space.token.size, np.int64)
+        self.stamp = 0  # the last one used in it
         self.code.add([w.END])
 
     # -- execution ---------------------------------------------------------------------------------------------------
@@ -71,13 +72,14 @@ class Program:
         state, stack, values, low, high = (np.zeros(k, np.int64) for k in (8, deep, slots, slots, slots))
         for name, v in env.items():
             values[self.table.slot(name)] = v
-        state[w.PC], state[w.DEPTH] = begin, 1  # the end stands at 0
+        state[w.PC], state[w.DEPTH], state[w.STAMP] = begin, 1, self.stamp  # the end stands at 0
         while True:
             state[w.LEFT], state[w.HELD], state[w.GROUPS] = r.left, self._held(), self.after.shape[1]
             op = self.run_compiled(w.Memory(
                 self.code.array, state, stack, values, low, high, t.words.array, self.where, np.zeros(ROOM, np.int64),
                 t.runs.array, sp.token, sp.version, sp.current, t.numbers.want, t.numbers.done,
                 t.numbers.seen, self.mark, self.after))  # fmt: skip
+            self.stamp = int(state[w.STAMP])
             r.left, r.held = int(state[w.LEFT]), dict(list(self.held.values())[int(state[w.HELD])][1])
             if op == w.END:
                 return

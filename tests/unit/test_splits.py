@@ -6,10 +6,12 @@ import pytest
 
 from isam.approach.choice import Trace
 from isam.approach.shipped.greedy import Greedy
+from isam.approach.shipped.replay import Replay
 from isam.approach.shipped.strategies import BestFirst
-from isam.compiler.splits import split_sums
+from isam.compiler.splits import _length, split_sums
 from isam.compiler.stages import new_job, run_stages
 from isam.compiler.variants import Variant
+from isam.cost.timeline import timeline
 from isam.ir import oracle
 from isam.ir.kernel import Kernel
 from isam.ir.normal import normal_form
@@ -104,22 +106,12 @@ def test_nothing_is_offered_where_the_machine_is_busy_or_the_sum_is_short(size: 
 
 
 def test_nothing_is_offered_without_the_permission_or_on_one_unit():
-    bound = parse_kernel(TEXT.format(T="f32", permits="  permits contract\n"))
-    machine = load_system(CROWD)
-    whole = normal_form(bound.with_sizes({"M": 4, "N": 4, "K": 400}))
-    found = cover(whole, machine.compute, Trace(Greedy()))
-    assert found
-    assert list(split_sums(whole, found, machine)) == []
+    assert offered(parse_kernel(TEXT.format(T="f32", permits="  permits contract\n")), 4, 4, 400) == []
     assert offered(DEEP, 4, 4, 400, "toy") == []
 
 
 def test_integers_need_no_permission():
-    kernel = parse_kernel(TEXT.format(T="i32", permits=""))
-    machine = load_system(CROWD)
-    whole = normal_form(kernel.with_sizes({"M": 4, "N": 4, "K": 400}))
-    found = cover(whole, machine.compute, Trace(Greedy()))
-    assert found
-    assert list(split_sums(whole, found, machine))
+    assert offered(parse_kernel(TEXT.format(T="i32", permits="")), 4, 4, 400)
 
 
 def test_the_undivided_sum_is_kept_where_it_is_quicker():
@@ -184,3 +176,24 @@ def test_the_decisions_behind_a_step_are_those_of_the_schedule_that_was_taken(tr
     behind = decisions_behind(job.schedule, sums)
     assert {"cover", "tile"} <= {d.point for d in behind}
     assert [d.point for d in behind].count("tile") == 1
+
+
+@pytest.mark.parametrize("size", [(4, 4, 400), (8, 8, 300)])
+def test_a_recording_as_advice_leads_to_the_schedule_that_it_led_to(size: tuple[int, int, int]):
+    """Also to what was tried for the variant that was taken."""
+    sizes, machine, approach = dict(zip("MNK", size, strict=True)), load_system(CROWD), BestFirst()
+    approach.tries = 16
+    made = compiled(DEEP, sizes, machine, approach)
+    advised = compiled(DEEP, sizes, machine, Replay(made.trace.to_json()))
+    assert made.schedule is not None
+    assert advised.schedule is not None
+    assert timeline(advised.schedule).ticks == timeline(made.schedule).ticks
+
+
+@pytest.mark.parametrize(
+    ("extent", "most", "step"), [(262, 9, 10), (512, 24, 4), (256, 24, 4), (401, 3, 4), (20000, 24, 32)]
+)
+def test_there_are_no_more_parts_than_groups(extent: int, most: int, step: int):
+    parts, rest = divmod(extent, length := _length(extent, most, step, 1, 2 * most))
+    assert 1 < parts <= most
+    assert not rest or length % step == 0

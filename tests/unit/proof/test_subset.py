@@ -110,7 +110,12 @@ def other_field(m: Memory) -> int:
     return m.d[0]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("f", [power, strided, between, fraction, foreign, truth, other_field])
+def shadowed(m: Memory) -> int:
+    FACTOR = m.a[0]
+    return FACTOR + 1
+
+
+@pytest.mark.parametrize("f", [power, strided, between, fraction, foreign, truth, other_field, shadowed])
 def test_outside(f):
     with pytest.raises(Outside):
         module_text((f,), KINDS)
