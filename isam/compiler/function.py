@@ -18,10 +18,12 @@ from isam.ir.table import Table
 from isam.runtime.arguments import look_over
 from isam.runtime.entry import Entry
 from isam.runtime.signature import Signature
+from isam.runtime.vectorcall import attach, callable_class, lend
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
 
+@callable_class
 class Function:
     """``fn(A, B)``, ``fn(A, B, C=out)``, ``fn.bind(B=W)``: see :class:`isam.runtime.entry.Entry`.
 
@@ -47,8 +49,11 @@ class Function:
         self.open = tuple(s.name for s in self.kernel.syms if s.name not in self.sizes and s.name not in left)
         self.signature = Signature(kernel.name, arguments_of(self.kernel.with_sizes(self.sizes)),
                                    [s for s in sizes_of(self.kernel) if s.name not in self.sizes])  # fmt: skip
-        if not self.open:
+        if self.open:
+            self._attached = attach(self, (), {}, None)
+        else:
             self._only = self.specialise({})
+            lend(self._only, self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._only is not None:

@@ -64,7 +64,7 @@ def oldest_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code for the first x86-64: nothing beyond SSE2, whatever this CPU has."""
     from isam.codegen.llvm import machine
 
-    llvm = machine._initialised()
+    llvm = machine.initialised()
     triple = llvm.get_process_triple()
     if not triple.startswith("x86_64"):
         pytest.skip("not an x86-64")
