@@ -22,13 +22,20 @@ def initialised() -> Any:
     return llvm
 
 
+def host() -> tuple[str, str, str]:
+    """LLVM's version, this CPU's name and its features."""
+    llvm = initialised()
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return version, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
 def target_machine(level: int = 2) -> Any:
     """The target machine for this CPU. ``level``: effort of code generation (0 to 3)."""
     llvm = initialised()
-    flags = llvm.get_host_cpu_features().flatten()
+    _, cpu, features = host()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=flags, opt=level, reloc="pic",
-                                        codemodel="small", jit=True)  # fmt: skip
+    return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small",
+                                        jit=True)  # fmt: skip
 
 
 @lru_cache(maxsize=1)

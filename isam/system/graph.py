@@ -99,6 +99,11 @@ class System:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     state: dict[str, Register] = field(default_factory=dict)
 
+    @property
+    def digest(self) -> str:
+        """Of the texts it was read from; empty for a machine that was made or changed otherwise."""
+        return self.__dict__.get("_digest", "")
+
     def demand_backend(self) -> None:
         """Raises ``IsamError`` when the description has semantics only."""
         if self.backend == SEMANTICS_ONLY:

@@ -25,7 +25,7 @@ from isam.system.files import sibling, texts_of
 from isam.system.find import find_system
 from isam.system.graph import CACHED, MANAGED, Memory, Move, System, Unit
 from isam.system.groups import Register
-from isam.system.judged import is_judged
+from isam.system.judged import digest, is_judged
 from isam.system.numerics import contradictions
 from isam.system.operands import Operands
 from isam.system.read_groups import Groups, measures, read_ports
@@ -88,7 +88,9 @@ def _drafted(path: str, files: tuple[tuple[str, str], ...], judged: bool) -> tup
 @lru_cache(maxsize=64)
 def _system(path: str, files: tuple[tuple[str, str], ...], judged: bool) -> System:
     draft, faults = _drafted(path, files, judged)
-    return _unread(draft, faults.copy()) if judged else _built(draft, faults.copy())
+    system = _unread(draft, faults.copy()) if judged else _built(draft, faults.copy())
+    system.__dict__["_digest"] = digest(text for _, text in files)  # no field: what is made from it differs from it
+    return system
 
 
 def _selected(draft: Draft, path: Path, features: frozenset[str] | None, trail: tuple[str, ...], whole: bool) -> System:
