@@ -228,6 +228,8 @@ class _Build:
                                 f"the memory '{e.name}' needs either a capacity or cells of a size", e.key.loc,
                                 "write 'capacity: 16 KiB', or 'cells: 8, cell: 64 B'")  # fmt: skip
             return None
+        if "shares" in v:
+            self.marks["memory", e.name, "shares"] = v["shares"].loc
         self.marks["memory", e.name, "of"] = v["of"].loc if "of" in v else e.key.loc
         kind = v["kind"].text
         row = v.get("row")
@@ -242,7 +244,8 @@ class _Build:
         return Memory(e.name, kind, capacity if capacity is not None else (cells or 0) * (cell or 0),
                       v.get("align") or 1,
                       cells, cell, v.get("home", False), v["of"].text if "of" in v else "", v.get("lanes"),
-                      read_ports(v.get("ports", {}), e.key.loc, self.faults), row, e.key.loc)  # fmt: skip
+                      read_ports(v.get("ports", {}), e.key.loc, self.faults), row, v.get("lane"),
+                      v["shares"].text if "shares" in v else "", e.key.loc)  # fmt: skip
 
     def _unit(self, e: Entry) -> Unit | None:
         v = read_fields(e.node, UNIT, f"the unit '{e.name}'", self.faults, e.key.loc)
