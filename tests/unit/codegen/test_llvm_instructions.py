@@ -41,7 +41,7 @@ def bound(i: Instruction, kernel, arrays: dict[str, np.ndarray], want: np.ndarra
     if i.name.startswith("sum_mul"):
         return 20 * unit * np.abs(want) + 1e-300
     terms = sizes[0] if len(sizes) == 2 else sizes[0] * sizes[1]
-    total = terms.sum() if want.ndim == 0 else terms
+    total = terms.sum() if want.ndim == 0 else terms.sum(-1) if terms.ndim > want.ndim else terms
     return 20 * unit * (total + sizes[-1])
 
 
@@ -89,9 +89,9 @@ def check_all(name: str, every: int) -> None:
     faults: list[str] = []
     checked = 0
     for n, i in enumerate(system.compute):
-        if n % every:
+        if n % every or lacking(i.needs):
             continue
-        sizes = {"J": (1, lanes - 1, lanes, lanes // 2 + 1)[(n // every) % 4]} if i.syms else {}
+        sizes = {s.name: (1, s.hi - 1, s.hi, s.hi // 2 + 1)[(n // every) % 4] for s in i.syms}
         schedule = single(system, i, sizes)
         code = generate(schedule)
         floats = any(b.role == "inout" and DTYPES[b.dtype].kind == "f" for b in i.body.arguments)
