@@ -15,7 +15,8 @@ from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedul
 from isam.system.graph import System
 
 J = "J"
-LOADS = {("v", 0): ("splat", ""), ("v", 1): ("load", "J"), ("g", 1): ("load_group", "P"), ("g", 2): ("load_groups", "JP")}
+LOADS = {("v", 0): ("splat", ""), ("v", 1): ("load", "J"),
+         ("g", 1): ("load_group", "P"), ("g", 2): ("load_groups", "JP")}  # fmt: skip
 
 
 def at_home(buffer: str, rank: int, size: int, offset: int = 0) -> Place:

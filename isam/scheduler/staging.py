@@ -188,7 +188,7 @@ def row_range(row: Affine, env: Env) -> tuple[Affine, int]:
 
 def layout_of(stage: Stage, box: Tile, dtype: str, align: int = 1) -> tuple[StageLayout, int]:
     """Coefficients of a staged box and its size in bytes; rows begin at multiples of ``align``."""
-    rank, cut = len(box.shape), dict(stage.cut)
+    rank = len(box.shape)
     coefficients, inner, blocks = [0] * rank, [0] * rank, [1] * rank
     running = size_of(dtype)
     for d, block in stage.cut:

@@ -36,7 +36,7 @@ class Transfer:
     """Moves one tile along a path, in parts that every hop can carry, as loops where there are many parts.
 
     ``pinned``: copies that must stay; ``most``: the most a part may take of a dimension (the block of a cut one);
-    ``grain``: of those the ones with a loop of their own; ``groups``: the dimension that lies within lanes on the way."""
+    ``grain``: of those the ones with a loop of their own; ``groups``: the dimension within lanes on the way."""
 
     UNROLL = 4
 

@@ -162,7 +162,7 @@ class _Check:
             other = self.s.memories[m.shares]
             if {m.kind, other.kind} != {COUNTED} or other.shares or (m.cells, m.cell) != (other.cells, other.cell):
                 self.faults.add("system-memory", f"'{m.name}' cannot share the registers of '{m.shares}'", at,
-                                "both are counted, with as many cells of one size, and the other has its own")  # fmt: skip
+                                "both are counted, with as many cells of one size, the other has its own")  # fmt: skip
 
     def chain(self, name: str) -> None:
         seen = [name]

@@ -11,8 +11,8 @@ A template is a list of lines. ``%A`` is the value (or, in addressed memory, the
 * ``$f32(0.5)``: a constant in all lanes (decimal, hexadecimal, inf, nan; rounded to the dtype);
 * ``%r = each FUNCTION f64(%x)``: a function of the C library called lane by lane;
 * ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
-* ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, from and
-  to operands whose last dimension is a group: one per lane, the same in all lanes;
+* ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, with
+  operands whose last dimension is a group: one for each lane, one for all lanes;
 * ``ref(i32 5)``: a pointer to a constant; ``@blas:sgemm``: a symbol that the loader resolves.
 """
 

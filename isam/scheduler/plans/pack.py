@@ -79,8 +79,8 @@ def panel(
 
 
 def grouped(use: Use, system: System) -> tuple[int, int] | None:
-    """The dimension of a buffer that lies within the lanes of the registers that the operand goes to, and how much of it
-    one lane takes."""
+    """The dimension of a buffer that lies within the lanes of the registers that the operand goes to, and how much of
+    it one lane takes."""
     m = system.memories[use.homes[0]]
     if not m.lane or len(use.dims) < 2 or len(use.index[use.dims[-1]].names) != 1:
         return None

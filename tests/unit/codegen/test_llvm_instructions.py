@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from isam.codegen.llvm import generate
-from isam.codegen.llvm.lanes import lanes_of
 from isam.ir import interp
 from isam.ir.dtype import DTYPES
 from isam.ir.instruction import Instruction
@@ -84,7 +83,6 @@ def test_every_instruction_does_what_its_body_says(name: str, every: int) -> Non
 
 def check_all(name: str, every: int) -> None:
     system = available(name)
-    lanes = lanes_of(system)
     rng = np.random.default_rng(7)
     faults: list[str] = []
     checked = 0
