@@ -47,9 +47,9 @@ def judged(case: Case, mutant: Schedule, waits: bool) -> tuple[str, str]:
 def mutants(case: Case, seed: int, each: int) -> list[tuple[str, Callable[[], Schedule]]]:
     """Faults of different kinds, drawn."""
     listed = defaultdict(list)
-    for kind, make in faults(case.schedule):
-        listed[kind].append(make)
     r = random.Random(f"{case.source} {seed}")
+    for kind, make in faults(case.schedule, r):
+        listed[kind].append(make)
     kinds = r.sample(sorted(listed), min(each, len(listed)))
     return [(k, r.choice(listed[k])) for k in kinds]
 

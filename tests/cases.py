@@ -21,7 +21,7 @@ from tests.random_machines import machine
 from tests.systems.test_casestudy import product
 from tests.unit.proof.handmade import running_sum, vec_matmul
 
-MOST = 2500  # steps
+MOST = 1000  # steps
 LOOPS = 40  # seeds that are tried for a kernel with a recurrent loop
 
 

@@ -6,6 +6,7 @@ wherever they stand (shared nodes stay shared), so that a mutant differs from th
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,11 +22,16 @@ from tests.unit.proof.mutants import altered, around, put
 Fault = tuple[str, Callable[[], Schedule]]
 
 
-def faults(s: Schedule) -> Iterator[Fault]:
-    """(kind, what makes the broken schedule); some are equivalent to the original."""
+def faults(s: Schedule, draw: random.Random | None = None, most: int = 40) -> Iterator[Fault]:
+    """(kind, what makes the broken schedule); some are equivalent to the original. ``draw``: in as many steps and as
+    many other nodes as said, drawn, where there are more."""
     for tree in ("bind", "call"):
         root = getattr(s, tree)
-        for node in distinct(root):
+        nodes = list(distinct(root))
+        if draw is not None:
+            groups = [[n for n in nodes if isinstance(n, Issue) == step] for step in (True, False)]
+            nodes = [n for g in groups for n in (g if len(g) <= most else draw.sample(g, most))]
+        for node in nodes:
             for what, new in _nodes(node, s):
                 yield kind(what, node, s), partial(_replaced, s, tree, node, new)
     for what, new in around(s):

@@ -151,9 +151,8 @@ def wholes(s: Schedule) -> Made:
             if b < c and len(p.strides) == len(q.strides):
                 yield "two homes exchanged", partial(_home, _home(s, b, q), c, p)
     for i, m in enumerate(s.cover.mappings):
-        for other in s.system.instructions.values():
-            if unlike(m.instruction, other):
-                yield "mapped to another instruction", partial(_mapped, s, i, other.name)
+        for _, other in unlike(m.instruction, s.system):
+            yield "mapped to another instruction", partial(_mapped, s, i, other.name)
     for i, nest in enumerate(s.nests):
         for a, (name, extent) in enumerate(nest.axes):
             axes = (*nest.axes[:a], (name, extent + 1), *nest.axes[a + 1 :])

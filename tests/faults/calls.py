@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.schedule.tree import Issue, Node, Operand, Place, Schedule, distinct
+from isam.system.graph import System
 
 
 def calls(n: Issue, s: Schedule) -> Iterator[tuple[str, Node]]:
@@ -34,29 +34,28 @@ def calls(n: Issue, s: Schedule) -> Iterator[tuple[str, Node]]:
 
 def instructions(n: Issue, s: Schedule) -> Iterator[tuple[str, Node]]:
     """Another instruction that takes these operands."""
-    mine = s.system.instructions[n.instruction]
     known = dict(n.sizes)
-    for i in s.system.instructions.values():
-        what = unlike(mine, i)
-        if what and all(y.name in known for y in i.syms):
+    for what, i in unlike(s.system.instructions[n.instruction], s.system):
+        if all(y.name in known for y in i.syms):
             yield what, replace(n, instruction=i.name, sizes=tuple((y.name, known[y.name]) for y in i.syms))
 
 
-@lru_cache(maxsize=100_000)
-def _unlike(a: str, b: str, one: tuple, two: tuple, same: bool) -> str:
-    if a == b or [x[0] for x in one] != [x[0] for x in two]:
-        return ""
-    if [x[1] for x in one] != [x[1] for x in two]:
-        return "sums instead of overwriting, or the reverse"
-    if [x[2] for x in one] != [x[2] for x in two]:
-        return "another dtype"
-    return "" if same else "another operation"
+_UNLIKE: dict[tuple[int, str], tuple[System, list[tuple[str, Instruction]]]] = {}
 
 
-def unlike(a: Instruction, b: Instruction) -> str:
-    """In what two instructions differ that take the same operands."""
-    one, two = (tuple((x.name, x.role, x.dtype) for x in i.body.arguments) for i in (a, b))
-    return _unlike(a.name, b.name, one, two, False)
+def unlike(mine: Instruction, system: System) -> list[tuple[str, Instruction]]:
+    """In what instructions differ from one whose operands they take."""
+    got = _UNLIKE.get((id(system), mine.name))
+    if got is None or got[0] is not system:
+        found = []
+        for i in system.instructions.values():
+            one, two = ([(x.name, x.role, x.dtype) for x in j.body.arguments] for j in (mine, i))
+            if i is not mine and [x[0] for x in one] == [x[0] for x in two]:
+                roles, dtypes = ([x[k] for x in one] != [x[k] for x in two] for k in (1, 2))
+                what = "sums instead of overwriting, or the reverse" if roles else "another dtype"
+                found.append((what if roles or dtypes else "another operation", i))
+        got = _UNLIKE[id(system), mine.name] = system, found
+    return got[1]
 
 
 def further(o: Operand, d: int, at_home: bool = False) -> Operand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -26,6 +27,7 @@ def relu(pieces: Pieces, trips: int = 2, step: int = 2) -> Schedule:
         Statement(dom(i=8, j=4), acc("y", "i", "j"), "max", (acc("x", "i", "j"), Literal(0)))],
         permits=PERMITS_DEFAULT)  # fmt: skip
     s = tiny()
+    s = replace(s, memories={**s.memories, "sp": replace(s.memories["sp"], align=8)})
     homes = {b: home(k, "dram", b) for b in "xy"}
     ra, rb, sp = cell("ra", 0, [4, 4]), cell("rb", 0, [4, 4]), Place("sp", "", lit(0), (16, 4))
     call: list[Node] = []
