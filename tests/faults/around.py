@@ -137,7 +137,18 @@ def another_literal(s: Schedule, name: str) -> Schedule:
 
 
 def wholes(s: Schedule) -> Made:
-    """Waits of a stream, homes, mappings."""
+    """Bind and call, waits of a stream, homes, buffers, mappings."""
+    if s.bind != Seq():
+        yield "what is bound once left out", partial(replace, s, bind=Seq())
+        yield "what is bound once in every call", partial(replace, s, bind=Seq(), call=Seq((s.bind, s.call)))
+        yield "what is bound once done twice", partial(replace, s, bind=Seq((s.bind, s.bind)))
+    yield "the call done twice", partial(replace, s, call=Seq((s.call, s.call)))
+    if isinstance(s.call, Seq) and s.call.children:
+        first, *rest = s.call.children
+        yield "a step of the call bound once", partial(replace, s, bind=Seq((s.bind, first)), call=Seq(tuple(rest)))
+    for b in s.kernel.buffers:
+        for dtype in {"f32": ("i32", "bf16"), "i32": ("f32", "i16"), "i8": ("i16",), "f64": ("f32",)}.get(b.dtype, ()):
+            yield "a buffer of another dtype", partial(_typed, s, b.name, dtype)
     streams = {s.system.cluster_of(u) or u for u in s.system.units}
     if len(streams) > 1:
         for stream in sorted(streams):
@@ -162,6 +173,16 @@ def wholes(s: Schedule) -> Made:
 
 def _waits(s: Schedule, change: Callable[[Wait], Wait | None]) -> Schedule:
     return each(s, lambda n: replace(n, after=tuple(v for w in n.after if (v := change(w)) is not None)))
+
+
+def _typed(s: Schedule, buffer: str, dtype: str) -> Schedule:
+    """The kernel as it is scheduled says another dtype of a buffer."""
+
+    def kernel(k: Kernel) -> Kernel:
+        buffers = tuple(replace(b, dtype=dtype) if b.name == buffer else b for b in k.buffers)
+        return replace(k, buffers=buffers, template=None)
+
+    return replace(s, kernel=kernel(s.kernel), cover=replace(s.cover, kernel=kernel(s.cover.kernel)))
 
 
 def _home(s: Schedule, buffer: str, place: object) -> Schedule:

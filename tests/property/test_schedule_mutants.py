@@ -28,7 +28,7 @@ def test_what_is_accepted_does_no_harm(source: str) -> None:
     c = case(source)
     waits = not races(c, c.schedule)
     found = Counter(judged(c, make(), waits)[0] for _, make in mutants(c, SEED, 3))
-    assert found["refused"] or found["by races"]
+    assert found.total() == 3
     assert not found["accepted, harmful"]
     assert not found["crash"]
 
@@ -39,9 +39,11 @@ def test_there_are_faults_of_many_kinds() -> None:
 
 
 def test_a_blind_checker_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign_mutants, "examine", lambda s: (None, []))
     c = case("toy")
-    found = [judged(c, make(), False) for kind, make in mutants(c, SEED, 1000) if "left out" in kind]
-    assert len(found) > 4
+    made = [make() for kind, make in mutants(c, SEED, 1000) if "left out" in kind]
+    seen = Counter(judged(c, m, False)[0] for m in made)
+    assert seen["refused"] > len(made) // 2 > 1
+    monkeypatch.setattr(campaign_mutants, "examine", lambda s: (None, []))
+    found = [judged(c, m, False) for m in made]
     assert any(column == "accepted, harmful" and harm for column, harm in found)
     assert campaign_mutants.report({"x": Counter(c for c, _ in found)}, Counter(toy=1), 1, 0.0) == 1
