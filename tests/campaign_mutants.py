@@ -73,11 +73,16 @@ def main() -> int:
             schedules += 1
             waits = not races(case, case.schedule)
             for kind, make in mutants(case, seed, o.each):
-                column, harm = judged(case, make(), waits)
+                mutant = make()
+                if mutant == case.schedule:
+                    continue
+                column, harm = judged(case, mutant, waits)
                 table[kind][column] += 1
                 of[name] += 1
                 if column in ("accepted, harmful", "crash"):
                     print(f"seed {seed}, {name}: {kind}: {column}: {harm}", flush=True)
+        if (seed + 1 - o.first) % 10 == 0:
+            print(f"{o.first} to {seed + 1}: {of.total()} mutants", file=sys.stderr, flush=True)
     return report(table, of, schedules, time.perf_counter() - start)
 
 

@@ -97,11 +97,12 @@ def one_slot(s: Schedule, a: str, b: str) -> Schedule:
         return replace(o, place=replace(o.place, base=a, memory=named[a].memory)) if o.place.base == b else o
 
     kept = tuple(replace(w, bytes=room) if w.name == a else w for w in s.workspace if w.name != b)
-    return replace(operands(s, change), workspace=kept)
+    homes = {n: replace(p, base=a, memory=named[a].memory) if p.base == b else p for n, p in s.homes.items()}
+    return replace(operands(s, change), workspace=kept, homes=homes)
 
 
 def _other(value: float | int | bool) -> float | int | bool:
-    return not value if isinstance(value, bool) else value + 1
+    return not value if isinstance(value, bool) else value + 1 if value + 1 != value else 0.5
 
 
 def another_literal(s: Schedule, name: str) -> Schedule:
