@@ -29,8 +29,8 @@ class Touch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A sequence: calls before each child (and after all), and which children touch what, the last first. Who reads is
-    kept from nothing but writes: of ``touching`` and ``streams`` there are those for a reader (False) and all (True)."""
+    """A sequence: calls before each child (and after all), and which children touch what, the last first. Who reads
+    waits for writes only: of ``touching`` and ``streams`` there are those for a reader (False) and all (True)."""
 
     before: tuple[Calls, ...]
     touching: dict[tuple[Where, bool], tuple[Touch, ...]]
@@ -157,7 +157,7 @@ class Within:
         return [Touch(at, child, None, Met(""), (min(a for a, _ in spans), max(b for _, b in spans)))]
 
     def met_by(self, node: Node, mine: Footprint) -> tuple[Footprint, ...]:
-        """What a node touches of where an access lies; who reads is kept from nothing but writes."""
+        """What a node touches of where an access lies; for who reads only the writes."""
         key = (id(node), mine.where, mine.writes)
         got = self._met_by.get(key)
         if got is None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import isam
+from benchmarks.large import unrolled
 from isam.ir.affine import Affine
 from isam.proof import flat_program
 from isam.proof import flat_walk as w
@@ -19,7 +20,6 @@ from isam.proof.flat_units import Multiples
 from isam.proof.flat_walk import walk
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Schedule, Seq, distinct
-from benchmarks.large import unrolled
 from tests.campaign_flat import schedules
 from tests.flat_both_ways import difference, judged
 from tests.pipeline import compiled
