@@ -67,7 +67,7 @@ class Affine(NamedTuple):
             return _new(Affine, (self[0], self[1] - const)) if const else self
         if terms == self[0]:
             return _new(Affine, ((), self[1] - const))
-        return _new(Affine, (_sum(self[0], [(n, -c) for n, c in terms]), self[1] - const))
+        return _new(Affine, (_difference(self[0], terms), self[1] - const))
 
     def __rsub__(self, other: Affine | int | str) -> Affine:
         return Affine.lift(other) - self
@@ -152,6 +152,13 @@ def _sum(a: Terms, b: Iterable[tuple[str, int]]) -> Terms:
     total = dict(a)
     for name, c in b:
         total[name] = total.get(name, 0) + c
+    return tuple(sorted([p for p in total.items() if p[1]]))
+
+
+def _difference(a: Terms, b: Terms) -> Terms:
+    total = dict(a)
+    for name, c in b:
+        total[name] = total.get(name, 0) - c
     return tuple(sorted([p for p in total.items() if p[1]]))
 
 

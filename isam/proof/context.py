@@ -30,7 +30,8 @@ class Var:
 
 @dataclass(slots=True, eq=False)
 class Context:
-    """A chain of variables. Immutable in use: :meth:`with_var` makes a new one."""
+    """A chain of variables. Immutable in use: :meth:`with_var` makes another one, always the same with the same
+    variable, so that what was found out with it is not sought again."""
 
     vars: tuple[Var, ...] = ()
     inside: dict[tuple[Affine, int, Affine], bool] = field(
@@ -39,16 +40,24 @@ class Context:
     placed: set[tuple[int, int]] = field(default_factory=set)  # operands, by identity, that are: see ``bounds``
     _lower: dict[tuple[tuple[str, int], ...], int | None] = field(default_factory=dict)
     _at: dict[str, int] = field(default_factory=dict)
+    _more: dict[Var, Context] = field(default_factory=dict)  # see ``with_var``
 
     def __post_init__(self) -> None:
         self._at = {v.name: i for i, v in enumerate(self.vars)}
 
     def with_var(self, var: Var) -> Context:
-        return Context((*(v for v in self.vars if v.name != var.name), var))
+        got = self._more.get(var)
+        if got is None:
+            got = self._more[var] = Context((*(v for v in self.vars if v.name != var.name), var))
+        return got
 
     def var(self, name: str) -> Var | None:
         i = self._at.get(name)
         return None if i is None else self.vars[i]
+
+    def depth(self, name: str) -> int:
+        """How many variables stand outside a variable; -1 where it is none of these."""
+        return self._at.get(name, -1)
 
     def lower(self, e: Affine) -> int | None:
         """A number that ``e`` is never below, or ``None`` when none was found."""

@@ -1,11 +1,15 @@
-"""A cheap argument that two layouts of one buffer never clash: their addresses are numbers in one mixed radix system.
+"""Two cheap arguments that layouts never clash: their addresses are numbers in one mixed radix system.
 
 Two tiles of a packed panel, or of rows, differ by a sum of strides times small numbers, each stride larger than all
 that the smaller ones can add up to. Such a sum is near zero only when every number in it is zero, and then the elements
-are one and the same. What this does not see is asked of isl (`isam.proof.sets`).
+are one and the same (:func:`one_system`). And where the large strides are multiples of one number, what the small ones
+add up to may keep away from all its multiples: then nothing ever meets (:func:`never_meet`). What this does not see is
+asked of isl (`isam.proof.sets`).
 """
 
 from __future__ import annotations
+
+from math import gcd
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import Box
@@ -40,6 +44,75 @@ def one_system(one: Layout, two: Layout, size: tuple[int, int], ctx: Context) ->
         if _unique(digits, (factor + strides[d]) * width.const, size):
             return True
     return False
+
+
+def never_meet(one: Layout, two: Layout, size: tuple[int, int], ctx: Context) -> bool:
+    """Whether no element of one layout ever shares a byte with one of the other."""
+    (mine, offset, strides, over), (theirs, other, same, more) = one, two
+    names = [v.name for v in (*over, *more)]
+    if len(set(names)) != len(names) or any(_bounding(n, ctx) for n in names):
+        return False
+    if any(v.name in _spoken_of(two) for v in over) or any(v.name in _spoken_of(one) for v in more):
+        return False
+    for v in (*over, *more):
+        ctx = ctx.with_var(v)
+    far = _Distance(0, [])
+    for sign, side, by in ((1, mine, strides), (-1, theirs, same)):
+        for k, (lo, hi) in zip(by, side, strict=True):
+            far.add(sign * k, 0, _negative(ctx.lower(lo - hi + 1)))
+    rest = offset - other
+    while rest.terms:
+        name, c = max(rest.terms, key=lambda term: ctx.depth(term[0]))
+        v = ctx.var(name)
+        if v is None or v.origin is None:
+            far.add(c, None, None)
+            rest = rest - Affine.of(name, c)
+        else:
+            steps = Affine.of(name) - v.origin
+            least, most = ctx.lower(steps), ctx.lower(-steps)  # the second of the negative
+            far.add(c * v.step, None if least is None else -(-least // v.step),
+                    None if most is None else -most // v.step)  # fmt: skip
+            rest = rest - Affine.of(name, c) + v.origin * c
+    far.const += rest.const
+    return far.avoids(-size[0] + 1, size[1] - 1)
+
+
+def _spoken_of(layout: Layout) -> set[str]:
+    """The variables in a layout's addresses."""
+    box, offset, *_ = layout
+    return {name for e in (offset, *(x for side in box for x in side)) for name, _ in e.terms}
+
+
+def _negative(n: int | None) -> int | None:
+    return None if n is None else -n
+
+
+class _Distance:
+    """A number: a constant and strides times digits of which an upper limit (None: none) is known."""
+
+    def __init__(self, const: int, digits: list[tuple[int, int | None]]):
+        self.const, self.digits = const, digits
+
+    def add(self, stride: int, least: int | None, most: int | None) -> None:
+        """One more digit, from ``least`` to ``most``."""
+        if least is not None:
+            self.const += stride * least
+        self.digits.append((stride, None if least is None or most is None else max(0, most - least)))
+
+    def avoids(self, low: int, high: int) -> bool:
+        """Whether it is never ``low`` to ``high``: the digits of the largest strides add multiples of one number."""
+        digits = sorted((d for d in self.digits if d[0] and d[1] != 0), key=lambda d: abs(d[0]))
+        first, last = self.const - high, self.const - low  # what must hold no multiple
+        for at in range(len(digits) + 1):
+            by = gcd(*(s for s, _ in digits[at:]))
+            if last < 0 or first > 0 if by == 0 else last // by * by < first:
+                return True
+            if at < len(digits):
+                stride, most = digits[at]
+                if most is None:
+                    return False
+                first, last = first + min(0, stride * most), last + max(0, stride * most)
+        return False
 
 
 def _bounding(name: str, ctx: Context) -> bool:

@@ -28,7 +28,7 @@ from isam.proof.context import Context, Var
 from isam.proof.cuts import outside
 from isam.proof.geometry import resolve
 from isam.proof.instances import Instance, Instances
-from isam.proof.layout import Layout, alike
+from isam.proof.layout import Layout, alike, elsewhere
 from isam.proof.legal import Legality
 from isam.proof.progressions import progressions, put_back
 from isam.proof.sets import Isl
@@ -48,6 +48,8 @@ class Facts:
     holes: dict[tuple[Box, tuple[Var, ...]], Hole] = field(default_factory=dict)
     targets: dict[int, tuple[Operand, Target]] = field(default_factory=dict)
     same: dict[tuple, Target] = field(default_factory=dict)
+    wanted: dict[Fact, Target] = field(default_factory=dict)
+    held: dict[tuple[Target, Context, tuple[Fact, ...]], bool] = field(default_factory=dict)  # see ``holds``
     families: dict[tuple[Fact, ...], list[Fact]] = field(default_factory=dict)
     layout: Layout = field(init=False)
     _instances: Instances | None = None
@@ -81,7 +83,8 @@ class Facts:
         key = (buffer, spot, cells, offset, strides, box, over)
         got = self.table.get(key)
         if got is None:
-            got = self.table[key] = Fact(*key)
+            size = self.legality.buffers[buffer].bytes
+            got = self.table[key] = Fact(buffer, spot, cells, offset, strides, size, box, over)
         return got
 
     def changed(self, f: Fact, box: Box | None = None, holes: Iterable[Hole] | None = None) -> Fact:
@@ -97,7 +100,7 @@ class Facts:
         got = self.holed.get((bare, holes))
         if got is None:
             f = bare
-            got = Fact(f.buffer, f.spot, f.cells, f.offset, f.strides, f.box, f.over, holes, f)
+            got = Fact(f.buffer, f.spot, f.cells, f.offset, f.strides, f.size, f.box, f.over, holes, f)
             self.holed[bare, holes] = got
         return got
 
@@ -147,6 +150,15 @@ class Facts:
             got = self.same[key] = Target(*key, around, at + low, at + high, wide, self.hole(box, tuple(over)))
         return got
 
+    def sought(self, f: Fact) -> Target:
+        """A fact, but for its holes, as something to be found in a state."""
+        got = self.wanted.get(f)
+        if got is None:
+            wide = tuple((hi - lo) != Affine((), 1) for lo, hi in f.box)
+            rest = (f.box, f.low, f.high, wide, self.hole(f.box, f.over))
+            got = self.wanted[f] = Target(f.buffer, f.spot, f.cells, f.offset, f.strides, f.box, f.over, *rest)
+        return got
+
     def moved(self, f: Fact, offset: Affine) -> Fact:
         """The same elements elsewhere in the memory."""
         bare = self.make(f.buffer, f.spot, f.cells, offset, f.strides, f.box, f.over)
@@ -154,11 +166,18 @@ class Facts:
 
     # reading --------------------------------------------------------------------------------------------------------
     def holds(self, state: State, t: Target, ctx: Context) -> bool:
-        """Whether the whole operand is known to lie in its place, current."""
-        near = [f for f in state.near(t.spot, t.cells) if f.buffer == t.buffer]
+        """Whether the whole operand is known to lie in its place, current. Judged once per facts that say something of
+        its place: most of them are there again when a loop is gone through once more."""
+        near = tuple([f for f in state.near(t.spot, t.cells) if f.buffer == t.buffer])
         for f in near:
-            if f.box == t.box and f.offset == t.offset and not f.holes and f.over == t.over and alike(f, t):
+            if f.offset == t.offset and f.box == t.box and not f.holes and f.over == t.over and alike(f, t):
                 return True
+        got = self.held.get((t, ctx, near))
+        if got is None:
+            got = self.held[t, ctx, near] = self._held(near, t, ctx)
+        return got
+
+    def _held(self, near: tuple[Fact, ...], t: Target, ctx: Context) -> bool:
         for v in t.over:
             ctx = ctx.with_var(v)
         if empty(t.box, ctx):
@@ -177,21 +196,18 @@ class Facts:
 
     def _everywhere(self, f: Fact, t: Target, ctx: Context) -> Family | None:
         """All elements that a quantified fact is about, where they lie by one rule, which is the operand's."""
-        rule, mine = f.offset, t.offset
-        for k, (lo, _), (x, _) in zip(f.strides, f.box, t.box, strict=True):
-            rule, mine = rule - lo * k, mine - x * k
+        rule, mine = f.rule, t.rule_by(f.strides)
         inner = ctx
         for v in f.over:
             inner = inner.with_var(v)
         usable = not t.over and alike(f, t) and inner.equal(rule, mine)
         return Family(f.box, f.over) if usable and all(self.parted(h, t.hole, ctx) for h in f.holes) else None
 
-    def _progressions(self, near: list[Fact]) -> list[Fact]:
+    def _progressions(self, key: tuple[Fact, ...]) -> list[Fact]:
         """Facts that say what several of these say together."""
-        key = tuple(near)
         if key not in self.families:
             made = []
-            for f, s in progressions(near):
+            for f, s in progressions(key):
                 offset, box = put_back(s)
                 made.append(self.make(f.buffer, f.spot, None, offset, f.strides, box, s.over))
             self.families[key] = made
@@ -199,7 +215,9 @@ class Facts:
 
     def _usable(self, f: Fact, t: Target, ctx: Context, holes: bool = True) -> Family | None:
         """The part of a fact that lies just as the operand says, if it may help."""
-        box, offset = f.box, f.offset
+        if not alike(f, t):
+            return None
+        box, rule = f.box, f.rule
         if f.over:
             values = chosen(f.over, box, t.box, ctx)
             if f.spot in self.instances.slots and not self._there(f, t, values, ctx):
@@ -209,13 +227,9 @@ class Facts:
             if values is None:
                 return None
             box = tuple((lo.substitute(values), hi.substitute(values)) for lo, hi in box)
-            offset = offset.substitute(values)
-        for k, (x, _), (lo, _) in zip(f.strides, t.box, box, strict=True):
-            offset = offset + (x - lo) * k
-        if (
-            not alike(f, t)
-            or not ctx.equal(offset, t.offset)
-            or (holes and not all(self.parted(h, t.hole, ctx) for h in f.holes))
+            rule = rule.substitute(values)
+        if not ctx.equal(rule, t.rule_by(f.strides)) or (
+            holes and not all(self.parted(h, t.hole, ctx) for h in f.holes)
         ):
             return None
         return Family(box)
@@ -228,10 +242,7 @@ class Facts:
         var = ctx.var(self.instances.name_of(f.spot[0]))
         if var is not None:
             at = self.instances.said(at, var.name, Instance(var.lo[0].expr, var.lo[0].div))
-        rule = f.offset
-        for k, (lo, _), (x, _) in zip(f.strides, f.box, t.box, strict=True):
-            rule = rule + (x - lo) * k
-        return ((rule, at),)
+        return ((f.address(lo for lo, _ in t.box), at),)
 
     def _there(self, f: Fact, t: Target, values: dict[str, Affine] | None, ctx: Context) -> bool:
         """Whether a fact with these values is about where an operand lies."""
@@ -264,6 +275,8 @@ class Facts:
         for f in state.near(t.spot, t.cells):
             if t.cells is not None:
                 state.drop(f)  # an operand occupies whole cells
+            elif elsewhere(f, t):
+                continue
             elif self.layout.same_layout(f, t, ctx):
                 same.append(f)
             elif not self.layout.apart(f, t.low, t.high, ctx) and not self._sifted(f, t, ctx):

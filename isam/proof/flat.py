@@ -18,7 +18,7 @@ from isam.ir.kernel import Kernel
 from isam.proof.dealt import local
 from isam.proof.flat_layout import Space
 from isam.proof.flat_program import Program, available
-from isam.proof.flat_step import Step, compile_step, highest_addresses
+from isam.proof.flat_step import Shape, Step, compile_step, highest_addresses
 from isam.proof.flat_units import Finder, coarse
 from isam.proof.legal import Legality
 from isam.proof.prescribed import Prescribed, mask, told_apart
@@ -124,6 +124,7 @@ class Replay:
         self.space = Space(self.legality, shapes, units)
         self.space.build(highest_addresses(schedule, sizes))
         self.steps: dict[int, Step | None] = {}
+        self.shapes: dict[int, Shape] = {}  # by signature
         self.at: dict[str, int] = {}  # per replica, which of its instances we are on
         self.away: dict[tuple[str, str, int], list[np.ndarray]] = {}  # slots of the others: tokens and versions
         self.done: dict[int, np.ndarray] = {}  # how often boxes of points were executed
@@ -163,6 +164,7 @@ class Replay:
     def _begin(self, phase: str, tree: Node) -> None:
         self.phase, self.held = phase, at_start(self.schedule)
         self.steps.clear()  # what is legal in one is not in the other
+        self.shapes.clear()
         self.program = Program(self) if self.compiled and tree != Seq() else None
         self.node(tree, dict(self.sizes))
 
@@ -283,7 +285,7 @@ class Replay:
             raise Exhausted
         self.alone += 1
         if id(n) not in self.steps:
-            self.steps[id(n)] = compile_step(n, self)
+            self.steps[id(n)] = compile_step(n, self, self.out)
         step = self.steps[id(n)]
         if step is None:
             return

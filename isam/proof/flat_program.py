@@ -8,15 +8,18 @@ the state that the walk has left, which is the one that the step by step executi
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from isam.ir.affine import Affine
 from isam.proof import flat_walk as w
+from isam.proof.flat_step import compile_step
 from isam.proof.flat_table import ROOM, Table, Words
 from isam.proof.registers import Held, commands, judge
 from isam.proof.subset import Compiled
+from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq
 
 if TYPE_CHECKING:
@@ -49,10 +52,11 @@ class Program:
         self.code = Words(0)
         self.steps: list[Issue] = []
         self.where = np.zeros(64, np.int64)  # of a step in the table
+        self.ready = 0  # how many were put into the table
         self.number: dict[int, int] = {}  # of an issue
         self.places: dict[int, tuple[Node, Scope]] = {}  # what stands at an operation that may come back
         self.known: dict[tuple[int, Scope], int] = {}
-        self.groups: dict[tuple[int, ...], tuple[int, list[Issue]]] = {}
+        self.groups: dict[object, int] = {}  # commands that are alike: see ``_group``
         self.held: dict[frozenset, tuple[int, Held]] = {}
         self.after = np.full((8, 8), -1, np.int64)
         self.mark = np.zeros(replay.space.token.size, np.int64)
@@ -68,6 +72,7 @@ class Program:
     def run(self, n: Node, env: dict[str, int]) -> None:
         r, sp, t = self.replay, self.replay.space, self.table
         begin = self._routine(n, frozenset(env))
+        self._prepare()
         slots, deep = len(self.table.slots) + 1, len(self.known) + 2
         state, stack, values, low, high = (np.zeros(k, np.int64) for k in (8, deep, slots, slots, slots))
         for name, v in env.items():
@@ -85,12 +90,22 @@ class Program:
                 return
             self._asked(op, state, values)
 
+    def _prepare(self) -> None:
+        """Steps that the code names are put into the table, but for those of which something is wrong whatever the
+        state: what is wrong is said when they are executed."""
+        for i, issue in enumerate(self.steps[self.ready :], self.ready):
+            made = compile_step(issue, self.replay, Findings())
+            if made is not None:
+                self.replay.steps[id(issue)] = made
+                self.where[i] = self.table.step(made)
+        self.ready = len(self.steps)
+
     def _asked(self, op: int, state: np.ndarray, values: np.ndarray) -> None:
         """Something that the walk has left alone."""
         r, pc = self.replay, int(state[w.PC])
         state[w.PC] = pc + 2
         if op == w.COMMAND:
-            self._command(int(self.code.array[pc + 1]), int(state[w.HELD]))
+            self._command(self.places[pc][0], int(self.code.array[pc + 1]), int(state[w.HELD]))
             return
         node, scope = self.places[pc]
         env = {name: int(values[self.table.slots[name]]) for name in scope}
@@ -101,8 +116,7 @@ class Program:
         elif isinstance(node, Issue):
             r.issue(node, env)
             if op == w.STEP and self.where[i := int(self.code.array[pc + 1])] == w.UNKNOWN:
-                made = r.steps[id(node)]
-                self.where[i] = w.PASSED if made is None else self.table.step(made)
+                self.where[i] = w.PASSED  # illegal, and that is said once
         else:
             r.node(node, env)
 
@@ -114,12 +128,12 @@ class Program:
                 self.after = np.concatenate([self.after, np.full_like(self.after, -1)])
         return self.held[key][0]
 
-    def _command(self, group: int, before: int) -> None:
+    def _command(self, calls: Node, group: int, before: int) -> None:
         """What is held after a command; remembered where there is nothing wrong with it."""
         r = self.replay
-        calls = list(self.groups.values())[group][1]
+        assert isinstance(calls, Seq)
         found = sum(r.out.per_kind.values())
-        judge(calls, r.held, r.schedule.system, r.out)
+        judge([c for c in calls.children if isinstance(c, Issue)], r.held, r.schedule.system, r.out)
         now = self._held()
         if sum(r.out.per_kind.values()) == found:
             self.after[before, group] = now
@@ -158,7 +172,8 @@ class Program:
         out: list[tuple[list[int], tuple[Node, Scope] | None]] = []
         for parts in commands(n) if isinstance(n, Seq) else [[n]]:
             if self.replay.schedule.system.state and isinstance(parts[0], Issue):
-                out.append(([w.COMMAND, self._group([c for c in parts if isinstance(c, Issue)])], None))
+                calls = [c for c in parts if isinstance(c, Issue)]
+                out.append(([w.COMMAND, self._group(calls)], (Seq(tuple(calls)), scope)))
             for c in parts:
                 if isinstance(c, Issue):
                     at = [s for o in c.operands for s in (*o.tile.start, o.place.offset)]
@@ -179,12 +194,15 @@ class Program:
         return got
 
     def _group(self, calls: list[Issue]) -> int:
-        key = tuple(map(id, calls))
+        """A number for commands that need and set the same: of equal signatures, as far from call to call."""
+        gaps = [[q.place.offset - p.place.offset for p, q in zip(a.operands, b.operands, strict=False)]
+                for a, b in pairwise(calls)]  # fmt: skip
+        key = tuple([id(self.replay.legality.signature(c)) for c in calls]), tuple(map(tuple, gaps))
         if key not in self.groups:
-            self.groups[key] = len(self.groups), calls
+            self.groups[key] = len(self.groups)
             if len(self.groups) > self.after.shape[1]:
                 self.after = np.concatenate([self.after, np.full_like(self.after, -1)], 1)
-        return self.groups[key][0]
+        return self.groups[key]
 
     def _loop(self, n: Loop, scope: Scope) -> int:
         var, inner = self.table.slot(n.var), scope | {n.var}

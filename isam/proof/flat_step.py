@@ -14,6 +14,7 @@ from isam.proof.aliasing import pointwise
 from isam.proof.flat_layout import Pattern, natural
 from isam.proof.geometry import is_float, resolve
 from isam.proof.signature import Signature
+from isam.proof.violation import Findings
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
 
 if TYPE_CHECKING:
@@ -22,10 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Access:
-    """An operand as arrays relative to the tile's first element. ``row``: where its numbers are in the vector."""
+    """An operand as arrays relative to the tile's first element. ``row``: where its numbers are in the vector: of the
+    first element, of its byte, the tile's start; what those come to is in the next three."""
 
     operand: Operand
     row: int
+    first: int  # the number of the buffer's first element
+    by: tuple[int, ...]  # elements from one index of a dimension to the next
+    cell: int  # bytes of a cell
     wide: int  # the buffer's own elements in an element
     group: int  # bytes of a token
     parts: int  # see ``Region``
@@ -56,20 +61,37 @@ class Effect:
 
 
 @dataclass(slots=True)
+class Shape:
+    """What steps of one signature have in common: everything but what they compute of the loop variables. ``fault``:
+    what is wrong with all of them, whatever the state."""
+
+    accesses: list[Access] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    pointwise: frozenset[tuple[str, str]] = frozenset()
+    fault: tuple[int, str, str] | None = None
+
+    def forms(self, issue: Issue) -> list[Affine]:
+        """What a step computes of the loop variables; rows of operands and effects count these."""
+        out: list[Affine] = []
+        for o, a in zip(issue.operands, self.accesses, strict=True):
+            flat = Affine((), a.first)
+            for s, k in zip(o.tile.start, a.by, strict=True):
+                flat = flat + s * k
+            out += [flat, o.place.offset + (o.place.cell or 0) * a.cell, *o.tile.start]
+        return out + [at for _, at in issue.point]
+
+
+@dataclass(slots=True)
 class Step:
     issue: Issue
-    forms: list[Affine]  # what it computes of the loop variables; rows of operands and effects count these
-    accesses: list[Access]
-    effects: list[Effect]
-    pointwise: frozenset[tuple[str, str]]
-    move: bool
-    clash: set[str] = field(default_factory=set)
+    forms: list[Affine]
+    shape: Shape
 
     # execution ----------------------------------------------------------------------------------------------------
     def run(self, replay: Replay, env: dict[str, int]) -> None:
         values = [f.evaluate(env) for f in self.forms]
         located = []
-        for a in self.accesses:
+        for a in self.shape.accesses:
             (base, rest), at = divmod(values[a.row], a.wide), values[a.row + 1]
             if not self._inside(a, values, replay):
                 return
@@ -146,8 +168,9 @@ class Step:
         return True
 
     def _time(self, statement: int, values: list[int]) -> tuple[int, ...]:
-        e = next((e for e in self.effects if e.statement == statement), None)
-        rows = e.outer if e is not None else self.effects[0].outer if self.effects else ()
+        e = next((e for e in self.shape.effects if e.statement == statement), None)
+        effects = self.shape.effects
+        rows = e.outer if e is not None else effects[0].outer if effects else ()
         return tuple(values[r] for r in rows)
 
     def _overlap(self, replay: Replay, located: list) -> None:
@@ -165,13 +188,13 @@ class Step:
                 if not np.intersect1d(p.addr + at, q.addr + there).size:
                     continue
                 same = (base, at) == (other, there) and np.array_equal(p.addr, q.addr)
-                if not (same and (a.operand.name, b.operand.name) in self.pointwise):
+                if not (same and (a.operand.name, b.operand.name) in self.shape.pointwise):
                     text = f"operands {a.operand.name} and {b.operand.name} overlap"
                     replay.out.add(9, "alias", text, self.issue)
 
     def _effects(self, replay: Replay, values: list[int], located: list) -> None:
         sp = replay.space
-        for e in self.effects:
+        for e in self.shape.effects:
             box = []
             for (row, n), full, c in zip(e.axes, e.extents, e.cells, strict=True):
                 if values[row] < 0 or values[row] + n > full:
@@ -219,30 +242,36 @@ class Step:
         sp.version[where] = sp.current[a.pattern.elem + base]
 
 
-def compile_step(issue: Issue, replay: Replay) -> Step | None:
+def compile_step(issue: Issue, replay: Replay, out: Findings) -> Step | None:
     """The step as arrays; ``None`` (with the violations noted) when it is illegal whatever the state."""
-    lg = replay.legality
-    sig = lg.signature(issue)
-    if not lg.step(issue, replay.out):
+    if not replay.legality.step(issue, out):
         return None
-    forms: list[Affine] = []
-    accesses = []
+    sig = replay.legality.signature(issue)
+    shape = replay.shapes.get(id(sig))  # equal signatures are one object
+    if shape is None:
+        shape = replay.shapes[id(sig)] = _shape(issue, sig, replay)
+    if shape.fault is not None:
+        out.add(*shape.fault, issue)
+        return None
+    return Step(issue, shape.forms(issue), shape)
+
+
+def _shape(issue: Issue, sig: Signature, replay: Replay) -> Shape:
+    accesses: list[Access] = []
+    row = 0
     for o in issue.operands:
-        b = lg.buffers[o.tile.buffer]
+        b = replay.legality.buffers[o.tile.buffer]
         if replay.phase == "bind" and b.role in ("in", "out", "inout"):
-            replay.out.add(8, "bind", f"'{b.name}' is not there when constants are bound", issue)
-            return None
-        accesses.append(_access(o, sig, replay, forms))
+            return Shape(fault=(8, "bind", f"'{b.name}' is not there when constants are bound"))
+        access = _access(o, sig, replay, row)
         bad = _protected(o, sig, replay)
-        if bad or accesses[-1] is None:
-            replay.out.add(9 if not bad else 8, "base", bad or f"operand {o.name}: no such place", issue)
-            return None
-    rows: dict[str, int] = {}
-    for n, at in issue.point:
-        rows[n] = len(forms)
-        forms.append(at)
+        if bad or access is None:
+            return Shape(fault=(9 if not bad else 8, "base", bad or f"operand {o.name}: no such place"))
+        accesses.append(access)
+        row += 2 + len(o.tile.start)
+    rows = {n: row + i for i, (n, _) in enumerate(issue.point)}
     effects = [] if issue.nest is None else _effects(issue, sig, replay, rows)
-    return Step(issue, forms, accesses, effects, pointwise(sig), issue.is_move)
+    return Shape(accesses, effects, pointwise(sig))
 
 
 def _protected(o: Operand, sig: Signature, replay: Replay) -> str:
@@ -253,7 +282,7 @@ def _protected(o: Operand, sig: Signature, replay: Replay) -> str:
     return ""
 
 
-def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> Access | None:
+def _access(o: Operand, sig: Signature, replay: Replay, row: int) -> Access | None:
     sp = replay.space
     lg = replay.legality
     b = lg.buffers[o.tile.buffer]
@@ -261,14 +290,9 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     region = sp.region(o.place)
     if region is None or sig.instruction is None:
         return None
-    flat, nat = Affine((), sp.origin[b.name] * sp.units.wide[b.name]), natural(shape)
-    for s, k in zip(o.tile.start, nat, strict=True):
-        flat = flat + s * k
     steps, wide, group = o.tile.steps, sp.units.wide[b.name], region.group
     box = (*o.tile.shape[:-1], o.tile.shape[-1] // wide) if shape else ()
     pattern = sp.pattern(b.name, box, steps, o.place.strides, region)
-    row = len(forms)
-    forms += [flat, o.place.offset + (o.place.cell or 0) * region.cell, *o.tile.start]
     limits = [n - 1 - (m - 1) * k for n, m, k in zip(shape, o.tile.shape, steps, strict=True)]
     memory = replay.schedule.system.memories[resolve(replay.schedule.system, o.place.memory)]
     align = sig.instruction.contract(o.name).align
@@ -282,6 +306,9 @@ def _access(o: Operand, sig: Signature, replay: Replay, forms: list[Affine]) -> 
     return Access(
         o,
         row,
+        sp.origin[b.name] * wide,
+        natural(shape),
+        region.cell,
         wide,
         group,
         region.parts,

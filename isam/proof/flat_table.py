@@ -20,7 +20,7 @@ from isam.proof.flat_layout import Pattern, natural
 
 if TYPE_CHECKING:
     from isam.proof.flat import Replay
-    from isam.proof.flat_step import Access, Effect, Step
+    from isam.proof.flat_step import Access, Effect, Shape, Step
 
 ROOM = 1024  # values of a step
 
@@ -100,6 +100,7 @@ class Table:
         self.words, self.runs = Words(), Words()
         self.slots: dict[str, int] = {}
         self.patterns: dict[int, tuple[int, ...]] = {}
+        self.shapes: dict[int, tuple[list[int], list[int]] | None] = {}
         self.boxes: dict[tuple[tuple[int, ...], ...], tuple[int, ...]] = {}
 
     def slot(self, name: str) -> int:
@@ -110,24 +111,30 @@ class Table:
 
     def step(self, s: Step) -> int:
         """A step in the table; ``ALONE``: it is one for the step by step execution."""
+        if id(s.shape) not in self.shapes:
+            self.shapes[id(s.shape)] = self._shape(s.shape)
+        known = self.shapes[id(s.shape)]
+        if known is None or len(s.forms) > ROOM or not all(map(w.fits, s.forms)):
+            return w.ALONE
+        parts, ranges = known
+        return self.words.add([*parts, len(s.forms), *(x for f in s.forms for x in self.form(f)), *ranges])
+
+    def _shape(self, s: Shape) -> tuple[list[int], list[int]] | None:
+        """What steps of one shape have before and behind their forms; None: they do not fit."""
         accesses = self._accesses(s)
         effects = self._effects(s, accesses)
-        if effects is None or len(s.forms) > ROOM:
-            return w.ALONE
+        if effects is None:
+            return None
         ranges = [(a.row + 2 + d, last) for a in s.accesses for d, last in enumerate(a.limits)]
         ranges += [(row, full - n) for e in s.effects for (row, n), full in zip(e.axes, e.extents, strict=True)]
         readers = self._readers(s, accesses, ranges)
-        if not all(map(w.fits, s.forms)):
-            return w.ALONE
-        forms = [len(s.forms), *(x for f in s.forms for x in self.form(f))]
-        words = [x for r in ranges for x in r]
-        parts = (accesses[0] - 1, self._list(readers), self._list(self._pairs(s, accesses)), self._list(effects))
-        return self.words.add([*parts, *forms, len(ranges), *words])
+        parts = [accesses[0] - 1, self._list(readers), self._list(self._pairs(s, accesses)), self._list(effects)]
+        return parts, [len(ranges), *(x for r in ranges for x in r)]
 
     def _list(self, rows: list[list[int]]) -> int:
         return self.words.add([len(rows), *(x for r in rows for x in r)])
 
-    def _accesses(self, s: Step) -> list[int]:
+    def _accesses(self, s: Shape) -> list[int]:
         """Where each operand's words are."""
         rows = []
         for a in s.accesses:
@@ -148,7 +155,7 @@ class Table:
             self.patterns[id(p)] = first, len(addr) // length, length, by, on, split
         return self.patterns[id(p)]
 
-    def _pairs(self, s: Step, at: list[int]) -> list[list[int]]:
+    def _pairs(self, s: Shape, at: list[int]) -> list[list[int]]:
         out = []
         for i, a in enumerate(s.accesses):
             for j, b in enumerate(s.accesses):
@@ -160,7 +167,7 @@ class Table:
     def _times(self, statement: int) -> tuple[int, ...]:
         return tuple(int(a.extent.substitute(self.replay.sizes)) for a in self.replay.legality.outer[statement])
 
-    def _readers(self, s: Step, at: list[int], ranges: list[tuple[int, int]]) -> list[list[int]]:
+    def _readers(self, s: Shape, at: list[int], ranges: list[tuple[int, int]]) -> list[list[int]]:
         """Reads whose order the kernel prescribes: (access, where its versions are, rows of the counters)."""
         out = []
         for a, here in zip(s.accesses, at, strict=False):
@@ -177,7 +184,7 @@ class Table:
                     out.append([here, first - origin, len(rows), self.words.add(strides)])
         return out
 
-    def _effects(self, s: Step, at: list[int]) -> list[list[int]] | None:
+    def _effects(self, s: Shape, at: list[int]) -> list[list[int]] | None:
         written = [(a.operand.tile.buffer, i) for i, a in enumerate(s.accesses) if a.writes]
         if len({b for b, _ in written}) < len(written) or len({e.statement for e in s.effects}) < len(s.effects):
             return None

@@ -7,8 +7,9 @@ whatever the values of the loop variables. What is true of one member of a group
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,14 @@ class Units:
     cells: dict[int, tuple[int, ...]]
 
 
+class Alike(NamedTuple):
+    """Operands of steps of one signature: one of them, and what all last starts and all offsets are multiples of."""
+
+    one: Operand
+    last: int
+    offset: int
+
+
 @dataclass(slots=True)
 class Finder:
     """``fine``: elements and points one by one (bytes as far as they go together in all memories)."""
@@ -48,29 +57,38 @@ class Finder:
         s = self.legality.schedule
         issues = [n for t in (s.bind, s.call) for n in distinct(t) if isinstance(n, Issue)]
         of = Multiples(s, self.sizes)
-        wide = {b: 1 if self.fine else n for b, n in self.wide(issues, of).items()}
-        return Units(wide, self.groups(issues, wide, of), self.cells(issues, of))
+        operands = self.operands(issues, of)
+        wide = {b: 1 if self.fine else n for b, n in self.wide(operands).items()}
+        return Units(wide, self.groups(operands, wide, of), self.cells(issues, of))
 
-    def operands(self, issues: list[Issue]) -> Iterator[Operand]:
-        """Those that a legal step may have: the others are not executed."""
-        for o in (o for i in issues for o in i.operands):
-            b = self.legality.buffers.get(o.tile.buffer)
-            rank = -1 if b is None else len(b.shape)
-            if len(o.tile.start) == len(o.tile.shape) == len(o.tile.steps) == len(o.place.strides) == rank:
-                yield o
+    def operands(self, issues: list[Issue], of: Multiples) -> list[Alike]:
+        """Those that a legal step may have (the others are not executed), one for all that differ in what they compute
+        of the loop variables only."""
+        found: dict[tuple[int, int], Alike] = {}
+        for issue in issues:
+            signature = id(self.legality.signature(issue))  # equal ones are one object
+            for i, o in enumerate(issue.operands):
+                b = self.legality.buffers.get(o.tile.buffer)
+                rank = -1 if b is None else len(b.shape)
+                if len(o.tile.start) == len(o.tile.shape) == len(o.tile.steps) == len(o.place.strides) == rank:
+                    known = found.get((signature, i), Alike(o, 0, 0))
+                    last = of(o.tile.start[-1]) if rank else 0
+                    both = gcd(known.last, last), gcd(known.offset, of(o.place.offset))
+                    found[signature, i] = Alike(known.one, *both)
+        return list(found.values())
 
-    def wide(self, issues: list[Issue], of: Multiples) -> dict[str, int]:
+    def wide(self, operands: list[Alike]) -> dict[str, int]:
         out = {}
         for b in self.legality.buffers.values():
             shape = self.prescribed.shapes.get(b.name, ())
             flat = b.home is None or (len(b.home.strides) == len(shape) and b.home.strides[-1:] == (b.bytes,))
             out[b.name] = shape[-1] if shape and flat and min(shape) > 0 else 1
-        for o in self.operands(issues):
+        for o, last, _ in operands:
             name = o.tile.buffer
             if o.tile.start:
                 n = o.tile.shape[-1]
                 flat = n == 1 or (o.tile.steps[-1] == 1 and o.place.strides[-1] == self.legality.buffers[name].bytes)
-                out[name] = gcd(out[name], n, of(o.tile.start[-1])) if flat else 1
+                out[name] = gcd(out[name], n, last) if flat else 1
         p = self.prescribed
         counted = [(name, a) for k in p.before.values() for name, a in k.items()]
         counted += [(self.kernel.statements[i].dest.buffer, a) for (i, _), a in p.adds.items()]
@@ -80,7 +98,7 @@ class Finder:
                 out[name] = 1
         return out
 
-    def groups(self, issues: list[Issue], wide: dict[str, int], of: Multiples) -> dict[Spot, Group]:
+    def groups(self, operands: list[Alike], wide: dict[str, int], of: Multiples) -> dict[Spot, Group]:
         lg, system = self.legality, self.legality.schedule.system
         found: dict[Spot, list[int]] = {}
         largest: dict[Spot, int] = {}
@@ -91,18 +109,18 @@ class Finder:
                 found.setdefault(spot, [system.memories[spot[0]].cell or 0]).extend(numbers)
             return spot
 
-        def lies(b: BufferFacts, place: Place, shape: tuple[int, ...], steps: tuple[int, ...]) -> None:
+        def lies(b: BufferFacts, place: Place, shape: tuple[int, ...], steps: tuple[int, ...], offset: int) -> None:
             size, n = b.bytes * wide[b.name], len(shape) - (wide[b.name] > 1)  # those of one element lie side by side
             between = [k * by for m, k, by in list(zip(shape, place.strides, steps, strict=False))[:n] if m > 1]
-            spot = also(place.memory, place.base, size, of(place.offset), *between)
+            spot = also(place.memory, place.base, size, offset, *between)
             largest[spot] = max(size, largest.get(spot, 0))
 
-        for o in self.operands(issues):
-            lies(lg.buffers[o.tile.buffer], o.place, o.tile.shape, o.tile.steps)
+        for o, _, offset in operands:
+            lies(lg.buffers[o.tile.buffer], o.place, o.tile.shape, o.tile.steps, offset)
         for b in lg.buffers.values():
             if b.home is not None:
                 shape = self.prescribed.shapes.get(b.name, ())
-                lies(b, b.home, shape, (1,) * len(shape))
+                lies(b, b.home, shape, (1,) * len(shape), of(b.home.offset))
         for slot in lg.schedule.workspace:
             also(slot.memory, slot.name, slot.bytes)
         for m in system.memories.values():
@@ -120,17 +138,21 @@ class Finder:
             outer = [int(a.extent.substitute(self.sizes)) for a in lg.outer[i]]
             whole = not s.domain.where and not self.fine
             out[i] = tuple(n if whole else 1 for n in (*outer, *(int(a.extent) for a in s.domain.axes)))
+        alike: dict[int, tuple[Issue, dict[str, int]]] = {}
         for issue in issues:
-            sig = lg.signature(issue)
-            if issue.nest is None or sig.faults:
+            if issue.nest is not None:
+                _, points = alike.setdefault(id(lg.signature(issue)), (issue, {}))
+                for n, at in issue.point:
+                    points[n] = gcd(points.get(n, 0), of(at))
+        for issue, points in alike.values():
+            sig, cover = lg.signature(issue), lg.schedule.cover
+            if sig.faults or issue.nest is None:
                 continue
-            cover, point = lg.schedule.cover, dict(issue.point)
-            axes = cover.mappings[lg.schedule.nests[issue.nest].mapping].axes
-            played = {k: sig.extents[i] for i, k in axes}
+            played = {k: sig.extents[i] for i, k in cover.mappings[lg.schedule.nests[issue.nest].mapping].axes}
             for _, i, _ in sig.semantics.effects:
                 names = (*(a.name for a in lg.outer[i]), *self.kernel.statements[i].domain.names)
                 each = zip(names, out[i], strict=True)
-                out[i] = tuple(gcd(c, played.get(n, 1), of(point[n]) if n in point else 1) for n, c in each)
+                out[i] = tuple(gcd(c, played.get(n, 1), points.get(n, 1)) for n, c in each)
         return {i: tuple(max(1, c) for c in cs) for i, cs in out.items()}
 
 
@@ -150,7 +172,7 @@ class Multiples:
                     self.names[n.var] = gcd(self.names[n.var], n.step, m)
 
     def __call__(self, e: Affine) -> int:
-        return gcd(e.const, *(c * self.names.get(n, 1) for n, c in e.terms))
+        return gcd(e.const, *(c * self.names.get(n, 1) for n, c in e.terms)) if e.terms else abs(e.const)
 
 
 def coarse(prescribed: Prescribed, kernel: Kernel, wide: Mapping[str, int]) -> None:

@@ -57,6 +57,8 @@ class Memory:
 
 def fits(f: Affine) -> bool:
     """Whether 64 bits are enough for an expression, whatever the loop variables that are followed here."""
+    if not f.terms:
+        return abs(f.const) <= FARTHEST
     few = len(f.terms) <= 16 and abs(f.const) <= FARTHEST
     return few and all(abs(c) <= MOST for _, c in f.terms)
 

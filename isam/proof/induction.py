@@ -8,22 +8,14 @@ from isam.proof.context import Context, Var
 from isam.proof.cuts import intersection
 from isam.proof.facts import Facts
 from isam.proof.quantified import substituted
-from isam.proof.state import Fact, Hole, State, Target
+from isam.proof.state import Fact, Hole, State
 from isam.proof.writes import Write
 from isam.schedule.tree import Bound
 
 
-def as_target(f: Fact, facts: Facts) -> Target:
-    """A fact as something to be found in a state."""
-    low, high = facts.layout.bytes_of(f)
-    wide = tuple((hi - lo) != Affine((), 1) for lo, hi in f.box)
-    hole = facts.hole(f.box, f.over)
-    return Target(f.buffer, f.spot, f.cells, f.offset, f.strides, f.box, f.over, f.box, low, high, wide, hole)
-
-
 def implied(state: State, f: Fact, facts: Facts, ctx: Context) -> bool:
     """Whether a fact without holes follows from a state."""
-    return f in state.of.get(f.buffer, ()) or (not f.holes and facts.holds(state, as_target(f, facts), ctx))
+    return f in state.of.get(f.buffer, ()) or (not f.holes and facts.holds(state, facts.sought(f), ctx))
 
 
 def meet(one: State, two: State, facts: Facts, ctx: Context, both: bool = True) -> State:
@@ -44,7 +36,7 @@ def _weaker(f: Fact, other: State, facts: Facts, ctx: Context) -> list[Fact]:
     """What of ``f`` another state implies: the same box with more holes, or parts of it."""
     if f.over:
         return [f] if implied(other, f, facts, ctx) else []
-    t = as_target(f, facts)
+    t = facts.sought(f)
     parts: list[Fact] = []
     for g in other.near(f.spot, f.cells):
         if g.over or not facts.layout.same_layout(g, t, ctx):
@@ -85,7 +77,7 @@ def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
     if f.cells is not None or f.over or f.holes:
         state.put(f)
         return
-    t = as_target(f, facts)
+    t = facts.sought(f)
     same = [g for g in state.near(f.spot, f.cells) if g.buffer == f.buffer and facts.layout.same_layout(g, t, ctx)]
     if facts.fill(state, [g for g in same if contains(g.box, f.box, ctx)], f, ctx):
         return

@@ -21,10 +21,15 @@ class Layout:
         """Whether fact and operand place elements of one buffer by one injective rule."""
         if f.buffer != t.buffer or f.over or not alike(f, t):
             return False
-        for v in t.over:
-            ctx = ctx.with_var(v)
-        if not ctx.equal(f.address(lo for lo, _ in t.box), t.offset):
-            return False
+        mine, theirs = f.rule, t.rule_by(f.strides)
+        if mine.terms == theirs.terms:
+            if mine.const != theirs.const:
+                return False
+        else:
+            for v in t.over:
+                ctx = ctx.with_var(v)
+            if not ctx.equal(mine, theirs):
+                return False
         home = self.legality.buffers[f.buffer].home
         if home is not None and home.base == f.spot[1] and home.strides == f.strides:
             return True  # the buffer's own place: tiles lie inside the buffer (obligation 7)
@@ -47,17 +52,11 @@ class Layout:
 
     def apart(self, f: Fact, low: Affine, high: Affine, ctx: Context) -> bool:
         """Whether the fact's bytes are proved to lie outside ``low`` to ``high``."""
+        if f.low.terms == high.terms and f.high.terms == low.terms:
+            return f.high.const <= low.const or high.const <= f.low.const
         for v in f.over:
             ctx = ctx.with_var(v)
-        a, b = self.bytes_of(f)
-        return ctx.le(b, low) or ctx.le(high, a)
-
-    def bytes_of(self, f: Fact) -> tuple[Affine, Affine]:
-        a = b = f.offset
-        for k, (lo, hi) in zip(f.strides, f.box, strict=True):
-            reach = (hi - lo - 1) * k
-            a, b = (a, b + reach) if k >= 0 else (a + reach, b)
-        return a, b + self.legality.buffers[f.buffer].bytes
+        return ctx.le(f.high, low) or ctx.le(high, f.low)
 
     def no_clash(self, f: Fact, g: Fact, ctx: Context) -> bool:
         """Whether isl proves that no byte is said by both facts to belong to different elements."""
@@ -71,3 +70,13 @@ class Layout:
 def alike(f: Fact, t: Target) -> bool:
     """Whether fact and operand have the same strides, where the operand is wider than one element."""
     return f.strides == t.strides or all(a == b for a, b, w in zip(f.strides, t.strides, t.wide, strict=True) if w)
+
+
+def elsewhere(f: Fact, t: Target) -> bool:
+    """Whether numbers alone say that a fact lies apart from an operand, and not by the operand's rule: most do."""
+    (low, first), (high, last) = t.low, t.high
+    if f.low.terms != high or f.high.terms != low or (f.high.const > first and last > f.low.const):
+        return False
+    if f.buffer != t.buffer or f.over:
+        return True
+    return f.strides == t.strides and f.rule.terms == t.rule.terms and f.rule.const != t.rule.const

@@ -22,9 +22,7 @@ def generalised(f: Fact, over: Span, facts: Facts, fresh: Callable[[], str]) -> 
     """What all iterations of a span have left, given that each leaves ``f`` and none destroys another's."""
     name = fresh()
     g, _ = lifted(Family(f.box, f.over), over, name)
-    rule = f.offset
-    for k, (lo, _) in zip(f.strides, f.box, strict=True):
-        rule = rule - lo * k
+    rule = f.rule
     if g.over == f.over and not rule.coefficient(over.var):
         offset = rule
         for k, (lo, _) in zip(f.strides, g.box, strict=True):

@@ -11,7 +11,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Statement
 from isam.proof.boxes import TWICE, UNKNOWN, Box, Family
 from isam.proof.context import Context, Var
-from isam.proof.digits import Layout, one_system
+from isam.proof.digits import Layout, never_meet, one_system
 from isam.proof.witness import clash
 from isam.schedule.tree import Bound
 
@@ -67,6 +67,8 @@ class Isl:
         if _shifted(one, two):
             return False
         if same and one_system(one, two, size, ctx):
+            return True
+        if never_meet(one, two, size, ctx):
             return True
         key = _nameless(one, two, ctx.vars), size, same
         if key not in self.clashes:

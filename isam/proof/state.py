@@ -32,32 +32,47 @@ class Hole:
 @dataclass(frozen=True, slots=True, eq=False)
 class Fact:
     """Interned: equal facts are one object (:meth:`Facts.make`). ``cells``: first and last cell, where there are.
-    ``names``: the variables that it speaks of; ``keys``: under what a state finds it."""
+    ``names``: the variables that it speaks of; ``keys``: under what a state finds it; ``rule``: see :func:`rule_of`."""
 
     buffer: str
     spot: Spot
     cells: tuple[int, int] | None
     offset: Affine
     strides: tuple[int, ...]
+    size: int  # bytes of an element
     box: Box
     over: tuple[Var, ...] = ()
     holes: frozenset[Hole] = frozenset()
     bare: Fact | None = None  # the same without holes
     names: frozenset[str] = field(init=False)
     keys: tuple[object, ...] = field(init=False)
+    rule: Affine = field(init=False)
+    low: Affine = field(init=False)  # first and one past the last byte, for each value of its own variables
+    high: Affine = field(init=False)
 
     def __post_init__(self) -> None:
         exprs = [self.offset, *(x for side in self.box for x in side)]
         exprs += [b.expr for v in self.over for b in v.lo + v.hi]
-        object.__setattr__(self, "names", frozenset([n for e in exprs for n, _ in e.terms]))
+        low = high = self.offset
+        for k, (lo, hi) in zip(self.strides, self.box, strict=True):
+            reach = (hi - lo - 1) * k
+            low, high = (low, high + reach) if k >= 0 else (low + reach, high)
         cells = () if self.cells is None else range(self.cells[0], self.cells[1] + 1)
-        object.__setattr__(self, "keys", tuple([(self.spot[0], c) for c in cells]) if self.cells else (self.spot,))
+        made = {
+            "names": frozenset([n for e in exprs for n, _ in e.terms]),
+            "keys": tuple([(self.spot[0], c) for c in cells]) if self.cells else (self.spot,),
+            "rule": rule_of(self.offset, self.strides, self.box),
+            "low": low,
+            "high": high + self.size,
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
 
     def address(self, at: Iterable[Affine]) -> Affine:
         """The byte at which an element lies by this layout."""
-        out = self.offset
-        for k, x, (lo, _) in zip(self.strides, at, self.box, strict=True):
-            out = out + (x - lo) * k
+        out = self.rule
+        for k, x in zip(self.strides, at, strict=True):
+            out = out + x * k
         return out
 
     def mentions(self, name: str) -> bool:
@@ -80,6 +95,21 @@ class Target:
     high: Affine
     wide: tuple[bool, ...]  # dimensions in which the tile has more than one element
     hole: Hole  # what it leaves in other copies
+    rule: Affine = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rule", rule_of(self.offset, self.strides, self.box))
+
+    def rule_by(self, strides: tuple[int, ...]) -> Affine:
+        """The rule of something with these strides that has its first element where the operand has it."""
+        return self.rule if strides == self.strides else rule_of(self.offset, strides, self.box)
+
+
+def rule_of(offset: Affine, strides: tuple[int, ...], box: Box) -> Affine:
+    """Where element 0 would lie: boxes of one buffer with the same strides are laid by one rule where this is one."""
+    for k, (lo, _) in zip(strides, box, strict=True):
+        offset = offset - lo * k
+    return offset
 
 
 class State:

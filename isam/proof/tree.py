@@ -79,6 +79,7 @@ class Tree:
     _touch: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict)
     instance: dict[str, Instance] = field(default_factory=dict)  # per replica, which of its instances we are on
     settled: set[Fact] = field(default_factory=set)  # what earlier iterations left, and no later one destroys
+    lasting: dict[tuple[Fact, int, Context], bool] = field(default_factory=dict)  # what a loop leaves as it is
     _fresh: int = 0
 
     def __post_init__(self) -> None:
@@ -346,7 +347,10 @@ class Tree:
         for f in end:
             if not f.mentions(n.var) or f.cells is not None:
                 continue
-            if survives(f, n.var, whole, logs, self.facts, any_time, self.fresh()):
+            key = (f, id(n), any_time)
+            if key not in self.lasting:
+                self.lasting[key] = survives(f, n.var, whole, logs, self.facts, any_time, self.fresh())
+            if self.lasting[key]:
                 first_too = left is not None and f in left.of.get(f.buffer, ())
                 out.append((f, span(n, False, n.last is not None) if first_too else middle))
         return out

@@ -136,9 +136,7 @@ class Writes:
         low, high = ends[0] if ends is not None else (None, None)
         t = w.target
         if t is not None:
-            rule = t.offset
-            for k, (lo, _) in zip(t.strides, t.box, strict=True):
-                rule = rule - lo * k
+            rule = t.rule
             if box is None or rule.coefficient(var):
                 t = None
             elif box != t.box:
@@ -186,10 +184,7 @@ def _join(a: Write, b: Write, facts: Facts) -> Write | None:
     if a.box is None or b.box is None or s.strides != t.strides:
         return None
     box = joined(s.box, t.box)
-    rule = t.offset - s.offset
-    for k, (lo, _), (mine, _) in zip(t.strides, t.box, s.box, strict=True):
-        rule = rule - (lo - mine) * k
-    if box is None or rule != Affine() or a.low is None or b.low is None or a.high is None or b.high is None:
+    if box is None or s.rule != t.rule or a.low is None or b.low is None or a.high is None or b.high is None:
         return None
     first = s if box[0:] and all(x[0] == y[0] for x, y in zip(box, s.box, strict=True)) else t
     wide = tuple((hi - lo) != Affine((), 1) for lo, hi in box)

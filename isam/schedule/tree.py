@@ -180,14 +180,11 @@ class Loop:
     @property
     def trip(self) -> int | None:
         """Number of iterations when known ahead (also when only the origin is symbolic)."""
-        s = self.static
-        if s is not None:
-            return max(0, -(-(s[1] - s[0]) // self.step))
         if len(self.lo) == len(self.hi) == 1 and self.lo[0].div == self.hi[0].div == 1:
-            d = self.hi[0].expr - self.lo[0].expr
-            if d.is_constant:
-                return max(0, -(-d.const // self.step))
-        return None
+            begin, end = self.lo[0].expr, self.hi[0].expr
+            return max(0, -(-(end.const - begin.const) // self.step)) if begin.terms == end.terms else None
+        s = self.static
+        return None if s is None else max(0, -(-(s[1] - s[0]) // self.step))
 
 
 Node = Seq | Loop | Issue

@@ -33,7 +33,7 @@ class Behind:
     trees: tuple[Node, ...]
     owned: dict[str, str] = field(default_factory=dict)
     _possible: dict[object, frozenset[Met] | None] = field(default_factory=dict)
-    _behind: dict[object, tuple[Ranges, Ranges]] = field(default_factory=dict)
+    _views: dict[object, View] = field(default_factory=dict)
     _last: tuple[Footprint, Span] = NOBODY, (0, 0)
 
     @property
@@ -50,10 +50,17 @@ class Behind:
             if frame.node is None or frame.parent is None:
                 got = {}
             elif isinstance(frame.node, Seq):
-                got = self._in_row(frame, frame.node, mine, View({}, ranges, dealt))
+                got = self._in_row(frame, frame.node, mine, self._from(ranges, dealt))
             else:
-                got = self._in_loop(frame, frame.node, mine, View({}, ranges, dealt))
+                got = self._in_loop(frame, frame.node, mine, self._from(ranges, dealt))
             frame.known[key] = got
+        return got
+
+    def _from(self, ranges: Ranges, dealt: tuple[Loop, ...]) -> View:
+        key = (id(ranges), dealt and tuple(map(id, dealt)))
+        got = self._views.get(key)
+        if got is None:
+            got = self._views[key] = View({}, ranges, dealt)
         return got
 
     def _look(self, mine: Footprint, passed: Calls | None = None) -> Look:
@@ -126,7 +133,7 @@ class Behind:
         """Whether every stream was met that there is to meet: farther back nothing new can be found."""
         key = (mine.where, mine.low, mine.high, mine.writes)
         if key not in self._possible:
-            prints = (f for tree in self.trees for f in self.within.reach(tree).get(mine.where, ()))
+            prints = (f for tree in self.trees for f in self.within.met_by(tree, mine))
             streams = frozenset(f.stream for f in prints if clash(f, mine, self.within.ranges))
             owner = self.owned.get(mine.where[0])
             plain = not self.groups or (owner is not None and all(self.groups.get(s) == owner for s in streams))
@@ -136,11 +143,7 @@ class Behind:
 
     def _later(self, view: View, loop: Loop, iterations: int) -> View:
         """As seen from an iteration that has so many others before it."""
-        by = loop.step * (iterations + (loop.first is not None))
-        got = self._behind.get((id(view.ranges), loop.var, by))
-        if got is None:
-            got = self._behind[id(view.ranges), loop.var, by] = view.ranges, view.ranges.later(loop.var, by)
-        return View(view.values, got[1], view.dealt)
+        return view.later(loop.var, loop.step * (iterations + (loop.first is not None)))
 
     @staticmethod
     def _second(loop: Loop, least: Affine) -> Affine:
@@ -156,7 +159,7 @@ class Behind:
         """Back over all of a node."""
         if isinstance(node, Issue):
             for f in self.within.prints.of(node):
-                if f.where == look.mine.where and clash(f, look.mine, view.ranges, view.values):
+                if f.where == look.mine.where and clash(view.seen(f), look.mine, view.ranges):
                     look.find({Met(f.stream): 0} if view.dealt == () else self._met(f, view))
         elif isinstance(node, Seq):
             self._over_row(node, look, view, len(node.children))
@@ -172,14 +175,14 @@ class Behind:
     def _over_row(self, seq: Seq, look: Look, view: View, end: int) -> None:
         """Back over the children before ``end``; what is passed is not added up."""
         row, mine, found = self.within.row(seq, view.dealt), look.mine, look.found
-        most = row.streams.get(mine.where)
+        where = mine.where, mine.writes
+        most = row.streams.get(where)
         first, last = look.span
-        for i, child, one, (low, high) in row.touching.get(mine.where, ()):
+        for i, child, one, met, (low, high) in row.touching.get(where, ()):
             if i >= end or low >= last or high <= first:
                 continue
             if one is not None:  # one access of a call
-                met = Met(one.stream)
-                if met in found or not clash(one, mine, view.ranges, view.values):
+                if met in found or not clash(view.seen(one), mine, view.ranges):
                     continue
                 got = {met: 0}
             else:
@@ -235,11 +238,9 @@ class Behind:
 
     def _lump(self, node: Node, look: Look, view: View, var: str, between: tuple[Affine, Affine]) -> None:
         """What a node does for some values of a variable, taken as one: its calls are not counted."""
-        low, high = (v.substitute(view.values) for v in between)
-        others = {n: v for n, v in view.values.items() if n != var}
         own = view.dealt == () and not self.within.deals(node)
-        for f in self.within.reach(node).get(look.mine.where, ()):
-            if clash(f.at(others).over(var, low, high), look.mine, view.ranges):
+        for f in view.lumped(self.within.met_by(node, look.mine), var, between):
+            if clash(f, look.mine, view.ranges):
                 look.find({Met(f.stream): 0} if own else self._met(f, view))
 
     def _met(self, f: Footprint, view: View) -> Lags:
@@ -272,7 +273,7 @@ class Behind:
     ) -> None:
         """A dealt loop as one; ``others``: its iterations surely ran on other instances than the looker's."""
         values = {n: v for n, v in view.values.items() if n != loop.var}
-        for f in self.within.reach(loop.body).get(look.mine.where, ()):
+        for f in self.within.met_by(loop.body, look.mine):
             for low, high in spans:
                 if clash(f.at(values).over(loop.var, low, high), look.mine, view.ranges):
                     met = self._met(f, view)
@@ -286,6 +287,6 @@ class Behind:
         """Whether a node may touch what the looker does, other than by a stream that was met already."""
         others = bool(self.groups) and (view.dealt != () or self.within.deals(node))  # calls of other instances
         return any(
-            (others or Met(f.stream) not in look.found) and clash(f, look.mine, view.ranges, view.values)
-            for f in self.within.reach(node).get(look.mine.where, ())
+            (others or Met(f.stream) not in look.found) and clash(view.seen(f), look.mine, view.ranges)
+            for f in self.within.met_by(node, look.mine)
         )

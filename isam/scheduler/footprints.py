@@ -49,6 +49,14 @@ class Footprint(NamedTuple):
         columns = tuple(Columns(c.pitch, c.low.substitute(values), c.high.substitute(values)) for c in self.columns)
         return self._replace(low=low, high=high, columns=columns)
 
+    def put(self, values: Mapping[str, Affine]) -> Footprint:
+        """As :meth:`at`; its columns also where they alone speak of the variables."""
+        if not values or not (self.low.terms or self.high.terms or self.columns):
+            return self
+        columns = tuple([Columns(c.pitch, c.low.substitute(values), c.high.substitute(values)) for c in self.columns])
+        low, high = self.low.substitute(values), self.high.substitute(values)
+        return Footprint(self.where, self.stream, low, high, self.writes, columns)
+
     def over(self, var: str, least: Affine, most: Affine) -> Footprint:
         """The hull for a variable between two values."""
         if not self.low.coefficient(var) and not self.high.coefficient(var):
@@ -63,20 +71,11 @@ def _spread(low: Affine, high: Affine, var: str, least: Affine, most: Affine) ->
     return low.substitute({var: least if down > 0 else most}), high.substitute({var: most if up > 0 else least})
 
 
-def clash(one: Footprint, two: Footprint, ranges: Ranges, values: Mapping[str, Affine] | None = None) -> bool:
-    """Whether two accesses behind one base may meet, and one of them writes. ``values``: of loop variables of ``one``,
-    put in where they decide."""
-    if not (one.writes or two.writes) or _apart(_with(one, values), two, ranges):
+def clash(one: Footprint, two: Footprint, ranges: Ranges) -> bool:
+    """Whether two accesses behind one base may meet, and one of them writes."""
+    if not (one.writes or two.writes) or _apart(one, two, ranges):
         return False
-    return not any(c.pitch == d.pitch and _apart(_with(c, values), d, ranges)
-                   for c in one.columns for d in two.columns)  # fmt: skip
-
-
-def _with(one: Footprint | Columns, values: Mapping[str, Affine] | None) -> Footprint | Columns:
-    """Its ends with loop variables replaced."""
-    if not values or not (one.low.terms or one.high.terms):
-        return one
-    return Columns(0, one.low.substitute(values), one.high.substitute(values))
+    return not any(c.pitch == d.pitch and _apart(c, d, ranges) for c in one.columns for d in two.columns)
 
 
 def _apart(one: Footprint | Columns, two: Footprint | Columns, ranges: Ranges) -> bool:

@@ -38,17 +38,50 @@ class Frame:
     known: dict[object, Lags] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class View:
     """How what is found reads where one looks from: the values of variables that are not in scope there. ``dealt``: the
-    dealt loops around the place one looks from that are still to be met on the way; None: it is another way."""
+    dealt loops around the place one looks from that are still to be met on the way; None: it is another way.
+
+    Many accesses look the same way: what lies there is put into these terms once for all of them."""
 
     values: dict[str, Affine]
     ranges: Ranges
     dealt: tuple[Loop, ...] | None = ()
+    _inside: dict[tuple[str, Affine], View] = field(default_factory=dict)
+    _after: dict[tuple[str, int], View] = field(default_factory=dict)
+    _seen: dict[int, tuple[Footprint, Footprint]] = field(default_factory=dict)
+    _lumps: dict[object, tuple[Footprint, ...]] = field(default_factory=dict)
 
     def within(self, var: str, value: Affine) -> View:
-        return View({**self.values, var: value.substitute(self.values)}, self.ranges, self.dealt)
+        got = self._inside.get((var, value))
+        if got is None:
+            values = {**self.values, var: value.substitute(self.values)}
+            got = self._inside[var, value] = View(values, self.ranges, self.dealt)
+        return got
+
+    def later(self, var: str, by: int) -> View:
+        """From where a variable is so much more, and that is known."""
+        got = self._after.get((var, by))
+        if got is None:
+            got = self._after[var, by] = View(self.values, self.ranges.later(var, by), self.dealt)
+        return got
+
+    def seen(self, f: Footprint) -> Footprint:
+        got = self._seen.get(id(f))
+        if got is None:
+            got = self._seen[id(f)] = f, f.put(self.values)
+        return got[1]
+
+    def lumped(self, prints: tuple[Footprint, ...], var: str, between: tuple[Affine, Affine]) -> tuple[Footprint, ...]:
+        """Footprints as they read for all values of a variable between two."""
+        key = (id(prints), var, between)
+        got = self._lumps.get(key)
+        if got is None:
+            low, high = (v.substitute(self.values) for v in between)
+            others = {n: v for n, v in self.values.items() if n != var}
+            got = self._lumps[key] = tuple([f.at(others).over(var, low, high) for f in prints])
+        return got
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -16,13 +17,24 @@ from isam.scheduler.state import Ranges, bounds_of
 NOBODY = Footprint(("", ""), "", Affine(), Affine(), False)  # who looks where only calls are counted
 
 
+class Touch(NamedTuple):
+    """The ``at``-th child of a sequence; ``one``: one access of a call by a stream, None where there may be several."""
+
+    at: int
+    child: Node
+    one: Footprint | None
+    met: Met
+    span: Span
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A sequence: calls before each child (and after all), and which children touch what, the last first."""
+    """A sequence: calls before each child (and after all), and which children touch what, the last first. Who reads
+    waits for writes only: of ``touching`` and ``streams`` there are those for a reader (False) and all (True)."""
 
     before: tuple[Calls, ...]
-    touching: dict[Where, tuple[tuple[int, Node, Footprint | None, Span], ...]]
-    streams: dict[Where, frozenset[Met]]  # who touches it, where that can be said
+    touching: dict[tuple[Where, bool], tuple[Touch, ...]]
+    streams: dict[tuple[Where, bool], frozenset[Met]]  # who touches it, where that can be said
 
 
 @dataclass
@@ -37,6 +49,7 @@ class Within:
     _calls: dict[object, Calls] = field(default_factory=dict)
     _rows: dict[object, Row] = field(default_factory=dict)
     _reach: dict[object, dict[Where, tuple[Footprint, ...]]] = field(default_factory=dict)
+    _met_by: dict[object, tuple[Footprint, ...]] = field(default_factory=dict)
     _deals: dict[int, bool] = field(default_factory=dict)
     _ran: dict[object, int] = field(default_factory=dict)
 
@@ -118,20 +131,37 @@ class Within:
         got = self._rows.get(key)
         if got is None:
             total, before = Look(NOBODY, (0, 0)), [NONE]
-            touching: dict[Where, list[tuple[int, Node, Footprint | None, Span]]] = {}
+            touching: dict[tuple[Where, bool], list[Touch]] = {}
             for i, c in enumerate(seq.children):
                 total.move(self.calls(c, dealt))
                 before.append(dict(total.passed))
-                for where, prints in self.reach(c).items():
-                    plain = isinstance(c, Issue) and (dealt == () or prints[0].stream not in self.groups)
-                    spans = [self.span(f) for f in prints]
-                    all_of = min(a for a, _ in spans), max(b for _, b in spans)
-                    some = zip(prints, spans, strict=True) if plain else ((None, all_of),)
-                    touching.setdefault(where, []).extend((i, c, f, span) for f, span in some)
+                for where, all_prints in self.reach(c).items():
+                    plain = isinstance(c, Issue) and (dealt == () or all_prints[0].stream not in self.groups)
+                    for writes in (False, True):
+                        prints = all_prints if writes else tuple(f for f in all_prints if f.writes)
+                        some = self._touches(i, c, prints, plain)
+                        if some:
+                            touching.setdefault((where, writes), []).extend(some)
             reach = {} if self.deals(seq) else self.reach(seq)
-            streams = {w: frozenset(Met(f.stream) for f in fs) for w, fs in reach.items()}
+            streams = {(w, writes): frozenset(Met(f.stream) for f in fs if writes or f.writes)
+                       for w, fs in reach.items() for writes in (False, True)}  # fmt: skip
             got = Row(tuple(before), {w: tuple(reversed(t)) for w, t in touching.items()}, streams)
             self._rows[key] = got
+        return got
+
+    def _touches(self, at: int, child: Node, prints: tuple[Footprint, ...], plain: bool) -> list[Touch]:
+        """A child's accesses one by one, or all of them together."""
+        spans = [self.span(f) for f in prints]
+        if plain or not prints:
+            return [Touch(at, child, f, Met(f.stream), span) for f, span in zip(prints, spans, strict=True)]
+        return [Touch(at, child, None, Met(""), (min(a for a, _ in spans), max(b for _, b in spans)))]
+
+    def met_by(self, node: Node, mine: Footprint) -> tuple[Footprint, ...]:
+        """What a node touches of where an access lies; for who reads only the writes."""
+        key = (id(node), mine.where, mine.writes)
+        got = self._met_by.get(key)
+        if got is None:
+            got = self._met_by[key] = tuple(f for f in self.reach(node).get(mine.where, ()) if f.writes or mine.writes)
         return got
 
     def reach(self, node: Node) -> dict[Where, tuple[Footprint, ...]]:

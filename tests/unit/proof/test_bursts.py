@@ -131,7 +131,7 @@ def test_rows_are_kept() -> None:
 
 def fact(start: int, offset: int) -> Fact:
     side = (Affine((), start), Affine((), start + 16))
-    return Fact("A", ("spad", ""), None, Affine((), offset), (16, 1), ((Affine(), Affine((), 16)), side))
+    return Fact("A", ("spad", ""), None, Affine((), offset), (16, 1), 1, ((Affine(), Affine((), 16)), side))
 
 
 def test_facts_at_equal_distances_are_one() -> None:

@@ -15,7 +15,7 @@ from isam.proof.state import Fact
 
 def fact(strides: tuple[int, ...], shape: tuple[int, ...], offset: int = 0) -> Fact:
     box = tuple((Affine(), Affine((), n)) for n in shape)
-    return Fact("x", ("m", ""), None, Affine((), offset), strides, box)
+    return Fact("x", ("m", ""), None, Affine((), offset), strides, 1, box)
 
 
 def elements(box) -> set[tuple[int, ...]]:

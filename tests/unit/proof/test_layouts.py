@@ -32,11 +32,10 @@ def facts() -> Facts:
     return Facts(SimpleNamespace(buffers={"a": buffer}), Isl())  # type: ignore[arg-type]
 
 
-def tile(strides: tuple[int, ...], start: tuple[Affine, ...], shape: tuple[int, ...]):
+def tile(fs: Facts, strides: tuple[int, ...], start: tuple[Affine, ...], shape: tuple[int, ...]) -> Target:
     """A tile of ``a`` where the rule ``strides . element`` puts it."""
     at = sum((x * k for x, k in zip(start, strides, strict=True)), Affine())
-    box = box_of(start, shape)
-    return SimpleNamespace(buffer="a", strides=strides, offset=at, box=box, over=(), wide=tuple(n > 1 for n in shape))
+    return fs.sought(fs.make("a", ("m", ""), None, at, strides, box_of(start, shape)))
 
 
 def counted(strides: tuple[int, ...], boxes: list[list[range]]) -> bool:
@@ -56,8 +55,8 @@ def said(strides, shape, most: int | None, width: int) -> bool:
     fs, g = facts(), Affine.of("g")
     f = fs.make("a", ("m", ""), None, Affine(), strides, box_of((Affine(),) * len(shape), shape))
     ctx = Context((Var("g", (Bound(Affine()),), () if most is None else (Bound(Affine((), most)),)),))
-    t = tile(strides, (*(Affine(),) * (len(shape) - 1), g), (*(1,) * (len(shape) - 1), width))
-    return fs.layout.same_layout(f, t, ctx)  # type: ignore[arg-type]
+    t = tile(fs, strides, (*(Affine(),) * (len(shape) - 1), g), (*(1,) * (len(shape) - 1), width))
+    return fs.layout.same_layout(f, t, ctx)
 
 
 @pytest.mark.parametrize(("most", "alike"), [(0, True), (2, True), (3, True), (4, False), (9, False), (None, False)])

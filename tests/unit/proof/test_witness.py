@@ -98,8 +98,8 @@ def test_a_panel_written_again_clashes_and_isl_is_not_asked() -> None:
 
 
 def test_rows_that_lie_apart_are_left_to_isl() -> None:
-    around = (var("j", 0, 60, 4, 0),)
-    one, two = panel(0, Affine.of("j"), 0), panel(1, Affine.of("j"), 16)
+    around = (var("j", 0, 60, 4, 0), var("^", 0, Affine.of("j") - 4, 4, 0))
+    one, two = panel(0, Affine.of("^"), Affine.of("^", 16)), panel(0, Affine.of("j"), Affine.of("j", 16))
     assert not clash(one, two, (4, 4), False, around)
     isl = Isl()
     assert isl.no_clash(one, two, (4, 4), False, Context(around))
