@@ -74,7 +74,7 @@ class View:
     def orders(self, swap: bool) -> Iterator[tuple[bool, tuple[Source, ...]]]:
         """The sources as they stand, then exchanged where the operation allows it."""
         yield False, self.sources
-        if swap and len(self.sources) == 2 and self.op in COMMUTATIVE and not self.accumulates:
+        if swap and self.op in COMMUTATIVE and not self.accumulates:
             yield True, self.sources[::-1]
 
 
@@ -188,7 +188,7 @@ class Plan:
         self.instruction = instruction
         self.body = body
         number = _axis_numbers(body)
-        width = 1 + max((n for per in number for n in per.values()), default=-1)
+        width = len({n for per in number for n in per.values()})
         names: list[str] = [""] * width
         self.extents: list[Affine] = [Affine()] * width
         nodes = []
