@@ -7,13 +7,14 @@ from itertools import combinations, product
 
 import pytest
 
+from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Access
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement, Sym
 from isam.ir.text import parse_instruction
 from isam.mapper.dataflow import Form, Plan, flow_of, forms, plan_of
 from isam.mapper.match import normal, probe
 from tests.pairs.instructions import drawn, invented
-from tests.unit.mapper.catalogue import instruction, instruction_names, kernel
+from tests.unit.mapper.catalogue import instruction, instruction_names, kernel, named
 
 
 def some(part: int) -> list[Instruction]:
@@ -122,3 +123,86 @@ def test_a_chain_in_place_is_followed_statement_by_statement() -> None:
     found = probe(k, i)
     assert len(found) == 7
     assert found.pairs <= 12 * 6 + 12 * 6  # a statement and its axis
+
+
+def test_the_plan_of_a_body_is_not_that_of_its_normal_form() -> None:
+    text = "instruction i(N)\n  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    t[i] = A[i]\n    D[i] = exp(t[i])\n"
+    for first in (True, False):
+        i = parse_instruction(text)
+        bodies = [i.body, normal(i.body)][:: 1 if first else -1]
+        assert [len(b.statements) for b in bodies] == ([2, 1] if first else [1, 2])
+        assert [plan_of(i, b).body for b in bodies] == bodies
+        assert plan_of(i).body is i.body
+    i = parse_instruction(text)
+    assert (plan_of(i).body, plan_of(i, normal(i.body)).body) == (i.body, normal(i.body))
+    assert plan_of(i) is plan_of(i, i.body)
+
+
+I, J, K, L, N, M = (Affine.of(n) for n in "ijklNM")
+
+
+def body(*statements: tuple[Access, ...], extents: dict[int, Affine] = {}) -> Kernel:  # noqa: B006
+    """Sums of accesses; an axis is a small letter, of N steps where nothing else is said of its statement."""
+    made = []
+    for n, (dest, *sources) in enumerate(statements):
+        used = sorted({x for a in (dest, *sources) for r in a.index for x in r.names if x.islower()})
+        domain = Domain(tuple(Axis(x, extents.get(n, N)) for x in used))
+        made.append(Statement(domain, dest, "add" if len(sources) > 1 else "exp", tuple(sources)))
+    names = {a.buffer: len(a.index) for s in statements for a in s}
+    buffers = tuple(Buffer(b, (N,) * rank, "f32", "inout") for b, rank in names.items())
+    return Kernel("k", (Sym("N"), Sym("M")), buffers, tuple(made))
+
+
+def at(buffer: str, *rows: Affine) -> Access:
+    return Access(buffer, rows)
+
+
+A, ZERO = at("A"), Affine()
+JOINED = [  # (body, axes that are one axis)
+    (body((at("T", I), A), (at("D", J), at("T", J))), "0i1j"),
+    (body((at("T", I), A), (at("D", K, J), at("T", J))), "0i1j"),
+    (body((at("T", I), A), (at("D", I), at("T", I))), "0i1i"),
+    (body((at("T", I), A), (at("D", I), at("T", I)), extents={1: M}), ""),
+    (body((at("T", I), A), (at("D", J), at("T", J)), extents={1: M}), ""),
+    (body((at("T", I), A), (at("D", J), at("T", J + 1))), ""),
+    (body((at("T", I * 2), A), (at("D", J), at("T", J * 2))), "0i1j"),
+    (body((at("T", I * 2), A), (at("D", J), at("T", J))), ""),
+    (body((at("T", I + K), A), (at("D", J, L), at("T", J + L))), ""),
+    (body((at("T", I), A), (at("D", J, L), at("T", J + L))), ""),
+    (body((at("T", I, K), A), (at("D", J), at("T", J, ZERO))), "0i1j"),
+    (body((at("T", I, ZERO), A), (at("D", J), at("T", J, ZERO))), "0i1j"),
+    (body((at("T", I), A), (at("D", J), at("T", N))), ""),
+    (body((at("T", N), A), (at("D", J), at("T", J))), ""),
+    (body((at("T", I), A), (at("D", J, K), at("T", J), at("T", K))), "0i1j"),  # never two of one statement
+    (body((at("T", I), A), (at("D", J, I), at("T", J))), "0i1i"),  # i is i already
+    (body((at("T", J, I), A), (at("D", J), at("T", I, J))), "0i1i 0j1j"),
+    (body((at("T", I), A), (at("U", J), at("T", J)), (at("D", K), at("U", K))), "0i1j2k"),
+    (body((at("T", I), A), (at("U", J), A), (at("D", K), at("T", K), at("U", K))), "0i1j2k"),
+    (body((at("T", I), A), (at("U", J), at("T", J)), (at("D", K), at("U", K), at("T", K))), "0i1j2k"),
+    (body((at("T", I), A), (at("U", J), at("T", J)), (at("D", K, L), at("U", K), at("T", L))), "0i1j2l"),
+    (body((at("T", I), A), (at("U", J), at("B", J)), (at("D", J, K), at("T", J), at("U", J))), "0i1j2j"),
+]
+
+
+@pytest.mark.parametrize("n", range(len(JOINED)))
+def test_two_names_of_one_axis(n: int) -> None:
+    k, want = JOINED[n]
+    plan = plan_of(Instruction("i", k), k)
+    one: dict[int, list[str]] = {}
+    for node in plan.flow.nodes:
+        for name, c in zip(node.names, node.axes, strict=True):
+            one.setdefault(c, []).append(f"{node.index}{name}")
+    assert " ".join(sorted("".join(w) for w in one.values() if len(w) > 1)) == want
+    assert len(set(plan.axis_names)) == len(plan.axis_names)
+
+
+def test_the_budget_is_how_many_pairs_are_tried() -> None:
+    k, i = named("conv"), instruction("gemm")
+    found = probe(k, i)
+    assert found.complete
+    need = found.pairs
+    assert probe(k, i, budget=need).complete
+    for less in (need - 1, 1, 0):
+        short = probe(k, i, budget=less)
+        assert not short.complete
+        assert short.pairs == less + 1
