@@ -6,6 +6,7 @@ import ast
 import functools
 import importlib
 import inspect
+import linecache
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +20,14 @@ Place = tuple[str, str, int]  # file, function, statement
 
 
 def put(mutant: Mutant) -> None:
-    """Gives the function the mutant's code."""
+    """Gives the functions of the mutant's file the code of its text, which is what ``inspect`` finds from then on: some
+    are compiled from their text."""
     tree = mutated(ROOT / mutant.file, mutant)
-    _function(mutant.file, mutant.function).__code__ = _code(_compiled(mutant.file, tree), mutant.function)
+    text, name = ast.unparse(tree), str(ROOT / mutant.file)
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    code = compile(text, name, "exec", dont_inherit=True)
+    for function, _ in functions(tree):
+        _function(mutant.file, function).__code__ = _code(code, function)
 
 
 def numbered(files: list[str]) -> dict[Place, int]:
@@ -40,7 +46,7 @@ def watched(places: dict[Place, int]) -> Iterator[set[int]]:
         for file in dict.fromkeys(file for file, _, _ in places):
             importlib.import_module(_module(file)).__dict__["__reached__"] = seen.add
             tree = marked(ROOT / file, lambda f, n, file=file: f"__reached__({places[file, f, n]})")
-            code = _compiled(file, tree)
+            code = compile(tree, str(ROOT / file), "exec", dont_inherit=True)
             for name, _ in functions(tree):
                 target = _function(file, name)
                 was.append((target, target.__code__))
@@ -53,10 +59,6 @@ def watched(places: dict[Place, int]) -> Iterator[set[int]]:
 
 def _module(file: str) -> str:
     return file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-
-
-def _compiled(file: str, tree: ast.Module) -> types.CodeType:
-    return compile(tree, str(ROOT / file), "exec", dont_inherit=True)
 
 
 def _code(code: types.CodeType, name: str) -> types.CodeType:

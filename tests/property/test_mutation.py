@@ -67,6 +67,12 @@ def test_the_statements_that_a_check_reaches() -> None:
     assert "__reached__" not in step_between.__code__.co_names
 
 
+def test_a_mutant_of_a_function_that_is_compiled_from_its_text() -> None:
+    file, own = "isam/proof/flat_walk.py", named(".test_flat_compiled.test_schedules_that_are_right[0]")
+    (m,) = (m for m in mutants(ROOT / file, file) if (m.function, m.what) == ("walk", "if op == STEP: always False"))
+    assert faced(m, own, 60)
+
+
 def test_what_changes_nothing_survives_and_what_never_ends_is_stopped() -> None:
     file = "isam/mapper/symmetry.py"
     (own, *_), (m, *_) = named(".test_match."), mutants(ROOT / file, file)
