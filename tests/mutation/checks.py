@@ -32,10 +32,11 @@ def checks() -> list[Check]:
     """Every test that needs nothing but its parameters."""
     files = [f for folder in FOLDERS for f in sorted((TESTS / folder).glob("test_*.py"))]
     names = [".".join(f.relative_to(TESTS.parent).with_suffix("").parts) for f in files if f.stem not in OTHERS]
-    return [c for name in names for c in _of(importlib.import_module(name))]
+    return [c for name in names for c in of_module(importlib.import_module(name))]
 
 
-def _of(module: Any) -> Iterator[Check]:
+def of_module(module: Any) -> Iterator[Check]:
+    """The tests of one module that need nothing but their parameters."""
     for name, f in vars(module).items():
         if name.startswith("test_") and inspect.isfunction(f) and f.__module__ == module.__name__:
             needs = set(inspect.signature(f).parameters)
