@@ -30,6 +30,7 @@ from tests.unit.proof.handmade import (
 )
 from tests.unit.proof.handmade_machines import V, acc, buf, dom, kern, lit, sizes, vec
 from tests.unit.proof.test_mutants import KINDS
+from tests.unit.proof.verdicts import on_record, verdicts
 
 PARTS = ("enter", "first", "body", "last", "exit")
 
@@ -240,6 +241,7 @@ def test_both_judges_refuse_it(what: str) -> None:
     found = check_flat(s, {y.name: 2 for y in s.cover.kernel.syms})
     assert found
     assert all(v.kind in KINDS[v.obligation].split() for v in (*found, *check_tree(s)))
+    on_record(f"forged: {what}", verdicts(s, {y.name: 2 for y in s.cover.kernel.syms}))
 
 
 @pytest.mark.parametrize("name", ["^1", "~1", "", "m'", "x.0~"])
