@@ -35,6 +35,16 @@ class Row:
     before: tuple[Calls, ...]
     touching: dict[tuple[Where, bool], tuple[Touch, ...]]
     streams: dict[tuple[Where, bool], frozenset[Met]]  # who touches it, where that can be said
+    _near: dict[tuple[Where, bool, Span], tuple[Touch, ...]] = field(default_factory=dict)
+
+    def near(self, where: Where, writes: bool, span: Span) -> tuple[Touch, ...]:
+        """What touches bytes between two numbers: a row is looked over from many places for each access."""
+        got = self._near.get((where, writes, span))
+        if got is None:
+            first, last = span
+            some = self.touching.get((where, writes), ())
+            got = self._near[where, writes, span] = tuple([t for t in some if t.span[0] < last and first < t.span[1]])
+        return got
 
 
 @dataclass
