@@ -5,20 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from isam.ir.bounds import products
 
 from .shapes import Convolution, Gemm
 
 Array = np.ndarray[Any, Any]
+RESULTS: dict[str, Any] = {"f32": np.float32, "bf16": bfloat16, "int8": np.int32}
 
 
 def operands(shape: Gemm | Convolution) -> tuple[Array, Array]:
-    """Random f32: the two factors; or the image (height, width, channels) and the weights (rows, columns, channels,
-    filters), scaled so that results are of the size of 1."""
+    """Random, f32 unless the shape says otherwise: the two factors; or the image (height, width, channels) and the
+    weights (rows, columns, channels, filters), scaled so that results are of the size of 1."""
     rng = np.random.default_rng(shape.flops % (1 << 32))
     if isinstance(shape, Gemm):
-        return rng.standard_normal((shape.m, shape.k), np.float32), rng.standard_normal((shape.k, shape.n), np.float32)
+        left, right = (shape.m, shape.k), (shape.k, shape.n)
+        if shape.kind == "int8":  # 0 to 127, the bytes that are the same number with a sign, which peers want
+            return rng.integers(0, 128, left, np.uint8), rng.integers(-128, 128, right, np.int8)
+        a, b = rng.standard_normal(left, np.float32), rng.standard_normal(right, np.float32)
+        return (a.astype(bfloat16), b.astype(bfloat16)) if shape.kind == "bf16" else (a, b)
     x = rng.standard_normal((shape.size, shape.size, shape.channels), np.float32)
     w = rng.standard_normal((shape.taps, shape.taps, shape.channels, shape.filters), np.float32)
     return x, w * np.float32(shape.terms**-0.5)
@@ -48,19 +54,27 @@ class Judge:
     """Knows what a shape's result must be; ``wrong(y)`` is None or says which element is how far off."""
 
     def __init__(self, shape: Gemm | Convolution, a: Array, b: Array):
-        self.enclosed = products(exact(shape, a, b), exact(shape, abs(a), abs(b)), shape.terms)
+        kind = shape.kind if isinstance(shape, Gemm) else "f32"
+        value = exact(shape, a, b)
+        if kind == "int8":
+            bound = np.full_like(value, 0.5)
+        else:
+            value, bound = products(value, exact(shape, *(np.abs(x.astype(np.float64)) for x in (a, b))), shape.terms)
+        if kind == "bf16":  # the sum is rounded once more
+            bound = bound + 2.0**-8 * (abs(value) + bound)
+        self.enclosed, self.dtype = (value, bound), np.dtype(RESULTS[kind])
 
     def wrong(self, y: Array) -> str | None:
         value, bound = self.enclosed
-        if y.shape != value.shape or y.dtype != np.float32:
-            return f"the result is {y.dtype}{y.shape}, expected float32{value.shape}"
-        excess = abs(y - value) / bound
+        if y.shape != value.shape or y.dtype != self.dtype:
+            return f"the result is {y.dtype}{y.shape}, expected {self.dtype}{value.shape}"
+        excess = abs(y.astype(np.float64) - value) / bound
         at = np.unravel_index(int(np.argmax(np.nan_to_num(excess, nan=np.inf))), value.shape)
-        if np.isfinite(y).all() and excess[at] <= 1:
+        if np.isfinite(y.astype(np.float64)).all() and excess[at] <= 1:
             return None
         return f"element {tuple(map(int, at))} is {y[at]!r}, expected {value[at]!r} within {bound[at]:.3g}"
 
     def used(self, y: Array) -> float:
         """The largest part of its bound that an element uses."""
         value, bound = self.enclosed
-        return float((abs(y - value) / bound).max())
+        return float((abs(y.astype(np.float64) - value) / bound).max())

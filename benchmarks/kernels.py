@@ -21,7 +21,8 @@ def sources() -> dict[str, Any]:
 def kernel_of(shape: Gemm | Convolution, bound: bool = False) -> tuple[Any, dict[str, int]]:
     """The kernel of a shape and its sizes; ``bound``: the second factor of a product is constant."""
     if isinstance(shape, Gemm):
-        return sources()["product_bound" if bound else "product"], {"M": shape.m, "N": shape.n, "K": shape.k}
+        kind = "" if shape.kind == "f32" else f"_{shape.kind}"
+        return sources()[f"product{kind}{'_bound' if bound else ''}"], {"M": shape.m, "N": shape.n, "K": shape.k}
     sizes = {"H": shape.out, "W": shape.out, "C": shape.channels, "K": shape.filters, "R": shape.taps, "S": shape.taps,
              "stride": shape.stride}  # fmt: skip
     sizes["over"] = shape.size + 2 * shape.pad - (shape.stride * (shape.out - 1) + shape.taps)

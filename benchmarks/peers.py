@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from .data import windows
 from .shapes import Convolution, Gemm
@@ -25,6 +26,38 @@ def numpy_product(a: Array, b: Array) -> Call:
     """``np.matmul`` into an array that is there already."""
     out = np.empty((a.shape[0], b.shape[1]), np.float32)
     return lambda: np.matmul(a, b, out=out)
+
+
+def numpy_dot(a: Array, b: Array) -> Call:
+    """``np.dot`` into an array that is there already: the same BLAS, a quicker call."""
+    out = np.empty((a.shape[0], b.shape[1]), np.float32)
+    return lambda: np.dot(a, b, out=out)
+
+
+def torch_products(shape: Gemm, a: Array, b: Array) -> dict[str, Call]:
+    """oneDNN through torch, one thread: bf16 into bf16; bytes with a sign into i32. Nothing where torch is not
+    installed."""
+    try:
+        import torch
+    except ImportError:
+        return {}
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    if shape.kind == "int8":
+        x, y = torch.from_numpy(a.view(np.int8)), torch.from_numpy(b)
+        return {"int_mm": lambda: torch._int_mm(x, y)}
+    x, y = (torch.from_numpy(v.view(np.int16)).view(torch.bfloat16) for v in (a, b))
+    found: dict[str, Call] = {"mm": lambda: x @ y}
+    layer = torch.nn.Linear(shape.k, shape.n, bias=False, dtype=torch.bfloat16).eval()
+    layer.weight.data = y.t().contiguous()
+    found["linear"] = lambda: layer(x)
+    try:
+        packed = torch.ops.mkldnn._reorder_linear_weight(layer.weight.to_mkldnn(), shape.m)
+        found["prepacked"] = lambda: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], "")
+        found["prepacked"]()
+    except (AttributeError, RuntimeError):
+        found.pop("prepacked", None)
+    return found
 
 
 def numpy_convolution(shape: Convolution, x: Array, w: Array) -> Call:
@@ -83,8 +116,22 @@ def plain(result: Any) -> Array:
     """A result as (height, width, filters), or as it is when it is an array."""
     if isinstance(result, np.ndarray):
         return result
+    if result.dim() == 2:
+        return result.numpy() if result.dtype != _bf16() else result.view(_i16()).numpy().view(bfloat16)
     dense = result.to_dense() if result.layout != _strided() else result
     return np.ascontiguousarray(dense[0].permute(1, 2, 0).numpy())
+
+
+def _bf16() -> Any:
+    import torch
+
+    return torch.bfloat16
+
+
+def _i16() -> Any:
+    import torch
+
+    return torch.int16
 
 
 def _strided() -> Any:
@@ -122,6 +169,8 @@ def versions() -> dict[str, str]:
 def of(shape: Gemm | Convolution, a: Array, b: Array) -> dict[str, Call]:
     """Every peer of a shape by name."""
     if isinstance(shape, Gemm):
-        return {"numpy": numpy_product(a, b)}
+        if shape.kind != "f32":
+            return {f"onednn {n}": f for n, f in torch_products(shape, a, b).items()}
+        return {"numpy": numpy_product(a, b), "numpy dot": numpy_dot(a, b)}
     return {"numpy": numpy_convolution(shape, a, b),
             **{f"onednn {n}": f for n, f in torch_convolutions(shape, a, b).items()}}  # fmt: skip

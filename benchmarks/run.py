@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from isam.cli import fair
@@ -15,11 +16,14 @@ from isam.cli import fair
 from . import machine, peers
 from .compiling import SAMPLES, cold
 from .measure import Settings, Wrong, measure, weighted
-from .shapes import DEEPBENCH, LARGE, RESNET50, SQUARES, Convolution, Gemm
+from .shapes import BF16, DEEPBENCH, INT8, LARGE, RESNET50, SQUARES, TINY, Convolution, Gemm
 
 SCHEMA = "isam.bench/1"
-GROUPS: dict[str, tuple[Gemm | Convolution, ...]] = {"square": SQUARES, "deepbench": DEEPBENCH, "resnet50": RESNET50}
-QUICK = {"square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),
+GROUPS: dict[str, tuple[Gemm | Convolution, ...]] = {
+    "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
+}  # fmt: skip
+QUICK = {"tiny": ("4x4x4", "16x16x16"), "bf16": ("256x256x256 bf16",), "int8": ("256x256x256 int8",),
+         "square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),
          "resnet50": ("56x56x64 to 64, 3x3/1", "28x28x512 to 128, 1x1/1")}  # fmt: skip
 
 
@@ -149,6 +153,11 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
         w = results["weighted"].get("resnet50 against onednn")
         if w:
             found.append((f"ResNet-50 convolutions against oneDNN, {reading}", w[reading], 0.6, True))
+    found += _small(results.get("tiny", []))
+    for group, large, least in (("bf16", 1.15, 1.5), ("int8", 1.3, 1.3)):
+        for row in (r for r in results.get(group, []) if "onednn" in r["against"]):
+            want = least if row["name"].startswith("256x") else large
+            found.append((f"product {row['name']} against oneDNN", row["against"]["onednn"]["best"], want, True))
     timed = [r["compile"] for g in GROUPS for r in results.get(g, [])]
     if timed:
         found.append(("slowest compilation of a shape, seconds", max(t["total"] for t in timed), 0.5, False))
@@ -159,6 +168,14 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
         found.append(("import, seconds", max(r["import"] for r in rows), 0.35, False))
     return [{"what": n, "got": got, "want": f"{'at least' if up else 'under'} {want:g}",
              "reached": got >= want if up else got < want} for n, got, want, up in found]  # fmt: skip
+
+
+def _small(rows: list[dict[str, Any]]) -> list[tuple[str, float, float, bool]]:
+    """Products up to 64: the geometric mean of their ratios, and 16 cubed."""
+    ratios = {r["name"]: r["against"]["numpy"]["best"] for r in rows}
+    what = "tiny products against NumPy, geometric mean"
+    mean = [(what, geometric_mean(ratios.values()), 3.0, True)] if rows else []
+    return [*mean, *((f"product {n} against NumPy", r, 5.0, True) for n, r in ratios.items() if n == "16x16x16")]
 
 
 if __name__ == "__main__":

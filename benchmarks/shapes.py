@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Gemm:
-    """A matrix product in f32."""
+    """A matrix product. ``kind``: f32; bf16, summed in f32; bytes (u8 and i8, see ``data``) in i32."""
 
     m: int
     n: int
     k: int
+    kind: str = "f32"
 
     @property
     def name(self) -> str:
-        return f"{self.m}x{self.n}x{self.k}"
+        return f"{self.m}x{self.n}x{self.k}" + (f" {self.kind}" if self.kind != "f32" else "")
 
     @property
     def flops(self) -> int:
@@ -71,6 +72,13 @@ DEEPBENCH = tuple(Gemm(n, m, k) for m, n, k in (
     (3072, 1, 1024), (3072, 1500, 1024), (1024, 700, 512), (512, 2, 512), (64, 1, 1216), (128, 1500, 1280),
     (176, 1500, 1408), (1760, 32, 1760), (2560, 64, 2560),
 ))  # fmt: skip
+
+TINY = (*(Gemm(n, n, n) for n in (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)), Gemm(3, 5, 7), Gemm(17, 33, 65),
+        Gemm(49, 100, 37))  # fmt: skip
+PACKED = (*((n, n, n) for n in (256, 512, 1024)),
+          *((g.m, g.n, g.k) for g in DEEPBENCH if min(g.m, g.n, g.k) >= 512))  # fmt: skip
+BF16 = tuple(Gemm(*s, "bf16") for s in PACKED)
+INT8 = tuple(Gemm(*s, "int8") for s in PACKED)
 
 RESNET50 = tuple(Convolution(*row) for row in (
     (3, 224, 64, 7, 2, 1),

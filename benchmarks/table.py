@@ -27,15 +27,43 @@ full size, without the clock, by `python -m tests.systems.test_host_shapes` (37 
 def page(results: dict[str, Any]) -> str:
     """The page as Markdown."""
     parts = [HEAD, conditions(results), "## What was asked for\n", *targets(results)]
-    for group, title in (("square", "## Square products"), ("deepbench", "## DeepBench's products")):
+    for group, title in (("tiny", "## Tiny products"), ("square", "## Square products"),
+                         ("deepbench", "## DeepBench's products")):  # fmt: skip
         if group in results:
             parts += [f"{title}\n", *products(results[group])]
+    for group, text in PACKED.items():
+        if group in results:
+            parts += [text, *packed(results[group])]
     if "resnet50" in results:
         parts += ["## The 23 convolutions of ResNet-50, batch 1\n", *convolutions(results["resnet50"])]
     parts += ["## Weighted by work\n", WEIGHTED, *weighted(results["weighted"])]
     if "compile" in results:
         parts += ["## Compiling\n", *compiling(results)]
     return "\n".join(parts)
+
+
+PACKED = {
+    "bf16": """## Products of bf16
+
+Summed in f32 by `vdpbf16ps`, which the kernel permits to take denormals as zero, and rounded to bf16. `isam bound` has
+the second factor packed beforehand, as oneDNN's best form may; the ratio is between these.
+""",
+    "int8": """## Products of bytes
+
+Summed in i32 by `vpdpbusd`: u8 and i8. oneDNN takes i8 and i8. `isam bound` has the second factor packed beforehand;
+the ratio is of that.
+""",
+}
+
+
+def packed(table: list[dict[str, Any]]) -> list[str]:
+    body = []
+    for r in table:
+        best = r["against"].get("onednn", {}).get("form", "")
+        body.append((r["name"].partition(" ")[0], speed(r, "isam"), speed(r, "isam bound"), speed(r, best),
+                     best.partition(" ")[2], against(r, "onednn"), milliseconds(r["compile"]["total"])))  # fmt: skip
+    head = ("m x n x k", "isam", "isam bound", "oneDNN", "its best form", "isam bound / oneDNN", "compiled in ms")
+    return rows(head, body)
 
 
 WEIGHTED = """Both readings: the mean of the ratios weighted by FLOPs, and all FLOPs over all time. Layers count as

@@ -56,7 +56,8 @@ class Artifact:
     ``entry`` and ``bind``: names of the two functions in ``object.o`` (``bind`` empty: nothing to do). ``workspace``
     bytes are needed per thread, the first ``bound`` of them are filled by ``bind`` and kept. ``needs``: CPU features.
     ``externals``: symbols of the object code that others provide, as (symbol, name) pairs such as
-    ``("isam.blas.sgemm", "blas:sgemm")``. ``provenance``: what it was made from (JSON values).
+    ``("isam.blas.sgemm", "blas:sgemm")``. ``points``: of all statements in one call, None where that depends on
+    run-time sizes. ``provenance``: what it was made from (JSON values).
     """
 
     name: str
@@ -69,6 +70,7 @@ class Artifact:
     bound: int = 0
     needs: tuple[str, ...] = ()
     externals: tuple[tuple[str, str], ...] = ()
+    points: int | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, bytes] = field(default_factory=dict, repr=False)
 
@@ -93,6 +95,7 @@ class Artifact:
             "bound": self.bound,
             "needs": list(self.needs),
             "externals": [list(e) for e in self.externals],
+            "points": self.points,
             "provenance": self.provenance,
             "parts": {n: hashlib.sha256(b).hexdigest() for n, b in sorted(self.parts.items())},
         }  # fmt: skip
@@ -181,7 +184,8 @@ def _artifact(m: dict[str, Any], parts: dict[str, bytes]) -> Artifact:
     return Artifact(
         name=_str(m["name"]), backend=_str(m["backend"]), arguments=arguments, sizes=sizes, entry=_str(m["entry"]),
         bind=_str(m["bind"]), workspace=workspace, bound=bound, needs=tuple(map(_str, m["needs"])),
-        externals=tuple((_str(a), _str(b)) for a, b in m["externals"]), provenance=dict(m["provenance"]), parts=parts,
+        externals=tuple((_str(a), _str(b)) for a, b in m["externals"]),
+        points=None if m["points"] is None else _int(m["points"]), provenance=dict(m["provenance"]), parts=parts,
     )  # fmt: skip
 
 

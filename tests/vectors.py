@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from isam.codegen.llvm.lanes import lanes_of
 from isam.ir.affine import Affine
@@ -14,6 +15,8 @@ from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Schedul
 from isam.system.graph import System
 
 J = "J"
+LOADS = {("v", 0): ("splat", ""), ("v", 1): ("load", "J"),
+         ("g", 1): ("load_group", "P"), ("g", 2): ("load_groups", "JP")}  # fmt: skip
 
 
 def at_home(buffer: str, rank: int, size: int, offset: int = 0) -> Place:
@@ -29,15 +32,18 @@ def single(system: System, instruction: Instruction, sizes: dict[str, int]) -> S
     cell = 0
     for b in kernel.arguments:
         rank, size = len(b.shape), size_of(b.dtype)
-        n = b.shape[0].const if rank else 1
-        tile = Tile(b.name, (Affine(),) * rank, (n,) * rank, (1,) * rank)
+        shape = tuple(d.const for d in b.shape)
+        steps = tuple(size * prod(shape[d + 1 :]) for d in range(rank))
+        tile = Tile(b.name, (Affine(),) * rank, shape, (1,) * rank)
         dims = tuple(range(rank))
-        home = Operand("S", tile, at_home(b.name, rank, size), dims)
-        here = Operand("D", tile, Place("v", "", Affine(), (size,) * rank, cell), dims)
+        memory = (instruction.contract(b.name).homes or ("v",))[0]
+        home = Operand("S", tile, Place("ram", b.name, Affine(), steps), dims)
+        here = Operand("D", tile, Place(memory, "", Affine(), steps, cell), dims)
         cell += 2
-        given = (("J", n),) * rank
+        load, names = LOADS[memory, rank]
+        given = tuple(zip(names, shape, strict=True))
         if b.role != "out":
-            moves_in.append(Issue("core", "load" if rank else "splat", given, (home, here)))
+            moves_in.append(Issue("core", load, given, (home, here)))
         if b.role in ("out", "inout"):
             back = (replace(here, name="S"), replace(home, name="D"))
             moves_out.append(Issue("core", "store" if rank else "store_scalar", given, back))

@@ -9,7 +9,22 @@ from typing import Annotated
 
 import typer
 
-from isam.cli import bench, check, code, compile, demo, doctor, explain, map, print, run_, schedule, system, verify
+from isam.cli import (
+    bench,
+    cache,
+    check,
+    code,
+    compile,
+    demo,
+    doctor,
+    explain,
+    map,
+    print,
+    run_,
+    schedule,
+    system,
+    verify,
+)  # fmt: skip
 from isam.cli.answer import TRACEBACK
 
 app = typer.Typer(
@@ -53,6 +68,7 @@ for name, verb in {
     "bench": bench.bench,
     "demo": demo.demo,
     "doctor": doctor.doctor,
+    "cache": cache.cache,
     "code": code.code,
 }.items():
     app.command(name)(verb)

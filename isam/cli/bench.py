@@ -15,7 +15,7 @@ from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson, On
 from isam.diagnostics import InternalError, fail
 
-GROUPS = ("square", "deepbench", "resnet50", "compile")
+GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "compile")
 ONLY = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--only", metavar="GROUP", help=f"Only this group ({', '.join(GROUPS)}); may be repeated."),
@@ -35,7 +35,8 @@ SAVE = Annotated[
 
 @answering(
     "bench", settings="rounds, seconds per turn, system, threads", machine="facts and load of the machine",
-    versions="of the contenders", square="figures per square product", deepbench="figures per DeepBench product",
+    versions="of the contenders", tiny="figures per product up to 64", square="figures per square product",
+    bf16="figures per product of bf16", int8="figures per product of bytes", deepbench="figures per DeepBench product",
     resnet50="figures per convolution of ResNet-50", compile="seconds of cold compilations, per stage",
     weighted="ratios weighted by occurrence, in two readings", targets="what was asked for and what was measured",
     seconds="that all of it took",

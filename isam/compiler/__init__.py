@@ -13,6 +13,7 @@ from isam.compiler.function import BoundFunction, Function, with_constants
 from isam.compiler.stages import STAGES, Job, Refused, Stage, run_stages
 from isam.diagnostics import fail
 from isam.ir.kernel import Kernel
+from isam.runtime.cache import Cache, default
 from isam.system.graph import System
 from isam.system.load import load_system
 
@@ -28,18 +29,21 @@ def compile(
     replay: Trace | str | Path | None = None,
     require: Sequence[str] | str = (),
     check: bool = True,
+    cache: bool | str | Path = True,
 ) -> Function:
     """The kernel as a callable for a machine.
 
     ``on``: a shipped system, a path of a description, or a loaded system. ``sizes``: sizes and compile-time constants
     by name; those not given come from the arrays at the first call, and every new shape is compiled once.
     ``approach``: who decides (default: the one the system names). ``replay``: a recorded trace, whose decisions are
-    made again. ``require``: instructions that must be used. ``check`` False leaves out the proof.
+    made again. ``require``: instructions that must be used. ``check`` False leaves out the proof. ``cache``: the folder
+    where code is kept from one process to the next (True: the user's, or ``ISAM_CACHE``; False: none); what a callable
+    tells about how its code came about is found out again when somebody asks.
     Raises ``IsamError``; :class:`Refused` when this machine cannot do it.
     """
     demanded = (require,) if isinstance(require, str) else tuple(require)
-    return Function(_as_kernel(kernel), load_system(on), sizes or {}, as_approach(approach), replay, require=demanded,
-                    check=check, threads=_threads(threads))  # fmt: skip
+    return Function(_as_kernel(kernel), load_system(on), sizes or {}, as_approach(approach), replay, _cache(cache),
+                    require=demanded, check=check, threads=_threads(threads))  # fmt: skip
 
 def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
     """An Approach from a name (``greedy``, ``beam:8``), a class or an instance."""
@@ -84,6 +88,12 @@ def _as_kernel(kernel: Any) -> Kernel:
     if not isinstance(kernel, Kernel):
         raise fail("compile-kernel", f"a kernel is needed, not {type(kernel).__name__}", hint="see isam.parse")
     return kernel
+
+def _cache(chosen: bool | str | Path) -> Cache | None:
+    if isinstance(chosen, bool):
+        return default() if chosen else None
+    return Cache(Path(chosen))
+
 
 def _threads(threads: int | None) -> int:
     text = str(threads) if threads is not None else os.environ.get("ISAM_THREADS", "1")

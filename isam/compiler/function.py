@@ -9,6 +9,8 @@ from typing import Any
 
 from isam.approach.choice import Approach, Trace
 from isam.artifact import Artifact
+from isam.classes import dataclass
+from isam.compiler.keys import key_of
 from isam.compiler.stages import Job, new_job, run_stages
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
 from isam.ir.kernel import Kernel
@@ -16,12 +18,24 @@ from isam.ir.mapping import Cover
 from isam.ir.signature import arguments_of, sizes_of
 from isam.ir.table import Table
 from isam.runtime.arguments import look_over
+from isam.runtime.cache import Cache
 from isam.runtime.entry import Entry
 from isam.runtime.signature import Signature
+from isam.runtime.vectorcall import attach, callable_class, lend
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
 
+@dataclass(slots=True)
+class _Made:
+    """A specialisation; ``job`` is None where its code was kept from before and nobody asked how it came about."""
+
+    sizes: dict[str, int]
+    entry: Entry
+    job: Job | None
+
+
+@callable_class
 class Function:
     """``fn(A, B)``, ``fn(A, B, C=out)``, ``fn.bind(B=W)``: see :class:`isam.runtime.entry.Entry`.
 
@@ -31,7 +45,7 @@ class Function:
 
     def __init__(
         self, kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None, replay: Any = None,
-        **options: Any,
+        cache: Cache | None = None, **options: Any,
     ):  # fmt: skip
         self.kernel, self.sizes = with_constants(kernel, sizes)
         self.system = system
@@ -39,16 +53,20 @@ class Function:
         self._approach, self._replay = approach, replay
         self._options = options
         self._lock = threading.Lock()
-        self._made: dict[tuple[tuple[str, int], ...], tuple[Job, Entry]] = {}
+        self._cache = cache if replay is None else None
+        self._made: dict[tuple[tuple[str, int], ...], _Made] = {}
         self._by_shape: dict[Any, Entry] = {}
-        self._last: Job | None = None
+        self._last: _Made | None = None
         self._only: Entry | None = None
         left = run_time(self.kernel)
         self.open = tuple(s.name for s in self.kernel.syms if s.name not in self.sizes and s.name not in left)
         self.signature = Signature(kernel.name, arguments_of(self.kernel.with_sizes(self.sizes)),
                                    [s for s in sizes_of(self.kernel) if s.name not in self.sizes])  # fmt: skip
-        if not self.open:
+        if self.open:
+            self._attached = attach(self, (), {}, None)
+        else:
             self._only = self.specialise({})
+            lend(self._only, self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._only is not None:
@@ -70,17 +88,28 @@ class Function:
         return entry
 
     def specialise(self, sizes: Mapping[str, int]) -> Entry:
-        """The entry for these values of the open sizes."""
+        """The entry for these values of the open sizes: compiled now, or in another process before."""
         key = tuple(sorted(sizes.items()))
         with self._lock:
             if key not in self._made:
-                job = new_job(self.kernel, self.system, {**self.sizes, **sizes}, self._approach, replay=self._replay,
-                              **self._options)  # fmt: skip
-                run_stages(job)
-                assert job.artifact is not None
-                self._made[key] = (job, Entry(job.artifact, functions_of(self.system)))
-                self._last = job
-            return self._made[key][1]
+                self._last = self._made[key] = self._make({**self.sizes, **sizes})
+            return self._made[key].entry
+
+    def _make(self, sizes: dict[str, int]) -> _Made:
+        cache, job = self._cache, None
+        key = key_of(self.kernel, self.system, sizes, self._approach, self._options) if cache is not None else None
+        artifact = cache.get(key) if cache is not None and key is not None else None
+        if artifact is None:
+            job = self._compiled(sizes)
+            artifact = job.artifact
+            assert artifact is not None
+            if cache is not None and key is not None:
+                cache.put(key, artifact)
+        return _Made(sizes, Entry(artifact, functions_of(self.system)), job)
+
+    def _compiled(self, sizes: dict[str, int]) -> Job:
+        job = new_job(self.kernel, self.system, sizes, self._approach, replay=self._replay, **self._options)
+        return run_stages(job)
 
     def bind(self, **constants: Any) -> Entry | BoundFunction:
         """This kernel with ``const`` arguments fixed: what has to be done to them (packing) is done once."""
@@ -92,6 +121,14 @@ class Function:
 
     @property
     def job(self) -> Job:
+        """What the compiler did for the sizes made last; where their code was kept from before, it does it now."""
+        made = self._latest
+        if made.job is None:
+            made.job = self._compiled(made.sizes)
+        return made.job
+
+    @property
+    def _latest(self) -> _Made:
         if self._last is None:
             sizes = ", ".join(self.open)
             raise fail("not-compiled", f"'{self.kernel.name}' is not compiled yet: the sizes {sizes} are open",
@@ -118,8 +155,7 @@ class Function:
 
     @property
     def artifact(self) -> Artifact:
-        assert self.job.artifact is not None
-        return self.job.artifact
+        return self._latest.entry.artifact
 
     def report(self) -> str:
         """What was decided and why, stage by stage."""

@@ -109,7 +109,7 @@ def _cover(job: Job) -> None:
     assert job.kernel is not None
     offered, required = job.system.compute, _required(job)
     first = answer = job.deciding(cover, job.kernel, offered, job.trace, require=required)
-    while isinstance(answer, Cover) and (left := _in_parts(answer) - set(required)):
+    while isinstance(answer, Cover) and (left := (_in_parts(answer) | _beyond(answer, job.system)) - set(required)):
         offered = offered.without(left)
         answer = job.deciding(cover, job.kernel, offered, job.trace, require=required)
     answer = answer or first  # what cannot be scheduled says why
@@ -124,6 +124,15 @@ def _cover(job: Job) -> None:
 def _in_parts(cover: Cover) -> set[str]:
     """The instructions of a cover that leave out points of their boxes: they are mapped, but not scheduled."""
     return {m.instruction.name for m in cover.mappings if not m.instruction.whole}
+
+
+def _beyond(cover: Cover, system: System) -> set[str]:
+    """The instructions of a cover that this CPU does not have, where code for it is made."""
+    from isam.system.features import lacking
+
+    if system.backend != "llvm":
+        return set()
+    return {m.instruction.name for m in cover.mappings if m.instruction.needs and lacking(m.instruction.needs)}
 
 
 def _required(job: Job) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})  # the result is b
 
 ROLES = ("in", "const", "inout", "out", "temp")
 PERMITS_DEFAULT = frozenset({"reassociate", "contract"})
-PERMITS = frozenset({"reassociate", "contract", "exact", "finite"})
+PERMITS = frozenset({"reassociate", "contract", "exact", "finite", "flush"})
 
 
 @dataclass(frozen=True, slots=True)

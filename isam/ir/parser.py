@@ -227,7 +227,7 @@ class _Members:
             if not c.accept(","):
                 break
         c.end("'permits'")
-        if len(granted) > 1 and granted & {"exact", "nothing"} and granted - {"exact", "finite"}:
+        if len(granted) > 1 and granted & {"exact", "nothing"} and granted - {"exact", "finite", "flush"}:
             raise c.fault("L129", "'exact' forbids what the others grant", "expected 'permits exact' alone", first.loc)
         self.permits = frozenset(granted - {"nothing"})
 

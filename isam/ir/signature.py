@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from isam.artifact import Argument, Size
 from isam.ir.affine import Affine
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Item, Kernel, Recurrence
 
 
 def arguments_of(kernel: Kernel) -> tuple[Argument, ...]:
@@ -15,6 +17,22 @@ def arguments_of(kernel: Kernel) -> tuple[Argument, ...]:
 def sizes_of(kernel: Kernel) -> tuple[Size, ...]:
     """The sizes still open, with the values admitted."""
     return tuple(Size(s.name, s.lo, s.hi, s.multiple_of) for s in kernel.syms)
+
+
+def points_of(kernel: Kernel) -> int | None:
+    """Points of all statements in one call, conditions aside; None where that depends on sizes still open."""
+
+    def inside(body: tuple[Item, ...]) -> int | None:
+        total = 0
+        for item in body:
+            axes = (item.axis,) if isinstance(item, Recurrence) else item.domain.axes
+            within = inside(item.body) if isinstance(item, Recurrence) else 1
+            if within is None or any(a.extent.terms for a in axes):
+                return None
+            total += within * prod(max(0, a.extent.const) for a in axes)
+        return total
+
+    return inside(kernel.body)
 
 
 def _row(e: Affine) -> tuple[int, tuple[tuple[str, int], ...]]:

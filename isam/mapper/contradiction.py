@@ -154,13 +154,8 @@ class Contradictions:
             f"{show(pair.plays.statement)} on the same elements", pair.node, pair.plays, relation="elements",
         )  # fmt: skip
 
-    def extra_axis(self, pair: Pair, c: int, a: int) -> Mismatch:
-        name, axis = self.plan.axis_names[c], pair.node.names[a]
-        return self._mismatch(
-            "domain", f"axis {axis} (which plays {name}) in {show(pair.node.statement)}",
-            f"{show(pair.plays.statement)}, which does not run over {name}", pair.node, pair.plays,
-            instruction_axis=name, axis=axis, relation="extra-axis",
-        )  # fmt: skip
+    def unsized(self, pair: Pair, name: str) -> Mismatch:
+        return self._mismatch("extent", "no one value for it", f"one value for its size {name}", pair.node, pair.plays)
 
     def column(self, pair: Pair, c: int, a: int) -> Mismatch:
         """Axis ``a`` was to play ``c`` and one access disagrees: the first one says how."""

@@ -74,7 +74,7 @@ class View:
     def orders(self, swap: bool) -> Iterator[tuple[bool, tuple[Source, ...]]]:
         """The sources as they stand, then exchanged where the operation allows it."""
         yield False, self.sources
-        if swap and len(self.sources) == 2 and self.op in COMMUTATIVE and not self.accumulates:
+        if swap and self.op in COMMUTATIVE and not self.accumulates:
             yield True, self.sources[::-1]
 
 
@@ -188,7 +188,7 @@ class Plan:
         self.instruction = instruction
         self.body = body
         number = _axis_numbers(body)
-        width = 1 + max((n for per in number for n in per.values()), default=-1)
+        width = len({n for per in number for n in per.values()})
         names: list[str] = [""] * width
         self.extents: list[Affine] = [Affine()] * width
         nodes = []
@@ -266,7 +266,7 @@ def plan_of(instruction: Instruction, body: Kernel | None = None) -> Plan:
 
 def _axis_numbers(body: Kernel) -> list[dict[str, int]]:
     """One number per axis of an instruction: the same name and extent is the same axis, and so are two names that
-    neither statement shares but that index the same dimension of a buffer both touch; never two of one statement."""
+    index the same dimension of a buffer that both statements touch; never two of one statement."""
     statements = body.statements
     group: dict[tuple[int, str], list[tuple[int, str]]] = {}  # every axis of every statement -> all that are the same
     named: dict[tuple[str, Affine], list[tuple[int, str]]] = {}
@@ -290,7 +290,7 @@ def _axis_numbers(body: Kernel) -> list[dict[str, int]]:
 
 def _join(group: dict[tuple[int, str], list[tuple[int, str]]], one: list[tuple[int, str]],
           two: list[tuple[int, str]]) -> None:  # fmt: skip
-    if one is not two and not {s for s, _ in one} & {s for s, _ in two}:
+    if not {s for s, _ in one} & {s for s, _ in two}:
         one.extend(two)
         for member in two:
             group[member] = one
@@ -310,7 +310,5 @@ def _unit_pairs(a: Access, b: Access, sa: Statement, sb: Statement) -> Iterator[
     for x, y in zip(a.index, b.index, strict=True):
         if len(x.terms) == len(y.terms) == 1 and x.const == y.const and x.terms[0][1] == y.terms[0][1]:
             n, m = x.terms[0][0], y.terms[0][0]
-            if n != m and n in sa.domain.names and m in sb.domain.names:
-                shared = n in sb.domain.names or m in sa.domain.names
-                if not shared and sa.domain.extent(n) == sb.domain.extent(m):
-                    yield n, m
+            if n in sa.domain.names and m in sb.domain.names and sa.domain.extent(n) == sb.domain.extent(m):
+                yield n, m

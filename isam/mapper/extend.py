@@ -235,14 +235,10 @@ class Extension(Contradictions):
 
     def _carry_over(self, pair: Pair) -> Blame | None:
         """Axes agreed before must fit the new statement too. Returns the first that does not."""
-        plays = set(pair.plays.axes)
         owner = {k: c for c, k in enumerate(self.axes) if k >= 0}
         for a, k in enumerate(pair.classes):
             if k in owner:
                 c = owner[k]
-                if c not in plays:
-                    self.reporter.no(self.depth, lambda a=a, c=c: self.extra_axis(pair, c, a))
-                    return frozenset({(c, k)})
                 if not self._agrees(pair, c, a):
                     self.reporter.no(self.depth, lambda a=a, c=c: self.column(pair, c, a))
                     return frozenset({(c, k)})
@@ -376,10 +372,11 @@ class Extension(Contradictions):
         owner = {k: c for c, k in enumerate(self.axes) if k >= 0}
         names = {a: owner[k] for a, k in enumerate(pair.classes) if k in owner}
         found = False
-        own = want.rests
-        if any(r.terms for r in own):
-            sizes = self.sizes()
-            own = tuple(r.substitute(sizes) for r in own)
+        sizes = self.sizes() if any(r.terms for r in want.rests) else {}
+        for size in (n for r in want.rests for n in r.names if n not in sizes):
+            self.reporter.no(self.depth, lambda size=size: self.unsized(pair, size))
+            return
+        own = tuple(r.substitute(sizes) for r in want.rests)
         for dims, steps in choices(want, have, names, self.strided):
             base = base_of(own, have, dims, steps, pair.classes, owner)
             if name in self.dims:

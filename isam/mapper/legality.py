@@ -102,13 +102,9 @@ def _fixed(state: Extension, pairs: list[Pair]) -> frozenset[int] | Mismatch:
             if name in state.plan.fixing:
                 out.add(c)
                 if e.substitute(sizes) != state.classes[state.axes[c]]:
-                    return _unsized(state, pairs[0], name)
+                    return state.unsized(pairs[0], name)
     unknown = state.plan.fixing - sizes.keys()
-    return _unsized(state, pairs[0], min(unknown)) if unknown else frozenset(out)
-
-
-def _unsized(state: Extension, pair: Pair, name: str) -> Mismatch:
-    return state._mismatch("extent", "no one value for it", f"one value for its size {name}", pair.node, pair.plays)
+    return state.unsized(pairs[0], min(unknown)) if unknown else frozenset(out)
 
 
 def _stuck(state: Extension, pairs: list[Pair]) -> dict[int, Pair] | Mismatch:

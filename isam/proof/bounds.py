@@ -33,11 +33,11 @@ def _judge(issue: Issue, lg: Legality, ctx: Context, isl: Isl, phase: str, out: 
         b = lg.buffers[o.tile.buffer]
         if phase == "bind" and b.role in ("in", "out", "inout"):
             out.add(8, "bind", f"'{b.name}' is not there when constants are bound", issue)
-        align, filled = sig.instruction.contract(o.name).align, o.name in sig.writes and sig.instruction.is_move
-        key, before = (id(o), align, filled), len(out)
+        align = sig.instruction.contract(o.name).align
+        key, before = (id(o), align), len(out)
         if key not in ctx.placed:
             _tile(o, b.shape, ctx, isl, issue, out)
-            _address(o, lg, ctx, isl, issue, out, align, filled)
+            _address(o, lg, ctx, isl, issue, out, align)
             if len(out) == before:
                 ctx.placed.add(key)
         slot = lg.kept.get(o.place.base) if o.name in sig.writes else None
@@ -62,11 +62,11 @@ def _tile(o: Operand, shape: tuple[Affine, ...], ctx: Context, isl: Isl, issue: 
 
 
 def _address(
-    o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out: Findings, align: int, filled: bool
+    o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out: Findings, align: int
 ) -> None:
     p = o.place
     memory = lg.schedule.system.memories[resolve(lg.schedule.system, p.memory)]
-    if filled and memory.cells is None and (not p.base or not memory.home):
+    if memory.cells is None and (not p.base or not memory.home):
         align = max(align, memory.align)
     at = p.offset + (p.cell or 0) * (memory.cell or 0)
     if align > 1 and not ctx.divides(align, at):

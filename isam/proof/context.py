@@ -37,7 +37,7 @@ class Context:
     inside: dict[tuple[Affine, int, Affine], bool] = field(
         default_factory=dict
     )  # (start, span, extent): see ``bounds``
-    placed: set[tuple[int, int, bool]] = field(default_factory=set)  # operands, by identity, that are: see ``bounds``
+    placed: set[tuple[int, int]] = field(default_factory=set)  # operands, by identity, that are: see ``bounds``
     _lower: dict[tuple[tuple[str, int], ...], int | None] = field(default_factory=dict)
     _at: dict[str, int] = field(default_factory=dict)
     _more: dict[Var, Context] = field(default_factory=dict)  # see ``with_var``

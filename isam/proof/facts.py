@@ -335,15 +335,25 @@ class Facts:
                     return
             state.put(self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over))
             return
-        for f in same:
-            if contains(f.box, t.box, ctx):
-                if f.holes:
-                    state.drop(f)
-                    whole = contains(t.box, f.box, ctx)
-                    state.put(self.changed(f, holes=() if whole else self._filled(f.holes, t.hole, ctx)))
-                return
         new = self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box)
-        self.merge_into(state, new, same, ctx)
+        around = [f for f in same if contains(f.box, t.box, ctx)]
+        whole = self.fill(state, around, new, ctx)
+        if not around or (self.cuts and new.names and not whole):
+            # said by itself too, where a loop fills holes: so what all its iterations fill can be told
+            self.merge_into(state, new, [f for f in same if f not in around], ctx)
+
+    def fill(self, state: State, around: Iterable[Fact], part: Fact, ctx: Context) -> bool:
+        """Facts of the layout of a part, and around it, have no holes there. Whether one of them has none at all."""
+        whole = False
+        for f in around:
+            holes = frozenset[Hole]()
+            if f.holes:
+                if not contains(part.box, f.box, ctx):
+                    holes = frozenset(self._filled(f.holes, self.hole(part.box), ctx))
+                state.drop(f)
+                state.put(self.changed(f, holes=holes))
+            whole = whole or not holes
+        return whole
 
     def merge_into(self, state: State, new: Fact, same: list[Fact], ctx: Context) -> None:
         """Adds a fact, joined with facts of the same layout that it touches. What is not so of one is not thereby so of

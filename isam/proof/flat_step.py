@@ -297,7 +297,7 @@ def _access(o: Operand, sig: Signature, replay: Replay, row: int) -> Access | No
     memory = replay.schedule.system.memories[resolve(replay.schedule.system, o.place.memory)]
     align = sig.instruction.contract(o.name).align
     addressed = (not o.place.base or not memory.home) and memory.cells is None
-    if addressed and o.name in sig.writes and sig.instruction.is_move:
+    if addressed:
         align = max(align, memory.align)
     readers = tuple(
         sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes and p.statement >= 0})

@@ -79,7 +79,7 @@ def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
         return
     t = facts.sought(f)
     same = [g for g in state.near(f.spot, f.cells) if g.buffer == f.buffer and facts.layout.same_layout(g, t, ctx)]
-    if any(not g.holes and contains(g.box, f.box, ctx) for g in same):
+    if facts.fill(state, [g for g in same if contains(g.box, f.box, ctx)], f, ctx):
         return
     for g in same:
         if not g.over and contains(f.box, g.box, ctx):

@@ -31,6 +31,7 @@ class Legality:
     outer: list[tuple[Axis, ...]] = field(default_factory=list)
     contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)  # equal contexts are one object
     bounded: dict[tuple[int, Context, str], list[Violation]] = field(default_factory=dict)  # see ``bounds``
+    streams: dict[str, str] = field(init=False)  # of units and clusters: the replica that has them, or ''
     _signatures: dict[tuple, Signature] = field(default_factory=dict)
     judge: Judge = field(init=False)
     _of: dict[int, tuple[Issue, Signature]] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class Legality:
                 place = s.homes.get(slot.name) or Place(slot.memory, slot.name, Affine(), ())
                 self.buffers[slot.name] = BufferFacts(slot.name, (), slot.dtype, "literal", place)
         self.outer = recurrent_axes(k)
+        self.streams = {s.system.cluster_of(u) or u: s.system.replica_of(u) or "" for u in s.system.units}
 
     def context(self, vars_: tuple[Var, ...]) -> Context:
         """The one context object with these variables."""
@@ -126,6 +128,10 @@ class Legality:
     def _step(self, issue: Issue, sig: Signature, out: Findings) -> bool:
         for obligation, kind, text in sig.faults:
             out.add(obligation, kind, text, issue)
+        for w in issue.after:  # whether they suffice: ``races``
+            if w.lag < 0 or w.stream not in self.streams or (w.every and not self.streams[w.stream]):
+                out.add(10, "wait", f"there is no such wait: '{w.stream}', lag {w.lag}, every {w.every}", issue)
+                return False
         if sig.faults or sig.instruction is None:
             return False
         by = {o.name: o for o in issue.operands}

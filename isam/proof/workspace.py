@@ -18,7 +18,7 @@ def check_workspace(schedule: Schedule, legality: Legality, out: Findings) -> No
         if w.name in names:
             out.add(9, "slot", f"two things are called '{w.name}'")
         names.add(w.name)
-        if memory is None or memory.cells is not None or memory.kind == "counted":
+        if memory is None or memory.cells is not None or memory.kind != "managed":
             out.add(9, "slot", f"the slot '{w.name}' lies in '{w.memory}', which is no memory for slots")
             continue
         if w.bytes < 0 or w.align < 1 or w.align % memory.align:

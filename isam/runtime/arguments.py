@@ -198,4 +198,5 @@ def _probe() -> bool:
     return all(_quick_address(a) == _slow_address(a) for a in tried)
 
 
-address = _quick_address if _probe() else _slow_address
+QUICK = _probe()
+address = _quick_address if QUICK else _slow_address

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,12 @@ from isam.artifact import Artifact
 from isam.diagnostics import fail
 from isam.runtime.arguments import address
 from isam.runtime.external import Externals
+from isam.runtime.linking import initialised, link
 from isam.runtime.signature import Array
+from isam.runtime.vectorcall import Launch
 
 PAGE = 4096
+LONG = 1 << 16  # points: calls of more take microseconds, and let go of the interpreter's lock
 
 
 class State:
@@ -48,22 +51,10 @@ class Runner:
 
     def _link(self, artifact: Artifact) -> None:
         check_features(artifact)
-        import llvmlite.binding as llvm
-
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        features = llvm.get_host_cpu_features().flatten()
-        target = llvm.Target.from_triple(llvm.get_process_triple())
-        machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, jit=True)
-        self.jit = llvm.create_lljit_compiler(machine)
-        builder = llvm.JITLibraryBuilder().add_object_img(artifact.parts["object.o"]).add_current_process()
-        for symbol, name in artifact.externals:
-            builder.import_symbol(symbol, self.externals.address(name))
+        symbols = {symbol: self.externals.address(name) for symbol, name in artifact.externals}
         wanted = [n for n in (artifact.entry, artifact.bind) if n]
-        for name in wanted:
-            builder.export_symbol(name)
         try:
-            self.library = builder.link(self.jit, artifact.name)
+            self.library = link(artifact.name, artifact.parts["object.o"], symbols, wanted)
         except RuntimeError as e:
             raise fail("artifact-damaged", f"the object code of '{artifact.name}' cannot be linked: {e}") from None
         form = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -81,12 +72,20 @@ class Runner:
         offset = start - address(room)
         return State(kept, bytes(room[offset : offset + self.artifact.bound]))
 
+    def ready(self, state: State | None) -> Launch | None:
+        """What calls on arrays of fixed shapes need; None where they need more than addresses."""
+        if self.guarded or self.sizes:
+            return None
+        place = State({}, state.master if state else b"")
+        start = self._workspace(place)
+        points = self.artifact.points
+        return Launch(self.library[self.artifact.entry],
+                      self.library[self.artifact.bind] if state is None and self.artifact.bind else 0,
+                      start, points is None or points >= LONG, (self, place.local.room))  # fmt: skip
+
     def call(self, arrays: Mapping[str, Array], sizes: Mapping[str, int], state: State | None) -> None:
         """One call on checked arrays, in place."""
-        self.launch([address(arrays[n]) for n in self.names], sizes, state)
-
-    def launch(self, pointers: Sequence[int], sizes: Mapping[str, int], state: State | None) -> None:
-        """One call on addresses in declared order, of arrays that the caller keeps alive."""
+        pointers = [address(arrays[n]) for n in self.names]
         place = self.unbound if state is None else state
         start = getattr(place.local, "start", None)
         if start is None:
@@ -122,9 +121,7 @@ def allocate(size: int) -> tuple[Array, int]:
 
 def check_features(artifact: Artifact) -> None:
     """The code's CPU features are there (without them it would end the process)."""
-    import llvmlite.binding as llvm
-
-    here = llvm.get_host_cpu_features()
+    here = initialised().get_host_cpu_features()
     missing = [n for n in artifact.needs if not here.get(n, False)]
     if missing:
         what = f"'{artifact.name}' was compiled for a CPU with {', '.join(missing)}, which this one does not have"

@@ -133,12 +133,19 @@ class Stager:
         cut, near = dict(stage.cut), stage.memory != self.run.system.home
         grain = {} if near else cut
         home = End(self.run.system.home, data.home)
-        return Transfer(data, box, self._path(stage), home, there, pinned, grain, cut if near else None)
+        ways = [Transfer(data, box, path, home, there, pinned, grain, cut if near else None, stage.groups)
+                for path in self._paths(stage)]  # fmt: skip
+        return ways[0] if len(ways) == 1 else max(ways, key=Transfer.worth)
 
-    def _path(self, stage: Stage) -> tuple[str, ...]:
-        path = self.run.data.route(self.run.system.home, stage.memory)
+    def _paths(self, stage: Stage) -> list[tuple[str, ...]]:
+        """The shortest way; for what is laid out anew in home memory, over each of the memories between."""
+        system, home = self.run.system, self.run.system.home
+        path = self.run.data.route(home, stage.memory)
         assert path is not None
-        return path
+        edges = system.moves_by_edge
+        if stage.memory != home or len(path) != 3:
+            return [path]
+        return [(home, m, home) for m in system.memories if (home, m) in edges and (m, home) in edges]
 
     def _box(self, buffer: str, env: Env, members: Members) -> Tile | None:
         """The smallest box that holds what the members read of the buffer within ``env``."""
@@ -181,13 +188,12 @@ def row_range(row: Affine, env: Env) -> tuple[Affine, int]:
 
 def layout_of(stage: Stage, box: Tile, dtype: str, align: int = 1) -> tuple[StageLayout, int]:
     """Coefficients of a staged box and its size in bytes; rows begin at multiples of ``align``."""
-    rank, cut = len(box.shape), dict(stage.cut)
+    rank = len(box.shape)
     coefficients, inner, blocks = [0] * rank, [0] * rank, [1] * rank
     running = size_of(dtype)
-    for d in range(rank):
-        if cut.get(d, 1) > 1:
-            inner[d], blocks[d] = running, cut[d]
-            running *= cut[d]
+    for d, block in stage.cut:
+        inner[d], blocks[d] = running, block
+        running *= block
     innermost = True
     for d in reversed(stage.order):
         n = -(-box.shape[d] // blocks[d])

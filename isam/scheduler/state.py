@@ -256,7 +256,7 @@ def units_needed(memory: Memory, tile: Tile, dtype: str, form: Form = None) -> i
     if memory.cells is None:
         return max(1, n)
     if memory.lanes:
-        n = max(n, memory.lanes * size_of(dtype))
+        n = max(n, memory.elements(dtype) * size_of(dtype))
     return max(1, -(-n // (memory.cell or 1)))
 
 

@@ -13,7 +13,7 @@ from isam.system.check_groups import check_groups
 from isam.system.emission import check_emission, later_members
 from isam.system.families import Entry
 from isam.system.faults import Faults, nearest
-from isam.system.graph import CACHED, COUNTED, SEMANTICS_ONLY, Move, System
+from isam.system.graph import CACHED, COUNTED, SEMANTICS_ONLY, Memory, Move, System
 from isam.system.joint import contradiction
 from isam.system.source import Mapping as Fields
 
@@ -147,9 +147,22 @@ class _Check:
         for m in self.s.memories.values():
             if m.of and self.known("memory", m.of, self.at("memory", m.name, "of", otherwise=m.loc)):
                 self.chain(m.name)
+            self._lanes(m)
             if not m.capacity:
                 self.faults.add("system-memory", f"the memory '{m.name}' holds nothing", m.loc,
                                 "give it a capacity above zero")  # fmt: skip
+
+    def _lanes(self, m: Memory) -> None:
+        """Lanes that hold groups, and registers that two memories share."""
+        if m.lane is not None and (m.kind != COUNTED or not m.lanes or m.lane < 1 or m.lanes * m.lane > (m.cell or 0)):
+            self.faults.add("system-memory", f"the lanes of '{m.name}' cannot have {m.lane} B", m.loc,
+                            "'lane' is of a counted memory with 'lanes', which fit its cells together")  # fmt: skip
+        at = self.at("memory", m.name, "shares", otherwise=m.loc)
+        if m.shares and self.known("memory", m.shares, at):
+            other = self.s.memories[m.shares]
+            if {m.kind, other.kind} != {COUNTED} or other.shares or (m.cells, m.cell) != (other.cells, other.cell):
+                self.faults.add("system-memory", f"'{m.name}' cannot share the registers of '{m.shares}'", at,
+                                "both are counted, with as many cells of one size, the other has its own")  # fmt: skip
 
     def chain(self, name: str) -> None:
         seen = [name]

@@ -9,6 +9,7 @@ from typing import Any
 
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
+from isam.ir.dtype import size_of
 from isam.ir.instruction import Instruction
 from isam.ir.table import Some, Table
 from isam.system.groups import Cluster, Link, Ports, Register, Replica
@@ -26,6 +27,8 @@ class Memory:
 
     ``capacity`` in bytes. ``home``: arguments live here. An operand in a cell memory occupies whole cells. ``lanes``:
     how many elements a register of a counted memory is for, whatever their type (None: as many as its bytes hold).
+    ``lane``: bytes of a lane that holds a group, as many elements of an operand's last dimension as fit (None: one).
+    ``shares``: the counted memory whose registers these are, too: what plans put into both has to fit together.
     ``ports``: how many operands of one call it serves. ``row``: of bytes that are addressed by rows: an operand begins
     with a row, its last dimension lies within one, along the others it goes whole rows.
     """
@@ -41,7 +44,18 @@ class Memory:
     lanes: int | None = None
     ports: Ports = ANY_NUMBER
     row: int | None = None
+    lane: int | None = None
+    shares: str = ""
     loc: Loc = field(default=NOWHERE, compare=False)
+
+    def elements(self, dtype: str) -> int:
+        """How many elements of a type a register is for; 0 where the description does not say."""
+        return (self.lanes or 0) * (max(1, self.lane // size_of(dtype)) if self.lane else 1)
+
+    @property
+    def pool(self) -> str:
+        """The memory whose room this one takes."""
+        return self.shares or self.name
 
     @property
     def limit(self) -> int:
@@ -98,6 +112,11 @@ class System:
     links: dict[str, Link] = field(default_factory=dict)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     state: dict[str, Register] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Of the texts it was read from; empty for a machine that was made or changed otherwise."""
+        return self.__dict__.get("_digest", "")
 
     def demand_backend(self) -> None:
         """Raises ``IsamError`` when the description has semantics only."""

@@ -25,7 +25,7 @@ from isam.system.files import sibling, texts_of
 from isam.system.find import find_system
 from isam.system.graph import CACHED, MANAGED, Memory, Move, System, Unit
 from isam.system.groups import Register
-from isam.system.judged import is_judged
+from isam.system.judged import digest, is_judged
 from isam.system.numerics import contradictions
 from isam.system.operands import Operands
 from isam.system.read_groups import Groups, measures, read_ports
@@ -88,7 +88,9 @@ def _drafted(path: str, files: tuple[tuple[str, str], ...], judged: bool) -> tup
 @lru_cache(maxsize=64)
 def _system(path: str, files: tuple[tuple[str, str], ...], judged: bool) -> System:
     draft, faults = _drafted(path, files, judged)
-    return _unread(draft, faults.copy()) if judged else _built(draft, faults.copy())
+    system = _unread(draft, faults.copy()) if judged else _built(draft, faults.copy())
+    system.__dict__["_digest"] = digest(text for _, text in files)  # no field: what is made from it differs from it
+    return system
 
 
 def _selected(draft: Draft, path: Path, features: frozenset[str] | None, trail: tuple[str, ...], whole: bool) -> System:
@@ -226,6 +228,8 @@ class _Build:
                                 f"the memory '{e.name}' needs either a capacity or cells of a size", e.key.loc,
                                 "write 'capacity: 16 KiB', or 'cells: 8, cell: 64 B'")  # fmt: skip
             return None
+        if "shares" in v:
+            self.marks["memory", e.name, "shares"] = v["shares"].loc
         self.marks["memory", e.name, "of"] = v["of"].loc if "of" in v else e.key.loc
         kind = v["kind"].text
         row = v.get("row")
@@ -240,7 +244,8 @@ class _Build:
         return Memory(e.name, kind, capacity if capacity is not None else (cells or 0) * (cell or 0),
                       v.get("align") or 1,
                       cells, cell, v.get("home", False), v["of"].text if "of" in v else "", v.get("lanes"),
-                      read_ports(v.get("ports", {}), e.key.loc, self.faults), row, e.key.loc)  # fmt: skip
+                      read_ports(v.get("ports", {}), e.key.loc, self.faults), row, v.get("lane"),
+                      v["shares"].text if "shares" in v else "", e.key.loc)  # fmt: skip
 
     def _unit(self, e: Entry) -> Unit | None:
         v = read_fields(e.node, UNIT, f"the unit '{e.name}'", self.faults, e.key.loc)

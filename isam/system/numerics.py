@@ -1,7 +1,7 @@
 """Whether the numerics that an instruction declares can be those of its body.
 
-``permits contract`` needs a product that goes into a sum, ``reassociate`` an operation repeated, ``ulp`` a function
-that may be approximated; ``permits exact`` and an error contradict each other.
+``permits contract`` needs a product that goes into a sum, ``reassociate`` an operation repeated, ``flush`` floats,
+``ulp`` a function that may be approximated; ``permits exact`` and an error contradict each other.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ def contradictions(instruction: Instruction) -> Iterator[Contradiction]:
         yield "permits", f"'{name}' permits 'contract', but no product goes into a sum", "leave 'contract' out"
     if "reassociate" in body.permits and not _repeated(body):
         yield "permits", f"'{name}' permits 'reassociate', but nothing is summed up", "leave 'reassociate' out"
+    if "flush" in body.permits and not any(DTYPES[b.dtype].kind == "f" for b in body.buffers if b.dtype in DTYPES):
+        yield "permits", f"'{name}' permits 'flush', but computes with whole numbers", "leave 'flush' out"
 
 
 def meaningful(body: Kernel) -> frozenset[str]:

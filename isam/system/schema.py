@@ -36,6 +36,8 @@ MEMORY: Table = {
     "cells": Field("count", "number of cells; an operand occupies whole cells"),
     "cell": Field("bytes", "size of one cell"),
     "lanes": Field("count", "elements that a register of a counted memory is for, whatever their type"),
+    "lane": Field("bytes", "of a lane that holds as many elements of an operand's last dimension as fit, not one"),
+    "shares": Field("word", "the counted memory whose registers these are, too"),
     "align": Field("alignment", "addresses are multiples of this, a power of two"),
     "row": Field("bytes", "an operand's last dimension lies within a row, along the others it goes whole rows"),
     "ports": Field("ports", "how many operands of one call it serves; absent: any number"),

@@ -321,3 +321,18 @@ def test_bench_writes_its_figures(cli, tmp_path):
     assert [r["name"] for r in d["square"]] == ["16x16x16"]
     assert "numpy" in d["square"][0]["against"]
     assert d["resnet50"] is None
+
+
+def test_cache(cli, tmp_path, monkeypatch):
+    import isam
+
+    assert cli("cache").out.startswith("nothing is kept")
+    assert cli("cache", "--json").json("cache")["folder"] is None
+    monkeypatch.setenv("ISAM_CACHE", str(tmp_path / "kept"))
+    isam.compile(isam.einsum("n->n"), sizes={"N": 8})
+    shown = cli("cache", "--json").json("cache")
+    assert shown["entries"] == 1
+    assert shown["bytes"] > 1000
+    assert "1 kernels" in cli("cache").out
+    assert cli("cache", "--clear", "--json").json("cache")["cleared"] == 1
+    assert cli("cache", "--json").json("cache")["entries"] == 0

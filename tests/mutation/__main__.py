@@ -1,10 +1,12 @@
 """``python -m tests.mutation [PART...] [--sample N] [--seed S] [--log FILE]``: mutants, and the tests that kill them.
 
-Parts: matcher, transforms, checker. ``--sample``: so many mutants per part, drawn by the seed (0: all). Each is put in
-place of its function in a child process and faces the part's tests, fast ones first, until one fails; ``--seconds``
-keeps to those that together take so long. ``--log``: keep what is done here, and go on from there. Prints the figures
-and the survivors; exits with 1 where a survivor is not in ``survivors.txt``, which says for each why no test can, or
-need, kill it: equivalent, or only speed, the order of offers, a report or names would differ.
+Parts: matcher, transforms, checker. ``--sample``: so many mutants per part, drawn by the seed (0: all). Once, every
+test runs on the sources as they are, to see which of their statements it reaches. A mutant is put in place of its
+function in a child process and faces the tests that reach the statement that it changes, quick ones first, until one
+fails; ``--seconds`` keeps to those that together take so long. ``--log``: keep what is done here, and go on from there
+(for one state of sources and tests). Prints the figures and the survivors; exits with 1 where a survivor is not in
+``survivors.txt``, which says for each why no test can, or need, kill it: equivalent, or only speed, the order of
+offers, a report or names would differ.
 """
 
 from __future__ import annotations
@@ -14,14 +16,13 @@ import json
 import random
 import sys
 from collections.abc import Callable
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from tests.mutation.checks import PARTS, checks
+from tests.mutation.checks import Check, checks
 from tests.mutation.edits import Mutant, mutants
-from tests.mutation.face import faced, gently, order
-from tests.mutation.live import ROOT
+from tests.mutation.face import faced, gently, reach
+from tests.mutation.live import ROOT, Place, numbered, watched
 
 SOURCES = {
     "matcher": [f"isam/mapper/{n}.py" for n in
@@ -29,15 +30,19 @@ SOURCES = {
     "transforms": ["isam/transforms/*.py", "isam/transforms/*/*.py"],
     "checker": ["isam/proof/*.py"],
 }  # fmt: skip
+COMPILED = {"isam/proof/flat_walk.py": ("isam/proof/subset.py", "Compiled.__call__", 0)}  # reached where it is called
 KNOWN = Path(__file__).with_name("survivors.txt")
 SURVIVED = ""
 HARMLESS = ("equivalent", "only speed", "only the order of offers", "only a report", "only names")  # begin of a reason
 
 
+def files(patterns: list[str]) -> list[str]:
+    return sorted(str(f.relative_to(ROOT)) for pattern in patterns for f in ROOT.glob(pattern))
+
+
 def drawn(part: str, sample: int, seed: int) -> list[Mutant]:
     """The part's mutants, or a sample of them."""
-    files = sorted(f for pattern in SOURCES[part] for f in ROOT.glob(pattern))
-    every = [m for f in files for m in mutants(f, str(f.relative_to(ROOT)))]
+    every = [m for f in files(SOURCES[part]) for m in mutants(ROOT / f, f)]
     return random.Random(f"{part}/{seed}").sample(every, min(sample, len(every))) if sample else every
 
 
@@ -71,22 +76,34 @@ class Log:
         return self.done[name]
 
 
+def reached(places: dict[Place, int], log: Log) -> list[tuple[float, int, Check]]:
+    """Every check with the seconds it takes and the statements it reaches, as bits; quick ones first."""
+    with watched(places) as seen:
+        found = [(log.once(f"reach of {c.name}", lambda c=c: reach(c, seen)), c) for c in checks()]
+    return sorted(((s[0], int(s[1], 16), c) for s, c in found if s), key=lambda x: (x[0], x[2].name))
+
+
 def campaign(part: str, sample: int, seed: int, seconds: float, log: Log) -> dict[str, str]:
     """Per mutant what killed it, '' for a survivor."""
-    own = {c.name: c for c in checks(part)}
-    took = log.once(f"order of {part}", lambda: order(part))
-    so_far = list(accumulate(s for s, _ in took))
-    tests = [own[name] for (_, name), t in zip(took, so_far, strict=True) if t <= seconds]
-    limit = int(3 * min(seconds, so_far[-1])) + 10
-    return {str(m): log.once(str(m), lambda m=m: faced(m, tests, limit)) for m in drawn(part, sample, seed)}
+    places = numbered([f for patterns in SOURCES.values() for f in files(patterns)])
+    reach, out = reached(places, log), {}
+    for m in drawn(part, sample, seed):
+        own, left = [], seconds
+        place = places[COMPILED.get(m.file, (m.file, m.function, m.statement))]
+        for took, statements, check in reach:
+            if statements >> place & 1 and (left := left - took) >= 0:
+                own.append(check)
+        limit = int(3 * (seconds - max(left, 0))) + 10
+        out[str(m)] = log.once(str(m), lambda m=m, own=own, limit=limit: faced(m, own, limit))
+    return out
 
 
 def main() -> int:
     p = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    p.add_argument("part", nargs="*", default=list(PARTS))
+    p.add_argument("part", nargs="*", default=list(SOURCES))
     p.add_argument("--sample", type=int, default=0)
     p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--seconds", type=float, default=1e9)
+    p.add_argument("--seconds", type=float, default=60)
     p.add_argument("--nice", type=int, default=5)
     p.add_argument("--log", type=Path)
     o = p.parse_args()

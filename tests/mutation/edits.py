@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,12 +24,13 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Mutant:
-    """``function``: its qualified name; ``number``: which of that function's edits, in a fixed order."""
+    """``function``: its qualified name; ``number``: which of that function's edits, in a fixed order; ``statement``:
+    the innermost one that is edited, of :func:`statements`."""
 
     file: str
     function: str
     number: int
-    line: int
+    statement: int
     what: str
 
     def __str__(self) -> str:
@@ -47,15 +48,20 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
                     yield f"{node.name}.{inner.name}", inner
 
 
+def statements(function: Function) -> list[ast.stmt]:
+    """Every statement in a function, outer ones before those in them."""
+    return [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
+
+
 def mutants(path: Path, name: str) -> list[Mutant]:
     """Every mutant of a file, in order."""
     out: list[Mutant] = []
     for function, node in functions(ast.parse(path.read_text(encoding="utf-8"))):
         said: Counter[str] = Counter()
-        for n, (line, what, _) in enumerate(_edits(node) if node.name not in ("__str__", "__repr__") else ()):
+        for n, (statement, what, _) in enumerate(_edits(node) if node.name not in ("__str__", "__repr__") else ()):
             said[what] += 1
             again = f" #{said[what]}" if said[what] > 1 else ""
-            out.append(Mutant(name, function, n, line, what + again))
+            out.append(Mutant(name, function, n, statement, what + again))
     return out
 
 
@@ -68,20 +74,34 @@ def mutated(path: Path, mutant: Mutant) -> ast.Module:
     return ast.fix_missing_locations(tree)
 
 
-def _edits(function: Function) -> Iterator[tuple[int, str, object]]:
-    """Every edit of a function as (line, what, how): ``how()`` makes it, in place."""
+def marked(path: Path, mark: Callable[[str, int], str]) -> ast.Module:
+    """The file's tree with a mark in front of every statement of its functions, by function and number."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for name, function in functions(tree):
+        number = {id(s): n for n, s in enumerate(statements(function))}
+        for parent in list(ast.walk(function)):
+            for field in ("body", "orelse", "finalbody"):
+                block = getattr(parent, field, None)
+                if isinstance(block, list):
+                    block[:] = [x for s in block for x in (*ast.parse(mark(name, number[id(s)])).body, s)]
+    return ast.fix_missing_locations(tree)
+
+
+def _edits(function: Function) -> Iterator[tuple[int, str, Callable[[], None]]]:
+    """Every edit of a function as (statement, what, how): ``how()`` makes it, in place."""
     silent = _words(function)
+    inside = {id(x): n for n, s in enumerate(statements(function)) for x in ast.walk(s)}  # the innermost is last
     for parent in ast.walk(function):
         for field, value in ast.iter_fields(parent):
             for at, node in enumerate(value) if isinstance(value, list) else ((None, value),):
                 if isinstance(node, ast.AST) and id(node) not in silent:
                     for what, new in _changes(node):
-                        yield getattr(node, "lineno", function.lineno), what, _replacing(parent, field, at, new)
+                        yield inside[id(node)], what, _replacing(parent, field, at, new)
         for field in ("body", "orelse"):
             block = getattr(parent, field, None)
             for at, node in enumerate(block) if isinstance(block, list) else ():
                 if id(node) not in silent and isinstance(node, ast.Expr | ast.Assign | ast.AugAssign):
-                    yield node.lineno, f"without {_text(node)}", _replacing(parent, field, at, ast.Pass())
+                    yield inside[id(node)], f"without {_text(node)}", _replacing(parent, field, at, ast.Pass())
 
 
 def _words(function: Function) -> set[int]:
@@ -148,7 +168,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         yield f"without {old}", ast.Pass()
 
 
-def _replacing(parent: ast.AST, field: str, at: int | None, new: ast.AST):
+def _replacing(parent: ast.AST, field: str, at: int | None, new: ast.AST) -> Callable[[], None]:
     def make() -> None:
         if at is None:
             setattr(parent, field, new)

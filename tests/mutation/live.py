@@ -1,32 +1,64 @@
-"""A mutant in place of the function, in a process of its own."""
+"""A mutant in place of the function, in a process of its own; and which statements a test reaches."""
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import inspect
+import linecache
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.mutation.edits import Mutant, mutated
+from tests.mutation.edits import Mutant, functions, marked, mutated, statements
 
 ROOT = Path(__file__).parents[2]
-
-
-def module_of(file: str) -> str:
-    return file.removesuffix(".py").replace("/", ".")
+Place = tuple[str, str, int]  # file, function, statement
 
 
 def put(mutant: Mutant) -> None:
-    """Gives the function the mutant's code. Raises ``LookupError`` where there is no such function to be found."""
-    module = importlib.import_module(module_of(mutant.file))
+    """Gives the functions of the mutant's file the code of its text, which is what ``inspect`` finds from then on: some
+    are compiled from their text."""
     tree = mutated(ROOT / mutant.file, mutant)
-    code = _code(compile(tree, str(ROOT / mutant.file), "exec", dont_inherit=True), mutant.function)
-    target = _function(module, mutant.function)
-    if target.__code__.co_freevars != code.co_freevars:
-        raise LookupError(f"{mutant.function} has other free variables")
-    target.__code__ = code
+    text, name = ast.unparse(tree), str(ROOT / mutant.file)
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    code = compile(text, name, "exec", dont_inherit=True)
+    for function, _ in functions(tree):
+        _function(mutant.file, function).__code__ = _code(code, function)
+
+
+def numbered(files: list[str]) -> dict[Place, int]:
+    """A number for every statement of the files' functions."""
+    trees = ((file, ast.parse((ROOT / file).read_text(encoding="utf-8"))) for file in files)
+    places = ((file, name, n) for file, t in trees for name, f in functions(t) for n in range(len(statements(f))))
+    return {place: number for number, place in enumerate(places)}
+
+
+@contextmanager
+def watched(places: dict[Place, int]) -> Iterator[set[int]]:
+    """Notes which of these statements are reached, by number."""
+    seen: set[int] = set()
+    was: list[tuple[types.FunctionType, types.CodeType]] = []
+    try:
+        for file in dict.fromkeys(file for file, _, _ in places):
+            importlib.import_module(_module(file)).__dict__["__reached__"] = seen.add
+            tree = marked(ROOT / file, lambda f, n, file=file: f"__reached__({places[file, f, n]})")
+            code = compile(tree, str(ROOT / file), "exec", dont_inherit=True)
+            for name, _ in functions(tree):
+                target = _function(file, name)
+                was.append((target, target.__code__))
+                target.__code__ = _code(code, name)
+        yield seen
+    finally:
+        for target, old in was:
+            target.__code__ = old
+
+
+def _module(file: str) -> str:
+    return file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
 
 def _code(code: types.CodeType, name: str) -> types.CodeType:
@@ -39,9 +71,10 @@ def _code(code: types.CodeType, name: str) -> types.CodeType:
     raise LookupError(name)
 
 
-def _function(module: types.ModuleType, name: str) -> Any:
+def _function(file: str, name: str) -> types.FunctionType:
     head, _, rest = name.partition(".")
-    found: Any = inspect.getattr_static(getattr(module, head), rest) if rest else getattr(module, head)
+    top = getattr(importlib.import_module(_module(file)), head)
+    found: Any = inspect.getattr_static(top, rest) if rest else top
     if isinstance(found, functools.cached_property):
         found = found.func
     elif isinstance(found, property):

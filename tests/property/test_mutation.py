@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from isam.mapper.rows import step_between
 from tests.mutation.__main__ import KNOWN, SOURCES, drawn, known
-from tests.mutation.checks import PARTS, Check, checks
+from tests.mutation.checks import Check, checks
 from tests.mutation.edits import Mutant, mutants, mutated
-from tests.mutation.face import faced
-from tests.mutation.live import ROOT
+from tests.mutation.face import faced, reach
+from tests.mutation.live import ROOT, numbered, watched
 
 SMALL = '''
 def least(xs, top=3):
@@ -23,8 +24,8 @@ def least(xs, top=3):
 '''
 
 
-def named(part: str, *tests: str) -> list[Check]:
-    return [c for c in checks(part) if any(t in c.name for t in tests)]
+def named(*tests: str) -> list[Check]:
+    return [c for c in checks() if any(t in c.name for t in tests)]
 
 
 def test_edits_of_a_function(tmp_path: Path) -> None:
@@ -42,21 +43,39 @@ def test_edits_of_a_function(tmp_path: Path) -> None:
     assert all("The smallest" in t for t in texts)
 
 
-@pytest.mark.parametrize(("part", "file", "tests"), [
-    ("matcher", "isam/mapper/rows.py", ("test_match.",)), ("matcher", "isam/mapper/linking.py", ("test_match.",)),
-    ("transforms", "isam/transforms/factor.py", ("test_law.", "test_chosen.", "test_examples.")),
-    ("checker", "isam/proof/cuts.py", ("test_cuts.",)),
+@pytest.mark.parametrize(("file", "tests"), [
+    ("isam/mapper/rows.py", (".test_match.",)), ("isam/mapper/linking.py", (".test_match.",)),
+    ("isam/transforms/factor.py", (".test_law.", ".test_chosen.", ".test_examples.")),
+    ("isam/proof/cuts.py", (".test_cuts.",)),
 ])  # fmt: skip
-def test_most_mutants_of_a_file_are_seen_by_its_own_tests(part: str, file: str, tests: tuple[str, ...]) -> None:
-    own, some = named(part, *tests), mutants(ROOT / file, file)[3::17][:5]
+def test_most_mutants_of_a_file_are_seen_by_its_own_tests(file: str, tests: tuple[str, ...]) -> None:
+    own, some = named(*tests), mutants(ROOT / file, file)[3::17][:5]
     assert own
     fates = {str(m): faced(m, own, 60) for m in some}
     assert sum(bool(by) for by in fates.values()) >= len(fates) - 2, fates
 
 
+def test_the_statements_that_a_check_reaches() -> None:
+    places = numbered(["isam/mapper/rows.py"])
+    with watched(places) as seen:
+        found = reach(Check("equal", lambda: step_between({0: 1}, {0: 1}, False), ()), seen)
+        assert reach(Check("failing", lambda: 1 // 0, ()), seen) is None
+        assert not seen, "each in a child"
+    assert found
+    reached = {p[1:] for p, n in places.items() if int(found[1], 16) >> n & 1}
+    assert reached == {("step_between", 0), ("step_between", 1), ("step_between", 5)}  # return 1
+    assert "__reached__" not in step_between.__code__.co_names
+
+
+def test_a_mutant_of_a_function_that_is_compiled_from_its_text() -> None:
+    file, own = "isam/proof/flat_walk.py", named(".test_flat_compiled.test_schedules_that_are_right[0]")
+    (m,) = (m for m in mutants(ROOT / file, file) if (m.function, m.what) == ("walk", "if op == STEP: always False"))
+    assert faced(m, own, 60)
+
+
 def test_what_changes_nothing_survives_and_what_never_ends_is_stopped() -> None:
     file = "isam/mapper/symmetry.py"
-    (own, *_), (m, *_) = named("matcher", "test_match."), mutants(ROOT / file, file)
+    (own, *_), (m, *_) = named(".test_match."), mutants(ROOT / file, file)
     assert faced(m, [], 60) == ""
 
     def endless() -> None:
@@ -64,7 +83,7 @@ def test_what_changes_nothing_survives_and_what_never_ends_is_stopped() -> None:
             pass
 
     assert faced(m, [Check("endless", endless, ())], 1) == "a limit of time or memory"
-    assert own.name.startswith("test_match.")
+    assert own.name.startswith("unit.mapper.test_match.")
 
 
 def test_every_known_survivor_is_a_mutant_and_has_a_reason() -> None:
@@ -72,7 +91,6 @@ def test_every_known_survivor_is_a_mutant_and_has_a_reason() -> None:
     for name, reason in known().items():
         assert name in every, f"{KNOWN.name}: no such mutant any more: {name}"
         assert reason, name
-    assert SOURCES.keys() == PARTS.keys()
     assert len(every) > 5000
 
 

@@ -64,7 +64,7 @@ def emit(schedule: Schedule) -> Artifact:
     """The artifact of a schedule for this CPU: its object code and what a loader has to know."""
     from isam import __version__
     from isam.codegen.llvm.machine import version
-    from isam.ir.signature import arguments_of, sizes_of
+    from isam.ir.signature import arguments_of, points_of, sizes_of
 
     kernel, code = schedule.kernel, generate(schedule)
     return Artifact(
@@ -78,6 +78,7 @@ def emit(schedule: Schedule) -> Artifact:
         bound=code.bound,
         needs=code.needs,
         externals=tuple(sorted(code.symbols.items())),
+        points=points_of(kernel),
         provenance={"isam": __version__, "system": schedule.system.name, "llvm": version()},
         parts={"object.o": code.object, "kernel.isam": str(schedule.cover.original).encode()},
     )

@@ -55,7 +55,7 @@ class Machine:
         tables = (t for key, t in system.facts.items() if key.startswith("snippets") and isinstance(t, dict))
         self.texts = {str(k): str(v) for t in tables for k, v in t.items()}
         self.names = frozenset(self.texts)
-        self.counted = {m.name: m.kind == COUNTED for m in system.memories.values()}
+        self.memories = system.memories
         self.home = (system.home,)
         self.edges: dict[str, tuple[set[str], set[str]]] = {}
         for m in system.moves:
@@ -70,8 +70,17 @@ class Machine:
         homes: Iterable[str] = contract.homes if contract else ()
         if not homes and instruction.name in self.edges:
             homes = self.edges[instruction.name][operand.role not in ("in", "const")]
-        kinds = {self.counted[h] for h in homes or self.home if h in self.counted}
+        kinds = {self.memories[h].kind == COUNTED for h in homes or self.home if h in self.memories}
         return kinds.pop() if len(kinds) == 1 else None
+
+    def elements(self, instruction: Instruction, operand: str, dtype: str) -> int:
+        """How many elements the operand's registers hold; 0 where that is not known."""
+        contract = instruction.operands.get(operand)
+        homes: Iterable[str] = contract.homes if contract else ()
+        if not homes and instruction.name in self.edges:
+            homes = self.edges[instruction.name][instruction.operand(operand).role not in ("in", "const")]
+        counts = {self.memories[h].elements(dtype) for h in homes if h in self.memories}
+        return counts.pop() if len(counts) == 1 else 0
 
     def result(self, name: str, types: tuple[str, ...]) -> str:
         """The type of a snippet's result, given those of its arguments."""
@@ -127,7 +136,10 @@ class _Judge:
     def _type(self, name: str, dtype: str) -> str:
         if self.inside[name] is None or (self.inside[name] and (dtype == ANY or not self.machine.lanes)):
             return UNKNOWN
-        return vector(dtype, self.machine.lanes) if self.inside[name] else POINTER
+        if not self.inside[name]:
+            return POINTER
+        count = self.machine.elements(self.i, name, dtype)
+        return vector(dtype, count) if count else UNKNOWN
 
     def judge(self, template: str) -> list[Finding]:
         lines = read(template, self.machine.lanes)
@@ -228,6 +240,8 @@ class _Judge:
         if line.snippet[0] in self.machine.texts:
             types = tuple(self.values.get(n, UNKNOWN) for n, _, _ in line.values)
             return self.machine.result(line.snippet[0], types * 2 if line.how == "tree" else types)
+        if line.how in ("groups", "group"):
+            return UNKNOWN
         if line.how in ("load", "splat"):
             dtype = next((a.dtype for a in self.arguments if line.values[:1] and a.name == line.values[0][0]), ANY)
             return vector(dtype, self.machine.lanes) if dtype != ANY and self.machine.lanes else UNKNOWN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isam.classes import dataclass
-from isam.codegen.llvm.irtext import Function, Module
+from isam.codegen.llvm.irtext import Function, Module, vector
 from isam.codegen.llvm.lanes import lanes_of
 from isam.codegen.llvm.liveness import Flow, references, weight
 from isam.codegen.llvm.walk import Walk
@@ -48,6 +48,10 @@ class Lowering:
             return formal
         slot = self.slots.get(o.tile.buffer)
         return slot.dtype if slot is not None and slot.dtype else self.schedule.kernel.buffer(o.tile.buffer).dtype
+
+    def type(self, memory: str, dtype: str) -> str:
+        """The type of a value in a register of ``memory``."""
+        return vector(dtype, self.schedule.system.memories[memory].elements(dtype))
 
     def shareable(self, node: Node) -> bool:
         """Worth a function: stands in several places, is large enough and reads no register that it has not written."""

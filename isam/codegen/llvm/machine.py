@@ -7,34 +7,17 @@ from functools import lru_cache
 from typing import Any
 
 from isam.diagnostics import InternalError, fail
-
-
-@lru_cache(maxsize=1)
-def _initialised() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm
+from isam.runtime.linking import initialised, target_machine
 
 
 @lru_cache(maxsize=1)
 def features() -> tuple[str, ...]:
     """What the CPU has, by LLVM's names; all of it may be used. Read from the CPU itself, unlike the CPU's name."""
-    return tuple(sorted(n for n, has in _initialised().get_host_cpu_features().items() if has))
+    return tuple(sorted(n for n, has in initialised().get_host_cpu_features().items() if has))
 
 
 def version() -> str:
-    return ".".join(map(str, _initialised().llvm_version_info))
-
-
-def target_machine(level: int = 2) -> Any:
-    """The target machine for this CPU. ``level``: effort of code generation (0 to 3)."""
-    llvm = _initialised()
-    flags = llvm.get_host_cpu_features().flatten()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=flags, opt=level, reloc="pic",
-                                        codemodel="small", jit=True)  # fmt: skip
+    return ".".join(map(str, initialised().llvm_version_info))
 
 
 @lru_cache(maxsize=1)
@@ -44,7 +27,7 @@ def _machine() -> Any:
 
 def check_features(needs: Iterable[str], what: str) -> None:
     """Raises ``IsamError`` when this CPU lacks one of ``needs``: LLVM would end the process instead."""
-    have = _initialised().get_host_cpu_features()
+    have = initialised().get_host_cpu_features()
     lacks = [n for n in needs if not have.get(n)]
     if lacks:
         raise fail("codegen-features", f"this CPU lacks {', '.join(lacks)}, which {what} needs",
@@ -53,7 +36,7 @@ def check_features(needs: Iterable[str], what: str) -> None:
 
 def compile_object(text: str, assembly: bool = False) -> tuple[bytes, str]:
     """Object file and, on request, assembly. Raises ``InternalError`` when LLVM refuses the text."""
-    llvm = _initialised()
+    llvm = initialised()
     try:
         module = llvm.parse_assembly(text)
         module.verify()

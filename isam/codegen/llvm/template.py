@@ -11,6 +11,8 @@ A template is a list of lines. ``%A`` is the value (or, in addressed memory, the
 * ``$f32(0.5)``: a constant in all lanes (decimal, hexadecimal, inf, nan; rounded to the dtype);
 * ``%r = each FUNCTION f64(%x)``: a function of the C library called lane by lane;
 * ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
+* ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, with
+  operands whose last dimension is a group: one for each lane, one for all lanes;
 * ``ref(i32 5)``: a pointer to a constant; ``@blas:sgemm``: a symbol that the loader resolves.
 """
 
@@ -22,14 +24,14 @@ from dataclasses import field
 from functools import lru_cache
 
 from isam.classes import dataclass
-from isam.codegen.llvm import tiles
+from isam.codegen.llvm import groups, tiles
 from isam.codegen.llvm.irtext import ELEMENT, Function, mask, vector
 from isam.diagnostics import fail
 
 _LINE = re.compile(r"(?:%(?P<to>[\w.]+)\s*=\s*)?(?P<text>.*)")
 _USE = re.compile(r"(?P<how>use|tree)\s+(?P<name>[\w.]+)\((?P<args>[^)]*)\)")
 _EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\)")
-_TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0)\s+(?P<args>.*)")
+_TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0|groups|group|store_groups)\s+(?P<args>.*)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*)")
 _MACRO = re.compile(
     r"\$(?:(?P<fn>mask|ld|inc|stride)\((?P<arg>[\w.]+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))"
@@ -46,6 +48,7 @@ class Setting:
     snippets: Mapping[str, str]
     sizes: Mapping[str, int] = field(default_factory=dict)
     tiles: Mapping[str, tiles.Addressed] = field(default_factory=dict)
+    lane: int = 0  # bytes of a lane that holds a group
 
 
 @lru_cache(maxsize=4096)
@@ -170,7 +173,12 @@ def _tile(fn: Function, how: str, args: list[str], names: dict[str, str], settin
     if how in ("load", "splat"):
         at = setting.tiles[args[0]]
         return tiles.load(fn, at, setting.lanes) if how == "load" else tiles.splat(fn, at, setting.lanes)
+    if how in ("groups", "group"):
+        return groups.load(fn, setting.tiles[args[0]], setting.lanes, setting.lane, how == "group")
     value, at = _value(args[0], names), setting.tiles[args[1]]
+    if how == "store_groups":
+        groups.store(fn, value, at, setting.lanes, setting.lane)
+        return ""
     store = tiles.store if how == "store" else tiles.store_lane0
     store(fn, value, at, setting.lanes)
     return ""

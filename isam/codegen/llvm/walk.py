@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.codegen.llvm import tiles
 from isam.codegen.llvm.address import Addresses
-from isam.codegen.llvm.irtext import Function, vector
+from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.liveness import NOTHING, Cell
 from isam.codegen.llvm.template import Setting, expand
 from isam.diagnostics import InternalError, fail
@@ -144,7 +144,7 @@ class Walk:
                 raise InternalError(f"cell {c} enters a loop as {v.dtype} and comes round as {new.dtype}")
             if v.splat and not new.splat:
                 raise InternalError(f"cell {c} enters a loop as a scalar and comes round as a vector")
-            fn.emit(f"{names[c]} = phi {vector(v.dtype, self.low.lanes)} [ {v.ssa}, %{before} ], "
+            fn.emit(f"{names[c]} = phi {self.low.type(c[0], v.dtype)} [ {v.ssa}, %{before} ], "
                     f"[ {new.ssa}, %{fn.block} ]", phis)  # fmt: skip
         fn.emit(f"br i1 {again}, label %loop{tag}, label %done{tag}")
         fn.label(f"done{tag}")
@@ -180,7 +180,7 @@ class Walk:
             if new == old:
                 self.cells[c] = old
             elif new is not None and new.dtype == old.dtype:
-                type_ = vector(old.dtype, self.low.lanes)
+                type_ = self.low.type(c[0], old.dtype)
                 ssa = self.fn.op(f"phi {type_} [ {old.ssa}, %{skipping} ], [ {new.ssa}, %{leaving} ]")
                 self.cells[c] = Value(ssa, old.dtype, old.splat and new.splat)
 
@@ -217,6 +217,7 @@ class Walk:
                        "give it 'emission: {llvm: ...}' or compile for the simulator")  # fmt: skip
         values: dict[str, str] = {}
         written: list[tuple[str, Cell, str, bool]] = []
+        read: list[tuple[str, Cell, str, bool]] = []
         addressed: dict[str, tiles.Addressed] = {}
         for o in issue.operands:
             cell, formal, dtype = low.flow.cell(o), low.flow.formal(issue, o), low.dtype(issue, o)
@@ -226,9 +227,11 @@ class Walk:
                 continue
             if formal.role != "out":
                 values[o.name] = self._read(cell, o, dtype)
+                read.append((o.name, cell, dtype, False))
             if formal.role in ("out", "inout"):
                 written.append((o.name, cell, dtype, not formal.shape))
-        setting = Setting(low.lanes, low.snippets, dict(issue.sizes), addressed)
+        lane = max((low.schedule.system.memories[c[0]].lane or 0 for _, c, _, _ in (*written, *read)), default=0)
+        setting = Setting(low.lanes, low.snippets, dict(issue.sizes), addressed, lane)
         names = expand(self.fn, template, values, setting)
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(names[name], dtype, splat)
@@ -251,6 +254,10 @@ class Walk:
             raise InternalError(f"operand '{o.name}' reads cell {cell}, which holds nothing here ({o.tile})")
         if value.dtype != dtype:
             raise InternalError(f"operand '{o.name}' reads {dtype} from cell {cell}, which holds {value.dtype}")
+        if self.low.schedule.system.memories[cell[0]].lane:
+            if o.place.offset.const:
+                raise InternalError(f"operand '{o.name}' reads a part of the groups in cell {cell} ({o.tile})")
+            return value.ssa
         lane = 0 if value.splat else o.place.offset.const // size_of(dtype)
         if o.dims and not lane:
             return value.ssa

@@ -83,6 +83,7 @@ class BoundOperand:
             raise SimulationFault("outside", f"operand {self.name} spans bytes {lo} to {hi}; {limit}")
         if at % self.align:
             raise SimulationFault("misaligned", f"operand {self.name} at byte {at}, not a multiple of {self.align}")
+        self.bank.end = max(self.bank.end, hi)
         k = self.scale
         data = np.ndarray(self.shape, self.storage, self.bank.data, at * k, tuple([s * k for s in self.strides]))
         strides = (*[s * 8 for s in self.strides], 8)

@@ -21,17 +21,19 @@ ELEMENTS = 1 << 27  # elements of one buffer that are tracked
 
 
 class Bank:
-    """A run of bytes. ``scale``: bytes of storage per simulated byte (1, or 8 where values are 64-bit residues)."""
+    """A run of bytes. ``scale``: bytes of storage per simulated byte (1, or 8 where values are 64-bit residues).
+    ``end``: no byte from there on was ever asked for."""
 
-    __slots__ = ("data", "literal", "name", "size", "stamps")
+    __slots__ = ("data", "end", "literal", "name", "size", "stamps")
 
     def __init__(self, name: str, size: int, scale: int, literal: bool = False):
         self.name, self.size, self.literal = name, size, literal
         self.data = np.zeros(size * scale, np.uint8)
         self.stamps = np.zeros(size, np.int64)
+        self.end = 0
 
     def forget(self) -> None:
-        self.stamps[:] = 0
+        self.stamps[: self.end] = 0
 
 
 class Truth:
@@ -77,6 +79,7 @@ class Machine:
 
     def _literal(self, slot: Slot) -> None:
         bank, truth = self.bank(slot.memory, slot.name), self.truth(slot.name)
+        bank.end = bank.size
         value = self.values.literal(slot.literal, slot.dtype)
         storage = self.values.storage(slot.dtype)
         np.ndarray((), storage, bank.data)[...] = value
@@ -123,6 +126,7 @@ class Machine:
     def load(self, name: str, array: np.ndarray) -> None:
         """An argument's elements at home, fresh."""
         bank, truth = self.bank(self.schedule.system.home, name), self.truth(name)
+        bank.end = bank.size
         self._elements(name, bank, truth)[...] = array
         truth.stamps[...] = self.stamp(truth.stamps.size).reshape(truth.shape)
         bank.stamps[:] = np.repeat(truth.stamps.ravel(), size_of(self.dtypes[name]))

@@ -45,7 +45,8 @@ class Instance:
         if mark not in self.machine.banks:
             like = self.machine.bank(memory, base)
             bank = self.machine.banks[mark] = Bank(like.name, like.size, self.machine.values.scale, like.literal)
-            bank.data[:], bank.stamps[:] = (like.data, like.stamps) if like.literal else (0, 0)
+            if like.literal:
+                bank.data[:], bank.stamps[:] = like.data, like.stamps
         return self.machine.banks[mark]
 
     def __getattr__(self, name: str) -> Any:

@@ -11,7 +11,7 @@ from isam.ir.kernel import Kernel
 from isam.mapper.repair.repair import Repair
 from isam.mapper.search import Reached, reach
 
-GRANTS = ("reassociate", "contract", "finite")
+GRANTS = ("reassociate", "contract", "finite", "flush")
 
 
 def rewriting(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:

@@ -60,17 +60,31 @@ def panel(
 ) -> Stage | None:
     """The operand in panels as wide as the register block, contiguous in the order in which they are read."""
     dim = next(d for d, r in enumerate(use.index) if r.names == (axis,))
-    native = dim == len(use.index) - 1 and use.steps[use.dims.index(dim)] == 1
+    group = grouped(use, system)
+    native = dim == len(use.index) - 1 and use.steps[use.dims.index(dim)] == 1 and group is None
     bound = use.buffer in bindable
     if native and not bound and outside(main, use, width) < WORTH_PACKING:
         return None
     if main.length(axis) <= width[axis] and native:
         return None
+    if group is not None and not bound and outside(main, use, width) < 2:
+        return None
     order = (dim, *(d for d in range(len(use.index)) if d != dim))
     cut = ((dim, width[axis]),) if main.length(axis) > width[axis] else ()
     if not cut:
         order = (*(d for d in range(len(use.index)) if d != dim), dim)
-    return Stage(use.buffer, 0 if bound else head, system.home, order, cut, bound=bound)
+    cut = (*(() if group is None else (group,)), *cut)
+    return Stage(use.buffer, 0 if bound else head, system.home, order, cut, bound=bound,
+                 groups=None if group is None else group[0])  # fmt: skip
+
+
+def grouped(use: Use, system: System) -> tuple[int, int] | None:
+    """The dimension of a buffer that lies within the lanes of the registers that the operand goes to, and how much of
+    it one lane takes."""
+    m = system.memories[use.homes[0]]
+    if not m.lane or len(use.dims) < 2 or len(use.index[use.dims[-1]].names) != 1:
+        return None
+    return use.dims[-1], m.lane // size_of(use.dtype)
 
 
 def row_copy(

@@ -40,7 +40,8 @@ class Room:
     spread over them; one tile's room is left for what passes through."""
 
     def __init__(self, nest: Nest, system: System):
-        self.homes = [tuple(h for h in u.homes if h != system.home) for u in nest.uses]
+        pools = {n: m.pool for n, m in system.memories.items()}
+        self.homes = [tuple(dict.fromkeys(pools[h] for h in u.homes if h != system.home)) for u in nest.uses]
         self.sizes = [self._size(nest, u, system) for u in nest.uses]
         self.limit = {h: system.memories[h].limit for homes in self.homes for h in homes}
         self.spare = max([s for s, h in zip(self.sizes, self.homes, strict=True) if h], default=0)
@@ -76,7 +77,7 @@ def tile_bytes(nest: Nest, use: Use, system: System) -> int:
     n = size_of(use.dtype)
     memory = system.memories.get(use.homes[0]) if use.homes else None
     if memory is not None and memory.lanes:
-        return n * memory.lanes
+        return n * memory.elements(use.dtype)
     for a in nest.mapped:
         if any(a in r.names for r in use.index):
             n *= nest.unit(a)

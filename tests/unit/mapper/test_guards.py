@@ -50,3 +50,20 @@ def test_a_condition_on_an_axis_that_calls_may_cut_is_a_guard():
     k = masked("A[i, j] * A[i, 0]", "where 1 <= i")
     (m,) = match(k, parse_instruction(SCALED))
     assert (m.whole, [str(g) for g in m.guards]) == (("j",), ["i - 1"])
+
+
+TRIANGLE = ("instruction triangle(N)\n  in A: f32[N, N]\n  inout s: f32[N]\n  forall i < N, j < N where i + j < N\n"
+            "    s[i] += A[i, j]\n")  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "where", "fits"), [
+    ("P", "i + j < P", True), ("P", "i + j < P - 1", False), ("P", "j <= i", False), ("P", "2 * i + j < P", False),
+    ("Q", "i + j < P", False), ("Q", "i + j < Q", False),
+])  # fmt: skip
+def test_a_size_in_a_condition_of_the_instruction_is_one_number(columns: str, where: str, fits: bool):
+    k = kernel(f"k(P, Q)\n in A: f32[P, {columns}]\n inout s: f32[P]\n in z: f32[Q]\n forall i < P, j < {columns}"
+               f" where {where}\n  s[i] += A[i, j]")  # fmt: skip
+    found = match(k, parse_instruction(TRIANGLE))
+    assert bool(found) == fits, str(found)
+    if fits:
+        assert [(m.whole, m.guards) for m in found] == [(("i", "j"), ())]

@@ -13,6 +13,7 @@ from isam.transforms import ALL
 from tests.edits import put
 from tests.unit.proof import axioms
 from tests.unit.proof.rewritings import FORGED, SAME, WINOGRAD, WINOGRAD_HEAD, Pair
+from tests.unit.proof.verdicts import on_record
 
 
 def both(p: Pair):
@@ -22,8 +23,10 @@ def both(p: Pair):
 @pytest.mark.parametrize("pair", [*SAME, *axioms.SAME], ids=lambda p: p.what)
 def test_rewritings_that_keep_the_meaning(pair):
     a, b = both(pair)
-    assert equivalent(a, b), equivalent(a, b)
-    assert equivalent(b, a)
+    one, other = equivalent(a, b), equivalent(b, a)
+    assert one, one
+    assert other, other
+    on_record(f"same: {pair.what}", (one, other))
 
 
 @pytest.mark.parametrize("pair", [*FORGED, *axioms.FORGED], ids=lambda p: p.what)
@@ -32,6 +35,7 @@ def test_forged_rewritings(pair):
     verdict = equivalent(a, b)
     assert not verdict
     assert verdict.why
+    on_record(f"another: {pair.what}", (verdict,))
 
 
 def test_there_are_at_least_sixty():

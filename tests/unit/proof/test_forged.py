@@ -13,7 +13,7 @@ from isam.ir.mapping import Cover
 from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.proof.tree import check_tree
-from isam.schedule.tree import Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq, Slot
+from isam.schedule.tree import Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq, Slot, Wait
 from tests.unit.proof.handmade import (
     at_home,
     ended,
@@ -30,6 +30,7 @@ from tests.unit.proof.handmade import (
 )
 from tests.unit.proof.handmade_machines import V, acc, buf, dom, kern, lit, sizes, vec
 from tests.unit.proof.test_mutants import KINDS
+from tests.unit.proof.verdicts import on_record, verdicts
 
 PARTS = ("enter", "first", "body", "last", "exit")
 
@@ -240,6 +241,7 @@ def test_both_judges_refuse_it(what: str) -> None:
     found = check_flat(s, {y.name: 2 for y in s.cover.kernel.syms})
     assert found
     assert all(v.kind in KINDS[v.obligation].split() for v in (*found, *check_tree(s)))
+    on_record(f"forged: {what}", verdicts(s, {y.name: 2 for y in s.cover.kernel.syms}))
 
 
 @pytest.mark.parametrize("name", ["^1", "~1", "", "m'", "x.0~"])
@@ -257,3 +259,16 @@ def test_what_it_is_made_from_is_right() -> None:
     k = replace(s.kernel, buffers=tuple(replace(b, role="out") if b.name == "y" else b for b in s.kernel.buffers))
     s = replace(s, kernel=k, cover=replace(s.cover, kernel=k, original=k))
     assert check_points(s) == check_tree(s) == check_flat(s) == []
+
+
+@pytest.mark.parametrize("wait", [Wait("nobody", 0), Wait("dma", -1), Wait("dma", 0, every=True)])
+def test_a_wait_for_what_is_not_there(wait: Wait) -> None:
+    """A stream that the machine does not have, a call that is not given yet, instances of what is there once."""
+    s = tiny_matmul()
+
+    def told(w: Wait) -> Schedule:
+        return replace(s, call=steps(s.call, lambda i: replace(i, after=(w,)) if i.unit == "mm" else i))
+
+    assert check_points(told(Wait("dma", 0))) == check_flat(told(Wait("dma", 0))) == []
+    for judge in (check_points, check_flat):
+        assert {(v.obligation, v.kind) for v in judge(told(wait))} >= {(10, "wait")}

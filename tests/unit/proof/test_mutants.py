@@ -12,6 +12,7 @@ from isam.proof.tree import check_tree
 from isam.schedule.tree import Schedule
 from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
 from tests.unit.proof.mutants import mutants
+from tests.unit.proof.verdicts import on_record
 
 SMALL = {
     "tiny": lambda: tiny_matmul(8, 8, 12),
@@ -49,6 +50,7 @@ def judged(name: str, per_kind: int | None) -> tuple[int, int, list[str], list[s
     for what, s in mutants(SMALL[name]()):
         chosen.setdefault(what, []).append(s)
     missed, stricter, refused, total = [], [], 0, 0
+    said: list[object] = []
     for what, all_of_them in chosen.items():
         some = (
             all_of_them
@@ -59,12 +61,15 @@ def judged(name: str, per_kind: int | None) -> tuple[int, int, list[str], list[s
             total += 1
             flat = flat_faults(s)
             tree = check_points(s) or check_tree(s)
+            said += [what, *flat, *tree]
             refused += bool(flat)
             assert all(v.kind in KINDS[v.obligation].split() for v in (*flat, *tree))
             if flat and not tree:
                 missed.append(f"{what}: {flat[0]}")
             if tree and not flat:
                 stricter.append(f"{what}: {tree[0]}")
+    if per_kind == PER_KIND:
+        on_record(f"planted: {name}", said)
     return total, refused, missed, stricter
 
 

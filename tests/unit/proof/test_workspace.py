@@ -44,3 +44,15 @@ def test_an_argument_that_lies_transposed():
     n = home.strides[1]
     turned = replace(home, strides=(n, n * rows[0]))
     assert faults(replace(s, homes={**s.homes, name: turned})) == ["home"]
+
+
+def test_a_slot_lies_in_a_memory_with_addresses_of_its_own():
+    """Not in a cache: what lies there lies in the memory behind it; nor in registers."""
+    s = made("kernel zeros(N)\n  out y: f32[N]\n  forall i < N\n    y[i] = 0\n", "host", N=5)
+    assert faults(s) == []
+    (slot,) = s.workspace
+    kinds = {m.kind for m in s.system.memories.values()}
+    assert kinds == {"managed", "cached", "counted"}
+    for m in s.system.memories.values():
+        elsewhere = replace(s, workspace=(replace(slot, memory=m.name),))
+        assert ("slot" in faults(elsewhere)) == (m.kind != "managed"), m.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import timeit
 from dataclasses import replace
 
 import numpy as np
@@ -251,34 +250,3 @@ def test_python_functions_by_name_and_their_exceptions():
     assert f(np.arange(4.0, 8.0)) == 40
     with pytest.raises(IsamError, match="Python function 'first'"):
         Entry(a)
-
-
-def test_outputs_given_by_name_take_the_quick_way_only_when_apart():
-    f = Entry(AXPY).bind(w=arrays()[1])
-    w = f.bound["w"]
-    x, _, h = arrays(4)
-    quick = f._quick
-    assert quick is not None
-    apart = np.empty(4, np.float32)
-    assert quick.pointers((x, h), {"y": apart})[1] is apart
-    for y in (x, h, x[:3], apart[::-1], apart.astype(np.float64)):
-        assert quick.pointers((x, h), {"y": y}) is None
-    assert quick.pointers((x, h), {"z": apart}) is None
-    assert quick.pointers((x, x), {}) is None
-    assert quick.pointers((x,), {"h": h}) is None
-    expected = x * (w + w) + h
-    np.testing.assert_array_equal(f(x, h, y=x), expected)
-    np.testing.assert_array_equal(x, expected)
-
-
-def test_calls_are_quick():
-    f = Entry(AXPY).bind(w=arrays()[1])
-    x, _, h = arrays()
-    n = 2000
-    z = np.empty_like(x)
-
-    def time(action):
-        return min(timeit.repeat(action, number=n, repeat=3))
-
-    ratio = min(time(lambda: f(x, h)) / time(lambda: np.add(x, x, out=z)) for _ in range(4))
-    assert ratio < 25  # about 6: a call costs a few small NumPy operations

@@ -1,0 +1,32 @@
+"""``isam cache``: the code kept from one process to the next."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from isam.cli.answer import Answer, answering
+from isam.cli.options import AsJson
+
+CLEAR = Annotated[bool, typer.Option("--clear", help="Remove it all.")]
+
+
+@answering("cache", folder="where it is, or null", entries="how many kernels are kept", bytes="what they take",
+           limit="bytes beyond which those used longest ago make room", cleared="how many were removed")  # fmt: skip
+def cache(clear: CLEAR = False, as_json: AsJson = False) -> Answer:
+    """Where `isam.compile` keeps code, and how much of it; ISAM_CACHE names another folder, or says off.
+
+    Commands compile anew: they are asked how code comes about.
+    """
+    from isam.runtime.cache import default
+
+    found = default()
+    if found is None:
+        return Answer("nothing is kept (ISAM_CACHE)", dict.fromkeys(("folder", "entries", "bytes", "limit", "cleared")))
+    cleared = found.clear() if clear else 0
+    kept = [p.stat().st_size for p in found.entries()]
+    text = f"{found.folder}: {len(kept)} kernels, {sum(kept)} bytes of {found.limit}"
+    data = {"folder": str(found.folder), "entries": len(kept), "bytes": sum(kept), "limit": found.limit,
+            "cleared": cleared}  # fmt: skip
+    return Answer(f"{text}, {cleared} removed" if clear else text, data)

@@ -1,0 +1,63 @@
+"""What the result of a compilation depends on, as one key: the same key, the same code."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from isam.approach.choice import Approach
+from isam.ir.kernel import Kernel
+from isam.system.graph import System
+
+PLAIN = (bool, int, float, str, type(None))
+
+
+def key_of(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None,
+           options: Mapping[str, Any]) -> str | None:  # fmt: skip
+    """The key; None where not all of it is known by its text: a machine that was changed after it was read, an
+    Approach that is not shipped, options that are more than numbers and words."""
+    if not system.digest:
+        return None
+    decides = _decides(approach)
+    said = {n: list(v) if isinstance(v, tuple) else v for n, v in options.items()}
+    known = all(isinstance(x, PLAIN) for v in said.values() for x in (v if isinstance(v, list) else (v,)))
+    if decides is None or not known:
+        return None
+    parts = [_program(), system.name, system.digest, str(kernel), repr(kernel.params), dict(sizes), decides, said]
+    return sha256(json.dumps([*parts, _host()], sort_keys=True).encode()).hexdigest()
+
+
+def _decides(approach: Approach | None) -> list[Any] | None:
+    if approach is None:
+        return []  # the one that the system's text names
+    cls, own = type(approach), vars(approach)
+    if not cls.__module__.startswith("isam.") or not all(isinstance(v, PLAIN) for v in own.values()):
+        return None
+    return [f"{cls.__module__}.{cls.__qualname__}", dict(own)]
+
+
+@lru_cache(maxsize=1)
+def _program() -> list[Any]:
+    """The sources of ISAM as they are: names, lengths and times of its files."""
+    import isam
+
+    root, found = Path(isam.__file__).parent, []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith((".py", ".ll")):
+                status = os.stat(os.path.join(folder, name))
+                found.append([os.path.relpath(os.path.join(folder, name), root), status.st_size, status.st_mtime_ns])
+    return [isam.__version__, sorted(found)]
+
+
+@lru_cache(maxsize=1)
+def _host() -> list[Any]:
+    """What code for this CPU depends on."""
+    from isam.runtime.linking import host
+
+    return list(host())

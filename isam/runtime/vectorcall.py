@@ -1,0 +1,171 @@
+"""Objects that CPython calls straight into native code (PEP 590): no Python function runs when a kernel is called.
+
+``callable_class`` derives from a Python class one whose instances have a vectorcall function and a record (`Record`);
+``vectorcall.ll`` is that function, for all kernels. What it does not take as it is goes to the class's ``__call__``.
+Where Python or NumPy are not laid out as it needs (another implementation, no global lock), the class stays as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from isam.classes import dataclass
+from isam.runtime.arguments import PLAIN, QUICK, WRITEABLE, address
+from isam.runtime.signature import Array, Parameter
+
+C = TypeVar("C", bound=type)
+WRITTEN = PLAIN | WRITEABLE
+NEW_ARRAY = 94  # PyArray_NewFromDescr in NumPy's table of functions
+BASETYPE, VECTORCALL, DEFAULT = 1 << 10, 1 << 11, 1 << 18  # Py_TPFLAGS_...
+TP_CALL, TP_MEMBERS = 50, 72  # Py_tp_..., from typeslots.h
+SSIZE, READONLY = 19, 1  # T_PYSSIZET and READONLY of structmember.h
+WORD = ctypes.sizeof(ctypes.c_void_p)
+
+
+class Spec(ctypes.Structure):
+    """What an argument has to be."""
+
+    _fields_ = [("dtype", ctypes.c_void_p), ("rank", ctypes.c_int32), ("flags", ctypes.c_int32),
+                ("shape", ctypes.c_void_p), ("bytes", ctypes.c_int64), ("order", ctypes.c_int64),
+                ("name", ctypes.c_void_p), ("written", ctypes.c_int64)]  # fmt: skip
+
+
+class Record(ctypes.Structure):
+    """What a call checks and runs: how many ``positional`` arguments, how many with the outputs (``all``) and with
+    what is bound (``pointers``, ``bound``)."""
+
+    _fields_ = [("positional", ctypes.c_int64), ("all", ctypes.c_int64), ("pointers", ctypes.c_int64),
+                ("bound", ctypes.c_void_p), ("specs", ctypes.c_void_p), ("call", ctypes.c_void_p),
+                ("bind", ctypes.c_void_p), ("workspace", ctypes.c_void_p), ("sizes", ctypes.c_void_p),
+                ("thorough", ctypes.py_object), ("releases", ctypes.c_int32), ("busy", ctypes.c_int32)]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Native code ready to be called: addresses of its two functions (``bind`` 0: nothing is bound per call) and of a
+    workspace that nobody else uses. ``long``: the interpreter's lock is let go. ``alive``: what must not be freed."""
+
+    call: int
+    bind: int
+    workspace: int
+    long: bool
+    alive: Any
+
+
+class _TypeSpec(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("basicsize", ctypes.c_int), ("itemsize", ctypes.c_int),
+                ("flags", ctypes.c_uint), ("slots", ctypes.c_void_p)]  # fmt: skip
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("pointer", ctypes.c_void_p)]
+
+
+class _Member(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("type", ctypes.c_int), ("offset", ctypes.c_ssize_t),
+                ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]  # fmt: skip
+
+
+
+class _Plain:
+    """Any Python class: its instances are as long as those of all that have no slots."""
+
+
+HEADER = _Plain.__basicsize__
+_alive: list[Any] = []  # the texts that types made here refer to
+
+
+def callable_class(cls: C) -> C:
+    """The class with room for a vectorcall function and a record behind each instance; every instance has to be given
+    one (``attach``) before it is called. The class itself where this interpreter does not allow it."""
+    if not QUICK or cls.__basicsize__ != HEADER:
+        return cls
+    members = (_Member * 2)(_Member(b"__vectorcalloffset__", SSIZE, HEADER, READONLY, None))
+    call = ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p).value
+    slots = (_Slot * 3)(_Slot(TP_CALL, call), _Slot(TP_MEMBERS, ctypes.addressof(members)))
+    name = f"{cls.__module__}.{cls.__qualname__}".encode()
+    spec = _TypeSpec(name, HEADER + 2 * WORD, 0, DEFAULT | BASETYPE | VECTORCALL, ctypes.addressof(slots))
+    _alive.append((members, name))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)(
+        ("PyType_FromSpecWithBases", ctypes.pythonapi)
+    )
+    made = make(ctypes.addressof(spec), (cls,))
+    made.__doc__, made.__wrapped__ = cls.__doc__, cls
+    return made
+
+
+def attach(entry: Any, parameters: Sequence[Parameter], bound: dict[str, Array], launch: Launch | None) -> Any:
+    """Lets calls of ``entry``, an instance of a ``callable_class``, go to native code where the arguments allow it,
+    else to the ``__call__`` of the Python class. Returns what has to live as long as ``entry``; None where calls are
+    Python's anyway. ``launch`` None: every call takes the thorough way."""
+    wrapped = getattr(type(entry), "__wrapped__", None)
+    if wrapped is None:
+        return None
+    quick, thorough = _functions()
+    record = Record(thorough=wrapped.__call__.__get__(entry))
+    alive = _fill(record, parameters, bound, launch) if launch is not None else None
+    words = (ctypes.c_void_p * 2).from_address(id(entry) + HEADER)
+    words[0], words[1] = quick if launch is not None else thorough, ctypes.addressof(record)
+    return record, alive
+
+
+def lend(entry: Any, to: Any) -> None:
+    """Calls of ``to`` go where calls of ``entry`` go; ``to`` keeps ``entry`` alive. Both of a ``callable_class``."""
+    if hasattr(type(to), "__wrapped__"):
+        ctypes.memmove(id(to) + HEADER, id(entry) + HEADER, 2 * WORD)
+
+
+def _fill(record: Record, parameters: Sequence[Parameter], bound: dict[str, Array], launch: Launch) -> Any:
+    order = {p.name: n for n, p in enumerate(parameters)}
+    wanted = [p for p in parameters if p.role != "out" and p.name not in bound]
+    taken = [*wanted, *(p for p in parameters if p.role == "out")]
+    pointers = (ctypes.c_void_p * len(parameters))()
+    for name, a in bound.items():
+        pointers[order[name]] = address(a)
+    shapes = [(ctypes.c_ssize_t * max(1, len(p.shape or ())))(*(p.shape or ())) for p in taken]
+    names = [sys.intern(p.name) for p in taken]
+    specs = (Spec * max(1, len(taken)))()
+    for spec, p, shape, name in zip(specs, taken, shapes, names, strict=False):
+        dims = p.shape or ()
+        spec.dtype, spec.rank, spec.flags = id(p.dtype), len(dims), WRITTEN if p.written else PLAIN
+        spec.shape, spec.bytes = ctypes.addressof(shape), prod(dims) * p.dtype.itemsize
+        spec.order, spec.name, spec.written = order[p.name], id(name), p.written
+    record.positional, record.all, record.pointers = len(wanted), len(taken), len(parameters)
+    record.bound, record.specs = ctypes.addressof(pointers), ctypes.addressof(specs)
+    record.call, record.bind, record.workspace = launch.call, launch.bind, launch.workspace
+    record.releases = launch.long
+    return pointers, shapes, names, specs, bound, tuple(p.dtype for p in taken), launch.alive
+
+
+@lru_cache(maxsize=1)
+def _functions() -> tuple[int, int]:
+    """Addresses of ``quick`` and ``thorough``, compiled once in a process."""
+    from isam.runtime.linking import link, to_object
+
+    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8").replace("@RECORD", str(HEADER + WORD))
+    api = ctypes.pythonapi
+    called = ("PyObject_Vectorcall", "PyTuple_New", "Py_IncRef", "Py_DecRef", "PyEval_SaveThread",
+              "PyEval_RestoreThread")  # fmt: skip
+    symbols = {n: ctypes.cast(getattr(api, n), ctypes.c_void_p).value or 0 for n in called}
+    symbols |= {"PyArray_Type": id(np.ndarray), "_Py_NoneStruct": id(None), "PyArray_NewFromDescr": _new_array()}
+    library = link("vectorcall", to_object(text), symbols, ("quick", "thorough"))
+    _alive.append(library)
+    return library["quick"], library["thorough"]
+
+
+def _new_array() -> int:
+    """The address of ``PyArray_NewFromDescr``."""
+    core: Any = getattr(np, "_core", None) or np.core  # NumPy 1 has the second
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    table = get(core._multiarray_umath._ARRAY_API, None)
+    return ctypes.c_void_p.from_address(table + NEW_ARRAY * WORD).value or 0
