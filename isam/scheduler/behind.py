@@ -284,7 +284,7 @@ class Behind:
     def _meets(self, node: Node, look: Look, view: View) -> bool:
         """Whether a node may touch what the looker does, other than by a stream that was met already."""
         others = bool(self.groups) and (view.dealt != () or self.within.deals(node))  # calls of other instances
-        return any(
-            (others or Met(f.stream) not in look.found) and clash(view.seen(f), look.mine, view.ranges)
-            for f in self.within.met_by(node, look.mine)
-        )
+        for f in self.within.met_by(node, look.mine):
+            if (others or Met(f.stream) not in look.found) and clash(view.seen(f), look.mine, view.ranges):
+                return True
+        return False

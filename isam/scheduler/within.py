@@ -84,9 +84,15 @@ class Within:
     def calls(self, node: Node, dealt: tuple[Loop, ...] | None) -> Calls:
         """How many calls a node makes at least, per stream. Of replicated units: on the looker's instance. How many
         loops it deals, for those who ask about every instance."""
+        got = self._calls.get(id(node)) if dealt == () or not self.groups else None
+        if got is not None:
+            return got
         if isinstance(node, Issue):
             stream = self.prints.stream_of[node.unit]
-            return NONE if node.joined or (stream in self.groups and dealt != ()) else {Met(stream): 1}
+            if node.joined or (stream in self.groups and dealt != ()):
+                return NONE
+            got = self._calls[id(node)] = {Met(stream): 1}
+            return got
         key = self._key(node, dealt)
         got = self._calls.get(key)
         if got is None:
@@ -137,6 +143,9 @@ class Within:
         return got
 
     def row(self, seq: Seq, dealt: tuple[Loop, ...] | None) -> Row:
+        plain = self._rows.get(id(seq)) if dealt == () or not self.groups else None
+        if plain is not None:
+            return plain
         key = self._key(seq, dealt)
         got = self._rows.get(key)
         if got is None:
