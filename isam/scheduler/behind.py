@@ -175,11 +175,9 @@ class Behind:
     def _over_row(self, seq: Seq, look: Look, view: View, end: int) -> None:
         """Back over the children before ``end``; what is passed is not added up."""
         row, mine, found = self.within.row(seq, view.dealt), look.mine, look.found
-        where = mine.where, mine.writes
-        most = row.streams.get(where)
-        first, last = look.span
-        for i, child, one, met, (low, high) in row.touching.get(where, ()):
-            if i >= end or low >= last or high <= first:
+        most = row.streams.get((mine.where, mine.writes))
+        for i, child, one, met, _ in row.near(mine.where, mine.writes, look.span):
+            if i >= end:
                 continue
             if one is not None:  # one access of a call
                 if met in found or not clash(view.seen(one), mine, view.ranges):
@@ -286,7 +284,7 @@ class Behind:
     def _meets(self, node: Node, look: Look, view: View) -> bool:
         """Whether a node may touch what the looker does, other than by a stream that was met already."""
         others = bool(self.groups) and (view.dealt != () or self.within.deals(node))  # calls of other instances
-        return any(
-            (others or Met(f.stream) not in look.found) and clash(view.seen(f), look.mine, view.ranges)
-            for f in self.within.met_by(node, look.mine)
-        )
+        for f in self.within.met_by(node, look.mine):
+            if (others or Met(f.stream) not in look.found) and clash(view.seen(f), look.mine, view.ranges):
+                return True
+        return False

@@ -75,7 +75,11 @@ def clash(one: Footprint, two: Footprint, ranges: Ranges) -> bool:
     """Whether two accesses behind one base may meet, and one of them writes."""
     if not (one.writes or two.writes) or _apart(one, two, ranges):
         return False
-    return not any(c.pitch == d.pitch and _apart(c, d, ranges) for c in one.columns for d in two.columns)
+    for c in one.columns:
+        for d in two.columns:
+            if c.pitch == d.pitch and _apart(c, d, ranges):
+                return False
+    return True
 
 
 def _apart(one: Footprint | Columns, two: Footprint | Columns, ranges: Ranges) -> bool:

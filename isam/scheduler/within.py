@@ -35,6 +35,16 @@ class Row:
     before: tuple[Calls, ...]
     touching: dict[tuple[Where, bool], tuple[Touch, ...]]
     streams: dict[tuple[Where, bool], frozenset[Met]]  # who touches it, where that can be said
+    _near: dict[tuple[Where, bool, Span], tuple[Touch, ...]] = field(default_factory=dict)
+
+    def near(self, where: Where, writes: bool, span: Span) -> tuple[Touch, ...]:
+        """What touches bytes between two numbers: a row is looked over from many places for each access."""
+        got = self._near.get((where, writes, span))
+        if got is None:
+            first, last = span
+            some = self.touching.get((where, writes), ())
+            got = self._near[where, writes, span] = tuple([t for t in some if t.span[0] < last and first < t.span[1]])
+        return got
 
 
 @dataclass
@@ -74,9 +84,15 @@ class Within:
     def calls(self, node: Node, dealt: tuple[Loop, ...] | None) -> Calls:
         """How many calls a node makes at least, per stream. Of replicated units: on the looker's instance. How many
         loops it deals, for those who ask about every instance."""
+        got = self._calls.get(id(node)) if dealt == () or not self.groups else None
+        if got is not None:
+            return got
         if isinstance(node, Issue):
             stream = self.prints.stream_of[node.unit]
-            return NONE if node.joined or (stream in self.groups and dealt != ()) else {Met(stream): 1}
+            if node.joined or (stream in self.groups and dealt != ()):
+                return NONE
+            got = self._calls[id(node)] = {Met(stream): 1}
+            return got
         key = self._key(node, dealt)
         got = self._calls.get(key)
         if got is None:
@@ -127,6 +143,9 @@ class Within:
         return got
 
     def row(self, seq: Seq, dealt: tuple[Loop, ...] | None) -> Row:
+        plain = self._rows.get(id(seq)) if dealt == () or not self.groups else None
+        if plain is not None:
+            return plain
         key = self._key(seq, dealt)
         got = self._rows.get(key)
         if got is None:

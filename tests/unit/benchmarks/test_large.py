@@ -1,0 +1,47 @@
+"""The benchmark of large products: what is kept is what it says, limits are limits."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks.large import COLUMNS, LIMITS, RESULTS, UNROLLED, made, passed, row, row_unrolled, table, unrolled
+from isam.schedule.tree import Loop, distinct
+
+F32 = ("f32", "f32")
+
+
+def test_kept_results():
+    kept = json.loads(RESULTS.read_text(encoding="utf-8"))
+    assert kept["limits"] == LIMITS
+    assert {"toy", "host", "casestudy", "gemmini"} <= {r["on"] for r in kept["rows"]}
+    assert [r["on"] for r in kept["unrolled"]] == list(UNROLLED)
+    assert all(r["distinct"] > 15_000 for r in kept["unrolled"])
+    over = len(passed(kept))
+    slow = [{**r, "total": LIMITS["large"] + 0.001} for r in kept["rows"]]
+    assert len(passed({**kept, "rows": slow})) >= max(over, len(slow))
+    assert table(kept).count("\n") == len(kept["rows"]) + len(kept["unrolled"]) + 2
+
+
+def test_a_row():
+    r = row("toy", F32, 64, 1)
+    assert {*COLUMNS} <= r.keys()
+    assert 0 < r["schedule"] + r["prove"] < r["total"]
+    assert r["steps"] > 0 < r["twice"]
+
+
+def test_schedules_without_loops():
+    r = row_unrolled("toy", (12, 12, 12), 1)
+    assert r["distinct"] <= r["steps"]
+    s = made("toy", F32, dict.fromkeys("MNK", 12), "schedule")[0].schedule
+    assert s is not None
+    assert any(isinstance(n, Loop) for n in distinct(s.call))
+    assert len(unrolled(s).call.children) + len(unrolled(s).bind.children) == r["steps"]
+
+
+def test_dealt_loops_are_not_written_out():
+    s = made("casestudy", ("bf16", "f32"), dict.fromkeys("MNK", 512), "schedule")[0].schedule
+    assert s is not None
+    with pytest.raises(ValueError, match="dealt"):
+        unrolled(s)
