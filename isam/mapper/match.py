@@ -193,17 +193,9 @@ def near_misses(
     normalise: bool = True,
 ) -> list[Mismatch]:
     """Every contradiction the search met, each once, deepest first."""
-    body = normal(instruction.body)
-    outside = _never(kernel, instruction, body)
-    if outside is not None:
-        return [outside]
-    reporter = Reporter(collect=True)
-    kernel = normal(kernel) if normalise else kernel
-    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, body), reporter,
-                                strided=strided, swap=True, typed=True, sized=True, region=None,
-                                budget=budget))  # fmt: skip
+    found = probe(normal(kernel) if normalise else kernel, instruction, strided=strided, budget=budget)
     len(found)
-    return sorted(reporter.all, key=lambda m: -m.depth)
+    return list(found.near)
 
 
 def probe(kernel: Kernel, instruction: Instruction, *, strided: bool = False, budget: int = BUDGET) -> Matches:
