@@ -91,7 +91,8 @@ def test_different_points_have_different_results():
 
 def test_rows_that_others_decide():
     i = parse_instruction("instruction i(M, N)\n  in A: f32[M, N]\n  inout D: f32[M]\n  out E: f32[M]\n"
-                          "  forall i < M, j < N\n    D[i] += A[i, j]\n  forall i < M\n    E[i] = exp(D[i])\n")  # fmt: skip
+                          "  forall i < M, j < N\n    D[i] += A[i, j]\n  forall i < M\n"
+                          "    E[i] = exp(D[i])\n")  # fmt: skip
     for row in ("p + q, q", "q, p + q", "p, q"):
         k = kernel("k()\n in x: f32[3, 2, 4, 5]\n inout y: f32[5, 5, 4]\n out z: f32[3, 2, 4]\n"
                    f" forall p < 3, q < 2, i < 4, j < 5\n  y[{row}, i] += x[p, q, i, j]\n"

@@ -23,7 +23,8 @@ def form(rows: list[dict[int, int]], rests: list[int] | None = None) -> Form:
 
 
 def row(rng: random.Random, axes: int) -> dict[int, int]:
-    return {a: rng.choice((1, 1, 1, 2, 3, -1, 4)) for a in rng.sample(range(axes), min(axes, rng.choice((0, 1, 1, 1, 2, 3))))}
+    some = rng.sample(range(axes), min(axes, rng.choice((0, 1, 1, 1, 2, 3))))
+    return {a: rng.choice((1, 1, 1, 2, 3, -1, 4)) for a in some}
 
 
 def step(need: dict[int, int], got: dict[int, int], strided: bool) -> int:
@@ -60,7 +61,8 @@ def test_choices_of_rows(part: int) -> None:
 
 @pytest.mark.parametrize("strided", [False, True])
 def test_the_factor_between_two_rows(strided: bool) -> None:
-    rows = [dict(r) for r in ({}, {0: 1}, {0: 2}, {0: 3}, {0: 6}, {1: 2}, {0: 1, 1: 1}, {0: 2, 1: 2}, {0: 2, 1: 4}, {0: -2, 1: -2})]
+    rows: list[dict[int, int]] = [{}, {0: 1}, {0: 2}, {0: 3}, {0: 6}, {1: 2}]
+    rows += [{0: 1, 1: 1}, {0: 2, 1: 2}, {0: 2, 1: 4}, {0: -2, 1: -2}]
     for need, got in product(rows, repeat=2):
         assert step_between(need, got, strided) == step(need, got, strided), (need, got)
 
@@ -97,7 +99,8 @@ def test_axes_that_a_buffer_identifies(part: int) -> None:
             for a, k in zip(open_axes, chosen, strict=True):
                 now[a] = k
             used = [k for k in now if k >= 0]
-            rows = all(k[1] == h[1] and dict(k[0]) == {now[a]: c for a, c in h[0]} for k, h in zip(known, local, strict=True))
+            both = zip(known, local, strict=True)
+            rows = all(k[1] == h[1] and dict(k[0]) == {now[a]: c for a, c in h[0]} for k, h in both)
             if rows and len(set(used)) == len(used) and all(classes[now[a]] == extents[a] for a in open_axes):
                 brute.add(tuple(now))
         found = [tuple(x) for x in unify(known, local, classes, extents, fixed)]
