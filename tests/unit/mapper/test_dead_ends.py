@@ -68,7 +68,7 @@ def test_a_chosen_axis_is_barred_and_only_with_what_it_was_agreed_with():
     assert not p.hopeless([-1, 5, 6])  # nothing plays it: that is not an agreement
 
 
-@pytest.mark.parametrize("linked", [linked, 0])
+@pytest.mark.parametrize("linked", [4, 0])
 def test_what_was_agreed_before_is_to_blame_for_all_of_it(linked: int):
     p = pair_of(3)
     p.begin([linked, -1, -1])
