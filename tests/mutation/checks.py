@@ -32,8 +32,8 @@ class Check:
 def checks() -> list[Check]:
     """Every test that needs nothing but its parameters."""
     files = [f for folder in FOLDERS for f in sorted((TESTS / folder).glob("test_*.py"))]
-    names = [".".join(f.relative_to(TESTS.parent).with_suffix("").parts) for f in files if f.stem not in OTHERS] + [MORE]
-    return [c for name in names for c in of_module(importlib.import_module(name))]
+    names = [".".join(f.relative_to(TESTS.parent).with_suffix("").parts) for f in files if f.stem not in OTHERS]
+    return [c for name in (*names, MORE) for c in of_module(importlib.import_module(name))]
 
 
 def of_module(module: Any) -> Iterator[Check]:
