@@ -88,7 +88,7 @@ class Extension(Contradictions):
             for swapped, sources in view.orders(self.swap):
                 self._tick()
                 both = list(zip((plays.dest, *plays.sources), (view.dest, *sources), strict=True))
-                pair = Pair(plays, node, view, swapped, both)
+                pair = Pair(plays, node, swapped, both)
                 pair.fits = self.fits.setdefault((plays.index, node.index, view.key, swapped), {})
                 blame = joined(blame, (yield from self._pair(at, pair)))
         return blame

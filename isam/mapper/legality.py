@@ -226,7 +226,7 @@ def _agreeing(one: _Touch, two: _Touch, every: set[int]) -> set[int]:
     if a is b and a.node.statement.accumulate and a.node.dest.access == one.form.access == two.form.access:
         return every  # an accumulation with itself, read as d = op(d, s)
     both = a.node.statement.accumulate and b.node.statement.accumulate and a.node.statement.op == b.node.statement.op
-    if both and one.form.access == a.node.dest.access and two.form.access == b.node.dest.access and a is not b:
+    if both and one.form.access == a.node.dest.access and two.form.access == b.node.dest.access:
         return set(a.classes) & set(b.classes)  # two accumulations of one kind commute
     equal = [one.row(r)[0] for r in range(one.form.rank) if one.row(r) == two.row(r)]
     if len(equal) == one.form.rank:

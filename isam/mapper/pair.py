@@ -7,7 +7,7 @@ a dead end says which agreed axes it depends on (its *blame*), and an assignment
 
 from __future__ import annotations
 
-from isam.mapper.dataflow import Node, Source, View
+from isam.mapper.dataflow import Node, Source
 
 Blame = frozenset[tuple[int, int]]
 """(instruction axis, axis of the region) that a dead end depends on. Empty: it comes whatever the axes are."""
@@ -26,12 +26,11 @@ class Pair:
     statement), each a dead end by itself; ``blame``: where all of it is a dead end for what was agreed before.
     """
 
-    __slots__ = ("barred", "blame", "classes", "fits", "forms", "linked", "node", "plays", "swapped", "view")
+    __slots__ = ("barred", "blame", "classes", "fits", "forms", "linked", "node", "plays", "swapped")
 
-    def __init__(self, plays: Node, node: Node, view: View, swapped: bool, forms: list[tuple[Source, Source]]):
+    def __init__(self, plays: Node, node: Node, swapped: bool, forms: list[tuple[Source, Source]]):
         self.plays = plays  # the instruction's statement
         self.node = node  # the kernel's statement
-        self.view = view
         self.swapped = swapped
         self.forms = forms  # (instruction's, kernel's), destination first
         self.fits: dict[tuple[int, int], bool] = {}  # columns compared so far

@@ -54,5 +54,5 @@ def _form(parts: dict[str, str], played: dict[str, OperandMap], axes: dict[str, 
     for o in sorted(s.operands, key=lambda o: o.operand):
         image = played[o.buffer]
         dims, steps = tuple(image.dims[d] for d in o.dims), tuple(image.steps[d] for d in o.dims)
-        rows.append((o.operand, parts[o.buffer], () if image.literal is not None else dims, steps))
+        rows.append((o.operand, parts[o.buffer], dims, steps))
     return repr(rows) + repr(sorted((c, axes[d]) for c, d in s.axes))

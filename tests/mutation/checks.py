@@ -12,8 +12,9 @@ from typing import Any
 
 TESTS = Path(__file__).parents[1]
 FOLDERS = ("laws", "paper", "property", "suite", "systems", "unit/ir", "unit/mapper", "unit/proof", "unit/schedule",
-           "unit/scheduler", "unit/system", "unit/transforms", "mutation", "unit")  # fmt: skip
+           "unit/scheduler", "unit/system", "unit/transforms", "unit")  # fmt: skip
 OTHERS = ("test_mutation", "test_compile_time", "test_imports")  # about mutants, about time, about other processes
+MORE = "tests.mutation.faults"  # what every run has no time for
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def checks() -> list[Check]:
     """Every test that needs nothing but its parameters."""
     files = [f for folder in FOLDERS for f in sorted((TESTS / folder).glob("test_*.py"))]
     names = [".".join(f.relative_to(TESTS.parent).with_suffix("").parts) for f in files if f.stem not in OTHERS]
-    return [c for name in names for c in of_module(importlib.import_module(name))]
+    return [c for name in (*names, MORE) for c in of_module(importlib.import_module(name))]
 
 
 def of_module(module: Any) -> Iterator[Check]:

@@ -52,7 +52,7 @@ def test_few_pairs_are_tried():
 def pair_of(width: int) -> Pair:
     node = flow_of(normal(SUITE["matmul"].load())).nodes[-1]
     assert node.width == width
-    return Pair(node, node, node.views[0], False, [])
+    return Pair(node, node, False, [])
 
 
 def test_a_chosen_axis_is_barred_and_only_with_what_it_was_agreed_with():
@@ -68,12 +68,13 @@ def test_a_chosen_axis_is_barred_and_only_with_what_it_was_agreed_with():
     assert not p.hopeless([-1, 5, 6])  # nothing plays it: that is not an agreement
 
 
-def test_what_was_agreed_before_is_to_blame_for_all_of_it():
+@pytest.mark.parametrize("linked", [4, 0])
+def test_what_was_agreed_before_is_to_blame_for_all_of_it(linked: int):
     p = pair_of(3)
-    p.begin([4, -1, -1])
-    p.classes = [4, 8, 9]
-    p.learn(frozenset({(2, 4)}))
-    assert (p.barred, p.blame) == ([], frozenset({(2, 4)}))
+    p.begin([linked, -1, -1])
+    p.classes = [linked, 8, 9]
+    p.learn(frozenset({(2, linked)}))
+    assert (p.barred, p.blame) == ([], frozenset({(2, linked)}))
     p.begin([3, -1, -1])
     assert (p.barred, p.blame) == ([], None)
 

@@ -70,7 +70,8 @@ def test_a_size_in_a_condition_of_the_instruction_is_one_number(columns: str, wh
 
 
 PAIR = ("instruction pair(M, N)\n  in A: f32[M, N]\n  in B: f32[M, N]\n  out D: f32[M, N]\n  out E: f32[M, N]\n"
-        "  forall i < M, j < N\n    D[i, j] = exp(A[i, j])\n  forall i < M, j < N\n    E[i, j] = tanh(B[i, j])\n")  # fmt: skip
+        "  forall i < M, j < N\n    D[i, j] = exp(A[i, j])\n"
+        "  forall i < M, j < N\n    E[i, j] = tanh(B[i, j])\n")  # fmt: skip
 
 
 @pytest.mark.parametrize(("first", "second", "guards"), [

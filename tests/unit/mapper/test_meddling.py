@@ -10,7 +10,7 @@ from tests.blocks import initial, run_kernel, run_mapped, visible
 from tests.unit.mapper.catalogue import instruction, kernel
 from tests.unit.mapper.test_sizes import TWO
 
-HEAD = "(M, N)\n  in A: f32[M, N]\n  in B: f32[M, N]\n  inout D: f32[M]\n  out E: f32[M, N]\n"
+HEAD = "(M, N)\n  in A: f32[M, N]\n  in B: f32[M, N]\n  inout D: f32[M]\n  inout E: f32[M, N]\n"
 WHOLE = {  # two statements over i and j; the axes that one call takes whole
     "D[i] += A[i, j]; D[i] += B[i, j]": "",
     "D[i] += A[i, j]; D[i] max= B[i, j]": "j",
@@ -20,6 +20,10 @@ WHOLE = {  # two statements over i and j; the axes that one call takes whole
     "E[i, j] = A[i, j] * B[i, j]; D[i] += E[i, j]": "",
     "E[i, j] = A[i, j] * B[i, 0]; D[i] += E[i, j]": "",
     "D[i] += A[i, j]; E[i, j] = D[i]": "j",
+    "D[i] += A[i, j]; E[i, j] += D[i]": "j",
+    "E[i, j] += D[i]; D[i] += B[i, j]": "j",
+    "D[i] += A[i, j]; E[i, j] max= D[i]": "j",
+    "E[i, j] max= D[i]; D[i] += B[i, j]": "j",
 }
 
 

@@ -75,6 +75,12 @@ def test_where_an_operand_begins() -> None:
         (((12, 5),), Affine((), 6)), ((), Affine((), 3)), (((12, -1), (13, 1)), Affine((), 4)))  # fmt: skip
 
 
+def test_two_axes_are_not_one() -> None:
+    rows = [(((0, 1),), Affine()), (((0, 1),), Affine())]
+    local = [(((0, 1),), Affine()), (((1, 1),), Affine())]
+    assert not list(unify(rows, local, [Affine((), 4)], {0: Affine((), 4), 1: Affine((), 4)}, [-1, -1]))
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_axes_that_a_buffer_identifies(part: int) -> None:
     rng, seen = random.Random(part), 0
