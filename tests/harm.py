@@ -9,6 +9,7 @@ and at random.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,6 +105,8 @@ class Case:
                 sim.random = Last(name[0])  # type: ignore[assignment]
             sim.bind({n: a for n, a in arrays.items() if n in constants})
             same(sim.call(arrays), want)
+            if s.system.replicas:
+                gc.collect()  # a simulation holds itself, and memories of megabytes for every instance
 
     def _in_numbers(self, s: Schedule, sizes: Mapping[str, int], at: Mapping[str, int]) -> None:
         rng = np.random.default_rng(1)

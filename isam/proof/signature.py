@@ -12,6 +12,7 @@ from isam.ir.instruction import Instruction
 from isam.proof.geometry import BufferFacts, axis_extents, covers_box, linear, resolve, rows
 from isam.proof.semantics import Pair, Semantics, same_number
 from isam.schedule.tree import Issue, Operand, Schedule
+from isam.system.graph import CACHED
 
 
 class Signature(NamedTuple):
@@ -157,6 +158,8 @@ class Judge:
         if memory is None:
             bad.append((9, "memory", f"no memory '{p.memory}'"))
             return
+        if memory.kind == CACHED:
+            bad.append((9, "memory", f"operand {o.name}: '{p.memory}' is a cache, which holds nothing of its own"))
         allowed = ins.contract(o.name).homes
         if not allowed and not ins.is_move:
             allowed = (s.home,)

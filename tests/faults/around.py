@@ -12,6 +12,7 @@ from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq, Wait
 from isam.system.groups import Ports
 from tests.faults.calls import unlike, used
 
+LARGE = 1 << 20  # bytes that a simulated slot may have
 Made = Iterator[tuple[str, Callable[[], Schedule]]]
 
 
@@ -73,7 +74,9 @@ def slots(s: Schedule) -> Made:
             yield "a literal's slot of another dtype", partial(slot, replace(w, dtype=wrong))
             yield "another literal, consistently", partial(another_literal, s, w.name)
         yield "a slot aligned otherwise", partial(slot, replace(w, align=max(1, w.align // 16)))
-        yield "a slot as large as its memory", partial(slot, replace(w, bytes=s.system.memories[w.memory].capacity))
+        room = s.system.memories[w.memory].capacity
+        if room <= LARGE:
+            yield "a slot as large as its memory", partial(slot, replace(w, bytes=room))
 
 
 def closer(s: Schedule, memory: str) -> Schedule:

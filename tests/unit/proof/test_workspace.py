@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 
 from isam.proof import ProofError, prove
+from isam.proof.flat import check_flat
 from isam.proof.legal import Legality
+from isam.proof.points import check_points
 from isam.proof.violation import Findings
 from isam.proof.workspace import check_workspace
+from isam.schedule.tree import Issue, Seq
 from tests.unit.proof.handmade import vec_matmul
 from tests.unit.scheduler.test_loops import made
 
@@ -56,3 +59,24 @@ def test_a_slot_lies_in_a_memory_with_addresses_of_its_own():
     for m in s.system.memories.values():
         elsewhere = replace(s, workspace=(replace(slot, memory=m.name),))
         assert ("slot" in faults(elsewhere)) == (m.kind != "managed"), m.name
+
+
+def test_nothing_is_placed_in_a_cache():
+    """Its name is not another one for the memory behind it."""
+    s = made("kernel twice(N)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i] + x[i]\n", "host", N=5)
+    caches = [m.name for m in s.system.memories.values() if m.kind == "cached"]
+    assert caches
+
+    def moved(n, to):
+        if not isinstance(n, Issue):
+            return Seq(tuple(moved(c, to) for c in n.children))
+        at_home = [o.place.memory == s.system.home for o in n.operands]
+        operands = [replace(o, place=replace(o.place, memory=to)) if h else o
+                    for o, h in zip(n.operands, at_home, strict=True)]  # fmt: skip
+        return replace(n, operands=tuple(operands))
+
+    for judge in (check_points, check_flat):
+        assert judge(s) == []
+        for name in caches:
+            found = judge(replace(s, call=moved(s.call, name)))
+            assert any((v.obligation, v.kind) == (9, "memory") for v in found)
