@@ -54,7 +54,7 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     stuck = _stuck(state, pairs)
     if isinstance(stuck, Mismatch):
         return stuck
-    owner = {k: c for c, k in enumerate(state.axes) if k >= 0}
+    owner = {k: c for c, k in enumerate(state.axes)}
     for k in sorted(stuck):
         if k not in owner:
             return _outer(state, k, stuck[k])
@@ -69,8 +69,8 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     ragged = _ragged(state, guards, whole, asked | fixed, pairs)
     if ragged is not None:
         return ragged
-    for c, k in enumerate(state.axes) if sized else ():
-        refused = _inadmissible(state, c, c in whole, guards, pairs) if k >= 0 else None
+    for c in range(len(state.axes)) if sized else ():
+        refused = _inadmissible(state, c, c in whole, guards, pairs)
         if refused is not None:
             return refused
     return Verdict(whole, guards)
@@ -138,15 +138,15 @@ def _stuck(state: Extension, pairs: list[Pair]) -> dict[int, Pair] | Mismatch:
 
 
 def _escaping(state: Extension, pairs: list[Pair]) -> Mismatch | None:
-    """A temporary that others use, or that plays an operand too: a call never writes it where they would read it."""
-    region = {p.node.index for p in pairs}
+    """A temporary that plays an operand too: a call never writes it where others would read it. (That no statement
+    outside the region uses it is seen when it is bound.)"""
     temps = state.plan.temps
     parts = {b for o, b in state.buffers.items() if o not in temps}
     for p in pairs:
         for w, h in p.forms:
             if not (isinstance(w, Form) and isinstance(h, Form)):
                 continue
-            if w.buffer in temps and (h.buffer in parts or state.flow.touching(h.buffer) - region):
+            if w.buffer in temps and h.buffer in parts:
                 return state.escapes(p, w, h)
     return None
 
@@ -325,7 +325,7 @@ def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tu
                 "domain", f"other conditions in {show(p.node.statement)} than in {show(seen[0].node.statement)}",
                 "one domain for the whole region", p.node, p.plays, relation="conditions", conditions=lacking,
             )  # fmt: skip
-    mapped = {k for k in state.axes if k >= 0}
+    mapped = set(state.axes)
     guards = tuple(t for t in sorted(full, key=str) if any(k in mapped for k, _ in t[0]))
     return frozenset[int]().union(*(c.whole for c in found.values())), guards
 

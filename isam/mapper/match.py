@@ -193,17 +193,9 @@ def near_misses(
     normalise: bool = True,
 ) -> list[Mismatch]:
     """Every contradiction the search met, each once, deepest first."""
-    body = normal(instruction.body)
-    outside = _never(kernel, instruction, body)
-    if outside is not None:
-        return [outside]
-    reporter = Reporter(collect=True)
-    kernel = normal(kernel) if normalise else kernel
-    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, body), reporter,
-                                strided=strided, swap=True, typed=True, sized=True, region=None,
-                                budget=budget))  # fmt: skip
+    found = probe(normal(kernel) if normalise else kernel, instruction, strided=strided, budget=budget)
     len(found)
-    return sorted(reporter.all, key=lambda m: -m.depth)
+    return list(found.near)
 
 
 def probe(kernel: Kernel, instruction: Instruction, *, strided: bool = False, budget: int = BUDGET) -> Matches:
@@ -288,7 +280,7 @@ def _mapping(state: Extension, verdict: Verdict) -> Mapping:
     pairs = [state.pairs[i] for i in sorted(state.pairs)]
     main = max(pairs, key=lambda p: (len(p.node.axes), -p.node.index)).node
     names = _names(state, main)
-    owner = {k: c for c, k in enumerate(state.axes) if k >= 0}
+    owner = {k: c for c, k in enumerate(state.axes)}
     order = {k: (0, main.names.index(n)) if n in main.names else (1, k) for k, n in names.items()}
     outer = tuple(names[k] for k in sorted(names, key=order.__getitem__) if k not in owner)
     renames = tuple(
@@ -301,7 +293,7 @@ def _mapping(state: Extension, verdict: Verdict) -> Mapping:
         instruction=state.plan.instruction,
         statements=tuple(sorted(p.node.index for p in pairs)),
         operands=tuple(_operand(state, o, names, owner) for o in state.plan.operands if o in state.buffers),
-        axes=tuple((state.plan.axis_names[c], names[k]) for c, k in enumerate(state.axes) if k >= 0),
+        axes=tuple((state.plan.axis_names[c], names[k]) for c, k in enumerate(state.axes)),
         outer=outer,
         tails=_tails(state),
         statement_map=tuple((i, p.node.index) for i, p in sorted(state.pairs.items())),
@@ -349,7 +341,7 @@ def _tails(state: Extension) -> tuple[tuple[str, int], ...]:
     """What is left for the last call along an axis, where it is not as much as the others take."""
     out = []
     for name, span, k in zip(state.plan.axis_names, state.plan.spans, state.axes, strict=True):
-        if k >= 0 and state.classes[k].is_constant:
+        if state.classes[k].is_constant:
             extent = state.classes[k].const
             block = span.cut(extent)
             if block and extent % block:

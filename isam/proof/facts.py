@@ -200,7 +200,10 @@ class Facts:
         inner = ctx
         for v in f.over:
             inner = inner.with_var(v)
-        usable = not t.over and alike(f, t) and inner.equal(rule, mine)
+        usable = alike(f, t) and inner.equal(rule, mine)
+        if t.over:  # names of variables may be those of the fact's: the rules must do without any
+            bound = (rule.coefficient(v.name) or mine.coefficient(v.name) for v in (*f.over, *t.over))
+            usable = alike(f, t) and not f.holes and not any(bound) and ctx.equal(rule, mine)
         return Family(f.box, f.over) if usable and all(self.parted(h, t.hole, ctx) for h in f.holes) else None
 
     def _progressions(self, key: tuple[Fact, ...]) -> list[Fact]:

@@ -24,10 +24,10 @@ class Stage:
     """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a dimension laid out
     in blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
     (of a cut dimension the block index leads, its inside comes last); ``pad``: bytes added to the stride of the second
-    innermost dimension (de-aliasing). Of several cut dimensions the first lies innermost. ``groups``: the dimension
-    that lies within the lanes of the registers it is for. ``stays``: it is brought before the loops around the group,
-    and stays. ``by``: it is brought in pieces, below so many loops, while the loops in between that it does not depend
-    on run first."""
+    innermost dimension (de-aliasing). Of several cut dimensions the first lies innermost. ``form``: the dimensions
+    along and within the lanes of registers that hold groups, where it is for those. ``stays``: it is brought before the
+    loops around the group, and stays. ``by``: it is brought in pieces, below so many loops, while the loops in between
+    that it does not depend on run first."""
 
     buffer: str
     depth: int
@@ -38,7 +38,7 @@ class Stage:
     bound: bool = False
     stays: bool = False
     by: int | None = None
-    groups: int | None = None
+    form: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class Stager:
         cut, near = dict(stage.cut), stage.memory != self.run.system.home
         grain = {} if near else cut
         home = End(self.run.system.home, data.home)
-        ways = [Transfer(data, box, path, home, there, pinned, grain, cut if near else None, stage.groups)
+        ways = [Transfer(data, box, path, home, there, pinned, grain, cut if near else None, stage.form)
                 for path in self._paths(stage)]  # fmt: skip
         return ways[0] if len(ways) == 1 else max(ways, key=Transfer.worth)
 

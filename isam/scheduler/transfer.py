@@ -36,7 +36,7 @@ class Transfer:
     """Moves one tile along a path, in parts that every hop can carry, as loops where there are many parts.
 
     ``pinned``: copies that must stay; ``most``: the most a part may take of a dimension (the block of a cut one);
-    ``grain``: of those the ones with a loop of their own; ``groups``: the dimension within lanes on the way."""
+    ``grain``: of those the ones with a loop of their own; ``lanes``: the form of a part in registers of groups."""
 
     UNROLL = 4
 
@@ -50,7 +50,7 @@ class Transfer:
         pinned: set[Key],
         grain: dict[int, int] | None = None,
         most: dict[int, int] | None = None,
-        groups: int | None = None,
+        lanes: Form = None,
     ):
         self.grain = grain or {}
         self.most = self.grain if most is None else most
@@ -58,7 +58,7 @@ class Transfer:
         self.source_of, self.target_of = source.place_of, target.place_of
         self.forms = [source.form] + [None] * (len(path) - 2) + [target.form]
         self.dtype = data.homes.dtype(tile.buffer)
-        self.groups = groups
+        self.lanes = lanes
 
     def run(self) -> None:
         if any(n == 0 for n in self.tile.shape):
@@ -216,7 +216,7 @@ class Transfer:
 
     def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
         counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
-        form = self._form(counted[0], tile) if counted else None
+        form = self._form(counted[0]) if counted else None
         return mv.assignments(c, tile, form, bool(counted))
 
     def _passing(self, j: int, tile: Tile) -> Form:
@@ -225,27 +225,19 @@ class Transfer:
         if m.kind != COUNTED:
             return None
         if m.lane:
-            return self._grouped(tile)
+            return self.lanes
         long = [d for d, n in enumerate(tile.shape) if n > 1]
         return (long[0] if long else len(tile.shape) - 1,) if tile.shape else ()
 
-    def _grouped(self, tile: Tile) -> Form:
-        """Groups of the dimension that lies within lanes, side by side along the longest of the others."""
-        if self.groups is None or len(tile.shape) < 2:
-            return None
-        other = max((d for d in range(len(tile.shape)) if d != self.groups), key=lambda d: tile.shape[d])
-        return (other, self.groups)
-
-    def _form(self, j: int, tile: Tile) -> Form:
+    def _form(self, j: int) -> Form:
         """The form of a part in a register at stop ``j``, where it has to be a certain one."""
-        if self.forms[j] is None and self.data.system.memories[self.path[j]].lane:
-            return self._grouped(tile)
-        return self.forms[j]
+        groups = self.data.system.memories[self.path[j]].lane is not None
+        return self.lanes if self.forms[j] is None and groups else self.forms[j]
 
     def _register_form(self, c: mv.Carrier, dims: tuple[int | None, ...], i: int, tile: Tile) -> bool:
         """A register on the way takes a one-dimensional part whole."""
         counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
-        if not counted or self._form(counted[0], tile) is not None:
+        if not counted or self._form(counted[0]) is not None:
             return sum(n > 1 for n in tile.shape) <= len(c.axes)
         if self.data.system.memories[self.path[counted[0]]].lane:
             return False

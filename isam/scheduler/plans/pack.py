@@ -75,14 +75,14 @@ def panel(
         order = (*(d for d in range(len(use.index)) if d != dim), dim)
     cut = (*(() if group is None else (group,)), *cut)
     return Stage(use.buffer, 0 if bound else head, system.home, order, cut, bound=bound,
-                 groups=None if group is None else group[0])  # fmt: skip
+                 form=None if group is None else (use.dims[0], use.dims[1]))  # fmt: skip
 
 
 def grouped(use: Use, system: System) -> tuple[int, int] | None:
     """The dimension of a buffer that lies within the lanes of the registers that the operand goes to, and how much of
     it one lane takes."""
     m = system.memories[use.homes[0]]
-    if not m.lane or len(use.dims) < 2 or len(use.index[use.dims[-1]].names) != 1:
+    if not m.lane or len(use.dims) != 2 or len(use.index[use.dims[-1]].names) != 1:
         return None
     return use.dims[-1], m.lane // size_of(use.dtype)
 

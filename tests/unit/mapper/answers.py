@@ -34,7 +34,8 @@ MORE = (  # chains in place, temporaries read in two ways, an axis in one statem
     "instruction centred(M, N)\n  in A: f32[M, N]\n  out D: f32[M, N]\n  forall i < M\n    s[i] = 0\n"
     "  forall i < M, j < N\n    s[i] += A[i, j]\n  forall i < M, j < N\n    D[i, j] = A[i, j] - s[i]\n",
     "instruction diagonal(N)\n  in A: f32[N, N]\n  out D: f32[N]\n  forall i < N\n    D[i] = 2 * A[i, i]\n",
-    "instruction few(M <= 2, N % 3)\n  in A: f32[M, N]\n  inout D: f32[M]\n  forall i < M, j < N\n    D[i] += A[i, j]\n",
+    "instruction few(M <= 2, N % 3)\n  in A: f32[M, N]\n  inout D: f32[M]\n  forall i < M, j < N\n"
+    "    D[i] += A[i, j]\n",
     "instruction four()\n  in A: f32[4]\n  in b: f32[]\n  out D: f32[4]\n  forall i < 4\n    D[i] = A[i] * b[]\n",
 )  # fmt: skip
 MASKS = ("where j <= i", "where i + j <= 4", "where j <= 2", "where 1 <= i", "where i <= j", "where j <= i, i + j <= 4")
@@ -44,8 +45,10 @@ PLAIN = (
     "  y[i] = max(y[i], 0)\n forall i < N\n  z[i] = max(z[i], 0)",
     "k(N)\n in x: f32[N]\n out y: f32[N]\n forall i < N\n  y[i] = exp(x[i])\n forall i < N\n  y[i] = y[i] + 1\n"
     " forall i < N\n  y[i] = y[i] * y[i]\n forall i < N\n  y[i] = max(y[i], 0)",
-    "k(N)\n in x: f32[N]\n out y: f32[N]\n forall p < N\n  t[p] = exp(x[p])\n forall q < N\n  y[q] = t[q] * t[N - 1 - q]",
-    "k(N)\n in x: f32[N]\n out y: f32[N]\n forall p < N\n  t[p] = exp(x[p])\n forall q < N\n  y[q] = t[N - 1 - q] * t[q]",
+    "k(N)\n in x: f32[N]\n out y: f32[N]\n forall p < N\n  t[p] = exp(x[p])\n forall q < N\n"
+    "  y[q] = t[q] * t[N - 1 - q]",
+    "k(N)\n in x: f32[N]\n out y: f32[N]\n forall p < N\n  t[p] = exp(x[p])\n forall q < N\n"
+    "  y[q] = t[N - 1 - q] * t[q]",
     "k(B, M, N)\n in x: f32[B, M, N]\n out y: f32[B, M, N]\n forall b < B, i < M\n  s[b, i] = 0\n"
     " forall b < B, p < M, q < N\n  s[b, p] += x[b, p, q]\n forall b < B, i < M, j < N\n"
     "  y[b, i, j] = x[b, i, j] - s[b, i]",

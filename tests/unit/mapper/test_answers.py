@@ -9,7 +9,7 @@ from tests.unit.mapper.answers import instructions, line, recorded
 
 @pytest.mark.parametrize("name", instructions())
 def test_what_is_on_record(name: str) -> None:
-    said = f"'python -m tests.unit.mapper.answers {name}' prints what is behind the hashes; without a name it records them"
+    said = f"'python -m tests.unit.mapper.answers {name}' prints what is behind it; without a name it records"
     assert line(instructions()[name]) == recorded().get(name), said
 
 

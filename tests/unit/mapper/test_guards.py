@@ -67,3 +67,40 @@ def test_a_size_in_a_condition_of_the_instruction_is_one_number(columns: str, wh
     assert bool(found) == fits, str(found)
     if fits:
         assert [(m.whole, m.guards) for m in found] == [(("i", "j"), ())]
+
+
+PAIR = ("instruction pair(M, N)\n  in A: f32[M, N]\n  in B: f32[M, N]\n  out D: f32[M, N]\n  out E: f32[M, N]\n"
+        "  forall i < M, j < N\n    D[i, j] = exp(A[i, j])\n  forall i < M, j < N\n    E[i, j] = tanh(B[i, j])\n")  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "guards"), [
+    ("", "", 0), ("where j <= i", "where j <= i", 1), ("where j <= i", "", None), ("", "where j <= i", None),
+    ("where j <= i", "where i <= j", 1),  # the second one turned round
+    ("where j <= i, i <= 2", "where j <= i, i <= 2", 2),
+    ("where j <= i, i <= 2", "where j <= i", None), ("where j <= i", "where j <= i, i <= 2", None),
+])  # fmt: skip
+def test_one_domain_for_what_is_seen(first: str, second: str, guards: int | None):
+    k = kernel("k()\n in x: f32[4, 4]\n in w: f32[4, 4]\n inout y: f32[4, 4]\n inout z: f32[4, 4]\n"
+               f" forall i < 4, j < 4 {first}\n  y[i, j] = exp(x[i, j])\n"
+               f" forall i < 4, j < 4 {second}\n  z[i, j] = tanh(w[i, j])")  # fmt: skip
+    found = match(k, parse_instruction(PAIR), normalise=False)
+    assert bool(found) == (guards is not None), str(found)
+    for m in found or ():
+        assert len(m.guards) == guards
+
+
+@pytest.mark.parametrize(("first", "second"), [("", "where j <= i"), ("where j <= i", "where j <= i"), ("", "")])
+def test_a_temporary_may_be_made_where_it_is_not_needed(first: str, second: str):
+    k = kernel("k()\n in x: f32[4, 4]\n inout s: f32[4]\n"
+               f" forall i < 4, j < 4 {first}\n  t[i, j] = exp(x[i, j])\n"
+               f" forall i < 4, j < 4 {second}\n  s[i] += t[i, j]")  # fmt: skip
+    i = parse_instruction("instruction i(M, N)\n  in A: f32[M, N]\n  inout S: f32[M]\n  forall i < M, j < N\n"
+                          "    t[i, j] = exp(A[i, j])\n    S[i] += t[i, j]\n")  # fmt: skip
+    found = match(k, i, normalise=False)
+    assert [len(m.guards) for m in found or ()] == [1 if second else 0], str(found)
+
+
+@pytest.mark.parametrize("limit", ["", " <= 4", " <= 8", " <= 3"])
+def test_a_condition_on_a_whole_axis_with_a_limit(limit: str):
+    text = SCALED.replace("(M, N)", f"(M, N{limit})")
+    assert bool(match(masked("A[i, j] * A[i, 0]", "where j <= i"), parse_instruction(text))) == (limit != " <= 3")

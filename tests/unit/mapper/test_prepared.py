@@ -45,7 +45,7 @@ def check_form(f: Form, number: dict[str, int]) -> None:
     for r, row in enumerate(f.access.index):
         assert dict(f.rows[r]) == {number[n]: c for n, c in row.terms if n in number}
         assert list(f.rows[r]) == sorted(f.rows[r])
-        assert f.rests[r] == row.substitute({n: 0 for n in number})
+        assert f.rests[r] == row.substitute(dict.fromkeys(number, 0))
     for a, col in enumerate(f.cols):
         assert dict(col) == {r: dict(row)[a] for r, row in enumerate(f.rows) if a in dict(row)}
         assert f.signs[a] == tuple(sorted(dict(col).values()))
@@ -138,7 +138,7 @@ def test_the_plan_of_a_body_is_not_that_of_its_normal_form() -> None:
     assert plan_of(i) is plan_of(i, i.body)
 
 
-I, J, K, L, N, M = (Affine.of(n) for n in "ijklNM")
+X, J, K, L, N, M = (Affine.of(n) for n in "ijklNM")
 
 
 def body(*statements: tuple[Access, ...], extents: dict[int, Affine] = {}) -> Kernel:  # noqa: B006
@@ -159,28 +159,28 @@ def at(buffer: str, *rows: Affine) -> Access:
 
 A, ZERO = at("A"), Affine()
 JOINED = [  # (body, axes that are one axis)
-    (body((at("T", I), A), (at("D", J), at("T", J))), "0i1j"),
-    (body((at("T", I), A), (at("D", K, J), at("T", J))), "0i1j"),
-    (body((at("T", I), A), (at("D", I), at("T", I))), "0i1i"),
-    (body((at("T", I), A), (at("D", I), at("T", I)), extents={1: M}), ""),
-    (body((at("T", I), A), (at("D", J), at("T", J)), extents={1: M}), ""),
-    (body((at("T", I), A), (at("D", J), at("T", J + 1))), ""),
-    (body((at("T", I * 2), A), (at("D", J), at("T", J * 2))), "0i1j"),
-    (body((at("T", I * 2), A), (at("D", J), at("T", J))), ""),
-    (body((at("T", I + K), A), (at("D", J, L), at("T", J + L))), ""),
-    (body((at("T", I), A), (at("D", J, L), at("T", J + L))), ""),
-    (body((at("T", I, K), A), (at("D", J), at("T", J, ZERO))), "0i1j"),
-    (body((at("T", I, ZERO), A), (at("D", J), at("T", J, ZERO))), "0i1j"),
-    (body((at("T", I), A), (at("D", J), at("T", N))), ""),
+    (body((at("T", X), A), (at("D", J), at("T", J))), "0i1j"),
+    (body((at("T", X), A), (at("D", K, J), at("T", J))), "0i1j"),
+    (body((at("T", X), A), (at("D", X), at("T", X))), "0i1i"),
+    (body((at("T", X), A), (at("D", X), at("T", X)), extents={1: M}), ""),
+    (body((at("T", X), A), (at("D", J), at("T", J)), extents={1: M}), ""),
+    (body((at("T", X), A), (at("D", J), at("T", J + 1))), ""),
+    (body((at("T", X * 2), A), (at("D", J), at("T", J * 2))), "0i1j"),
+    (body((at("T", X * 2), A), (at("D", J), at("T", J))), ""),
+    (body((at("T", X + K), A), (at("D", J, L), at("T", J + L))), ""),
+    (body((at("T", X), A), (at("D", J, L), at("T", J + L))), ""),
+    (body((at("T", X, K), A), (at("D", J), at("T", J, ZERO))), "0i1j"),
+    (body((at("T", X, ZERO), A), (at("D", J), at("T", J, ZERO))), "0i1j"),
+    (body((at("T", X), A), (at("D", J), at("T", N))), ""),
     (body((at("T", N), A), (at("D", J), at("T", J))), ""),
-    (body((at("T", I), A), (at("D", J, K), at("T", J), at("T", K))), "0i1j"),  # never two of one statement
-    (body((at("T", I), A), (at("D", J, I), at("T", J))), "0i1i"),  # i is i already
-    (body((at("T", J, I), A), (at("D", J), at("T", I, J))), "0i1i 0j1j"),
-    (body((at("T", I), A), (at("U", J), at("T", J)), (at("D", K), at("U", K))), "0i1j2k"),
-    (body((at("T", I), A), (at("U", J), A), (at("D", K), at("T", K), at("U", K))), "0i1j2k"),
-    (body((at("T", I), A), (at("U", J), at("T", J)), (at("D", K), at("U", K), at("T", K))), "0i1j2k"),
-    (body((at("T", I), A), (at("U", J), at("T", J)), (at("D", K, L), at("U", K), at("T", L))), "0i1j2l"),
-    (body((at("T", I), A), (at("U", J), at("B", J)), (at("D", J, K), at("T", J), at("U", J))), "0i1j2j"),
+    (body((at("T", X), A), (at("D", J, K), at("T", J), at("T", K))), "0i1j"),  # never two of one statement
+    (body((at("T", X), A), (at("D", J, X), at("T", J))), "0i1i"),  # i is i already
+    (body((at("T", J, X), A), (at("D", J), at("T", X, J))), "0i1i 0j1j"),
+    (body((at("T", X), A), (at("U", J), at("T", J)), (at("D", K), at("U", K))), "0i1j2k"),
+    (body((at("T", X), A), (at("U", J), A), (at("D", K), at("T", K), at("U", K))), "0i1j2k"),
+    (body((at("T", X), A), (at("U", J), at("T", J)), (at("D", K), at("U", K), at("T", K))), "0i1j2k"),
+    (body((at("T", X), A), (at("U", J), at("T", J)), (at("D", K, L), at("U", K), at("T", L))), "0i1j2l"),
+    (body((at("T", X), A), (at("U", J), at("B", J)), (at("D", J, K), at("T", J), at("U", J))), "0i1j2j"),
 ]
 
 

@@ -53,7 +53,8 @@ def test_a_size_that_only_a_later_statement_gives_is_not_known_in_time():
 @pytest.mark.parametrize("axes", ["i < N, r < R", "r < R, i < N"])
 @pytest.mark.parametrize("row", ["i + r", "r + i"])
 def test_the_order_of_axes_is_nothing(axes: str, row: str):
-    k = kernel(f"f(N, R)\n in x: f32[N + R]\n in w: f32[R]\n inout y: f32[N]\n forall {axes}\n  y[i] += x[{row}] * w[r]")
+    k = kernel("f(N, R)\n in x: f32[N + R]\n in w: f32[R]\n inout y: f32[N]\n"
+               f" forall {axes}\n  y[i] += x[{row}] * w[r]")  # fmt: skip
     for strided in (False, True):
         (m,) = match(k, instruction("fir"), strided=strided)
         assert m.axis_map == {"i": "i", "r": "r"}

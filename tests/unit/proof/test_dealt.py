@@ -12,6 +12,7 @@ import pytest
 
 import isam
 from isam.ir.affine import Affine
+from isam.proof.certificate import prove
 from isam.proof.dealt import Dealt
 from isam.proof.facts import Facts
 from isam.proof.flat import check_flat
@@ -26,6 +27,7 @@ from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Place, Schedule, 
 from isam.system.load import load_system
 from tests.machines import CROWD
 from tests.pipeline import compiled
+from tests.unit.proof.verdicts import on_record
 
 Edit = Callable[[Node], Node]
 
@@ -107,6 +109,7 @@ def test_the_schedule_itself_is_right():
     assert any(isinstance(n, Issue) and n.joined for n in distinct(good().call))
     assert not check_tree(good())
     assert not check_flat(good())
+    on_record("dealt", str(prove(good())).splitlines()[1].split(" isl questions")[:1])
 
 
 @pytest.mark.parametrize("name", FORGED)
@@ -118,6 +121,7 @@ def test_a_forged_one_is_refused(name):
     assert found
     assert not kind or kind in {v.kind for v in found}, found
     assert OBLIGATION.get(name, found[0].obligation) in {v.obligation for v in found if v.kind == kind or not kind}
+    on_record(f"dealt: {name}", found)
 
 
 def test_the_members_of_a_step_stand_in_any_order():

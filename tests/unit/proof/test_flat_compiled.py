@@ -18,6 +18,8 @@ from isam.proof import flat_walk as w
 from isam.proof.flat import MANY, Replay, check_flat, expected, replayed
 from isam.proof.flat_units import Multiples
 from isam.proof.flat_walk import walk
+from isam.proof.points import check_points
+from isam.proof.tree import check_tree
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Schedule, Seq, distinct
 from tests.campaign_flat import schedules
@@ -29,6 +31,7 @@ from tests.unit.proof.mutants import mutants
 from tests.unit.proof.test_forged import FORGED
 from tests.unit.proof.test_mutants import SMALL
 from tests.unit.proof.test_points import MADE
+from tests.unit.proof.verdicts import on_record
 
 PER_KIND = 1  # mutants; all of them: python -m tests.unit.proof.test_flat_compiled
 
@@ -50,6 +53,7 @@ def planted(s: Schedule, per_kind: int, seed: int) -> list[tuple[str, Schedule]]
 def test_schedules_that_are_right(name):
     s = MADE[name]()
     assert not any(difference(s, t) for t in trips(s))
+    on_record(f"walked: {name}", (judged(s, t, compiled=True)[2] for t in trips(s)))
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -82,8 +86,12 @@ def test_set_up_commands():
 @pytest.mark.parametrize("seed", range(8))
 def test_random_kernels_with_planted_faults(seed):
     """Thousands of them: python -m tests.campaign_flat toy 0 1000."""
+    said = []
     for what, s in schedules(seed, "toy", 3):
-        assert not difference(s, {y.name: 2 for y in s.cover.kernel.syms}), what
+        sizes = {y.name: 2 for y in s.cover.kernel.syms}
+        assert not difference(s, sizes), what
+        said += [what, judged(s, sizes, compiled=True)[2], *(check_points(s) or check_tree(s))]
+    on_record(f"random kernel {seed}", said)
 
 
 @pytest.mark.parametrize("seed", range(40))

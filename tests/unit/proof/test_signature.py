@@ -20,6 +20,7 @@ from isam.system.groups import Ports
 from tests.unit.proof.handmade import home, mapping_of, op, seq, tile, tiny_matmul, vec_matmul
 from tests.unit.proof.handmade_machines import acc, buf, dom, kern, lit, vec
 from tests.unit.proof.test_forged import steps
+from tests.unit.proof.verdicts import on_record
 
 Edit = Callable[[Issue], Issue]
 
@@ -172,8 +173,10 @@ WRONG: dict[str, tuple[Callable[[], Schedule], tuple[int, str]]] = {
 def test_it_is_refused_under_its_obligation(what: str) -> None:
     make, expected = WRONG[what]
     s = make()
-    assert expected in {(v.obligation, v.kind) for v in check_points(s)}, check_points(s)
-    assert check_flat(s, {y.name: 2 for y in s.cover.kernel.syms})
+    found = check_points(s), check_flat(s, {y.name: 2 for y in s.cover.kernel.syms})
+    assert expected in {(v.obligation, v.kind) for v in found[0]}, found[0]
+    assert found[1]
+    on_record(f"signature: {what}", [v for some in found for v in some])
 
 
 def test_the_number_in_its_slot_is_accepted() -> None:

@@ -28,7 +28,7 @@ from isam.proof.boxes import (
     minus,
     span,
 )
-from isam.proof.context import Var, last_value, loop_var, runs_surely
+from isam.proof.context import Var, before, last_value, loop_var, runs_surely
 from isam.proof.digits import one_system
 from isam.proof.sets import Isl
 from isam.schedule.tree import Bound, Loop, Seq
@@ -58,7 +58,8 @@ def test_boxes(part: int) -> None:
         ctx = chain(rng)
         side = lambda: (s := affine(rng, "ab"), s + rng.randint(0, 5))  # noqa: E731
         made = [tuple(side() for _ in range(2)) for _ in range(3)]
-        made += [tuple((lo + k, hi + k + w) for lo, hi in made[0]) for k, w in ((0, 1), (1, 0), (1, -1), (4, 0), (0, -2))]
+        moved = ((0, 1), (1, 0), (1, -1), (4, 0), (0, -2))
+        made += [tuple((lo + k, hi + k + w) for lo, hi in made[0]) for k, w in moved]
         made += [((made[0][0][1], made[0][0][1] + 2), made[0][1]), (made[0][0], made[0][1])]
         said += [empty(b, ctx) for b in made]
         for one, two in product(made, repeat=2):
@@ -107,7 +108,7 @@ def test_loops(part: int) -> None:
     for _ in range(80):
         loop = loop_of(rng, "v")
         said += [loop, last_value(loop), *(loop_var(loop, p) for p in ("any", "first", "rest")),
-                 runs_surely(loop, chain(rng))]  # fmt: skip
+                 runs_surely(loop, chain(rng)), before(loop_var(loop), "v", "w")]  # fmt: skip
     on_record(f"small: loops {part}", said)
 
 

@@ -19,7 +19,7 @@ from isam.proof.tree import check_tree
 from isam.schedule.tree import Schedule
 
 FILE = Path(__file__).with_name("verdicts.txt")
-MODULES = ("certificate", "equivalence", "forged", "mutants", "small")
+MODULES = ("certificate", "dealt", "equivalence", "flat_compiled", "forged", "mutants", "signature", "small")
 _new: dict[str, str] | None = None  # where they are written anew
 
 
@@ -45,7 +45,6 @@ def verdicts(s: Schedule, sizes: dict[str, int]) -> list[Any]:
 
 def main() -> None:
     from tests.mutation.checks import of_module
-
     from tests.unit.proof import verdicts as here
 
     here._new = {}
