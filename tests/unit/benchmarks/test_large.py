@@ -32,9 +32,9 @@ def test_a_row():
 
 
 def test_schedules_without_loops():
-    r = row_unrolled("toy", (12, 12, 12), 1)
+    r = row_unrolled("toy", (40, 40, 40), 1)
     assert r["distinct"] <= r["steps"]
-    s = made("toy", F32, dict.fromkeys("MNK", 12), "schedule")[0].schedule
+    s = made("toy", ("i8", "i32"), dict.fromkeys("MNK", 40), "schedule")[0].schedule
     assert s is not None
     assert any(isinstance(n, Loop) for n in distinct(s.call))
     assert len(unrolled(s).call.children) + len(unrolled(s).bind.children) == r["steps"]
