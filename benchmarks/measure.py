@@ -16,7 +16,7 @@ from . import peers
 from .data import RESULTS, Judge, operands
 from .kernels import kernel_of
 from .shapes import Convolution, Gemm
-from .timing import Times, alternate, clock, ratio
+from .timing import Call, Times, alternate, clock, ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ def contenders(shape: Gemm | Convolution, on: str) -> tuple[dict[str, Callable[[
     if isinstance(shape, Gemm):
         out = np.empty((shape.m, shape.n), RESULTS[shape.kind])
         fast = compiled(shape, on, bound=True)[0].bind(B=b)
-        calls: dict[str, Callable[[], Any]] = {"isam": lambda: fn(a, b, C=out), "isam bound": lambda: fast(a, C=out)}
+        calls: dict[str, Callable[[], Any]] = {"isam": Call(fn, (a, b), {"C": out}),
+                                               "isam bound": Call(fast, (a,), {"C": out})}  # fmt: skip
     else:
         fast = fn.bind(w=b)
         calls = {"isam": lambda: fast(a)}

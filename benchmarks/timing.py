@@ -6,8 +6,10 @@ counts their work too. On an idle one the two are the same, because everything h
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
+import timeit
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +17,18 @@ from typing import Any
 SAMPLE = 2e-4  # seconds: shorter calls are timed several at a time
 LEAST = 3  # samples per round
 clock = time.process_time
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as somebody would write it: timed without anything around it, which tiny ones would be lost in."""
+
+    function: Callable[..., Any]
+    given: tuple[Any, ...]
+    named: dict[str, Any]
+
+    def __call__(self) -> Any:
+        return self.function(*self.given, **self.named)
 
 
 @dataclass(slots=True)
@@ -45,22 +59,31 @@ def alternate(calls: dict[str, Callable[[], Any]], rounds: int, seconds: float) 
     return out
 
 
+def _written(f: Callable[[], Any]) -> Callable[[int], float]:
+    """Seconds that so many calls take, one statement each."""
+    names: dict[str, Any] = {"f": f}
+    text = ""
+    if isinstance(f, Call):
+        names = {"f": f.function} | {f"x{n}": x for n, x in enumerate(f.given)}
+        names |= {f"y_{n}": y for n, y in f.named.items()}
+        text = ", ".join([*(f"x{n}" for n in range(len(f.given))), *(f"{n}=y_{n}" for n in f.named)])
+    inner: Any = timeit.Timer(f"f({text})", globals=names).inner  # type: ignore[attr-defined]
+    return lambda times: inner(itertools.repeat(None, times), clock)
+
+
 def _batch(f: Callable[[], Any]) -> int:
-    f()
-    start = clock()
-    f()
-    return max(1, int(SAMPLE / max(1e-7, clock() - start)))
+    calls = _written(f)
+    calls(2)
+    return max(1, int(SAMPLE / max(5e-8, calls(4) / 4)))
 
 
 def _samples(f: Callable[[], Any], batch: int, seconds: float) -> list[float]:
-    f()
+    calls = _written(f)
+    calls(1)
     out: list[float] = []
     end = time.perf_counter() + seconds
     while len(out) < LEAST or time.perf_counter() < end:
-        start = clock()
-        for _ in range(batch):
-            f()
-        out.append((clock() - start) / batch)
+        out.append(calls(batch) / batch)
     return out
 
 
