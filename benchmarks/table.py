@@ -46,12 +46,12 @@ PACKED = {
     "bf16": """## Products of bf16
 
 Summed in f32 by `vdpbf16ps`, which the kernel permits to take denormals as zero, and rounded to bf16. `isam bound` has
-the second factor packed beforehand, as oneDNN's best form may; the ratio is between these.
+the second factor packed beforehand, as oneDNN's best form may; the ratio is between these. What is asked for is meant for CPUs with tile units (AMX).
 """,
     "int8": """## Products of bytes
 
 Summed in i32 by `vpdpbusd`: u8 and i8. oneDNN takes i8 and i8. `isam bound` has the second factor packed beforehand;
-the ratio is of that.
+the ratio is of that. What is asked for is meant for CPUs with tile units (AMX).
 """,
 }
 
