@@ -46,7 +46,8 @@ PACKED = {
     "bf16": """## Products of bf16
 
 Summed in f32 by `vdpbf16ps`, which the kernel permits to take denormals as zero, and rounded to bf16. `isam bound` has
-the second factor packed beforehand, as oneDNN's best form may; the ratio is between these. What is asked for is meant for CPUs with tile units (AMX).
+the second factor packed beforehand, as oneDNN's best form may; the ratio is between these. What is asked
+for is meant for CPUs with tile units (AMX).
 """,
     "int8": """## Products of bytes
 
