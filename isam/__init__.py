@@ -16,9 +16,11 @@ Everything is imported when it is first used.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+BEGAN = time.time()  # what was changed on disk since is not what runs here
 
 if TYPE_CHECKING:
     from isam.approach.choice import Approach

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,12 @@ class Function:
         """Writes the artifact; :func:`isam.load` runs it without the compiler."""
         self.artifact.save(path)
 
+    def __copy__(self) -> Function:
+        return self
+
+    def __deepcopy__(self, seen: Any) -> Function:
+        return self
+
     def __repr__(self) -> str:
         open_ = f", open sizes {', '.join(self.open)}" if self.open else ""
         return f"<{self.kernel.name} on {self.system.name}{open_}>"
@@ -202,8 +209,9 @@ def with_constants(kernel: Kernel, numbers: Mapping[str, int]) -> tuple[Kernel, 
     ``IsamError`` for a name that is neither and for a size that is not admitted."""
     if not isinstance(numbers, Mapping):
         raise fail("size-unknown", f"sizes are a mapping of names to numbers, not {type(numbers).__name__}")
-    constants = {n: v for n, v in numbers.items() if n in dict(kernel.params)}
-    rest = {n: v for n, v in numbers.items() if n not in constants}
+    plain = {n: index(v) if hasattr(v, "__index__") and not isinstance(v, bool) else v for n, v in numbers.items()}
+    constants = {n: v for n, v in plain.items() if n in dict(kernel.params)}
+    rest = {n: v for n, v in plain.items() if n not in constants}
     kernel = kernel.with_params(**constants)
     check_sizes(kernel, rest)
     return kernel, rest

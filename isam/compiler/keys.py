@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -12,6 +13,7 @@ from typing import Any
 
 from isam.approach.choice import Approach
 from isam.ir.kernel import Kernel
+from isam.registry import SHIPPED
 from isam.system.graph import System
 
 PLAIN = (bool, int, float, str, type(None))
@@ -20,15 +22,18 @@ PLAIN = (bool, int, float, str, type(None))
 def key_of(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: Approach | None,
            options: Mapping[str, Any]) -> str | None:  # fmt: skip
     """The key; None where not all of it is known by its text: a machine that was changed after it was read, an
-    Approach that is not shipped, options that are more than numbers and words."""
-    if not system.digest:
+    Approach or a back end that is not shipped, options that are more than numbers and words, sources of ISAM that are
+    not those that run."""
+    program = _program()
+    shipped = system.approach in SHIPPED["isam.approaches"] and system.backend in SHIPPED["isam.backends"]
+    if not system.digest or not shipped or program is None:
         return None
     decides = _decides(approach)
     said = {n: list(v) if isinstance(v, tuple) else v for n, v in options.items()}
     known = all(isinstance(x, PLAIN) for v in said.values() for x in (v if isinstance(v, list) else (v,)))
     if decides is None or not known:
         return None
-    parts = [_program(), system.name, system.digest, str(kernel), repr(kernel.params), dict(sizes), decides, said]
+    parts = [program, system.name, system.digest, str(kernel), repr(kernel.params), dict(sizes), decides, said]
     return sha256(json.dumps([*parts, _host()], sort_keys=True).encode()).hexdigest()
 
 
@@ -42,17 +47,28 @@ def _decides(approach: Approach | None) -> list[Any] | None:
 
 
 @lru_cache(maxsize=1)
-def _program() -> list[Any]:
-    """The sources of ISAM as they are: names, lengths and times of its files."""
+def _program() -> list[Any] | None:
+    """The sources of ISAM: names, lengths and times of its files, and what it computes with; None where they cannot be
+    told, or changed since ISAM was imported."""
+    from importlib.metadata import version
+
+    import numpy
+
     import isam
 
     root, found = Path(isam.__file__).parent, []
-    for folder, _, names in os.walk(root):
-        for name in names:
-            if name.endswith((".py", ".ll")):
-                status = os.stat(os.path.join(folder, name))
-                found.append([os.path.relpath(os.path.join(folder, name), root), status.st_size, status.st_mtime_ns])
-    return [isam.__version__, sorted(found)]
+    try:
+        for folder, _, names in os.walk(root):
+            for name in names:
+                if name.endswith((".py", ".ll")) and not name.startswith("."):
+                    status = os.stat(os.path.join(folder, name))
+                    found.append([os.path.relpath(os.path.join(folder, name), root), status.st_size,
+                                  status.st_mtime_ns])  # fmt: skip
+    except OSError:
+        return None
+    if not found or max(t for _, _, t in found) > isam.BEGAN * 1e9:
+        return None
+    return [isam.__version__, sys.version, numpy.__version__, version("islpy"), sorted(found)]
 
 
 @lru_cache(maxsize=1)

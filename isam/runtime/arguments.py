@@ -192,7 +192,8 @@ def _probe() -> bool:
     import sys
 
     gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or not gil:
+    tuples = tuple.__basicsize__ == 24  # references, type, length: then the items
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or not gil or not tuples:
         return False
     tried = [np.zeros(3), np.zeros((2, 5), np.int8)[1:, 1:], np.frombuffer(b"abcdefgh", np.float32), np.zeros((0, 4))]
     return all(_quick_address(a) == _slow_address(a) for a in tried)

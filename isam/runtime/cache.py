@@ -44,7 +44,7 @@ class Cache:
             return None
         with suppress(OSError):
             os.utime(path)
-        return found
+        return replace(found, provenance={n: v for n, v in found.provenance.items() if n != "key"})
 
     def put(self, key: str, artifact: Artifact) -> bool:
         """Keeps it; False where that is not possible."""

@@ -69,6 +69,12 @@ class Entry:
         state = None if missing else self.runner.bind(fixed, p.sizes)
         return Entry(self.artifact, runner=self.runner, state=state, bound=fixed)
 
+    def __copy__(self) -> Entry:
+        return self
+
+    def __deepcopy__(self, seen: Any) -> Entry:
+        return self
+
     def __repr__(self) -> str:
         args = ", ".join(p.name for p in self.signature.positional if p.name not in self.bound)
         return f"<{self.artifact.name}({args}) for {self.artifact.backend}>"

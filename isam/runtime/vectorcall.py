@@ -8,7 +8,9 @@ Where Python or NumPy are not laid out as it needs (another implementation, no g
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+import weakref
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
@@ -81,6 +83,17 @@ class _Plain:
 
 HEADER = _Plain.__basicsize__
 _alive: list[Any] = []  # the texts that types made here refer to
+_records: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # by address
+
+
+def _idle() -> None:
+    """After a fork: the threads that were in long calls are not in the child."""
+    for record in list(_records.values()):
+        record.busy = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle)
 
 
 def callable_class(cls: C) -> C:
@@ -112,6 +125,7 @@ def attach(entry: Any, parameters: Sequence[Parameter], bound: dict[str, Array],
     quick, thorough = _functions()
     record = Record(thorough=wrapped.__call__.__get__(entry))
     alive = _fill(record, parameters, bound, launch) if launch is not None else None
+    _records[ctypes.addressof(record)] = record
     words = (ctypes.c_void_p * 2).from_address(id(entry) + HEADER)
     words[0], words[1] = quick if launch is not None else thorough, ctypes.addressof(record)
     return record, alive

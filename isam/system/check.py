@@ -8,7 +8,9 @@ from typing import Any
 
 from isam import registry
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
+from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
+from isam.ir.kernel import Buffer
 from isam.system.check_groups import check_groups
 from isam.system.emission import check_emission, later_members
 from isam.system.families import Entry
@@ -16,6 +18,8 @@ from isam.system.faults import Faults, nearest
 from isam.system.graph import CACHED, COUNTED, SEMANTICS_ONLY, Memory, Move, System
 from isam.system.joint import contradiction
 from isam.system.source import Mapping as Fields
+
+FAR = 1 << 40  # elements: what a size without a limit counts as
 
 Marks = dict[tuple[Hashable, ...], Loc]
 Declared = Mapping[str, frozenset[str]]
@@ -154,7 +158,8 @@ class _Check:
 
     def _lanes(self, m: Memory) -> None:
         """Lanes that hold groups, and registers that two memories share."""
-        if m.lane is not None and (m.kind != COUNTED or not m.lanes or m.lane < 1 or m.lanes * m.lane > (m.cell or 0)):
+        fits = m.kind == COUNTED and bool(m.lanes) and (m.lanes or 0) * (m.lane or 0) <= (m.cell or 0)
+        if m.lane is not None and (not fits or m.lane < 1 or m.lane & (m.lane - 1)):
             self.faults.add("system-memory", f"the lanes of '{m.name}' cannot have {m.lane} B", m.loc,
                             "'lane' is of a counted memory with 'lanes', which fit its cells together")  # fmt: skip
         at = self.at("memory", m.name, "shares", otherwise=m.loc)
@@ -257,11 +262,27 @@ class _Check:
                             f"'{a.name}' of '{i.name}' has {len(a.shape)} dimensions, the contract {len(c.strides)}",
                                 self.at("strides", i.name, a.name,
                                         otherwise=i.loc), "one stride per dimension: a number or free")  # fmt: skip
+            for h in known:
+                self._grouped(i, a, self.s.memories.get(h), places[h])
         before = len(self.faults.found)
         for n, group in enumerate(i.apart):
             self.apart(i, group, legal, self.at("apart", i.name, n, otherwise=i.loc))
         if len(self.faults.found) == before and all(legal.get(a.name) for a in i.body.arguments):
             self.together(i, legal)
+
+    def _grouped(self, i: Instruction, a: Buffer, m: Memory | None, at: Loc) -> None:
+        """An operand in lanes that hold groups: its last dimension fits one."""
+        if m is None or not m.lane or a.dtype == ANY:
+            return
+        last = a.shape[-1] if a.shape else None
+        most = last.const if last is not None else 0
+        for name, k in last.terms if last is not None else ():
+            top = next((s.hi for s in i.syms if s.name == name), None)
+            most += k * (FAR if top is None else top)
+        if len(a.shape) not in (1, 2) or most * size_of(a.dtype) > m.lane:
+            what = f"'{a.name}' of '{i.name}' does not fit lanes of {m.lane} B in '{m.name}'"
+            self.faults.add("system-operand", what, at,
+                            "its last dimension is a group: as many elements as one lane holds; before it the lanes")
 
     def together(self, i: Instruction, legal: dict[str, tuple[str, ...]]) -> None:
         """All groups and ports at once (SYS-3)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -195,7 +196,19 @@ moves:
 """
 
 
+def test_an_operand_wider_than_a_lane_is_refused(tmp_path):
+    import shutil
+
+    shutil.copytree(Path(load_system("host-avx512").source).parent, tmp_path / "x86")
+    part = tmp_path / "x86" / "vnni.yaml"
+    for old, new in (("dot4_{T}(J <= 16, P <= 4)", "dot4_{T}(J <= 16, P <= 8)"), ("P <= 4)", "P)")):
+        part.write_text((Path(load_system("host-avx512").source).parent / "vnni.yaml").read_text().replace(old, new))
+        with pytest.raises(isam.IsamError, match=r"'A' of 'dot4_u8_i8' does not fit lanes of 4 B in 'g'"):
+            load_system(tmp_path / "x86" / "host-avx512.yaml")
+
+
 @pytest.mark.parametrize(("line", "says"), [
+    ("g: {kind: counted, cells: 4, cell: 16 B, lanes: 4, lane: 3 B}", "cannot have 3 B"),
     ("g: {kind: counted, cells: 4, cell: 16 B, lanes: 4, lane: 8 B}", "cannot have 8 B"),
     ("g: {kind: counted, cells: 4, cell: 16 B, lane: 4 B}", "cannot have 4 B"),
     ("g: {kind: managed, capacity: 64 B, lanes: 4, lane: 4 B}", "cannot have 4 B"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +125,38 @@ def test_whatever_matters_is_in_the_key(tmp_path, monkeypatch):
     found.append(key())
     assert None not in found
     assert len(set(found)) == len(found)
+
+
+def test_sizes_are_numbers_whoever_made_them(tmp_path, compiled):
+    for n in (8, np.int64(8), np.uint8(8)):
+        np.testing.assert_array_equal(isam.compile(K, sizes={"N": n}, cache=tmp_path)(X), 2 * X)
+    assert len(compiled) == 1
+
+
+def test_an_artifact_does_not_tell_whether_it_was_kept(tmp_path):
+    first, again = (isam.compile(K, sizes={"N": 8}, cache=tmp_path) for _ in range(2))
+    assert first.artifact.to_bytes() == again.artifact.to_bytes()
+    assert copy.copy(first) is first
+    assert copy.deepcopy(again)._only is again._only
+
+
+def test_sources_that_are_not_what_runs_keep_nothing(tmp_path, monkeypatch):
+    host = load_system("host")
+    for broken in (lambda: monkeypatch.setattr(isam, "BEGAN", 0.0),
+                   lambda: monkeypatch.setattr(keys.os, "stat", lambda *_: (_ for _ in ()).throw(OSError("gone")))):
+        keys._program.cache_clear()
+        broken()
+        assert key_of(K, host, {"N": 8}, None, {}) is None
+        monkeypatch.undo()
+        keys._program.cache_clear()
+    assert key_of(K, host, {"N": 8}, None, {}) is not None
+
+
+def test_what_the_machine_names_and_others_ship_is_not_kept():
+    host = load_system("host")
+    for changed in (replace(host, approach="somebody's"), replace(host, backend="somebody's")):
+        changed.__dict__["_digest"] = host.digest
+        assert key_of(K, changed, {"N": 8}, None, {}) is None
 
 
 def test_what_is_not_known_by_its_text_is_not_kept(tmp_path, compiled):

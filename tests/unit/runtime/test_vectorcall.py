@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import sys
 import threading
 import timeit
@@ -280,3 +281,15 @@ def test_a_compiled_function_is_called_like_its_entry():
     del f, h
     gc.collect()
     assert held() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_does_not_wait_for_its_parents_threads():
+    f = Entry(SLOW)
+    record = f._attached[0]
+    record.busy = 1
+    child = os.fork()
+    if not child:
+        os._exit(record.busy)
+    assert os.waitpid(child, 0)[1] == 0
+    assert record.busy == 1
