@@ -54,12 +54,12 @@ class Runner:
         symbols = {symbol: self.externals.address(name) for symbol, name in artifact.externals}
         wanted = [n for n in (artifact.entry, artifact.bind) if n]
         try:
-            self.library = link(artifact.name, artifact.parts["object.o"], symbols, wanted)
+            self.linked = link(artifact.name, artifact.parts["object.o"], symbols, wanted)
         except RuntimeError as e:
             raise fail("artifact-damaged", f"the object code of '{artifact.name}' cannot be linked: {e}") from None
         form = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-        self.entry = form(self.library[artifact.entry])
-        self.binder = form(self.library[artifact.bind]) if artifact.bind else None
+        self.entry = form(self.linked[artifact.entry])
+        self.binder = form(self.linked[artifact.bind]) if artifact.bind else None
 
     def bind(self, constants: dict[str, Array], sizes: Mapping[str, int]) -> State:
         """Runs the bind part once; the constants are kept as they are now."""
@@ -79,8 +79,8 @@ class Runner:
         place = State({}, state.master if state else b"")
         start = self._workspace(place)
         points = self.artifact.points
-        return Launch(self.library[self.artifact.entry],
-                      self.library[self.artifact.bind] if state is None and self.artifact.bind else 0,
+        return Launch(self.linked[self.artifact.entry],
+                      self.linked[self.artifact.bind] if state is None and self.artifact.bind else 0,
                       start, points is None or points >= LONG, (self, place.local.room))  # fmt: skip
 
     def call(self, arrays: Mapping[str, Array], sizes: Mapping[str, int], state: State | None) -> None:

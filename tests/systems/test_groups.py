@@ -207,6 +207,25 @@ def test_an_operand_wider_than_a_lane_is_refused(tmp_path):
             load_system(tmp_path / "x86" / "host-avx512.yaml")
 
 
+@pytest.mark.parametrize(("old", "new", "says"), [
+    ("%D = tile.groups %S", "%D = tile.load %S", "'tile.load' is not for registers of 'load_groups'"),
+    ("%D = tile.group %S", "%D = tile.splat %S", "'tile.splat' is not for registers of 'load_group'"),
+    ("tile.store_groups %S, %D", "tile.store %S, %D", "'tile.store' is not for registers of 'store_groups'"),
+    ("homes: {S: ram, D: g}", "homes: {S: ram, D: v}", "'tile.groups' is not for registers of 'load_groups'"),
+])  # fmt: skip
+def test_templates_move_groups_where_lanes_hold_them(tmp_path, old, new, says):
+    import shutil
+
+    folder = Path(load_system("host-avx512").source).parent
+    shutil.copytree(folder, tmp_path / "x86")
+    text = (folder / "vnni.yaml").read_text()
+    assert old in text
+    (tmp_path / "x86" / "vnni.yaml").write_text(text.replace(old, new))
+    with pytest.raises(isam.IsamError) as e:
+        load_system(tmp_path / "x86" / "host-avx512.yaml")
+    assert any(says in d.message for d in e.value.diagnostics), e.value
+
+
 @pytest.mark.parametrize(("line", "says"), [
     ("g: {kind: counted, cells: 4, cell: 16 B, lanes: 4, lane: 3 B}", "cannot have 3 B"),
     ("g: {kind: counted, cells: 4, cell: 16 B, lanes: 4, lane: 8 B}", "cannot have 8 B"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from isam.ir import interp
 from isam.ir.bounds import enclose, outside
 from isam.schedule.serial import from_json
 from tests.corpus import CASES
+from tests.threads import at_once
 
 MATMUL = CASES["matmul"].load()
 TOY = {"on": "toy", "check": False}
@@ -92,11 +92,7 @@ def test_threads_compile_each_shape_once():
     fn = isam.compile(MATMUL, **TOY)
     a, b = arrays(3, 4, 5)
     got = []
-    threads = [threading.Thread(target=lambda: got.append(fn(a, b))) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(lambda _: got.append(fn(a, b)), 4)
     assert len(fn._made) == 1
     for c in got:
         np.testing.assert_array_equal(c, got[0])

@@ -19,9 +19,11 @@ from isam.diagnostics import did_you_mean
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Buffer
-from isam.system.graph import COUNTED, System
+from isam.system.graph import COUNTED, Memory, System
 
 POINTER, UNKNOWN = "ptr", ""
+IN_LANES = {"load": False, "splat": False, "store": False, "store0": False, "groups": True, "group": True,
+            "store_groups": True}  # whether the lanes hold groups
 
 
 class Finding(NamedTuple):
@@ -63,24 +65,19 @@ class Machine:
             sources.add(m.source)
             targets.add(m.target)
 
-    def in_registers(self, instruction: Instruction, operand: Buffer) -> bool | None:
-        """Whether the operand is a value (True) or in addressed memory (False); None where its homes are of both
-        kinds."""
+    def homes(self, instruction: Instruction, operand: Buffer) -> list[Memory]:
+        """Where the operand may lie."""
         contract = instruction.operands.get(operand.name)
         homes: Iterable[str] = contract.homes if contract else ()
         if not homes and instruction.name in self.edges:
             homes = self.edges[instruction.name][operand.role not in ("in", "const")]
-        kinds = {self.memories[h].kind == COUNTED for h in homes or self.home if h in self.memories}
-        return kinds.pop() if len(kinds) == 1 else None
+        return [self.memories[h] for h in homes or self.home if h in self.memories]
 
-    def elements(self, instruction: Instruction, operand: str, dtype: str) -> int:
-        """How many elements the operand's registers hold; 0 where that is not known."""
-        contract = instruction.operands.get(operand)
-        homes: Iterable[str] = contract.homes if contract else ()
-        if not homes and instruction.name in self.edges:
-            homes = self.edges[instruction.name][instruction.operand(operand).role not in ("in", "const")]
-        counts = {self.memories[h].elements(dtype) for h in homes if h in self.memories}
-        return counts.pop() if len(counts) == 1 else 0
+    def in_registers(self, instruction: Instruction, operand: Buffer) -> bool | None:
+        """Whether the operand is a value (True) or in addressed memory (False); None where its homes are of both
+        kinds."""
+        kinds = {m.kind == COUNTED for m in self.homes(instruction, operand)}
+        return kinds.pop() if len(kinds) == 1 else None
 
     def result(self, name: str, types: tuple[str, ...]) -> str:
         """The type of a snippet's result, given those of its arguments."""
@@ -138,8 +135,8 @@ class _Judge:
             return UNKNOWN
         if not self.inside[name]:
             return POINTER
-        count = self.machine.elements(self.i, name, dtype)
-        return vector(dtype, count) if count else UNKNOWN
+        counts = {m.elements(dtype) for m in self.machine.homes(self.i, self.i.operand(name))}
+        return vector(dtype, counts.pop()) if len(counts) == 1 else UNKNOWN
 
     def judge(self, template: str) -> list[Finding]:
         lines = read(template, self.machine.lanes)
@@ -193,6 +190,19 @@ class _Judge:
             self._layout(operand, dimension, line.number, column)
         if line.snippet[0]:
             self._snippet(line)
+        if line.how in IN_LANES:
+            self._moved(line)
+
+    def _moved(self, line: Line) -> None:
+        """Between memory and registers: as groups where these hold groups, else one element per lane."""
+        grouped = {bool(m.lane) for a in self.arguments if self.inside[a.name]
+                   for m in self.machine.homes(self.i, a)}  # fmt: skip
+        if len(grouped) == 1 and grouped != {IN_LANES[line.how]}:
+            holds, use = ("groups", "groups, group or store_groups") if True in grouped else (
+                "one element", "load, splat, store or store0")  # fmt: skip
+            self._fault(line.number, line.column, "emission-lanes",
+                        f"'tile.{line.how}' is not for registers of '{self.i.name}': a lane holds {holds}",
+                        f"use tile.{use}")  # fmt: skip
 
     def _known(self, name: str, number: int, column: int) -> bool:
         self.used.add(name)

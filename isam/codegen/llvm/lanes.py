@@ -1,4 +1,4 @@
-"""How many elements a vector register takes."""
+"""How many elements a vector register takes, and how large groups in its lanes are."""
 
 from __future__ import annotations
 
@@ -17,3 +17,13 @@ def lanes_of(system: System) -> int:
             what = f"'{m.name}' and '{registers[0].name}' of '{system.name}' take different numbers of elements"
             raise fail("emission-lanes", what, m.loc, "one kind of vector register can be emitted")
     return registers[0].lanes or 1 if registers else 1
+
+
+def lane_of(system: System) -> int:
+    """Bytes of a lane that holds a group; 0 where no register does. Raises ``IsamError`` for several sizes."""
+    grouped = [m for m in system.memories.values() if m.kind == COUNTED and m.lane]
+    for m in grouped:
+        if m.lane != grouped[0].lane:
+            what = f"lanes of '{m.name}' and '{grouped[0].name}' of '{system.name}' have different sizes"
+            raise fail("emission-lanes", what, m.loc, "one size of groups can be emitted")
+    return grouped[0].lane or 0 if grouped else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import Function, Module, vector
-from isam.codegen.llvm.lanes import lanes_of
+from isam.codegen.llvm.lanes import lane_of, lanes_of
 from isam.codegen.llvm.liveness import Flow, references, weight
 from isam.codegen.llvm.walk import Walk
 from isam.ir.affine import Affine
@@ -32,7 +32,7 @@ class Lowering:
         self.references = references(schedule.bind, schedule.call)
         self.shared: dict[int, Shared] = {}
         facts = schedule.system.facts
-        self.lanes = lanes_of(schedule.system)
+        self.lanes, self.lane = lanes_of(schedule.system), lane_of(schedule.system)
         self.snippets: dict[str, str] = {}
         for key, table in facts.items():
             if key.startswith("snippets"):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from isam.diagnostics import InternalError, fail
-from isam.runtime.linking import initialised, target_machine
+from isam.runtime.linking import host, initialised, target_machine
 
 
 @lru_cache(maxsize=1)
@@ -17,7 +17,7 @@ def features() -> tuple[str, ...]:
 
 
 def version() -> str:
-    return ".".join(map(str, initialised().llvm_version_info))
+    return host()[0]
 
 
 @lru_cache(maxsize=1)

@@ -217,7 +217,6 @@ class Walk:
                        "give it 'emission: {llvm: ...}' or compile for the simulator")  # fmt: skip
         values: dict[str, str] = {}
         written: list[tuple[str, Cell, str, bool]] = []
-        read: list[tuple[str, Cell, str, bool]] = []
         addressed: dict[str, tiles.Addressed] = {}
         for o in issue.operands:
             cell, formal, dtype = low.flow.cell(o), low.flow.formal(issue, o), low.dtype(issue, o)
@@ -227,11 +226,9 @@ class Walk:
                 continue
             if formal.role != "out":
                 values[o.name] = self._read(cell, o, dtype)
-                read.append((o.name, cell, dtype, False))
             if formal.role in ("out", "inout"):
                 written.append((o.name, cell, dtype, not formal.shape))
-        lane = max((low.schedule.system.memories[c[0]].lane or 0 for _, c, _, _ in (*written, *read)), default=0)
-        setting = Setting(low.lanes, low.snippets, dict(issue.sizes), addressed, lane)
+        setting = Setting(low.lanes, low.snippets, dict(issue.sizes), addressed, low.lane)
         names = expand(self.fn, template, values, setting)
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(names[name], dtype, splat)

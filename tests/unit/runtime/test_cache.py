@@ -6,7 +6,6 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ import pytest
 
 from isam.runtime import cache as module
 from isam.runtime.cache import Cache, default
+from tests.threads import at_once
 from tests.unit.runtime.test_native import AXPY
 
 SMALL = replace(AXPY, parts={"object.o": b"code", "kernel.isam": b"text"})
@@ -140,11 +140,7 @@ def test_many_readers_and_writers_at_once(tmp_path):
             elif (found := c.get(key)) is not None and not same(found, SMALL):
                 faults.append(key)
 
-    threads = [threading.Thread(target=work, args=(s,)) for s in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work)
     assert not faults
 
 

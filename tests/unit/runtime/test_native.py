@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 from isam.artifact import Argument, Artifact, Size
 from isam.diagnostics import IsamError
 from isam.runtime.entry import Entry, load
+from tests.threads import at_once
 
 # y = x * w + h, h += 1; w is read from the workspace, where bind put 2 * w
 CODE = """
@@ -158,11 +158,7 @@ def test_threads_have_workspaces_of_their_own():
             if not np.array_equal(y, x * (w + w) + start):
                 faults.append(str(seed))
 
-    threads = [threading.Thread(target=work, args=(s,)) for s in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work)
     assert not faults
 
 

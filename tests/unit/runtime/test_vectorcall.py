@@ -19,6 +19,7 @@ from isam.diagnostics import IsamError
 from isam.ir.text import parse
 from isam.runtime.entry import Entry
 from isam.runtime.vectorcall import HEADER
+from tests.threads import at_once
 from tests.unit.runtime.test_native import AXPY, ROW, arrays, objects
 
 pytestmark = pytest.mark.skipif(not hasattr(Entry, "__wrapped__"), reason="no vectorcall on this interpreter")
@@ -220,11 +221,7 @@ def test_long_calls_let_others_run_and_have_workspaces_of_their_own():
             if not np.array_equal(f(x, w, h), x * (w + w) + start):
                 faults.append(seed)
 
-    threads = [threading.Thread(target=work, args=(s,)) for s in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work)
     assert not faults
 
 
