@@ -43,10 +43,21 @@ done = time.perf_counter()
 wall = time.monotonic()
 again = isam.compile(kernel, on=sys.argv[3], sizes=sizes, cache=False)
 second = time.perf_counter()
+import os, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    isam.compile(kernel, on=sys.argv[3], sizes=sizes, cache=folder)
+    put = time.perf_counter()
+    kept = isam.compile(kernel, on=sys.argv[3], sizes=sizes, cache=folder)
+    got = time.perf_counter()
+    assert kept.artifact.parts == isam.compile(kernel, on=sys.argv[3], sizes=sizes, cache=folder).artifact.parts
+    fn.save(saved := os.path.join(folder, "saved"))
+    begun = time.perf_counter()
+    isam.load(saved)
+    ready = time.perf_counter()
 print(json.dumps({{"import": imported - start, "parse": parsed - imported, "load the machine": loaded - parsed,
                   "compile": done - loaded, **fn.job.seconds,
                   "again": second - done, "mapping again": again.job.seconds["cover"],
-                  "wall": wall - begin}}))
+                  "kept": got - put, "load": ready - begun, "wall": wall - begin}}))
 """
 
 
@@ -60,7 +71,7 @@ def installed() -> dict[str, str]:
 
 def cold(shape: Gemm | Convolution, on: str, repeats: int) -> dict[str, Any]:
     """Seconds per step in a fresh process: the best of ``repeats`` and the medians. ``again``: a second compilation in
-    the same process, nothing cached.
+    the same process, nothing cached; ``kept``: one whose code was kept on disk; ``load``: of a saved artifact.
 
     Python's own cache of bytecode is there, as after any installation: one run more fills it.
     """

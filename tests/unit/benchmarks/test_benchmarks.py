@@ -115,7 +115,7 @@ def test_targets_and_the_page():
 
 
 STEPS = ("import", "load the machine", "compile", "cover", "schedule", "prove", "emit", "wall", "again",
-         "mapping again")  # fmt: skip
+         "mapping again", "kept", "load")  # fmt: skip
 
 
 def test_one_shape_from_end_to_end_with_a_peer_held_back(monkeypatch, tmp_path):
