@@ -22,6 +22,17 @@ def initialised() -> Any:
     return llvm
 
 
+@lru_cache(maxsize=1)
+def features() -> frozenset[str]:
+    """What this CPU has, by LLVM's names (``avx2``, ``neon``); read from the CPU itself, unlike its name. Empty where
+    LLVM cannot tell."""
+    try:
+        return frozenset(name for name, has in initialised().get_host_cpu_features().items() if has)
+    except RuntimeError:
+        return frozenset()
+
+
+@lru_cache(maxsize=1)
 def host() -> tuple[str, str, str]:
     """LLVM's version, this CPU's name and its features."""
     llvm = initialised()
@@ -32,9 +43,9 @@ def host() -> tuple[str, str, str]:
 def target_machine(level: int = 2) -> Any:
     """The target machine for this CPU. ``level``: effort of code generation (0 to 3)."""
     llvm = initialised()
-    _, cpu, features = host()
+    _, cpu, flags = host()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small",
+    return target.create_target_machine(cpu=cpu, features=flags, opt=level, reloc="pic", codemodel="small",
                                         jit=True)  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from isam.artifact import Artifact
 from isam.diagnostics import fail
 from isam.runtime.arguments import address
 from isam.runtime.external import Externals
-from isam.runtime.linking import initialised, link
+from isam.runtime.linking import features, link
 from isam.runtime.signature import Array
 from isam.runtime.vectorcall import Launch
 
@@ -121,8 +121,7 @@ def allocate(size: int) -> tuple[Array, int]:
 
 def check_features(artifact: Artifact) -> None:
     """The code's CPU features are there (without them it would end the process)."""
-    here = initialised().get_host_cpu_features()
-    missing = [n for n in artifact.needs if not here.get(n, False)]
+    missing = [n for n in artifact.needs if n not in features()]
     if missing:
         what = f"'{artifact.name}' was compiled for a CPU with {', '.join(missing)}, which this one does not have"
         raise fail("artifact-features", what, hint="compile the kernel again on this machine")

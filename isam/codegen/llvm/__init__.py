@@ -57,7 +57,7 @@ def generate(schedule: Schedule, assembly: bool = False) -> Code:
     kept = max((end for bound, end in ends if bound), default=0)
     sizes = tuple(s.name for s in schedule.kernel.syms)
     entries = ("bind", "call") if any(isinstance(n, Issue) for n in distinct(schedule.bind)) else ("call",)
-    return Code(blob, text, entries, symbols, total, kept, sizes, features(), listing)
+    return Code(blob, text, entries, symbols, total, kept, sizes, tuple(sorted(features())), listing)
 
 
 def emit(schedule: Schedule) -> Artifact:

@@ -7,13 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from isam.diagnostics import InternalError, fail
-from isam.runtime.linking import host, initialised, target_machine
-
-
-@lru_cache(maxsize=1)
-def features() -> tuple[str, ...]:
-    """What the CPU has, by LLVM's names; all of it may be used. Read from the CPU itself, unlike the CPU's name."""
-    return tuple(sorted(n for n, has in initialised().get_host_cpu_features().items() if has))
+from isam.runtime.linking import features, host, initialised, target_machine
 
 
 def version() -> str:
@@ -27,8 +21,7 @@ def _machine() -> Any:
 
 def check_features(needs: Iterable[str], what: str) -> None:
     """Raises ``IsamError`` when this CPU lacks one of ``needs``: LLVM would end the process instead."""
-    have = initialised().get_host_cpu_features()
-    lacks = [n for n in needs if not have.get(n)]
+    lacks = [n for n in needs if n not in features()]
     if lacks:
         raise fail("codegen-features", f"this CPU lacks {', '.join(lacks)}, which {what} needs",
                    hint="compile on='host' takes the variant that this CPU can run")  # fmt: skip
