@@ -12,7 +12,7 @@ from isam.ir.kernel import Buffer, Kernel
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile
 from isam.system.graph import Memory, Move, System, Unit
-from isam.system.groups import Cluster, Link, Replica
+from isam.system.groups import Cluster, Link, Mesh, Replica
 from tests.schedules import copy
 
 UNITS = ("u0", "u1", "u2")
@@ -139,7 +139,7 @@ class Boxes(Trees):
 CORES = 4
 
 
-def many() -> System:
+def many(meshes: dict[str, Mesh] | None = None) -> System:
     """A unit and a memory at home; four cores, each with a memory, a unit that moves and two that step together."""
     memories = {"m": Memory("m", "managed", 1 << 20, home=True), "l": Memory("l", "managed", 1 << 12)}
     units = {u: Unit(u, ("copy",), 1e9) for u in ("host", "dma", "left", "right")}
@@ -148,7 +148,7 @@ def many() -> System:
     replica = Replica("core", CORES, ("l",), ("dma", "left", "right"))
     return System("many", memories, units, moves, {"copy": copy()}, replicas={"core": replica},
                   clusters={"pair": Cluster("pair", ("left", "right"))},
-                  links={"bus": Link("bus", 32e9, (("m", "l"), ("l", "m")))})  # fmt: skip
+                  links={"bus": Link("bus", 32e9, (("m", "l"), ("l", "m")))}, meshes=meshes or {})  # fmt: skip
 
 
 class Dealt(Trees):

@@ -8,6 +8,7 @@ from dataclasses import field
 from isam.classes import dataclass
 from isam.cost.compiled import Block, Body, Code, Gate, Opened, Row
 from isam.cost.lanes import PAST, Lane, Saved, State
+from isam.cost.steps import Crossing
 from isam.schedule.tree import Loop, Node, Schedule
 
 Told = Callable[..., None]
@@ -24,14 +25,17 @@ class Local:
 @dataclass(eq=False, slots=True)
 class Group:
     """A replica: ``states`` of all its instances, but for the one (``at``) whose state is in the lanes and gates.
-    ``followed``: what dealt iterations made of states in the present outermost dealt loop."""
+    ``followed``: what dealt iterations made of states in the present outermost dealt loop, and what they moved. On a
+    mesh, ``alike``: per instance the first one like it; ``carried``: per crossing the bytes of each instance."""
 
     states: list[Local]
     lanes: list[Lane]
     gates: list[Gate]
+    alike: list[int]
+    carried: dict[Crossing, list[int]]
     at: int = 0
     dealing: bool = False
-    followed: dict[object, tuple[Local, list[int], Local]] = field(default_factory=dict)
+    followed: dict[object, tuple[Local, list[int], dict[Crossing, int], Local]] = field(default_factory=dict)
 
     def store(self) -> None:
         now = Local(tuple(n.saved() for n in self.lanes), tuple(g.saved() for g in self.gates))
@@ -61,20 +65,29 @@ class Begin:
     totals: list[int]
     states: dict[str, list[Local]]
     every: dict[Lane, int]
+    carried: dict[Crossing, list[int]]
 
 
 class Clock:
     """One walk over a schedule's call tree."""
 
-    def __init__(self, schedule: Schedule, sharing: Mapping[str, int], told: Told | None, whole: bool):
+    def __init__(self, schedule: Schedule, dealt: Mapping[str, frozenset[int]], told: Told | None, whole: bool):
         self.schedule, self.told, self.whole = schedule, told, whole
-        self.code = Code(schedule, sharing)
+        self.code = Code(schedule, dealt)
         self.groups: dict[str, Group] = {}
         for name, r in schedule.system.replicas.items():
             lanes = [self.code.lanes[s] for s, g in self.code.group_of.items() if g == name]
             gates = [g for g in self.code.gates.values() if g.group == name]
             local = Local(tuple(n.saved() for n in lanes), tuple(g.saved() for g in gates))
-            self.groups[name] = Group([local] * r.count, lanes, gates)
+            alike, carried = [0] * r.count, dict[Crossing, list[int]]()
+            if name in self.code.meshed:
+                alike = self.code.costs.alike(name)
+                mine = {m.name for m in schedule.system.meshes.values() if m.replica == name}
+                keys = sorted({k for b in self.code.blocks for k, _ in b.crossed if k[0] in mine})
+                carried = {k: [0] * r.count for k in keys}
+            self.groups[name] = Group([local] * r.count, lanes, gates, alike, carried)
+        self.carried = {k: (g, c) for g in self.groups.values() for k, c in g.carried.items()}
+        self.meshed = [self.groups[name] for name in self.code.meshed]
         self.followed, self.scope = 0, dict[str, int]()
 
     def run(self, scope: dict[str, int]) -> None:
@@ -130,7 +143,10 @@ class Clock:
         block.times += 1
         self.followed += block.size
         told = self.told
-        for row in block.rows:
+        for key, size in block.crossed:
+            g, carried = self.carried[key]
+            carried[g.at] += size
+        for row in self.rows(block) if block.crossed else block.rows:
             lane, interval, latency, waits, gates = row[:5]
             start = lane.free
             for other, lag in waits:
@@ -146,12 +162,12 @@ class Clock:
                     start = gate.open
             for gate, held in gates:
                 gate.open = start + held
-            for gate, held, lead in row[6]:
+            for gate, held, lead, hops in row[6]:
                 late = gate.take(start + lead, held) - start
                 if late > interval:
                     interval = late
-                if late > latency:
-                    latency = late
+                if late + hops > latency:
+                    latency = late + hops
             lane.free = start + interval
             finish = start + latency
             if finish > lane.top:
@@ -165,6 +181,15 @@ class Clock:
             lane.total += n
             if len(lane.tail) > 2 * lane.keep + 64:
                 lane.trim()
+
+    def rows(self, block: Block) -> tuple[Row, ...]:
+        """A block's rows on the present instances."""
+        at = tuple(g.alike[g.at] for g in self.meshed)
+        if not any(at):
+            return block.rows
+        if at not in block.elsewhere:
+            block.elsewhere[at] = self.code.rows(block.steps, at)
+        return block.elsewhere[at]
 
     def _tell(self, told: Told, row: Row, start: int, late: int) -> None:
         for t in row[5].calls:
@@ -187,18 +212,22 @@ class Clock:
         share = body.alike and not body.deals and body.groups <= {name} and not self.whole
         for n, v in enumerate(values):
             i = base + deal.first + deal.stride * n
-            known = g.followed.get((id(loop.body), id(g.states[i]))) if share else None
+            known = g.followed.get((id(loop.body), id(g.states[i]), g.alike[i])) if share else None
             if known is None:
                 old, times = g.states[i], [b.times for b in body.blocks]
+                before = {k: c[i] for k, c in g.carried.items()}
                 g.switch(i)
                 self.node(loop.body, {**scope, loop.var: v})
                 g.store()
                 more = [b.times - t for b, t in zip(body.blocks, times, strict=True)]
-                g.followed[id(loop.body), id(old)] = g.states[i], more, old
+                moved = {k: c[i] - before[k] for k, c in g.carried.items()}
+                g.followed[id(loop.body), id(old), g.alike[i]] = g.states[i], more, moved, old
             else:
                 g.states[i] = known[0]
                 for b, t in zip(body.blocks, known[1], strict=True):
                     b.times += t
+                for k, size in known[2].items():
+                    g.carried[k][i] += size
         g.switch(base)
         if outermost:
             g.dealing = False
@@ -235,7 +264,8 @@ class Clock:
         dealt = tuple(self._relative(self.groups[name], at) for name in body.deals)
         times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
         every = {e: e.total for name in body.deals for n in self.groups[name].lanes for e in (self.code.every[n.name],)}
-        return Begin((lanes, still, opens, dealt), at, times, totals, states, every)
+        carried = {k: list(c) for k, (_, c) in self.carried.items()}
+        return Begin((lanes, still, opens, dealt), at, times, totals, states, every, carried)
 
     def _relative(self, g: Group, at: int) -> State:
         """The states of all instances: which are the same, and what each kind is."""
@@ -256,6 +286,8 @@ class Clock:
             gate.load(_later(gate.saved(), shift * times))
         for b, n in zip(body.blocks, before.times, strict=True):
             b.times += (b.times - n) * times
+        for key, (_, carried) in self.carried.items():
+            carried[:] = [n + (n - was) * times for n, was in zip(carried, before.carried[key], strict=True)]
         for name in body.deals:
             g, made = self.groups[name], {}
             for i, (was, now) in enumerate(zip(before.states[name], g.states, strict=True)):

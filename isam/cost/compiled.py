@@ -7,7 +7,7 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.cost.lanes import Lane
-from isam.cost.steps import Costs, Timed, stream_of
+from isam.cost.steps import Costs, Crossing, Stand, Timed, stream_of
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
 
 HOLES = 64  # stretches in which a link was idle that are remembered
@@ -63,7 +63,7 @@ class Step:
     burst: bool = False
 
 
-Through = tuple[Gate, int, int]  # a link, for how long, how long after the start
+Through = tuple[Gate, int, int, int]  # a link, for how long, how long after the start; how long something then hops
 Row = tuple[Lane, int, int, tuple[tuple[Lane, int], ...], tuple[tuple[Gate, int], ...], Step, tuple[Through, ...]]
 
 
@@ -72,12 +72,16 @@ class Block:
     """Steps one after the other, executed ``times`` times. A row: the stream, for how long it is taken, when results
     are there, for whom it waits and how far they may be behind, the edges it goes along and for how long, the calls,
     the links.
-    ``calls``: how many of the steps each stream has; ``size``: how many calls there are in all."""
+    ``calls``: how many of the steps each stream has; ``size``: how many calls there are in all. ``elsewhere``: its rows
+    on instances to which other routes of a mesh lead; ``crossed``: the bytes that cross each mesh."""
 
+    steps: tuple[tuple[Issue, ...], ...]
     rows: tuple[Row, ...]
     calls: tuple[tuple[Lane, int], ...]
     size: int
+    crossed: tuple[tuple[Crossing, int], ...] = ()
     times: int = 0
+    elsewhere: dict[tuple[int, ...], tuple[Row, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class Code:
     calls so far were finished, at the begin and at the end of each outermost dealt loop."""
 
     schedule: Schedule
-    sharing: Mapping[str, int]
+    dealt: Mapping[str, frozenset[int]]
     lanes: dict[str, Lane] = field(default_factory=dict)
     every: dict[str, Lane] = field(default_factory=dict)
     gates: dict[object, Gate] = field(default_factory=dict)
@@ -116,7 +120,8 @@ class Code:
         system, tree = self.schedule.system, self.schedule.call
         self.streams = {u: stream_of(system, u) for u in system.units}
         self.group_of = {self.streams[u]: system.replica_of(u) for u in system.units}
-        self.costs = Costs(self.schedule, self.sharing)
+        self.costs = Costs(self.schedule, self.dealt)
+        self.meshed = tuple(dict.fromkeys(m.replica for m in system.meshes.values()))
         keep = _kept(tree)
         self.lanes = {s: Lane(s, keep.get(s, 1)) for s in self.group_of}
         self.every = {s: Lane(s, 2 * keep.get(f"{s} of all", 0) + 1) for s, g in self.group_of.items() if g}
@@ -146,16 +151,26 @@ class Code:
                 steps[-1].append(i)
             else:
                 steps.append([i])
-        rows = tuple(map(self._row, steps))
+        fixed = tuple(map(tuple, steps))
+        rows = self.rows(fixed, (0,) * len(self.meshed))
         counts: dict[Lane, int] = {}
+        crossed: dict[Crossing, int] = {}
         for row in rows:
             counts[row[0]] = counts.get(row[0], 0) + 1
-        block = Block(rows, tuple(counts.items()), len(issues))
+            for t in row[5].calls:
+                crossed.update((key, crossed.get(key, 0) + t.bytes) for key, _ in t.crosses)
+        block = Block(fixed, rows, tuple(counts.items()), len(issues), tuple(crossed.items()))
         self.blocks.append(block)
         return block
 
-    def _row(self, issues: list[Issue]) -> Row:
-        lane, timed = self.lanes[self.streams[issues[0].unit]], tuple(map(self.costs.of, issues))
+    def rows(self, steps: tuple[tuple[Issue, ...], ...], at: tuple[int, ...]) -> tuple[Row, ...]:
+        """Steps on these instances of the replicas that stand on meshes."""
+        stand = dict(zip(self.meshed, at, strict=True))
+        return tuple(self._row(step, stand) for step in steps)
+
+    def _row(self, issues: tuple[Issue, ...], stand: Stand) -> Row:
+        lane = self.lanes[self.streams[issues[0].unit]]
+        timed = tuple(self.costs.of(i, stand) for i in issues)
         waits: dict[Lane, int] = {}
         for w in (w for i in issues for w in i.after):
             other = self.every[w.stream] if w.every else self.lanes[w.stream]
@@ -168,7 +183,8 @@ class Code:
             if t.edge is not None:
                 gate = self.gates.setdefault((t.edge, group), Gate(group))
                 gates[gate] = gates.get(gate, 0) + t.held
-            links += [(self.gates.setdefault((k, group), Gate(group)), n, t.lead) for k, n, _ in t.links]
+            links += [(self.gates.setdefault((k, group), Gate(group)), n, t.lead, t.hops) for k, n, _ in t.links]
+            links += [(self.gates.setdefault((k, group), Gate(group)), n, t.lead, t.hops) for k, n in t.crosses]
         interval, latency = max(t.interval for t in timed), max(t.latency for t in timed)
         burst = len(issues) > 1 and len({i.unit for i in issues}) == 1
         if burst:  # one set-up, then call after call
@@ -190,7 +206,7 @@ class Code:
             lags: dict[Lane, set[int]] = {}
             for other, lag in ((o, lag) for r in rows for o, lag in r[3] if o not in runs):
                 lags.setdefault(other, set()).add(lag)
-            through = [g for r in rows for g in (*(g for g, _ in r[4]), *(g for g, _, _ in r[6]))]
+            through = [g for r in rows for g in (*(g for g, _ in r[4]), *(g for g, _, _, _ in r[6]))]
             gates = {g: None for g in through if g.group not in deals}
             outside = tuple(n for n in runs if self.group_of[n.name] not in deals)
             here = {n for n in lags if self.group_of[n.name] in deals}  # of the instances dealt to

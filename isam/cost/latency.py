@@ -17,6 +17,7 @@ from isam.ir.kernel import Kernel, Recurrence
 from isam.ir.mapping import Mapping
 from isam.schedule.tree import Schedule
 from isam.system.graph import Move
+from isam.system.mesh import routes
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,11 @@ class Latency:
     def _move(self, m: Move, buffer: str) -> tuple[float, float]:
         """Of one element: until the issuer is free, until it is there; at least."""
         system = self.schedule.system
-        links, clock = system.links_of(m.source, m.target), system.units[m.issuer].clock
-        taken, there = system.instructions[m.by].cost.move(size_of(self.kernel.buffer(buffer).dtype), links=bool(links))
-        return self._down(taken / clock), self._down(there / clock)
+        crossed, clock = system.crossings(m.source, m.target), system.units[m.issuer].clock
+        links = bool(crossed or system.links_of(m.source, m.target))
+        hops = sum(k.hop * min(map(len, routes(k).of(at, inward))) for k, at, inward in crossed)
+        taken, there = system.instructions[m.by].cost.move(size_of(self.kernel.buffer(buffer).dtype), links=links)
+        return self._down(taken / clock), self._down(there / clock + hops)
 
     @staticmethod
     def _down(seconds: float) -> float:

@@ -7,10 +7,11 @@ from html import escape
 
 from isam.cost.occupancy import occupancy
 from isam.cost.perfetto import events_of
-from isam.cost.report import duration, report
+from isam.cost.report import Report, duration, report
 from isam.cost.timeline import TICK, Event
 from isam.schedule.text import print_schedule
 from isam.schedule.tree import Schedule
+from isam.system.draw_mesh import drawing
 
 MOST = 50_000  # events drawn
 WIDE, ROW, LEFT = 1100, 18, 150
@@ -32,6 +33,7 @@ def page(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> str:
         f"<p>{duration(told.time.seconds)} for {told.time.calls} calls{far}</p>",
         f"<h2>Streams</h2><p>{note}</p>", _streams(schedule, events),
         "<h2>Memories</h2>", _memories(schedule, events),
+        *_meshes(schedule, told),
         "<h2>Busy</h2>", _table(("", "", "share of the time", ""), busy),
         "<h2>At least</h2>", _table(("time", "of", "counted"), least),
         f"<h2>Schedule</h2><pre>{escape(print_schedule(schedule))}</pre></html>",
@@ -74,6 +76,17 @@ def _streams(schedule: Schedule, events: list[Event]) -> str:
                  f"{duration(end * TICK)}</text>")  # fmt: skip
     legend = " ".join(f'<span style="color:{c}">&#9632;</span> {escape(n)}' for n, c in names.items())
     return f'<svg width="{LEFT + WIDE}" height="{bottom + 20}">{"".join(parts)}</svg><p>{legend}</p>'
+
+
+def _meshes(schedule: Schedule, told: Report) -> list[str]:
+    """The channels of each mesh, the wider the busier."""
+    out = []
+    for name, channels in told.time.meshes.items():
+        mesh = schedule.system.meshes[name]
+        width, height, inside = drawing(mesh, {c: told.time.share(w) for c, w in channels.items()})
+        out.append(f"<h2>Mesh {escape(name)}</h2><p>Where the instances of {escape(mesh.replica)} stand; the wider a "
+                   f'channel, the busier</p><svg width="{width}" height="{height}">{inside}</svg>')  # fmt: skip
+    return out
 
 
 def _memories(schedule: Schedule, events: list[Event]) -> str:

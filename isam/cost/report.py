@@ -10,6 +10,7 @@ from isam.cost.floor import Floor, floor
 from isam.cost.steps import TICK
 from isam.cost.timeline import Timeline, Work, timeline
 from isam.schedule.tree import Schedule
+from isam.system.draw_mesh import channel_name
 from isam.system.graph import System
 
 TOLD = 4  # bounds in the table
@@ -36,11 +37,12 @@ class Report:
                  for u, w in t.units.items()}  # fmt: skip
         edges = {" -> ".join(e): self._moved(w) for e, w in t.edges.items()}
         links = {n: self._moved(w) for n, w in t.links.items()}
+        meshes = {n: {channel_name(c): self._moved(w) for c, w in some.items()} for n, some in t.meshes.items()}
         clusters = {c: {"steps": w.calls, "share": t.share(w), "idle": self._idle(c)} for c, w in t.clusters.items()}
         bounds = [{"kind": b.kind, "of": b.where, "seconds": b.seconds, "why": b.why} for b in self.floor.bounds]
         return {"seconds": t.seconds, "floor": self.floor.seconds, "bound by": self.floor.name,
                 "distance": self.distance, "calls": t.calls, "units": units, "edges": edges, "links": links,
-                "clusters": clusters, "bounds": bounds}  # fmt: skip
+                "meshes": meshes, "clusters": clusters, "bounds": bounds}  # fmt: skip
 
     def _moved(self, w: Work) -> dict[str, Any]:
         return {"calls": w.calls, "busy": w.busy * TICK, "bytes": w.bytes, "share": self.time.share(w)}
@@ -60,6 +62,10 @@ class Report:
             yield "edge", " -> ".join(e), t.share(w), f"{w.bytes} bytes{_many(w)}"
         for n, w in t.links.items():
             yield "link", n, t.share(w), f"{w.bytes} bytes"
+        for n, some in t.meshes.items():
+            for c, w in sorted(some.items(), key=lambda one: -one[1].bytes)[:1]:
+                hops = sum(w.bytes for w in some.values())
+                yield "mesh", n, t.share(w), f"{w.bytes} bytes {channel_name(c)}, {hops} on {len(some)} channels"
 
     def __str__(self) -> str:
         t, far = self.time, self.distance

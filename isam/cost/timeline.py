@@ -2,13 +2,15 @@
 
 Calls are taken in the tree's order: every stream starts its own in that order, so a call's time follows from what came
 before it. Nothing is executed. A kept loop is followed until an iteration begins in the state in which the one before
-began, up to a shift in time; the iterations left are added by multiplication.
+began, up to a shift in time; the iterations left are added by multiplication. (Instances to which a mesh gives unequal
+ways, and that never wait for each other, drift apart: such a loop around them is followed to its end.)
 
 Instances of a replica run side by side, each with streams and edges of its own; of iterations dealt to instances that
 are in the same state one is followed. A link that edges share gives each instance that is dealt to the same part of its
 bandwidth; within an instance moves share that part in the order of time, each going on whenever those that stand before
-it in the tree leave the link alone. A cluster is one stream of steps: calls that are joined start together and the step
-ends with the last of them.
+it in the tree leave the link alone. So does every channel of a mesh with the instances whose routes it is on: each
+moves as fast as its part of the busiest channel of its route lets it, and what it moves is as many hops later. A
+cluster is one stream of steps: calls that are joined start together and the step ends with the last of them.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from isam.classes import dataclass
 from isam.cost.clock import Clock
 from isam.cost.steps import TICK, Edge, dealt_to, stream_of
 from isam.schedule.tree import Issue, Schedule
+from isam.system.mesh import Channel, routes
 
 __all__ = ["TICK", "Edge", "Event", "Timeline", "Work", "timeline"]
 
@@ -51,8 +54,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """``ticks`` from the first start to the last finish; what each unit, edge, link and cluster did. ``followed``:
-    calls looked at one by one, the others were added by multiplication."""
+    """``ticks`` from the first start to the last finish; what each unit, edge, link, cluster did, and each channel of a
+    mesh that carried something. ``followed``: calls looked at one by one, the others were added by multiplication."""
 
     ticks: int
     units: dict[str, Work]
@@ -61,6 +64,7 @@ class Timeline:
     followed: int
     links: dict[str, Work] = field(default_factory=dict)
     clusters: dict[str, Work] = field(default_factory=dict)
+    meshes: dict[str, dict[Channel, Work]] = field(default_factory=dict)
 
     def utilisation(self, unit: str) -> float:
         """The share of the time in which the unit was occupied, over all its instances."""
@@ -121,7 +125,19 @@ def _told(schedule: Schedule, clock: Clock) -> Timeline:
             _add(units[step.calls[0].issue.unit], times, step.interval)
         if cluster in clusters:
             _add(clusters[cluster], times, step.interval)
-    return Timeline(clock.end, units, edges, calls, clock.followed, links, clusters)
+    return Timeline(clock.end, units, edges, calls, clock.followed, links, clusters, _channels(schedule, clock))
+
+
+def _channels(schedule: Schedule, clock: Clock) -> dict[str, dict[Channel, Work]]:
+    """What went through each channel of each mesh."""
+    meshes = schedule.system.meshes
+    out: dict[str, dict[Channel, Work]] = {name: {} for name in meshes}
+    for (name, memory, inward), (_, carried) in clock.carried.items():
+        ways = routes(meshes[name]).of(memory, inward)
+        for channels, size in zip(ways, carried, strict=True):
+            for c in channels if size else ():
+                _add(out[name].setdefault(c, Work()), 1, round(size / meshes[name].bandwidth / TICK), size)
+    return out
 
 
 def _add(work: Work, times: int, busy: int, size: int = 0) -> None:

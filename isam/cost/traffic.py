@@ -44,8 +44,8 @@ class Way:
 
 
 def ways(system: System) -> Iterator[Way]:
-    """Every unit that alone issues some moves, every edge, every link, everything out of home and everything into it.
-    Of edges whose bandwidth is not stated nothing is said."""
+    """Every unit that alone issues some moves, every edge, every link, the channels by which a memory is attached to a
+    mesh, everything out of home and everything into it. Of edges whose bandwidth is not stated nothing is said."""
     rates, home = _rates(system), system.home
     for u in sorted({m.issuer for m in system.moves}):
         edges = frozenset(e for e, ms in system.moves_by_edge.items() if {m.issuer for m in ms} == {u})
@@ -56,6 +56,11 @@ def ways(system: System) -> Iterator[Way]:
             yield Way(f"edge {e[0]} -> {e[1]}", rates[e], frozenset((e,)), system)
     for k in system.links.values():
         yield Way(f"link {k.name}", k.bandwidth, frozenset(k.edges), system)
+    ends = {(m, at, inward): None for e in system.moves_by_edge for m, at, inward in system.crossings(*e)}
+    for m, at, inward in ends:
+        edges = frozenset(e for e in system.moves_by_edge if (m, at, inward) in system.crossings(*e))
+        rate = m.bandwidth * len(dict(m.ports)[at])
+        yield Way(f"mesh {m.name} {'out of' if inward else 'into'} {at}", rate, edges, system)
     for n, name in enumerate(("out of", "into")):
         edges = frozenset(e for e in rates if e[n] == home and e[1 - n] != home)
         yield from everything(system, edges, f"{name} {home}")

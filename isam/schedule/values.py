@@ -22,7 +22,7 @@ from isam.system import graph, groups
 _KERNEL = (kernel.Sym, kernel.Axis, kernel.Domain, kernel.Buffer, kernel.Access, kernel.Literal, kernel.Statement,
            kernel.Recurrence, kernel.Kernel)  # fmt: skip
 _REST = (instruction.OperandContract, instruction.Cost, instruction.Burst, instruction.Instruction, graph.Memory,
-         graph.Unit, graph.Move, graph.System, groups.Ports, groups.Replica, groups.Link, groups.Cluster,
+         graph.Unit, graph.Move, graph.System, groups.Ports, groups.Replica, groups.Mesh, groups.Link, groups.Cluster,
          groups.Register, mapping.OperandMap, mapping.Mapping, mapping.Rewriting, mapping.Cover, tree.Place,
          tree.Slot, tree.Nest)  # fmt: skip
 CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}

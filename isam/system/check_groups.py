@@ -1,15 +1,16 @@
-"""Whether replicas, links, clusters and registers make sense: members that exist, moves that stay within an instance,
-streams that can be one, values that somebody sets."""
+"""Whether replicas, meshes, links, clusters and registers make sense: members that exist, moves that stay within an
+instance, streams that can be one, values that somebody sets."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from math import prod
 
 from isam.diagnostics import Loc
 from isam.ir.instruction import Instruction
 from isam.system.faults import Faults, nearest
 from isam.system.graph import System
-from isam.system.groups import Cluster
+from isam.system.groups import Cluster, Mesh, Replica
 
 Places = Mapping[tuple[Hashable, ...], Loc]
 
@@ -19,6 +20,7 @@ def check_groups(system: System, faults: Faults, marks: Places, whole: bool = Tr
     c = _Groups(system, faults, marks)
     c.replicas()
     c.moves()
+    c.meshes()
     c.links()
     for cluster in system.clusters.values():
         c.cluster(cluster)
@@ -95,6 +97,45 @@ class _Groups:
             has = f"one of '{own}'" if own else "shared"
             self.faults.add("system-replica", f"{what} is in '{there}', the unit '{unit}' is {has}: which instance is "
                             "meant?", loc, f"put '{unit}' into the replica '{there}'")  # fmt: skip
+
+    def meshes(self) -> None:
+        """Every instance has a place; what is attached is shared, by one mesh, and something goes there or back."""
+        first: dict[tuple[str, str], str] = {}
+        for m in self.s.meshes.values():
+            r = self.s.replicas.get(m.replica)
+            if r is None:
+                self.faults.add("system-unknown-replica", f"there is no replica '{m.replica[:60]}'",
+                                self.at("mesh", m.name, "replica", otherwise=m.loc),
+                                nearest(m.replica, self.s.replicas, "describe it in 'replicas:'"))  # fmt: skip
+                continue
+            if prod(m.shape) != r.count:
+                what = f"'{m.name}' has {prod(m.shape)} places, there are {r.count} of '{r.name}'"
+                self.faults.add("system-mesh", what, self.at("mesh", m.name, "shape", otherwise=m.loc),
+                                "one instance stands on each place")  # fmt: skip
+            for memory, places in m.ports:
+                self.port(m, r, memory, places, first)
+            if not m.ports:
+                self.faults.add("system-mesh", f"nothing is attached to the mesh '{m.name}'", m.loc,
+                                "for example 'ports: {dram: [[0, 0]]}'")  # fmt: skip
+
+    def port(self, m: Mesh, r: Replica, memory: str, places: tuple[tuple[int, ...], ...],
+             first: dict[tuple[str, str], str]) -> None:  # fmt: skip
+        loc = self.at("port", m.name, memory, otherwise=m.loc)
+        other = first.setdefault((r.name, memory), m.name)
+        led = any((a in r.memories) != (b in r.memories) and memory in (a, b) for a, b in self.s.moves_by_edge)
+        if memory not in self.s.memories:
+            self.faults.add("system-unknown-memory", f"there is no memory '{memory[:60]}'", loc,
+                            nearest(memory, self.s.memories))  # fmt: skip
+        elif self.replica.get(memory) is not None:
+            self.faults.add("system-mesh", f"there are several of '{memory}'", loc, "what is attached is shared")
+        elif not led:
+            self.faults.add("system-mesh", f"no move leads between '{memory}' and '{r.name}'", loc,
+                            "describe it in 'moves:'")  # fmt: skip
+        elif not places:
+            self.faults.add("system-mesh", f"'{memory}' is attached nowhere", loc, "for example [[0, 0]]")
+        elif other != m.name:
+            self.faults.add("system-mesh", f"'{memory}' is attached to '{other}' already", loc,
+                            "moves between two memories cross one mesh")  # fmt: skip
 
     def links(self) -> None:
         edges = {(m.source, m.target) for m in self.s.moves}

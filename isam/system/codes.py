@@ -32,6 +32,8 @@ CODES: dict[str, str] = {
     "system-kind": "A list stands where a mapping or a single value belongs, or the other way round.",
     "system-link": "A link has a bandwidth, and edges along which moves lead.",
     "system-memory": "A memory has a capacity, or cells of a size; a cached one stands in front of another.",
+    "system-mesh": "A mesh has a place for every instance of its replica, channels that something passes, and ports of "
+                   "shared memories on it.",
     "system-missing": "A required field is not there.",
     "system-move": "A move leads from one memory to another.",
     "system-name": "A name has letters, digits, '_', '-' and '.'; an instruction's text has the name of its entry.",
@@ -63,6 +65,7 @@ CODES: dict[str, str] = {
     "system-unknown-key": "The field does not exist here.",
     "system-unknown-memory": "A move, a home or a cache refers to a memory that is not described.",
     "system-unknown-register": "An instruction refers to a configuration register that is not described.",
+    "system-unknown-replica": "A mesh refers to a replica that is not described.",
     "system-unknown-unit": "A move is issued by a unit that is not described.",
     "system-unreachable": "No moves lead to this memory or from it.",
     "system-unused": "No unit runs this instruction.",

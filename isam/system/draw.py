@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from html import escape
 
 from isam.classes import dataclass
+from isam.system.draw_mesh import drawing
 from isam.system.graph import CACHED, System
 from isam.system.show import few, frequency, size_text
 
@@ -83,7 +84,9 @@ def svg(system: System) -> str:
     """The graph as one SVG file."""
     at = _places(system)
     width = max(x for x, _ in at.values()) + BOX + 40
-    height = max(y for _, y in at.values()) + ROW + 20
+    foot = max(y for _, y in at.values()) + ROW + 20
+    grids = [(m, *drawing(m)) for m in system.meshes.values()]
+    width, height = max([width, *(w for _, w, _, _ in grids)]), foot + sum(h + 20 for _, _, h, _ in grids)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img">',
              f"<title>{escape(system.name)}</title><style>{STYLE}</style>", HEAD,
              f'<text x="20" y="22">{escape(system.name)}</text>']  # fmt: skip
@@ -97,6 +100,10 @@ def svg(system: System) -> str:
     for u in system.units.values():
         cluster = system.cluster_of(u.name)
         parts.append(_box(at["u", u.name], "u", u.name, frequency(u.clock) + (f", {cluster}" if cluster else "")))
+    for m, _, h, inside in grids:
+        parts.append(f'<g transform="translate(0 {foot})"><text class="s" x="20" y="12">{escape(m.name)}: where the '
+                     f"instances of {escape(m.replica)} stand</text>{inside}</g>")  # fmt: skip
+        foot += h + 20
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -225,6 +225,32 @@ def _edges(node: Node, f: Field, faults: Faults) -> tuple[tuple[Scalar, Scalar],
     return tuple(out)
 
 
+def _counts(node: Node, f: Field, faults: Faults) -> tuple[int, ...] | None:
+    """A row of whole numbers."""
+    if not isinstance(node, Sequence):
+        faults.add("system-kind", f"expected whole numbers in brackets, found {describe(node)}", node.loc,
+                   "for example [4, 6]")  # fmt: skip
+        return None
+    found = [_count(i, f, faults) for i in node.items]
+    return tuple(n for n in found if n is not None)
+
+
+def _places(node: Node, f: Field, faults: Faults) -> dict[Scalar, list[tuple[tuple[int, ...], Loc]]] | None:
+    """Places per memory, each with where it is written."""
+    hint = "for example {dram: [[0, 0], [3, 5]]}"
+    if not isinstance(node, Mapping):
+        faults.add("system-kind", f"expected places per memory, found {describe(node)}", node.loc, hint)
+        return None
+    out: dict[Scalar, list[tuple[tuple[int, ...], Loc]]] = {}
+    for key, some in node.items:
+        if not isinstance(some, Sequence):
+            faults.add("system-kind", f"expected places, found {describe(some)}", some.loc, hint)
+            continue
+        found = [(_counts(p, f, faults), p.loc) for p in some.items]
+        out[key] = [(p, at) for p, at in found if p is not None]
+    return out
+
+
 def _settings(node: Node, f: Field, faults: Faults) -> dict[Scalar, Scalar] | None:
     """A value per configuration register."""
     if not isinstance(node, Mapping):
@@ -271,6 +297,7 @@ _READ: dict[str, Callable[[Any, Field, Faults], Any]] = {
     "groups": _groups, "aligns": _aligns, "alignment": _alignment, "strides": _strides, "cost": _cost, "free": free,
     "burst": _burst,
     "ports": _ports, "edges": _edges, "settings": _settings, "per": _per,
+    "counts": _counts, "places": _places,
     "entries": _keep, "moves": _keep, "variants": _keep, "lists": _keep,
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from isam.diagnostics import NOWHERE, Loc
 from isam.ir.dtype import size_of
 from isam.ir.instruction import Instruction
 from isam.ir.table import Some, Table
-from isam.system.groups import Cluster, Link, Ports, Register, Replica
+from isam.system.groups import Cluster, Link, Mesh, Ports, Register, Replica
 
 ANY_NUMBER = Ports()
 MANAGED, COUNTED, CACHED = "managed", "counted", "cached"
@@ -93,8 +93,8 @@ class Move:
 class System:
     """A machine. ``backend`` names the emitter of its code (``simulator``, ``llvm``, or ``none``: kernels can be mapped
     onto it, not compiled for it), ``approach`` the Approach whose opinions suit it, ``facts`` what only Approaches and
-    reports look at (cache sizes, vector width, features). ``replicas``, ``links``, ``clusters``, ``state``: what nodes
-    have in common (see ``groups``)."""
+    reports look at (cache sizes, vector width, features). ``replicas``, ``links``, ``clusters``, ``state``, ``meshes``:
+    what nodes have in common (see ``groups``)."""
 
     name: str
     memories: dict[str, Memory]
@@ -112,6 +112,7 @@ class System:
     links: dict[str, Link] = field(default_factory=dict)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     state: dict[str, Register] = field(default_factory=dict)
+    meshes: dict[str, Mesh] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -173,6 +174,14 @@ class System:
     def links_of(self, source: str, target: str) -> tuple[Link, ...]:
         """What a move along this edge shares with others."""
         return tuple(k for k in self.links.values() if (source, target) in k.edges)
+
+    def crossings(self, source: str, target: str) -> tuple[tuple[Mesh, str, bool], ...]:
+        """The meshes that a move along this edge crosses, each with the memory that is attached to it and whether
+        something goes in, to an instance."""
+        inward = self.replica_of(target), source, True
+        outward = self.replica_of(source), target, False
+        return tuple((m, memory, way) for m in self.meshes.values() for replica, memory, way in (inward, outward)
+                     if m.replica == replica and memory in dict(m.ports))  # fmt: skip
 
     def homes(self, instruction: Instruction, operand: str) -> tuple[str, ...]:
         """Memories in which this operand may live, in order of preference."""

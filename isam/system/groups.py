@@ -1,4 +1,5 @@
-"""What nodes of a machine have besides themselves: ports, replicas, shared links, one instruction stream, registers."""
+"""What nodes of a machine have besides themselves: ports, replicas, meshes, shared links, one instruction stream,
+registers."""
 
 from __future__ import annotations
 
@@ -32,6 +33,23 @@ class Replica:
     count: int
     memories: tuple[str, ...]
     units: tuple[str, ...]
+    loc: Loc = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """The instances of a ``replica`` on a grid of ``shape`` places (rings where it ``wrap``s): between neighbours a
+    channel each way of ``bandwidth`` bytes per second, through which something takes ``hop`` seconds. ``ports``: per
+    shared memory the places beside which it is attached, each by a channel in and one out. Moves between it and an
+    instance go along the routes of :mod:`isam.system.mesh`."""
+
+    name: str
+    replica: str
+    shape: tuple[int, ...]
+    bandwidth: float
+    ports: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
+    hop: float = 0.0
+    wrap: bool = False
     loc: Loc = field(default=NOWHERE, compare=False)
 
 

@@ -170,6 +170,7 @@ class _Build:
                       needs=tuple(w.text for w in top.get("needs", ())),
                       backend_loc=self.marks.get(("backend",), NOWHERE),
                       replicas=self._section("replicas", self.groups.replica),
+                      meshes=self._section("meshes", self.groups.mesh),
                       links=self._section("links", self.groups.link),
                       clusters=self._section("clusters", self.groups.cluster), state=self.state)  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Entries of ``replicas``, ``links``, ``clusters`` and ``state`` to values; and what instructions say of registers."""
+"""Entries of ``replicas``, ``meshes``, ``links``, ``clusters`` and ``state`` to values; and what instructions say of
+registers."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from isam.system.check import Marks
 from isam.system.families import Entry
 from isam.system.faults import Faults, nearest
 from isam.system.fields import Values, read_fields
-from isam.system.groups import Cluster, Link, Ports, Register, Replica
-from isam.system.schema import CLUSTER, LINK, REGISTER, REPLICA
+from isam.system.groups import Cluster, Link, Mesh, Ports, Register, Replica
+from isam.system.schema import CLUSTER, LINK, MESH, REGISTER, REPLICA
 from isam.system.source import Mapping, Scalar
 from isam.system.units import Rate
 
 MAX_BITS = 64
 MAX_INSTANCES = 4096
+MAX_PORTS = 256
 
 
 class Groups:
@@ -49,15 +51,7 @@ class Groups:
         v = read_fields(e.node, LINK, f"the link '{e.name}'", self.faults, e.key.loc)
         if "bandwidth" not in v or "edges" not in v:
             return None
-        bandwidth = v["bandwidth"]
-        if not bandwidth:
-            self.faults.add("system-link", f"nothing passes the link '{e.name}'", _at(e, "bandwidth"),
-                            "for example '16 GB/s'")  # fmt: skip
-        if not isinstance(bandwidth, Rate):
-            if not v.get("clock"):
-                self.faults.add("system-link", f"the bandwidth of '{e.name}' is per cycle, of no clock",
-                                _at(e, "bandwidth"), "add 'clock: 1 GHz', or state bytes per second")  # fmt: skip
-            bandwidth *= v.get("clock", 1.0)
+        bandwidth = self._rate(e, v, "system-link", "link")
         edges: dict[tuple[str, str], None] = {}
         for a, b in v["edges"]:
             if (a.text, b.text) in edges:
@@ -65,7 +59,48 @@ class Groups:
                                 a.loc, "name it once")  # fmt: skip
             self.marks["link", e.name, (a.text, b.text)] = a.loc
             edges[a.text, b.text] = None
-        return Link(e.name, float(bandwidth), tuple(edges), e.key.loc)
+        return Link(e.name, bandwidth, tuple(edges), e.key.loc)
+
+    def _rate(self, e: Entry, v: Values, code: str, kind: str) -> float:
+        """Bytes per second."""
+        bandwidth = v["bandwidth"]
+        if not bandwidth:
+            self.faults.add(code, f"nothing passes the {kind} '{e.name}'", _at(e, "bandwidth"),
+                            "for example '16 GB/s'")  # fmt: skip
+        if not isinstance(bandwidth, Rate):
+            if not v.get("clock"):
+                self.faults.add(code, f"the bandwidth of '{e.name}' is per cycle, of no clock",
+                                _at(e, "bandwidth"), "add 'clock: 1 GHz', or state bytes per second")  # fmt: skip
+            bandwidth *= v.get("clock", 1.0)
+        return float(bandwidth)
+
+    def mesh(self, e: Entry) -> Mesh | None:
+        v = read_fields(e.node, MESH, f"the mesh '{e.name}'", self.faults, e.key.loc)
+        if any(key not in v for key in ("replica", "shape", "bandwidth", "ports")):
+            return None
+        bandwidth, shape = self._rate(e, v, "system-mesh", "mesh"), v["shape"]
+        if v.get("hop") and not v.get("clock"):
+            self.faults.add("system-mesh", f"a hop of '{e.name}' takes cycles of no clock", _at(e, "hop"),
+                            "add 'clock: 1 GHz'")  # fmt: skip
+        if 0 in shape:
+            self.faults.add("system-mesh", f"there is no place on '{e.name}'", _at(e, "shape"),
+                            "a mesh has at least one place along each dimension")  # fmt: skip
+        ports: dict[str, tuple[tuple[int, ...], ...]] = {}
+        for memory, places in v["ports"].items():
+            self.marks["port", e.name, memory.text] = memory.loc
+            ports[memory.text] = tuple(dict.fromkeys(p for p, _ in places))
+            if len(places) > MAX_PORTS:
+                self.faults.add("system-mesh", f"'{memory.text}' is attached to more than {MAX_PORTS} places",
+                                memory.loc, "leave some out")  # fmt: skip
+            for p, loc in places:
+                if len(p) != len(shape) or any(not i < n for i, n in zip(p, shape, strict=True)):
+                    what = f"there is no place {list(p)} on a mesh of {' by '.join(map(str, shape))}"
+                    self.faults.add("system-mesh", what, loc, "places are counted from 0 along each dimension")
+        self.marks["mesh", e.name, "replica"] = v["replica"].loc
+        self.marks["mesh", e.name, "shape"] = _at(e, "shape")
+        hop = v.get("hop", 0.0) / (v.get("clock") or 1.0)
+        return Mesh(e.name, v["replica"].text, shape, bandwidth, tuple(ports.items()), hop, v.get("wrap", False),
+                    e.key.loc)  # fmt: skip
 
     def cluster(self, e: Entry) -> Cluster | None:
         v = read_fields(e.node, CLUSTER, f"the cluster '{e.name}'", self.faults, e.key.loc)

@@ -13,7 +13,7 @@ WORD = r"^[A-Za-z_][A-Za-z0-9_.\-]*$"
 @dataclass(frozen=True, slots=True)
 class Field:
     """``kind``: a dimension of ``units.UNITS``, or count, flag, word, words, text, block, free, cost, homes, groups,
-    alignment, aligns, strides, throughput, ports, edges, settings,
+    alignment, aligns, strides, throughput, ports, edges, settings, counts, places,
     per. ``values``: the only words allowed."""
 
     kind: str
@@ -59,6 +59,16 @@ REPLICA: Table = {
     "count": Field("count", "how many there are", True),
     "memories": Field("words", "memories that each instance has"),
     "units": Field("words", "units that each instance has"),
+    "description": Field("text", "for readers"),
+}
+MESH: Table = {
+    "replica": Field("word", "whose instances stand on its places, one on each", True),
+    "shape": Field("counts", "how many places there are along each dimension, for example [4, 6]", True),
+    "bandwidth": Field("throughput", "of the channel from a place to its neighbour, each way", True),
+    "clock": Field("frequency", "of which cycles bandwidth and hop speak"),
+    "hop": Field("cycles", "through one channel; absent: none"),
+    "wrap": Field("flag", "whether each dimension is a ring; absent: not"),
+    "ports": Field("places", "beside which places shared memories are attached: {dram: [[0, 0], [3, 5]]}", True),
     "description": Field("text", "for readers"),
 }
 LINK: Table = {
@@ -134,12 +144,13 @@ TOP: Table = {
     "moves": Field("moves", "along which edges data can go"),
     "instructions": Field("entries", "what units execute, moves included"),
     "replicas": Field("entries", "memories and units that there are several times over"),
+    "meshes": Field("entries", "grids on which the instances of a replica stand"),
     "links": Field("entries", "bandwidth that several edges share"),
     "clusters": Field("entries", "units with one instruction stream"),
     "state": Field("entries", "configuration registers"),
 }
 SECTIONS: dict[str, Table] = {"memories": MEMORY, "units": UNIT, "instructions": INSTRUCTION, "replicas": REPLICA,
-                              "links": LINK, "clusters": CLUSTER, "state": REGISTER}  # fmt: skip
+                              "meshes": MESH, "links": LINK, "clusters": CLUSTER, "state": REGISTER}  # fmt: skip
 
 
 def json_schema() -> dict[str, Any]:
@@ -207,6 +218,7 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
         return {"type": "string", "pattern": rf"^\s*[0-9][0-9_]*(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*({units})\s*$",
                 "examples": [EXAMPLES[d] for d in dimensions]}  # fmt: skip
     cycles = {"type": "string"} if f.kind != "per" else _json(Field("cycles", f.meaning), special)
+    counts = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
     kinds: dict[str, dict[str, Any]] = {
         "count": {"type": "integer", "minimum": 0},
         "flag": {"type": "boolean"},
@@ -223,6 +235,8 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
                                                        {"const": "packed"}]}},
         "edges": {"type": "array", "items": {**names, "minItems": 2, "maxItems": 2}},
         "per": {"type": "object", "additionalProperties": cycles},
+        "counts": counts,
+        "places": {"type": "object", "additionalProperties": {"type": "array", "items": counts, "minItems": 1}},
         "settings": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
     }
     inside = {"cost": COST, "ports": PORTS, "burst": BURST}

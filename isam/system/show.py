@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from isam.ir.instruction import Instruction
 from isam.ir.printer import print_sym
 from isam.system.graph import SEMANTICS_ONLY, Memory, System, Unit
-from isam.system.groups import Register
+from isam.system.groups import Mesh, Register
 from isam.system.names import families, parameters
 
 
@@ -42,12 +42,14 @@ def _stream(system: System, u: Unit) -> str:
 
 
 def _groups(system: System) -> list[str]:
-    """Replicas, clusters, links and registers, where there are any."""
+    """Replicas, clusters, meshes, links and registers, where there are any."""
     tables = [
         _table("replicas", ["name", "count", "of each"],
                [[r.name, str(r.count), ", ".join((*r.memories, *r.units))] for r in system.replicas.values()]),
         _table("clusters", ["name", "one stream for"],
                [[c.name, ", ".join(c.units)] for c in system.clusters.values()]),
+        _table("meshes", ["name", "places", "of", "channel", "hop", "attached"],
+               [_mesh(m) for m in system.meshes.values()]),
         _table("links", ["name", "bandwidth", "shared by"],
                [[k.name, f"{k.bandwidth / 1e9:g} GB/s", ", ".join(f"{a} -> {b}" for a, b in k.edges)]
                 for k in system.links.values()]),
@@ -55,6 +57,12 @@ def _groups(system: System) -> list[str]:
                [_register(system, r) for r in system.state.values()]),
     ]  # fmt: skip
     return [t for t in tables if not t.endswith(": none")]
+
+
+def _mesh(m: Mesh) -> list[str]:
+    places = " x ".join(map(str, m.shape)) + (", rings" if m.wrap else "")
+    ports = "; ".join(f"{memory} at {' '.join(','.join(map(str, p)) for p in some)}" for memory, some in m.ports)
+    return [m.name, places, m.replica, f"{m.bandwidth / 1e9:g} GB/s", f"{m.hop / 1e-9:g} ns", ports]
 
 
 def _register(system: System, r: Register) -> list[str]:

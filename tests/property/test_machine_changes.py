@@ -90,15 +90,16 @@ def without() -> int:
 
 # the unit of time -----------------------------------------------------------------------------------------------------
 def twice(system: System) -> System:
-    """Every rate doubled: clocks, and what links carry. Bandwidths of edges are bytes per cycle."""
-    return replace(system, units={n: replace(u, clock=2 * u.clock) for n, u in system.units.items()},
+    """Every rate doubled: clocks, what links and channels carry; half a hop. Edges carry so many bytes per cycle."""
+    meshes = {n: replace(m, bandwidth=2 * m.bandwidth, hop=m.hop / 2) for n, m in system.meshes.items()}
+    return replace(system, units={n: replace(u, clock=2 * u.clock) for n, u in system.units.items()}, meshes=meshes,
                    links={n: replace(k, bandwidth=2 * k.bandwidth) for n, k in system.links.items()})  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("on", "name"),
     [("toy", "matmul"), ("toy", "softmax"), ("dual", "matmul_i8"), ("gemmini", "matmul_i8"), (CROWD, "matmul"),
-     (CROWD, "softmax")],
+     (CROWD, "softmax"), ("toy_grid", "matmul")],
 )  # fmt: skip
 def test_twice_the_rates_half_the_time(on: str, name: str):
     system, case = simulated(on), CASES[name]

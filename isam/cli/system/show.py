@@ -20,6 +20,7 @@ MERMAID = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart
     instructions="per name the body's text",
     families="per family its members and parameters", assumed="costs that the description leaves open",
     replicas="count, memories and units of each", links="bytes per second and the edges that share them",
+    meshes="shape, bytes per second of a channel, seconds of a hop, ports, places of the instances in their order",
     clusters="units with one instruction stream", state="configuration registers: values or bits, and at reset",
 )  # fmt: skip
 def show(system: SYSTEM, mermaid: MERMAID = False, svg: SVG = False, as_json: AsJson = False) -> Answer:
@@ -28,6 +29,7 @@ def show(system: SYSTEM, mermaid: MERMAID = False, svg: SVG = False, as_json: As
     from isam.system.draw import mermaid as flowchart
     from isam.system.draw import svg as drawing
     from isam.system.load import load_system
+    from isam.system.mesh import routes
     from isam.system.names import families, parameters
     from isam.system.show import text
 
@@ -45,6 +47,9 @@ def show(system: SYSTEM, mermaid: MERMAID = False, svg: SVG = False, as_json: As
         "replicas": {r.name: {"count": r.count, "memories": r.memories, "units": r.units}
                      for r in s.replicas.values()},
         "links": {k.name: {"bandwidth": k.bandwidth, "edges": k.edges} for k in s.links.values()},
+        "meshes": {m.name: {"replica": m.replica, "shape": m.shape, "bandwidth": m.bandwidth, "hop": m.hop,
+                            "wrap": m.wrap, "ports": dict(m.ports), "places": routes(m).places}
+                   for m in s.meshes.values()},
         "clusters": {c.name: c.units for c in s.clusters.values()},
         "state": {r.name: {"values": r.values, "bits": r.bits, "reset": r.reset} for r in s.state.values()},
     }  # fmt: skip

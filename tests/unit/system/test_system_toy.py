@@ -123,7 +123,10 @@ def test_drawings_frame_replicas_and_join_clusters() -> None:
     assert "m_hbm" not in inside
 
 
-@pytest.mark.parametrize("name", ["tiny", "toy_pair", "casestudy", "gemmini", "tpu_v1_like", "systolic", "host-avx512"])
+DRAWN = ["tiny", "toy_pair", "toy_grid", "casestudy", "gemmini", "tpu_v1_like", "systolic", "host-avx512"]
+
+
+@pytest.mark.parametrize("name", DRAWN)
 def test_an_svg_has_a_box_for_every_node_and_none_on_another(name: str) -> None:
     from xml.etree import ElementTree
 
