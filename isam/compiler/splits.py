@@ -11,18 +11,17 @@ from collections.abc import Iterator
 from math import ceil, prod
 
 from isam.classes import dataclass
+from isam.compiler.way import Refused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel, Recurrence, Statement
 from isam.ir.mapping import Cover, Mapping
 from isam.mapper.pricing import Pricing
 from isam.mapper.space import Step
-from isam.proof.equivalence import equivalent
 from isam.system.busy import idle, rounds
 from isam.system.graph import System
-from isam.transforms.law import Site, Transform, dtypes_at, granted
-from isam.transforms.structure.axes import SplitAxis, joined
-from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension
-from isam.transforms.structure.peel import PeelSum
+from isam.transforms.law import Site
+from isam.transforms.structure.axes import SplitAxis
+from isam.transforms.structure.dimensions import PermuteDimensions
 from isam.transforms.values.nest import NESTS
 
 
@@ -93,62 +92,28 @@ def _work(pricing: Pricing, m: Mapping) -> Work | None:
     return Work(m, blocks, _points(s), tile)
 
 
-class _Refused(Exception):
-    """A step that its law, the user or the judge of rewritings does not allow."""
-
-
-@dataclass
-class _Way:
-    """Steps from ``kernel`` on, one after the other; ``at``: where the sum stands."""
-
-    kernel: Kernel
-    at: int
-    steps: tuple[Step, ...] = ()
-
-    def take(self, law: Transform, site: Site, *, late: bool = False) -> None:
-        """Goes on to what the law makes; the sum is the first (``late``: the last) of the statements it became."""
-        if not granted(self.kernel, law.needs, dtypes_at(self.kernel, site)):
-            raise _Refused
-        try:
-            rewrite = law.apply(self.kernel, site)
-        except ValueError:
-            raise _Refused from None
-        if not equivalent(self.kernel, rewrite.kernel):
-            raise _Refused
-        places = [n for n, old in enumerate(rewrite.back.statements) if self.at in old]
-        self.kernel, self.at = rewrite.kernel, places[-1 if late else 0]
-        self.steps = (*self.steps, Step(law, site, None))
-
-    def group(self, axis: str) -> tuple[int, ...]:
-        """The statements that share an axis of the sum."""
-        return next(g for g in joined(self.kernel, axis) if self.at in g)
-
-
 def _steps(kernel: Kernel, at: int, axis: str, length: int) -> tuple[Step, ...]:
     """Parts of ``length`` become partial results; what is left over is summed as before, ahead of them."""
-    way = _Way(kernel, at)
+    way = Way(kernel, at)
     try:
         _divide(way, axis, length)
-    except _Refused:
+    except Refused:
         return ()
     return way.steps
 
 
-def _divide(way: _Way, axis: str, length: int) -> None:
+def _divide(way: Way, axis: str, length: int) -> None:
     extent = way.kernel.statements[way.at].domain.extent(axis).const
     if extent % length:
-        cut = Affine.of(axis, -1) + (extent // length * length - 1)
-        way.take(PeelSum(), Site.of(statements=way.group(axis), cut=cut, late=True), late=True)
+        way.peel_sum(axis, extent // length * length)
     names, split = set(way.kernel.statements[way.at].domain.names), SplitAxis((length,))
     way.take(split, Site.of(axis=axis, statements=way.group(axis), factor=length))
     outer = next(n for n in way.kernel.statements[way.at].domain.names if n not in names)
-    law = SplitDimension((length,))
-    while site := next((x for x in law.sites(way.kernel) if way.kernel.buffer(x["buffer"]).role == "temp"), None):
-        way.take(law, site)
+    way.split_temporaries(length)
     known = {b.name for b in way.kernel.buffers}
     nest = next((law for law in NESTS if way.kernel.statements[way.at].op in law.ops), None)
     if nest is None:
-        raise _Refused
+        raise Refused
     way.take(nest, Site.of(sum=way.at, kept=outer, factor=0))
     made = next(b.name for b in way.kernel.buffers if b.name not in known)
     index = next(s.dest.index for s in way.kernel.statements if s.dest.buffer == made)

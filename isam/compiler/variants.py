@@ -38,6 +38,9 @@ def equivalents(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[
     """Steps to equivalent kernels that may take less time than the one that is covered."""
     if ahead := taken_out(kernel, system):
         yield ahead
+    from isam.compiler.partial import sums_in_lanes
+
+    yield from sums_in_lanes(kernel, cover)
     if any(system.spread(m.instruction.name)[1] > 1 for m in cover.mappings):
         from isam.compiler.splits import split_sums
 

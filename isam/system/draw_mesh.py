@@ -42,7 +42,7 @@ def _spots(mesh: Mesh) -> dict[Stop, Spot]:
     for memory, some in mesh.ports:
         for p in some:
             x, y = out[p]
-            right, below = p[-1] > (mesh.shape[-1] - 1) / 2, len(p) > 1 and p[-2] > (mesh.shape[-2] - 1) / 2
+            right, below = (d < len(p) and p[~d] > (mesh.shape[~d] - 1) / 2 for d in (0, 1))
             out[memory, p] = (x + (CELL / 2 if right else -CELL / 2), y + (CELL / 2 if below else -CELL / 2))
     return out
 

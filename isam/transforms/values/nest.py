@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from isam.classes import dataclass
@@ -38,15 +39,17 @@ class Nest(Transform):
     inverse = "join"
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
-        out: list[Site] = []
-        for n, s in enumerate(kernel.statements):
-            if not _reduces(kernel, s, self.ops):
-                continue
-            for k in s.reduces:
-                if len(s.reduces) > 1 and _plan(kernel, s, (k,)) is not None:
-                    out.append(Site.of(sum=n, kept=k, factor=0))
-                out.extend(Site.of(sum=n, kept=k, factor=f) for f in self.factors if _cuts(kernel, n, k, f))
-        return tuple(out)
+        sums = [n for n, s in enumerate(kernel.statements) if _reduces(kernel, s, self.ops)]
+        return tuple(x for n in sums for k in kernel.statements[n].reduces for x in self.along(kernel, n, k))
+
+    def along(self, kernel: Kernel, n: int, axis: str) -> Iterator[Site]:
+        """The sites at which a sum keeps a summed axis, or a part of it."""
+        s = kernel.statements[n]
+        if len(s.reduces) > 1 and _plan(kernel, s, (axis,)) is not None:
+            yield Site.of(sum=n, kept=axis, factor=0)
+        for f in self.factors:
+            if _cuts(kernel, n, axis, f):
+                yield Site.of(sum=n, kept=axis, factor=f)
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         n, kept, factor = site["sum"], site["kept"], site["factor"]

@@ -1,0 +1,82 @@
+"""Sums that an instruction makes across the lanes of a vector, as partial sums in lanes (split reductions).
+
+Adding up the lanes of a vector takes several times as long as adding one vector to another. Where the kernel lets sums
+be taken in another order, as many partial results as there are lanes are summed side by side, and added up once, at the
+end. Whether that pays, only schedules tell. Only of axes that divide into vectors: what is left over would have to be
+taken off everything that is joined to the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+from isam.compiler.way import Refused, Way
+from isam.ir.kernel import Kernel, Recurrence, Statement
+from isam.ir.mapping import Cover, Mapping
+from isam.mapper.space import Step
+from isam.transforms.law import Site
+from isam.transforms.values.nest import NESTS, Nest
+
+SIDE_BY_SIDE = 8  # additions that a unit has under way: fewer sums than that become longer vectors
+
+
+def sums_in_lanes(kernel: Kernel, cover: Cover) -> Iterator[tuple[Step, ...]]:
+    """Steps that make partial results of every sum for which ``cover`` takes an instruction across lanes. What the
+    judge of rewritings cannot decide is not offered; nor anything for sizes known at run time, when no schedule can be
+    timed."""
+    if kernel.syms or any(isinstance(i, Recurrence) for i in kernel.body):
+        return
+    way = Way(kernel, 0)
+    for buffer, lanes in _across(cover).items():
+        for at, law, axis, part in _sums(way.kernel, buffer, lanes):
+            further = replace(way, at=at)
+            try:
+                _in_parts(further, law, axis, part)
+            except Refused:
+                continue
+            way = further
+            break
+    if way.steps:
+        yield way.steps
+
+
+def _in_parts(way: Way, law: Nest, axis: str, part: int) -> None:
+    """The sum gets ``part`` partial results."""
+    extent = way.kernel.statements[way.at].domain.extent(axis).const
+    way.take(law, Site.of(sum=way.at, kept=axis, factor=0 if extent == part else part))
+    way.split_temporaries(part)
+
+
+def _across(cover: Cover) -> dict[str, int]:
+    """Per buffer that an instruction sums into, all lanes into one number, how many lanes that are."""
+    out: dict[str, int] = {}
+    for m in cover.mappings:
+        s = next((s for s in m.instruction.body.statements if s.accumulate and s.reduces), None)
+        if s is not None and not any(row.names for row in s.dest.index) and len(s.reduces) == 1:
+            most = m.instruction.span(s.reduces[0]).most
+            if most and most > 1:
+                out[_summed(m, s)] = most
+    return out
+
+
+def _summed(m: Mapping, s: Statement) -> str:
+    """What of the kernel an instruction's statement writes."""
+    return next(o.buffer for o in m.operands if o.operand == s.dest.buffer)
+
+
+def _sums(kernel: Kernel, buffer: str, lanes: int) -> Iterator[tuple[int, Nest, str, int]]:
+    """Sums into a buffer, each with the law of its operation, an axis, the last one first, and how many partial results
+    that may have."""
+    for at, s in enumerate(kernel.statements):
+        law = next((law for law in NESTS if s.op in law.ops), None)
+        if s.dest.buffer != buffer or not (s.accumulate and s.reduces) or law is None:
+            continue
+        extents = {a.name: a.extent.const for a in s.domain.axes}
+        beside = prod(n for name, n in extents.items() if name not in s.reduces)
+        parts = dict.fromkeys((lanes * max(1, SIDE_BY_SIDE // max(1, beside)), lanes))
+        for axis in reversed(s.reduces):
+            for part in parts:
+                if extents[axis] % part == 0 and (part < extents[axis] or len(s.reduces) > 1):
+                    yield at, law, axis, part

@@ -1,0 +1,55 @@
+"""A chain of rewriting steps made one after the other, each judged before the next is taken."""
+
+from __future__ import annotations
+
+from isam.classes import dataclass
+from isam.ir.affine import Affine
+from isam.ir.kernel import Kernel
+from isam.mapper.space import Step
+from isam.proof.equivalence import equivalent
+from isam.transforms.law import Site, Transform, dtypes_at, granted
+from isam.transforms.structure.axes import joined
+from isam.transforms.structure.dimensions import SplitDimension
+from isam.transforms.structure.peel import PeelSum
+
+
+class Refused(Exception):
+    """A step that its law, the user or the judge of rewritings does not allow."""
+
+
+@dataclass
+class Way:
+    """Steps from ``kernel`` on, one after the other; ``at``: where the sum stands."""
+
+    kernel: Kernel
+    at: int
+    steps: tuple[Step, ...] = ()
+
+    def take(self, law: Transform, site: Site, *, late: bool = False) -> None:
+        """Goes on to what the law makes; the sum is the first (``late``: the last) of the statements it became."""
+        if not granted(self.kernel, law.needs, dtypes_at(self.kernel, site)):
+            raise Refused
+        try:
+            rewrite = law.apply(self.kernel, site)
+        except ValueError:
+            raise Refused from None
+        if not equivalent(self.kernel, rewrite.kernel):
+            raise Refused
+        places = [n for n, old in enumerate(rewrite.back.statements) if self.at in old]
+        self.kernel, self.at = rewrite.kernel, places[-1 if late else 0]
+        self.steps = (*self.steps, Step(law, site, None))
+
+    def group(self, axis: str) -> tuple[int, ...]:
+        """The statements that share an axis of the sum."""
+        return next(g for g in joined(self.kernel, axis) if self.at in g)
+
+    def peel_sum(self, axis: str, length: int) -> None:
+        """The sum over the first ``length`` steps of an axis comes after that over the others."""
+        cut = Affine.of(axis, -1) + (length - 1)
+        self.take(PeelSum(), Site.of(statements=self.group(axis), cut=cut, late=True), late=True)
+
+    def split_temporaries(self, length: int) -> None:
+        """Dimensions of temporaries that an axis cut into parts of ``length`` indexes become two."""
+        law = SplitDimension((length,))
+        while site := next((x for x in law.sites(self.kernel) if self.kernel.buffer(x["buffer"]).role == "temp"), None):
+            self.take(law, site)

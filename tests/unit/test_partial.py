@@ -1,0 +1,137 @@
+"""Sums across lanes become partial sums in lanes: where that pays, what it computes, where it is not offered."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isam
+from isam.compiler.partial import sums_in_lanes
+from isam.cost.timeline import timeline
+from isam.ir.kernel import Kernel
+from isam.ir.text import parse_kernel
+from tests.pipeline import compiled, simulated
+
+SUM = """kernel total(M, N)
+  in  X: {T}[M, N]
+  out s: {T}[M]
+  permits {permits}
+  forall i < M
+    s[i] = {zero}
+  forall i < M, j < N
+    s[i] {op}= X[i, j]
+"""
+DOT = """kernel dot(M, N)
+  in  A: f32[M, N]
+  in  x: f32[N]
+  out y: f32[M]
+  permits reassociate, contract
+  forall i < M
+    y[i] = 0
+  forall i < M, j < N
+    y[i] += A[i, j] * x[j]
+"""
+SOFTMAX = """kernel softmax(M, N)
+  in X: f32[M, N]
+  out Y: f32[M, N]
+  temp m: f32[M]
+  temp s: f32[M]
+  temp e: f32[M, N]
+  permits reassociate, contract
+  forall i < M
+    m[i] = -inf
+  forall i < M, j < N
+    m[i] max= X[i, j]
+  forall i < M, j < N
+    e[i, j] = exp(X[i, j] - m[i])
+  forall i < M
+    s[i] = 0
+  forall i < M, j < N
+    s[i] += e[i, j]
+  forall i < M, j < N
+    Y[i, j] = e[i, j] / s[i]
+"""
+
+
+def total(op: str = "+", T: str = "f32", permits: str = "reassociate", zero: str = "0") -> str:
+    return SUM.format(op=op, T=T, permits=permits, zero=zero)
+
+
+def vectors(text: str, sizes: dict[str, int]) -> Any:
+    """The kernel on vectors of sixteen."""
+    return compiled(parse_kernel(text), sizes, simulated("host-avx512"))
+
+
+def laws(job: Any) -> list[str]:
+    return [re.split(r"[ (]", s)[0] for s in job.cover.steps]
+
+
+@pytest.mark.parametrize("sizes", [{"M": 64, "N": 256}, {"M": 1, "N": 4096}, {"M": 3, "N": 96}])
+@pytest.mark.parametrize(
+    ("text", "make"),
+    [
+        (total(), lambda X: X.sum(1)),
+        (total("max", zero="-inf"), lambda X: X.max(1)),
+        (total("+", "i32", "exact"), lambda X: X.sum(1)),
+        (total("min", permits="exact", zero="inf"), lambda X: X.min(1)),
+    ],
+)
+def test_what_is_summed_in_lanes_is_right_and_proved(sizes, text, make):
+    f = isam.compile(text, sizes=sizes, cache=False)
+    assert f.certificate is not None
+    r = np.random.default_rng(0)
+    X = r.integers(-9, 9, (sizes["M"], sizes["N"])).astype("i4" if "i32" in text else "f4")
+    assert np.array_equal(f(X), make(X)), "small whole numbers are summed exactly in any order"
+
+
+def test_it_is_taken_where_it_takes_less_time():
+    made, plain = (vectors(total(permits=p), {"M": 64, "N": 256}) for p in ("reassociate", "contract"))
+    assert laws(made) == ["nest-sum"]
+    assert "nest-sum" not in laws(plain)
+    assert any(d.point == "variant" and d.label.startswith("nest-sum") for d in made.trace.decisions)
+    assert timeline(made.schedule).seconds < 0.5 * timeline(plain.schedule).seconds
+
+
+def test_all_sums_of_a_kernel_and_their_temporaries():
+    job = vectors(SOFTMAX, {"M": 32, "N": 128})
+    assert laws(job)[0] == "nest-extremum"
+    assert "nest-sum" in laws(job)
+    kernel: Kernel = job.cover.kernel
+    assert all(len(row.terms) <= 1 for s in kernel.statements if kernel.buffer(s.dest.buffer).role == "temp"
+               for row in s.dest.index), "temporaries keep one dimension per axis"  # fmt: skip
+    f = isam.compile(SOFTMAX, sizes={"M": 32, "N": 128}, cache=False)
+    X = np.random.default_rng(1).normal(size=(32, 128)).astype("f4")
+    e = np.exp(X.astype("f8") - X.max(1, keepdims=True))
+    assert np.allclose(f(X), e / e.sum(1, keepdims=True), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        (total(permits="contract"), {"M": 8, "N": 64}),  # sums may not be taken in another order
+        (total(), {"M": 8, "N": 65}),  # the axis does not divide
+        (total(), {"M": 8, "N": 16}),  # one vector is one call
+    ],
+)
+def test_where_it_is_not_offered(text, sizes):
+    job = vectors(text, sizes)
+    assert "sum_add_f32" in [m.instruction.name for m in job.cover.mappings] or "reassociate" not in text
+    assert list(sums_in_lanes(job.kernel, job.cover)) == []
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(1, 128), (4, 32), (64, 16)])
+def test_few_sums_have_more_partial_results_than_lanes(rows, parts):
+    """Additions of a single chain would wait for each other."""
+    kernel = vectors(total(), {"M": rows, "N": 4096}).cover.kernel
+    assert [b.shape[-1].const for b in kernel.buffers if b.role == "temp"] == [parts]
+
+
+def test_dot_products_too():
+    f = isam.compile(DOT, sizes={"M": 33, "N": 512}, cache=False)
+    r = np.random.default_rng(2)
+    A, x = r.normal(size=(33, 512)).astype("f4"), r.normal(size=512).astype("f4")
+    assert np.allclose(f(A, x), A.astype("f8") @ x, rtol=1e-4, atol=1e-4)
+    assert "nest-sum" in laws(vectors(DOT, {"M": 33, "N": 512}))
