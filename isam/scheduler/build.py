@@ -16,11 +16,12 @@ from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
 from isam.scheduler.dry import DryRun
+from isam.scheduler.grouping import Grouping
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import pieces
-from isam.scheduler.plan import Group, join, private_axes
+from isam.scheduler.plan import Group
 from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.staged import between
@@ -137,7 +138,8 @@ class _Builder:
 
     def _grouped(self, nests: list[Nest]) -> list[Group]:
         ordered = sorted(nests, key=lambda n: n.number)
-        return self._groups([p for n in ordered for p in ([n] if self.exact else pieces(n))])
+        grouping = Grouping(self.kernel, self.nests, self.system, self.trace, self.exact)
+        return grouping.groups([p for n in ordered for p in ([n] if self.exact else pieces(n))])
 
     def _scheduled(self, parts: Sequence[Group | Around], around: tuple[Around, ...]) -> None:
         for part in parts:
@@ -193,51 +195,6 @@ class _Builder:
             return options[0]
         loops = [a.loop.axis.name for a in groups[able[memory][0]][1]]
         return self.trace.choose(Choice("pack", options, {"memory": memory, "loops": loops}, costs))
-
-    def _groups(self, nests: list[Nest]) -> list[Group]:
-        """Consecutive nests that may share loops, as far as the Approach wants them fused (SCH-11)."""
-        groups: list[list[Nest]] = []
-        for n in nests:
-            joined = join(tuple(groups[-1]), n) if groups and _plain(groups[-1][-1]) and _plain(n) else None
-            if joined is not None:
-                context = {
-                    "nests": [m.number for m in (*groups[-1], n)],
-                    "nest": n.instruction.name,
-                    "into": [m.instruction.name for m in groups[-1]],
-                    "_group": groups[-1],
-                    "_nest": joined,
-                    "_kernel": self.kernel,
-                    "_system": self.system,
-                }
-                if self.trace.choose(Choice("fuse", (False, True), context)):
-                    groups[-1].append(joined)
-                    continue
-            groups.append([n])
-        out = []
-        for g in groups:
-            mine = tuple(g)
-            out.append(Group(mine, self.exact, private_axes(mine, self._temporaries(mine))))
-        return out
-
-    def _temporaries(self, group: tuple[Nest, ...]) -> frozenset[str]:
-        """Temporaries that no nest outside the group touches and that are written before they are read."""
-        names = {u.buffer for n in group for u in n.uses}
-        inside = {n.number for n in group}
-        out = set()
-        for name in names:
-            if name.startswith("#") or self.kernel.buffer(name).role != "temp":
-                continue
-            if all(n.number in inside for n in self.nests if any(u.buffer == name for u in n.uses)):
-                first = next(n for n in group if any(u.buffer == name for u in n.uses))
-                if not any(u.buffer == name and u.reads for u in first.uses):
-                    out.add(name)
-        return frozenset(out)
-
-
-def _plain(nest: Nest) -> bool:
-    """Whether the nest runs over a whole box in loops of bounded blocks (an instruction of unlimited size takes its
-    operands whole; a piece of a domain is on its own)."""
-    return all(m.limit is not None for m in nest.mapped.values()) and not nest.where and not nest.origin
 
 
 def _count(body: tuple[Item, ...]) -> int:

@@ -57,11 +57,12 @@ class Greedy(Approach):
 
     def fuse(self, choice: Choice) -> Any:
         """Fuses where a whole tile flows from one nest to the next: every dimension of some buffer that joins them is
-        indexed by shared axes alone, and one call takes as much of each shared axis in both."""
+        indexed by shared axes alone, and one call takes as much of each shared axis in both: where a temporary between
+        them would be larger than every argument, even if not."""
         nest, group = choice.context["_nest"], choice.context["_group"]
         shared = {a for n in group for a in n.extents}
         crossed = any(n.unit(a) != nest.unit(a) for n in group for a in n.axes if a in nest.extents)
-        if crossed and not swells(choice.context["_kernel"], nest, group):
+        if crossed and (choice.context["past"] or not swells(choice.context["_kernel"], nest, group)):
             return False
         if idles(choice.context["_system"], nest, group):
             return False

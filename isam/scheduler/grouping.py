@@ -1,0 +1,136 @@
+"""Which nests share loops (SCH-11).
+
+A nest joins the group before it where the Approach wants that. What depends on nothing of that group stands aside: when
+a later nest joins the group, it goes along into it if that one takes it up (a sum's first value), or before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from isam.approach.choice import Choice, Trace
+from isam.ir.kernel import Kernel
+from isam.scheduler.nests import Nest
+from isam.scheduler.plan import Group, join, private_axes, rename, shareable
+from isam.system.graph import System
+
+Nests = tuple[Nest, ...]
+
+
+class Grouping:
+    """Groups of a kernel's nests, decided one nest after the other. ``every``: all nests of the kernel."""
+
+    def __init__(self, kernel: Kernel, every: Sequence[Nest], system: System, trace: Trace, exact: bool):
+        self.kernel, self.every, self.system, self.trace, self.exact = kernel, every, system, trace, exact
+
+    def groups(self, nests: Iterable[Nest]) -> list[Group]:
+        """Consecutive nests, in an order in which what depends on something comes after it."""
+        done: list[Nests] = []
+        aside: list[Nests] = []  # after the last of those done, of which they do not depend
+        for n in nests:
+            if done and _plain(n) and _plain(done[-1][-1]):
+                if (got := self._into(done[-1], aside, n)) is not None:
+                    done[-1:], aside = got, []
+                    continue
+                if not _depends(done[-1], n):
+                    self._put(aside, n)
+                    continue
+            done, aside = [*done, *aside], []
+            self._put(done, n)
+        return [Group(g, self.exact, private_axes(g, self._temporaries(g))) for g in (*done, *aside)]
+
+    def _put(self, groups: list[Nests], n: Nest) -> None:
+        """At the end: in the last group, or as one of its own."""
+        last = groups[-1] if groups else ()
+        joined = self._joined(last, n) if last and _plain(n) and _plain(last[-1]) else None
+        if joined is None:
+            groups.append((n,))
+        else:
+            groups[-1] = (*last, joined)
+
+    def _into(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
+        """The group with a nest in it, after what then goes before it; None: it does not join, or would give up loops
+        that it could share with one of those aside. What it takes up of those goes along, or, where that does not fit,
+        before."""
+        alone = join(group, n)
+        if alone is None or any(not _shared(g, n) <= _shared(group, n) for g in aside):
+            return None
+        taken = [g for g in aside if len(g) == 1 and _depends(g, n)]
+        along = _along(group, [p for (p,) in taken], n, alone)
+        if taken and (joined := self._joined((*group, *along), n, past=True)) is not None:
+            return [*(g for g in aside if g not in taken), (*group, *along, joined)]
+        joined = self._joined(group, n, past=bool(aside))
+        return None if joined is None else [*aside, (*group, joined)]
+
+    def _joined(self, group: Nests, n: Nest, past: bool = False) -> Nest | None:
+        """The nest as it shares the group's loops, where it may and the Approach wants it to. ``past``: it goes past
+        others, which it could join instead."""
+        joined = join(group, n)
+        if joined is None:
+            return None
+        context = {
+            "nests": [m.number for m in (*group, n)],
+            "nest": n.instruction.name,
+            "into": [m.instruction.name for m in group],
+            "past": past,
+            "_group": list(group),
+            "_nest": joined,
+            "_kernel": self.kernel,
+            "_system": self.system,
+        }
+        return joined if self.trace.choose(Choice("fuse", (False, True), context)) else None
+
+    def _temporaries(self, group: Nests) -> frozenset[str]:
+        """Temporaries that no nest outside the group touches and that are written before they are read."""
+        names = {u.buffer for n in group for u in n.uses}
+        inside = {n.number for n in group}
+        out = set()
+        for name in names:
+            if name.startswith("#") or self.kernel.buffer(name).role != "temp":
+                continue
+            if all(n.number in inside for n in self.every if any(u.buffer == name for u in n.uses)):
+                first = next(n for n in group if any(u.buffer == name for u in n.uses))
+                if not any(u.buffer == name and u.reads for u in first.uses):
+                    out.add(name)
+        return frozenset(out)
+
+
+def _plain(nest: Nest) -> bool:
+    """Whether the nest runs over a whole box in loops of bounded blocks (an instruction of unlimited size takes its
+    operands whole; a piece of a domain is on its own)."""
+    return all(m.limit is not None for m in nest.mapped.values()) and not nest.where and not nest.origin
+
+
+def _depends(group: Nests, n: Nest) -> bool:
+    """Whether a nest has to come after some nest of the group."""
+    return any(shareable(p, n) is not None for p in group)
+
+
+def _shared(group: Nests, n: Nest) -> set[str]:
+    """The axes of a nest along which it may share loops with a group."""
+    joined, axes = join(group, n), {a for m in group for a in m.extents}
+    return set() if joined is None else {b for b, a in zip(n.extents, joined.extents, strict=True) if a in axes}
+
+
+def _along(group: Nests, taken: Sequence[Nest], n: Nest, joined: Nest) -> Nests:
+    """Nests that ``n`` depends on, with the loops that it shares with a group (as ``joined``) as far as they can."""
+    names = dict(zip(n.extents, joined.extents, strict=True))
+    used = {a for m in (*group, joined) for a in m.extents}
+    out = []
+    for p in taken:
+        rule = shareable(p, n) or {}
+        mine = {a: names[b] for b, some in rule.items() for a in some}
+        for a in p.extents:
+            if a not in mine:
+                mine[a] = _fresh(a, used | set(mine.values()))
+        out.append(rename(p, mine))
+        used |= set(mine.values())
+    return tuple(out)
+
+
+def _fresh(name: str, used: set[str]) -> str:
+    fresh, n = name, 1
+    while fresh in used:
+        n += 1
+        fresh = f"{name}_{n}"
+    return fresh
