@@ -1,0 +1,130 @@
+"""Which nests share loops: what stands aside, what goes along, and that nothing comes before what it needs."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from isam.approach.choice import Choice, Trace
+from isam.approach.shipped.greedy import Greedy
+from isam.compiler.stages import Refused, new_job, run_stages
+from isam.ir.text import parse_kernel
+from isam.scheduler.grouping import Grouping
+from isam.scheduler.infeasible import NoSchedule
+from isam.scheduler.nests import nests_of
+from isam.scheduler.plan import shareable
+from tests.corpus import CASES
+from tests.pipeline import compiled, judge, simulated
+from tests.random_kernels import random_kernel
+
+CHAIN = """kernel chain(M, N)
+  in   X: f32[M, N]
+  out  Y: f32[M, N]
+  temp m: f32[M]
+  temp s: f32[M]
+  permits reassociate, contract
+  forall i < M
+    m[i] = -inf
+  forall i < M, j < N
+    m[i] max= X[i, j]
+  forall i < M, j < N
+    e[i, j] = exp(X[i, j] - m[i])
+  forall i < M
+    s[i] = 0
+  forall i < M, j < N
+    s[i] += e[i, j]
+  forall i < M, j < N
+    Y[i, j] = e[i, j] / s[i]
+"""
+
+
+class Drawn(Greedy):
+    """Fuses by the toss of a coin."""
+
+    def __init__(self, seed: int, percent: int = 50):
+        self.random, self.percent = random.Random(seed), percent
+
+    def fuse(self, choice: Choice) -> Any:
+        return self.random.randrange(100) < self.percent
+
+
+def grouped(kernel: Any, sizes: dict[str, int], on: str, approach: Any) -> tuple[list[Any], list[list[Any]]]:
+    """All nests in the order of their statements, and the groups."""
+    job = run_stages(new_job(kernel, simulated(on), sizes, None, check=False), "cover")
+    assert job.cover is not None
+    nests = sorted(nests_of(job.cover, simulated(on)), key=lambda n: n.number)
+    exact = "reassociate" not in job.cover.kernel.permits
+    made = Grouping(job.cover.kernel, nests, simulated(on), Trace(approach), exact).groups(nests)
+    return nests, [list(g.nests) for g in made]
+
+
+def names(groups: list[list[Any]]) -> list[list[str]]:
+    return [[n.instruction.name for n in g] for g in groups]
+
+
+@pytest.mark.parametrize("percent", [30, 60, 100])
+@pytest.mark.parametrize("seed", range(25))
+def test_every_nest_is_there_once_and_after_what_it_depends_on(seed, percent):
+    kernel, sizes = random_kernel(seed)
+    try:
+        nests, groups = grouped(kernel, sizes, "toy", Drawn(seed, percent))
+    except NoSchedule:
+        pytest.skip("no cover")
+    order = [n.number for g in groups for n in g]
+    assert sorted(order) == [n.number for n in nests]
+    for k, q in enumerate(nests):
+        for p in nests[:k]:
+            if shareable(p, q) is not None:
+                assert order.index(p.number) < order.index(q.number), (p.instruction.name, q.instruction.name)
+
+
+def test_first_values_of_other_lanes_go_before_and_everything_else_shares_the_rows():
+    nests, groups = grouped(parse_kernel(CHAIN), {"M": 32, "N": 65}, "host-generic", Greedy())
+    assert [len(g) for g in groups] == [1, 1, len(nests) - 2]
+    assert names(groups)[:2] == [["copy_s_f32"], ["copy_s_f32"]]
+    assert groups[2][0].number < groups[1][0].number, "the second one was written after what it goes before"
+
+
+def test_a_sum_takes_its_first_value_along():
+    """A product of what was scaled before: the first value of the sum stands between them."""
+    _, groups = grouped(CASES["scaled_matmul"].load(), CASES["scaled_matmul"].small[0], "toy", Greedy())
+    fills = [g for g in names(groups) if any("fill" in n or "zero" in n for n in g)]
+    assert any(len(g) > 1 for g in fills)
+
+
+def test_a_convolution_keeps_its_own_loops_beside_the_padding():
+    """Only the batch could be shared with the padding, every loop with the first value."""
+    case = CASES["padded_conv2d_nhwc_temp"]
+    _, groups = grouped(case.load(), case.small[0], "toy", Greedy())
+    assert names(groups)[-1] == ["m_fill_f32", "mm4_f32"]
+
+
+def test_the_approach_is_told_that_it_goes_past_others():
+    seen: list[bool] = []
+
+    class Asked(Greedy):
+        def fuse(self, choice: Choice) -> Any:
+            seen.append(choice.context["past"])
+            return super().fuse(choice)
+
+    grouped(parse_kernel(CHAIN), {"M": 32, "N": 65}, "host-generic", Asked())
+    assert True in seen
+    assert False in seen
+
+
+def test_one_who_never_fuses_gets_every_nest_alone_in_the_order_of_the_statements():
+    nests, groups = grouped(parse_kernel(CHAIN), {"M": 32, "N": 65}, "host-generic", Drawn(0, 0))
+    assert [[n.number for n in g] for g in groups] == [[n.number] for n in nests]
+
+
+@pytest.mark.parametrize("on", ["toy", "host-generic", "tests/machines/crowd.yaml"])
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_fused_by_the_toss_of_a_coin_is_right_and_proved(seed, on):
+    kernel, sizes = random_kernel(1000 + seed)
+    try:
+        job = compiled(kernel, sizes, simulated(on), Drawn(seed, 80), check=True)
+    except Refused:
+        pytest.skip("the machine cannot")
+    judge(kernel, sizes, job, seed)
