@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
-from isam.ir.bounds import products
+from isam.ir.bounds import enclose, products
 
-from .shapes import Convolution, Gemm
+from .kernels import kernel_of
+from .shapes import Case, Convolution, Gemm
 
 Array = np.ndarray[Any, Any]
 RESULTS: dict[str, Any] = {"f32": np.float32, "bf16": bfloat16, "int8": np.int32}
@@ -50,10 +51,30 @@ def exact(shape: Gemm | Convolution, a: Array, b: Array) -> Array:
     return out
 
 
+def arrays_of(case: Case) -> dict[str, Array]:
+    """Random arguments of a case's kernel, by name."""
+    kernel, sizes = kernel_of(case)
+    rng = np.random.default_rng(case.flops % (1 << 32))
+    given = [b for b in kernel.with_sizes(sizes).arguments if b.role in ("in", "const")]
+    shapes = {b.name: [int(n) for n in b.shape] for b in given}
+    return {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+
+
 class Judge:
     """Knows what a shape's result must be; ``wrong(y)`` is None or says which element is how far off."""
 
-    def __init__(self, shape: Gemm | Convolution, a: Array, b: Array):
+    def __init__(self, enclosed: tuple[Array, Array], dtype: Any):
+        self.enclosed, self.dtype = enclosed, np.dtype(dtype)
+
+    @classmethod
+    def case(cls, case: Case, arrays: dict[str, Array], ulp: float = 4.0) -> Judge:
+        """Every element within the bound that the kernel's own operations give, functions off by at most ``ulp``."""
+        kernel, sizes = kernel_of(case)
+        return cls(enclose(kernel, arrays, sizes, ulp)["Y"], np.float32)
+
+    @classmethod
+    def product(cls, shape: Gemm | Convolution, a: Array, b: Array) -> Judge:
+        """Every element within the bound of a sum of so many products."""
         kind = shape.kind if isinstance(shape, Gemm) else "f32"
         value = exact(shape, a, b)
         if kind == "int8":
@@ -62,7 +83,7 @@ class Judge:
             value, bound = products(value, exact(shape, *(np.abs(x.astype(np.float64)) for x in (a, b))), shape.terms)
         if kind == "bf16":  # the sum is rounded once more
             bound = bound + 2.0**-8 * (abs(value) + bound)
-        self.enclosed, self.dtype = (value, bound), np.dtype(RESULTS[kind])
+        return cls((value, bound), RESULTS[kind])
 
     def wrong(self, y: Array) -> str | None:
         value, bound = self.enclosed

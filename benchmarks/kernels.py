@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import isam
+from isam.compiler.function import with_constants
 
-from .shapes import Convolution, Gemm
+from .shapes import Case, Gemm, Shape
 
 
 @cache
@@ -18,8 +19,10 @@ def sources() -> dict[str, Any]:
     return {k.name: k for k in isam.parse_file(path.read_text(encoding="utf-8"), path.name).kernels}
 
 
-def kernel_of(shape: Gemm | Convolution, bound: bool = False) -> tuple[Any, dict[str, int]]:
+def kernel_of(shape: Shape, bound: bool = False) -> tuple[Any, dict[str, int]]:
     """The kernel of a shape and its sizes; ``bound``: the second factor of a product is constant."""
+    if isinstance(shape, Case):
+        return with_constants(sources()[shape.kernel], dict(shape.sizes))
     if isinstance(shape, Gemm):
         kind = "" if shape.kind == "f32" else f"_{shape.kind}"
         return sources()[f"product{kind}{'_bound' if bound else ''}"], {"M": shape.m, "N": shape.n, "K": shape.k}

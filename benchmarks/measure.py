@@ -13,10 +13,13 @@ import numpy as np
 import isam
 
 from . import peers
-from .data import RESULTS, Judge, operands
+from .data import RESULTS, Judge, arrays_of, operands
 from .kernels import kernel_of
-from .shapes import Convolution, Gemm
+from .shapes import Case, Convolution, Gemm, Shape
 from .timing import Call, Times, alternate, clock, ratio
+
+THEIR_ULP = 16.0  # what functions of peers may be off by; ours keep to 4
+LIBRARIES = ("numpy", "onednn", "torch")  # peers; of each the best form counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Wrong(AssertionError):
     """A contender's result lies outside the bounds: nothing is published."""
 
 
-def compiled(shape: Gemm | Convolution, on: str, bound: bool = False) -> tuple[Any, dict[str, float]]:
+def compiled(shape: Shape, on: str, bound: bool = False) -> tuple[Any, dict[str, float]]:
     """The compiled function and CPU seconds per stage of compiling, ``total`` among them, and ``wall``."""
     kernel, sizes = kernel_of(shape, bound)
     wall, start = time.monotonic(), clock()
@@ -41,8 +44,31 @@ def compiled(shape: Gemm | Convolution, on: str, bound: bool = False) -> tuple[A
     return fn, {**fn.job.seconds, "total": clock() - start, "wall": time.monotonic() - wall}
 
 
-def contenders(shape: Gemm | Convolution, on: str) -> tuple[dict[str, Callable[[], Any]], dict[str, float], Judge]:
+def contenders(shape: Shape, on: str) -> tuple[dict[str, Callable[[], Any]], dict[str, float], Judge]:
     """Everyone's call without arguments, each judged once; seconds per stage of compiling."""
+    calls, stages, judge, theirs = _case(shape, on) if isinstance(shape, Case) else _product(shape, on)
+    for name, call in calls.items():
+        fault = (judge if name.startswith("isam") else theirs).wrong(peers.plain(call()))
+        if fault:
+            raise Wrong(f"{name}, {shape.name}: {fault}")
+    return calls, stages, judge
+
+
+Contest = tuple[dict[str, Callable[[], Any]], dict[str, float], Judge, Judge]  # the second judges peers
+
+
+def _case(case: Case, on: str) -> Contest:
+    arrays = arrays_of(case)
+    fn, stages = compiled(case, on)
+    constants = {n: v for n, v in arrays.items() if n != "X"}
+    fast = fn.bind(**constants) if constants else fn
+    judge, theirs = Judge.case(case, arrays), Judge.case(case, arrays, THEIR_ULP)
+    out = np.empty(judge.enclosed[0].shape, np.float32)
+    calls: dict[str, Callable[[], Any]] = {"isam": Call(fast, (arrays["X"],), {"Y": out})}
+    return {**calls, **peers.of_case(case, arrays)}, stages, judge, theirs
+
+
+def _product(shape: Gemm | Convolution, on: str) -> Contest:
     a, b = operands(shape)
     fn, stages = compiled(shape, on)
     if isinstance(shape, Gemm):
@@ -53,16 +79,12 @@ def contenders(shape: Gemm | Convolution, on: str) -> tuple[dict[str, Callable[[
     else:
         fast = fn.bind(w=b)
         calls = {"isam": lambda: fast(a)}
-    judge = Judge(shape, a, b)
     calls.update(peers.of(shape, a, b))
-    for name, call in calls.items():
-        fault = judge.wrong(peers.plain(call()))
-        if fault:
-            raise Wrong(f"{name}, {shape.name}: {fault}")
-    return calls, stages, judge
+    judge = Judge.product(shape, a, b)
+    return calls, stages, judge, judge
 
 
-def measure(shape: Gemm | Convolution, settings: Settings) -> dict[str, Any]:
+def measure(shape: Shape, settings: Settings) -> dict[str, Any]:
     """The row of one shape, JSON-able; times in seconds, ratios above 1 where ISAM is faster. Raises :class:`Wrong`."""
     calls, stages, judge = contenders(shape, settings.on)
     used = judge.used(peers.plain(calls["isam"]()))
@@ -81,7 +103,7 @@ def measure(shape: Gemm | Convolution, settings: Settings) -> dict[str, Any]:
 def against(times: dict[str, Times], ours: str = "isam") -> dict[str, dict[str, Any]]:
     """Per peer library the ratios to the fastest form of it, and which form that was."""
     out: dict[str, dict[str, Any]] = {}
-    for library in ("numpy", "onednn"):
+    for library in LIBRARIES:
         forms = [n for n in times if n.split()[0] == library]
         if forms:
             best = min(forms, key=lambda n: times[n].least)

@@ -16,7 +16,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from .data import windows
-from .shapes import Convolution, Gemm
+from .shapes import Case, Convolution, Gemm
 from .timing import Call as Timed
 
 Array = np.ndarray[Any, Any]
@@ -92,6 +92,49 @@ def torch_convolutions(shape: Convolution, x: Array, w: Array) -> dict[str, Call
     except RuntimeError:
         pass
     found.update(_prepared(torch, shape, image, weight))
+    return found
+
+
+def of_case(case: Case, arrays: dict[str, Array]) -> dict[str, Call]:
+    """What torch has for a case, one thread, in each form that could be its fastest; nothing where it is not
+    installed."""
+    try:
+        import torch
+    except ImportError:
+        return {}
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    given = {n: torch.from_numpy(v) for n, v in arrays.items()}
+    if case.kernel == "depthwise":
+        return _torch_depthwise(torch, given, dict(case.sizes)["stride"])
+    x, f = given["X"], torch.nn.functional
+    out = torch.empty_like(x)
+    calls: dict[str, dict[str, Call]] = {
+        "softmax": {"plain": lambda: torch.softmax(x, -1), "out": lambda: torch.softmax(x, -1, out=out)},
+        "layer_norm": {"plain": lambda: f.layer_norm(x, x.shape[1:], given["g"], given["b"])},
+        "bias_gelu": {"plain": lambda: f.gelu(x + given["b"]),
+                      "out": lambda: torch.ops.aten.gelu.out(torch.add(x, given["b"], out=out), out=out)},
+    }  # fmt: skip
+    return {f"torch {n}": call for n, call in calls[case.kernel].items()}
+
+
+def _torch_depthwise(torch: Any, given: dict[str, Any], stride: int) -> dict[str, Call]:
+    """A convolution with a group per channel, channels last."""
+    last = torch.channels_last
+    image = given["X"].permute(2, 0, 1)[None].contiguous(memory_format=last)
+    channels = image.shape[1]
+    layer = torch.nn.Conv2d(channels, channels, 3, stride, 0, groups=channels, bias=False).eval()
+    layer.weight.data = given["w"].permute(2, 0, 1)[:, None].contiguous(memory_format=last)
+    layer = layer.to(memory_format=last)
+    found: dict[str, Call] = {"onednn plain": lambda: layer(image)}
+    try:
+        packed = torch.ops.mkldnn._reorder_convolution_weight(
+            layer.weight.data, [0, 0], [stride] * 2, [1, 1], channels, list(image.shape))  # fmt: skip
+        found["onednn prepacked"] = lambda: torch.ops.mkldnn._convolution_pointwise(
+            image, packed, None, [0, 0], [stride] * 2, [1, 1], channels, "none", [], "")  # fmt: skip
+        found["onednn prepacked"]()
+    except (AttributeError, RuntimeError):
+        found.pop("onednn prepacked", None)
     return found
 
 

@@ -15,16 +15,19 @@ from isam.cli import fair
 
 from . import machine, peers
 from .compiling import SAMPLES, cold
-from .measure import Settings, Wrong, measure, weighted
-from .shapes import BF16, DEEPBENCH, INT8, LARGE, RESNET50, SQUARES, TINY, Convolution, Gemm
+from .measure import LIBRARIES, Settings, Wrong, measure, weighted
+from .shapes import BF16, DEEPBENCH, DEPTHWISE, INT8, LARGE, RESNET50, ROWS, SQUARES, TINY, Shape
 
 SCHEMA = "isam.bench/1"
 SHORT = 1e-5  # seconds: calls of less are told in nanoseconds too
-GROUPS: dict[str, tuple[Gemm | Convolution, ...]] = {
+GROUPS: dict[str, tuple[Shape, ...]] = {
     "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
+    "depthwise": DEPTHWISE, "rows": ROWS,
 }  # fmt: skip
 QUICK = {"tiny": ("4x4x4", "16x16x16"), "bf16": ("256x256x256 bf16",), "int8": ("256x256x256 int8",),
          "square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),
+         "depthwise": ("depthwise 28x28x256x1",),
+         "rows": ("softmax 256x1024", "layer_norm 256x1024", "bias_gelu 256x1024"),
          "resnet50": ("56x56x64 to 64, 3x3/1", "28x28x512 to 128, 1x1/1")}  # fmt: skip
 
 
@@ -115,7 +118,7 @@ def _measured(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ..
             if _wanted(shape.name, shapes, ()):
                 results["compile"].append(cold(shape, settings.on, 2 if quick else 5))
                 print(compile_line(results["compile"][-1]), flush=True)
-    results["weighted"] = {f"{g} against {lib}": w for g in GROUPS if g in results for lib in ("numpy", "onednn")
+    results["weighted"] = {f"{g} against {lib}": w for g in GROUPS if g in results for lib in LIBRARIES
                            if (w := weighted(results[g], lib))}  # fmt: skip
     results["machine"]["load at the end"] = machine.load()
     results["seconds"] = round(time.time() - began, 1)
@@ -162,7 +165,8 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
         for row in (r for r in results.get(group, []) if "onednn" in r["against"]):
             want = least if row["name"].startswith("256x") else large
             found.append((f"product {row['name']} against oneDNN", row["against"]["onednn"]["best"], want, True))
-    timed = [r["compile"] for g in GROUPS for r in results.get(g, [])]
+    found += _means(results)
+    timed = [r["compile"] for g in GROUPS if g not in ("rows", "depthwise") for r in results.get(g, [])]
     if timed:
         found.append(("slowest compilation of a shape, seconds", max(t["total"] for t in timed), 0.5, False))
     if results.get("compile"):
@@ -174,6 +178,18 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
         found.append(("import, seconds", max(r["import"] for r in rows), 0.35, False))
     return [{"what": n, "got": got, "want": f"{'at least' if up else 'under'} {want:g}",
              "reached": got >= want if up else got < want} for n, got, want, up in found]  # fmt: skip
+
+
+def _means(results: dict[str, Any]) -> list[tuple[str, float, float, bool]]:
+    """Geometric means of what is no product: depthwise convolutions, and each kernel on rows."""
+    found = []
+    ratios: dict[str, list[float]] = {}
+    for r in (*results.get("depthwise", []), *results.get("rows", [])):
+        for library, got in r["against"].items():
+            ratios.setdefault(f"{r['name'].partition(' ')[0]} against {library}", []).append(got["best"])
+    for what, some in ratios.items():
+        found.append((f"{what}, geometric mean", geometric_mean(some), 1.3 if "depthwise" in what else 1.1, True))
+    return found
 
 
 def _small(rows: list[dict[str, Any]]) -> list[tuple[str, float, float, bool]]:

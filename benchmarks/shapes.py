@@ -65,6 +65,40 @@ class Convolution:
         return self.taps * self.taps * self.channels
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kernel of ``kernels.isam`` in f32, from ``X`` and constants to ``Y``. ``flops``: the work of a call; of what is
+    done to the rows of a matrix, its elements."""
+
+    kernel: str
+    sizes: tuple[tuple[str, int], ...]
+    flops: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel} " + "x".join(str(n) for key, n in self.sizes if key not in ("R", "S"))
+
+
+Shape = Gemm | Convolution | Case
+
+
+def _rows(kernel: str, rows: int, columns: int) -> Case:
+    return Case(kernel, (("M", rows), ("N", columns)), rows * columns)
+
+
+def _depthwise(channels: int, size: int, stride: int) -> Case:
+    out = size // stride
+    sizes = {"H": out, "W": out, "C": channels, "R": 3, "S": 3, "stride": stride}
+    return Case("depthwise", tuple(sizes.items()), 2 * 9 * out * out * channels)
+
+
+ROWS = tuple(_rows(k, m, n) for k in ("softmax", "layer_norm", "bias_gelu")
+             for m, n in ((256, 1024), (4096, 768), (512, 4096), (128, 1000)))  # fmt: skip
+DEPTHWISE = tuple(_depthwise(*row) for row in (  # those of MobileNet
+    (32, 112, 1), (64, 112, 2), (128, 56, 1), (128, 56, 2), (256, 28, 1), (256, 28, 2), (512, 14, 1), (512, 14, 2),
+    (1024, 7, 1),
+))  # fmt: skip
+
 SQUARES = tuple(Gemm(n, n, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048))
 
 DEEPBENCH = tuple(Gemm(n, m, k) for m, n, k in (

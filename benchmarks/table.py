@@ -37,6 +37,9 @@ def page(results: dict[str, Any]) -> str:
             parts += [text, *packed(results[group])]
     if "resnet50" in results:
         parts += ["## The 23 convolutions of ResNet-50, batch 1\n", *convolutions(results["resnet50"])]
+    for group, text in CASES.items():
+        if group in results:
+            parts += [text, *cases(results[group])]
     parts += ["## Weighted by work\n", WEIGHTED, *weighted(results["weighted"])]
     if "compile" in results:
         parts += ["## Compiling\n", *compiling(results)]
@@ -60,6 +63,31 @@ Summed in i32 by `vpdpbusd`: u8 and i8. oneDNN takes i8 and i8. `isam bound` has
 the ratio is of that. What is asked for is meant for CPUs with tile units (AMX).
 """,
 }
+
+
+CASES = {
+    "depthwise": """## Depthwise convolutions, 3x3
+
+Those of MobileNet: rows and columns of the result, channels, stride. The image is padded beforehand; weights are bound.
+oneDNN as torch runs it, with weights as they are or laid out beforehand.
+""",
+    "rows": """## Rows of a matrix
+
+Softmax, layer normalisation, and GELU after a bias, each written as a handful of loops, which the scheduler puts
+together. "Gop/s" counts elements. torch's best form: into a new tensor, or into one that is there; its functions may be
+16 ulp off.
+""",
+}
+
+
+def cases(table: list[dict[str, Any]]) -> list[str]:
+    body = []
+    for r in table:
+        library = next(iter(r["against"]), "")
+        best = r["against"].get(library, {}).get("form", "")
+        body.append((r["name"], speed(r, "isam"), speed(r, best), best, against(r, library),
+                     milliseconds(r["compile"]["total"])))  # fmt: skip
+    return rows(("kernel", "isam, Gop/s", "peer, Gop/s", "its best form", "isam / peer", "compiled in ms"), body)
 
 
 def tiny(table: list[dict[str, Any]]) -> list[str]:

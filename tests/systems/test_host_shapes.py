@@ -25,7 +25,7 @@ def wrong(shape: Gemm | Convolution) -> str | None:
     fn = isam.compile(kernel, on="host", sizes=sizes)
     assert fn.certificate is not None
     a, b = operands(shape)
-    judge = Judge(shape, a, b)
+    judge = Judge.product(shape, a, b)
     constant = "B" if isinstance(shape, Gemm) else "w"
     return judge.wrong(fn(a, b)) or judge.wrong(fn.bind(**{constant: b})(a))
 
@@ -60,7 +60,7 @@ def test_one_of_each_kind_as_it_is():
 def test_the_judge_refuses_a_single_wrong_element():
     shape = smaller(RESNET50[2])
     a, b = operands(shape)
-    judge = Judge(shape, a, b)
+    judge = Judge.product(shape, a, b)
     y = judge.enclosed[0].astype(np.float32)
     assert judge.wrong(y) is None
     y[1, 2, 3] += 2e-3

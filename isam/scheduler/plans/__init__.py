@@ -14,6 +14,7 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.cache import cache_blocks, caches, streamed
+from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.pack import packs, repack
 from isam.scheduler.plans.register import Block, Room, blocks, least, register_memory, steps, unroll_order
 from isam.scheduler.plans.staged import staged
@@ -30,7 +31,7 @@ def plans(
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if register_memory(main, system) is not None:
-        found = blocks(main, system, least(group, main))
+        found = spread(blocks(main, system, least(group, main)), main, system)
         ways = staged(group, main, system, found, lasting)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found[:MOST]:

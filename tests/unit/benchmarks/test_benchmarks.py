@@ -71,13 +71,13 @@ def test_windows_and_the_kernel_mean_the_same_convolution(shape):
     params = {n: v for n, v in sizes.items() if n in dict(kernel.params)}
     rest = {n: v for n, v in sizes.items() if n not in params}
     got = interp.run(kernel.with_params(**params), {"x": x, "w": w}, rest)["y"]
-    assert Judge(shape, x, w).wrong(got) is None
+    assert Judge.product(shape, x, w).wrong(got) is None
 
 
 @pytest.mark.parametrize("shape", [Gemm(5, 7, 3), Convolution(3, 9, 5, 3, 1), Convolution(3, 9, 5, 1, 2)])
 def test_every_peer_answers_rightly(shape):
     a, b = operands(shape)
-    judge = Judge(shape, a, b)
+    judge = Judge.product(shape, a, b)
     for name, call in peers.of(shape, a, b).items():
         assert judge.wrong(peers.plain(call())) is None, name
 

@@ -1,0 +1,65 @@
+"""What register blocks of windows that slide over an operand suffer from: rows that fall on the same sets of a cache,
+so that what was just there is read from the next one; overlapping windows that do not fit the registers together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import gcd, prod
+
+from isam.ir.dtype import size_of
+from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plans.cache import caches
+from isam.scheduler.plans.register import Block, register_memory, steps
+from isam.system.graph import System
+
+LINE, PERIOD = 64, 4096  # bytes of a line; addresses so far apart fall on the same set
+MISS = 8.0  # relative cycles for a line of results that has to be fetched
+
+
+def spread(found: list[Block], main: Nest, system: System) -> list[Block]:
+    """The blocks with what conflicts cost, best first."""
+    nearest, memory = min(caches(system), default=0), register_memory(main, system)
+    if not nearest or not main.reduced or memory is None:
+        return found
+    lines, cells = nearest // PERIOD, system.memories[memory].limit
+
+    def cost(b: Block) -> float:
+        return b.cost + conflicts(main, b, lines) + (1.0 if overlaps(main, b) > cells else 0.0)
+
+    return sorted((replace(b, cost=cost(b)) for b in found), key=lambda b: b.cost)
+
+
+def overlaps(main: Nest, block: Block) -> int:
+    """Registers for results, for what consecutive steps of a sum share of a window, and one for each other operand."""
+    inner = next((a for a in reversed(main.axes) if a in main.reduced), None)
+    total = prod(n for _, n in block.tiles)
+    again = steps(total) - 1 if inner not in main.mapped else 0
+    live = 1
+    for u in main.uses:
+        shared = [block.of(a) for r in u.index if inner in r.names and len(r.names) > 1 for a in r.names if a != inner]
+        live += total if u.writes else max(shared) + again if shared and again else 1
+    return live
+
+
+def conflicts(main: Nest, block: Block, lines: int) -> float:
+    """Relative cycles per call: of windows that slide over what is read where it lies at every call, of results once
+    per sum. What else is read is laid out anew where that happens. ``lines``: of a set."""
+    terms, cost = prod(main.length(a) for a in main.reduced), 0.0
+    for u in main.uses:
+        slides = any(len(r.names) > 1 for r in u.index)
+        if (u.writes or slides) and _crowded(main, u, block, lines):
+            cost += MISS / terms if u.writes else 1.0
+    return cost
+
+
+def _crowded(main: Nest, use: Use, block: Block, lines: int) -> bool:
+    """Whether the rows that a block has side by side are more than the sets they fall on have lines."""
+    stride = size_of(use.dtype)
+    for row in reversed(use.index):
+        inside = [(a, abs(c)) for a, c in row.terms if a in main.extents]
+        tiles = {a: min(block.of(a) * main.unit(a), main.length(a)) for a, _ in inside if a not in main.reduced}
+        rows = 1 + sum(c * (tiles.get(a, 1) - 1) for a, c in inside)
+        if stride % LINE == 0 and rows > lines * (PERIOD // gcd(stride, PERIOD)):
+            return True
+        stride *= 1 + sum(c * (main.length(a) - 1) for a, c in inside)
+    return False

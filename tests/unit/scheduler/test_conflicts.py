@@ -1,0 +1,101 @@
+"""Windows that slide over what is read: register blocks that fall on few sets of a cache, or overlap in registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from isam.approach.choice import Choice
+from isam.approach.shipped.greedy import Greedy
+from isam.ir.text import parse_kernel
+from isam.scheduler.plans.conflicts import conflicts, overlaps, spread
+from isam.scheduler.plans.register import Block, blocks, least
+from tests.pipeline import compiled, simulated
+
+DEPTHWISE = """kernel depthwise(H, W, C)
+  in    X: f32[H + 2, W + 2, C]
+  const w: f32[3, 3, C]
+  out   Y: f32[H, W, C]
+  forall h < H, v < W, c < C
+    Y[h, v, c] = 0
+  forall h < H, v < W, r < 3, s < 3, c < C
+    Y[h, v, c] += X[h + r, v + s, c] * w[r, s, c]
+"""
+PRODUCT = """kernel product(M, N, K)
+  in  A: f32[M, K]
+  in  B: f32[K, N]
+  out C: f32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[k, j]
+"""
+
+
+class Seen(Greedy):
+    """Remembers the group with the main nest, and what was chosen."""
+
+    main: Any = None
+    group: Any = None
+    taken: Any = None
+
+    def tile(self, choice: Choice) -> Any:
+        plan = self._cheapest(choice)
+        if choice.context["_group"].main.reduced:
+            self.group, self.taken = choice.context["_group"], plan
+            self.main = self.group.main
+        return plan
+
+
+def seen(text: str, sizes: dict[str, int], on: str = "host-avx512") -> Seen:
+    approach = Seen()
+    compiled(parse_kernel(text), sizes, simulated(on), approach)
+    return approach
+
+
+def block(**tiles: int) -> Block:
+    return Block(tuple(sorted(tiles.items())), 1.0)
+
+
+def test_rows_on_the_same_set_are_counted():
+    """Rows of the result are 28 x 256 x 4 bytes apart, seven times 4096; those of the image 30 x 1024, on two sets."""
+    main = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 256}).main
+    assert conflicts(main, block(h=8, v=2, c=1), 8) == 0
+    assert conflicts(main, block(h=9, v=2, c=1), 8) > 0, "nine rows of results on one set of eight lines"
+    assert conflicts(main, block(h=17, v=1, c=1), 8) > 1, "and seventeen rows of the image on two sets"
+    assert conflicts(main, block(h=1, v=28, c=1), 8) == 0, "columns lie 1024 bytes apart: four sets, 32 lines"
+
+
+def test_sizes_that_spread_over_the_sets_do_not_conflict():
+    main = seen(DEPTHWISE, {"H": 30, "W": 29, "C": 48}).main
+    assert conflicts(main, block(h=28, v=1, c=1), 8) == 0
+
+
+def test_results_of_long_sums_do_not_matter():
+    main = seen(PRODUCT, {"M": 64, "N": 1024, "K": 1024}).main
+    assert conflicts(main, block(i=14, j=2), 8) < 0.01
+
+
+def test_consecutive_steps_share_most_of_a_window():
+    main = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 256}).main
+    assert overlaps(main, block(h=4, v=4, c=1)) == 1 + 16 + (4 + 1) + 1
+    assert overlaps(main, block(h=1, v=12, c=1)) == 1 + 12 + (12 + 3) + 1, "of few results more steps are unrolled"
+    assert overlaps(main, block(h=2, v=14, c=1)) > 32
+    product = seen(PRODUCT, {"M": 64, "N": 64, "K": 64}).main
+    assert overlaps(product, block(i=14, j=2)) == 1 + 28 + 2
+
+
+@pytest.mark.parametrize(("h", "c"), [(28, 256), (56, 128), (112, 32)])
+def test_the_block_taken_fits_registers_and_sets(h, c):
+    got = seen(DEPTHWISE, {"H": h, "W": h, "C": c})
+    tiles = Block(tuple(eval(got.taken.note.removeprefix("block "))), 0.0)
+    assert overlaps(got.main, tiles) <= 32
+    assert conflicts(got.main, tiles, 8) == 0
+
+
+def test_machines_without_caches_are_left_alone():
+    got = seen(DEPTHWISE, {"H": 8, "W": 8, "C": 16}, "toy")
+    system = simulated("toy")
+    found = blocks(got.main, system, least(got.group, got.main))
+    assert spread(found, got.main, system) is found
