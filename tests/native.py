@@ -14,6 +14,7 @@ from isam.runtime.external import Externals
 from isam.schedule.tree import Schedule
 
 PAGE = mmap.PAGESIZE
+PATTERN = 0xA5
 
 
 @lru_cache(maxsize=1)
@@ -41,19 +42,36 @@ def load(code: Code) -> dict[str, object]:
 
 
 class Guarded:
-    """An array whose last byte is the last byte before an inaccessible page (or whose first is the first after one)."""
+    """An array whose last byte is the last byte before an inaccessible page (or whose first is the first after one).
 
-    def __init__(self, array: np.ndarray, at_end: bool = True):
+    ``align``: the array begins at a multiple of that many bytes, as near to the page as it can. The other bytes of its
+    pages hold a pattern: ``intact`` tells whether nobody wrote there. ``still``: nobody may write into the array.
+    """
+
+    def __init__(self, array: np.ndarray, at_end: bool = True, align: int = 1, still: bool = False):
         n = array.nbytes
         pages = -(-max(n, 1) // PAGE)
         self.map = mmap.mmap(-1, (pages + 2) * PAGE)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
-        libc = ctypes.CDLL(None, use_errno=True)
-        for page in (0, pages + 1):
-            assert libc.mprotect(ctypes.c_void_p(start + page * PAGE), PAGE, 0) == 0
-        offset = (pages + 1) * PAGE - n if at_end else PAGE
-        self.array = np.ndarray(array.shape, array.dtype, self.map, offset)
+        self.begin = (pages + 1) * PAGE - -(-n // align) * align if at_end else PAGE
+        self.room = np.ndarray((pages * PAGE,), np.uint8, self.map, PAGE)
+        self.room[...] = PATTERN
+        self.array = np.ndarray(array.shape, array.dtype, self.map, self.begin)
         self.array[...] = array
+        for first, count, rights in ((0, 1, 0), (pages + 1, 1, 0), *([(1, pages, mmap.PROT_READ)] if still else [])):
+            assert _libc().mprotect(ctypes.c_void_p(start + first * PAGE), count * PAGE, rights) == 0
+
+    @property
+    def intact(self) -> bool:
+        """Whether the bytes before and after the array, up to the pages that nobody may touch, are as they were."""
+        first = self.begin - PAGE
+        around = (self.room[:first], self.room[first + self.array.nbytes :])
+        return all(bool((part == PATTERN).all()) for part in around)
+
+
+@lru_cache(maxsize=1)
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def run(schedule: Schedule, arrays: dict[str, np.ndarray], sizes: dict[str, int] | None = None, at_end: bool = True,
