@@ -31,13 +31,14 @@ ROLES = ("in", "inout", "out")
 
 @lru_cache(maxsize=128)
 def entry(dtype: str, shape: tuple[int, ...]) -> Entry:
-    """``y = x + h``, then ``h = h + 1``."""
+    """``y = x + h``, ``x`` from its end, then ``h = h + 1``."""
     at = ", ".join("ijk"[: len(shape)])
+    back = f"[{', '.join(f'{n - 1} - {a}' for a, n in zip('ijk', shape, strict=False))}]" if shape else ""
     sizes = f"[{', '.join(map(str, shape))}]" if shape else ""
     over = f"  forall {', '.join(f'{a} < {n}' for a, n in zip('ijk', shape, strict=False))}\n" if shape else ""
     pad, here = "    " if shape else "  ", f"[{at}]" if shape else ""
     text = (f"kernel k()\n  in x: {dtype}{sizes}\n  inout h: {dtype}{sizes}\n  out y: {dtype}{sizes}\n{over}"
-            f"{pad}y{here} = x{here} + h{here}\n{pad}h{here} = h{here} + 1\n")  # fmt: skip
+            f"{pad}y{here} = x{back} + h{here}\n{pad}h{here} = h{here} + 1\n")  # fmt: skip
     f = isam.compile(isam.parse(text), check=False, cache=False)
     assert f._only is not None
     return f._only
@@ -161,7 +162,7 @@ def unlike(views: dict[str, View], block: np.ndarray, room: np.ndarray, got: np.
     want = block.copy()
     plain = {n: v.of(block).astype(v.dtype.newbyteorder("="), copy=True) for n, v in views.items()}
     with np.errstate(all="ignore"):
-        total, after = plain["x"] + plain["h"], plain["h"] + plain["h"].dtype.type(1)
+        total, after = np.flip(plain["x"]) + plain["h"], plain["h"] + plain["h"].dtype.type(1)
     views["h"].of(want)[...] = after
     if "y" in views:
         views["y"].of(want)[...] = total
