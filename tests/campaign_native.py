@@ -1,4 +1,6 @@
-"""Random kernels as native code: ``python -m tests.campaign_native FIRST LAST [--on DESCRIPTION ...] [--proof]``.
+"""Random kernels as native code: ``python -m tests.campaign_native FIRST LAST [--on DESCRIPTION ...]``.
+
+``--proof``: with the proof. ``--oldest``: for the first x86-64, whatever this CPU has (with ``--on host-generic``).
 
 Every case (`tests.native_cases`) is compiled for each description that this CPU can run and called with all buffers
 between pages that nobody may touch, flush with the end, then with the begin. Integers and what permits no rounding of
@@ -21,9 +23,11 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 
+from isam.codegen.llvm import machine
 from isam.compiler import Refused
 from isam.system.features import lacking
 from isam.system.load import load_system
+from tests.native import first_x86_64
 from tests.native_cases import case, fault
 from tests.random_kernels import show
 
@@ -119,7 +123,11 @@ def main() -> int:
     p.add_argument("last", type=int)
     p.add_argument("--on", nargs="+", default=list(DESCRIPTIONS))
     p.add_argument("--proof", action="store_true")
+    p.add_argument("--oldest", action="store_true")
     o = p.parse_args()
+    if o.oldest:
+        old = first_x86_64()
+        machine._machine = lambda: old
     warnings.simplefilter("ignore")
     wrong = 0
     for on in runnable(o.on):

@@ -11,6 +11,7 @@ import numpy as np
 from isam.codegen.llvm import Code, generate
 from isam.codegen.llvm.machine import target_machine
 from isam.runtime.external import Externals
+from isam.runtime.linking import initialised
 from isam.schedule.tree import Schedule
 
 PAGE = mmap.PAGESIZE
@@ -39,6 +40,16 @@ def load(code: Code) -> dict[str, object]:
     _loaded.append(library)
     p = ctypes.c_void_p
     return {e: ctypes.CFUNCTYPE(None, p, p, p)(library[e]) for e in code.entries}
+
+
+def first_x86_64():
+    """What makes code for the first CPUs of that name (nothing beyond SSE2), whatever this one has; None elsewhere."""
+    llvm = initialised()
+    triple = llvm.get_process_triple()
+    if not triple.startswith("x86_64"):
+        return None
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu="x86-64", features="", opt=2, reloc="pic", codemodel="small", jit=True)  # fmt: skip
 
 
 class Guarded:

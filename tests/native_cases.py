@@ -1,9 +1,10 @@
 """Random kernels as native code, between pages that nobody may touch: what ``python -m tests.campaign_native`` runs.
 
 A case has one to three of the nine dtypes, conversions among them, products of narrow factors, whole numbers divided;
-half of the cases permit nothing, so that every result is the interpreter's, bit for bit. Sizes are given to the
-compiler, or left to the arrays of the call (recurrent trips then stay open in the code). The numbers are moderate, or
-with infinities, NaN, zeros of both signs, denormals and extreme integers among them.
+half of the cases permit nothing, so that every result is the interpreter's, bit for bit. Seeds from a million on are
+sums of products of narrow numbers, whose neighbours instructions take together in lanes; from two million on loops are
+longer. Sizes are given to the compiler, or left to the arrays of the call (recurrent trips then stay open in the code).
+The numbers are moderate, or with infinities, NaN, zeros of both signs, denormals and extreme integers among them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ from tests.random_kernels import Options, random_kernel
 
 FLOATS, WHOLE = ("f32", "f64", "f16", "bf16"), ("i8", "u8", "i16", "i32", "i64")
 FACTORS = (*NARROW, ("f16", "f32"), ("bf16", "f64"), ("i8", "f32"), ("u8", "i16"), ("i32", "f64"), ("i32", "i64"))
+GROUPED = ((("u8", "i8"), "i32"), (("i8", "u8"), "i32"), ("i16", "i32"), ("bf16", "f32"))
+LONG = (1, 2, 3, 4, 8, 15, 16, 17, 31, 32, 33, 47, 64, 65, 100, 129)
+GROUPS, LARGE = 1_000_000, 2_000_000
 FUNCTIONS = ("exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt", "floor", "ceil", "round", "abs",
              "neg")  # fmt: skip
 ROUNDED_ONCE = frozenset({
@@ -62,12 +66,18 @@ class Case:
 
 
 def case(seed: int) -> Case:
-    """The same for the same seed."""
+    """The same for the same seed. From ``GROUPS`` on: sums of products of narrow numbers; from ``LARGE`` on: longer."""
     r = Seeded(seed * 1009 + 17)
     dtypes = tuple((FLOATS + WHOLE)[r.integer(0, 8)] for _ in range(r.integer(1, 3)))
     options = Options(dtypes=dtypes, blocks=(*BLOCKS, "converted"), functions=FUNCTIONS, narrow=FACTORS, whole=True)
+    if seed >= LARGE:
+        options = replace(options, most_blocks=2, points=100_000, sizes=LONG)
+    elif seed >= GROUPS:
+        options = Options(dtypes=("f32", "i32"), blocks=("narrow",), most_blocks=2, loops=False, narrow=GROUPED)
     kernel, sizes = random_kernel(seed, options)
-    if r.integer(0, 1):
+    if GROUPS <= seed < LARGE:
+        kernel = replace(kernel, permits=kernel.permits | {"flush"})
+    elif r.integer(0, 1):
         kernel = replace(kernel, permits=frozenset())
     shapes = {b.name: tuple(d.evaluate(sizes) for d in b.shape) for b in kernel.arguments if b.role != "out"}
     kind, left, bound = KINDS[r.integer(0, 3)], r.integer(0, 3) == 0, r.integer(0, 2) == 0

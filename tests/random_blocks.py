@@ -14,6 +14,7 @@ from isam.ir.kernel import Access, Axis, Buffer, Domain, Item, Literal, Recurren
 T = TypeVar("T")
 FUNCTIONS = ("exp", "tanh", "sigmoid", "erf", "sin", "cos", "abs", "neg")
 NARROW = (("i8", "i32"), ("bf16", "f32"), ("f32", "f64"), ("u8", "i32"), ("i16", "i32"))
+SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 8, 11, 13)
 START = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
 BLOCKS = (
     "elementwise", "reduction", "product", "product", "product", "narrow", "padded", "chain", "inplace", "partial",
@@ -53,7 +54,8 @@ class Options:
     loops: bool = True
     functions: tuple[str, ...] = FUNCTIONS
     points: int = 4000
-    narrow: tuple[tuple[str, str], ...] = NARROW
+    sizes: tuple[int, ...] = SIZES
+    narrow: tuple[tuple[str | tuple[str, str], str], ...] = NARROW
     whole: bool = False  # whole numbers are divided, too
 
 
@@ -223,14 +225,14 @@ class Blocks:
         self.done(dest)
 
     def narrow(self) -> None:
-        """A product of operands in a narrower dtype than the sum."""
+        """A product of operands in narrower dtypes than the sum."""
         small, dtype = self.pick(self.options.narrow)
         axes = self.axes(2, 4)
         dest = self.start(self.split(axes), dtype, "add")
         parts = []
-        for _ in range(2):
+        for factor in (small, small) if isinstance(small, str) else small:
             parts.append(self.temporary(axes, dtype))
-            self.put(Domain(axes), parts[-1], "cast", self.source(axes, small, 0))
+            self.put(Domain(axes), parts[-1], "cast", self.source(axes, factor, 0))
         term = self.temporary(axes, dtype)
         self.put(Domain(axes), term, "mul", *parts)
         self.put(Domain(axes), dest, "add", term, accumulate=True)

@@ -11,8 +11,8 @@ It does not cover what only ``finite`` permits. Where a bound is infinite (a div
 overflow of the dtype, an integer that a rounding may have pushed over an edge) every result is accepted. Infinities and
 NaN that the exact result has whatever the order are demanded.
 
-Decided here: subnormal results may be flushed to zero; sums are allowed twice their textbook bound, because a blocked
-sum adds its partial results once more.
+Decided here: subnormal results may be flushed to zero, and operands where the kernel permits ``flush``; sums are
+allowed twice their textbook bound, because a blocked sum adds its partial results once more.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def enclose(
     memory = Memory({}, dtypes_of(kernel, arrays))
     for b in kernel.buffers:
         if b.name in arrays:
-            memory.arrays[b.name] = np.array(arrays[b.name]).astype(np.float64).astype(np.complex128)
+            memory.arrays[b.name] = _given(np.array(arrays[b.name]), memory.dtypes[b.name], "flush" in kernel.permits)
         else:
             memory.arrays[b.name] = np.full(sizes_of(b, sizes), np.nan + 0j)
     with np.errstate(all="ignore"):
@@ -80,6 +80,14 @@ def outside(got: Mapping[str, Array], enclosed: Enclosed) -> str | None:
                 return (f"{name}[{where}] is {a[at]!r}, expected {value[at]!r} within {bound[at]:.3g}; "
                         f"{int((~fine).sum())} of {a.size} elements are outside")  # fmt: skip
     return None
+
+
+def _given(a: Array, dtype: str, flush: bool) -> Array:
+    """An argument: exact, but for subnormal numbers that may count as zero."""
+    with np.errstate(all="ignore"):
+        value = a.astype(np.float64)
+    small = abs(value) < _FLUSH.get(dtype, 0) if flush else np.zeros(a.shape, bool)
+    return _pair(value, np.where(small, abs(value), 0.0))
 
 
 def _pair(value: Array, bound: Array) -> Array:

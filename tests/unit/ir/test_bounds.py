@@ -75,7 +75,8 @@ def test_one_wrong_element_is_noticed(name):
 def one(text: str, **arrays):
     k = parse(text)
     assert isinstance(k, Kernel)
-    return enclose(k, {n: np.asarray(a) for n, a in arrays.items()})["y"]
+    (found,) = enclose(k, {n: np.asarray(a) for n, a in arrays.items()}).values()
+    return found
 
 
 def test_whole_numbers_need_no_bound():
@@ -192,3 +193,12 @@ def test_exact_products_of_infinities_are_demanded():
 def test_a_product_that_overflows_may_stay_finite_where_it_is_contracted():
     text = "kernel t(N)\n  in x: f64[N]\n  out y: f64[N]\n  forall i < N\n    y[i] = x[i] * x[i]\n"
     assert one(text, x=np.array([1e200, 2]))[1][0] == np.inf
+
+
+def test_operands_below_the_normal_numbers_count_as_zero_where_that_is_permitted():
+    text = "kernel t()\n{0}  in x: f32[1]\n  in y: f32[1]\n  out z: f32[1]\n  z[0] = x[0] * y[0]\n"
+    given = {"x": np.array([1e-39], np.float32), "y": np.array([1e38], np.float32)}
+    value, bound = one(text.format(""), **given)
+    assert bound[0] < 1e-6 < abs(value[0])
+    value, bound = one(text.format("  permits flush, contract\n"), **given)
+    assert abs(value[0]) <= bound[0] < 1
