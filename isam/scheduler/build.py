@@ -20,8 +20,8 @@ from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import pieces
-from isam.scheduler.plan import Group, join, one_order, private_axes
-from isam.scheduler.plans import plans
+from isam.scheduler.plan import Group, in_order, join, private_axes
+from isam.scheduler.plans import plain, plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.staged import between
 from isam.scheduler.state import FAR
@@ -199,7 +199,7 @@ class _Builder:
         groups: list[list[Nest]] = []
         for n in nests:
             joined = join(tuple(groups[-1]), n) if groups and _plain(groups[-1][-1]) and _plain(n) else None
-            if joined is not None and self.exact and one_order((*groups[-1], joined)) is None:
+            if joined is not None and self.exact and not in_order(plain(Group((*groups[-1], joined), True))):
                 joined = None
             if joined is not None:
                 context = {
