@@ -246,7 +246,7 @@ class Guarded:
         var, known = f"{axis}.w", {a: env[a][0] for a in self.axes if a != axis}
         lo, hi = [Bound(offset)], [Bound(offset + n)]
         for w in self.where:
-            if self._decided(w) != axis:
+            if self._decided(w) != axis or (n == 1 and _holds(w.substitute({**known, axis: offset}))):
                 continue
             c = w.coefficient(axis)
             rest = (w - Affine.of(axis, c)).substitute(known)
@@ -271,3 +271,8 @@ class Guarded:
         """The axis whose loop a condition bounds: the last of those in it that have several values."""
         named = ["", *(a for a in self.axes if w.coefficient(a))]
         return next((a for a in reversed(named) if a in self.several), named[-1])
+
+
+def _holds(w: Affine) -> bool:
+    """Whether a condition is true whatever its names stand for."""
+    return w.is_constant and w.const >= 0
