@@ -13,7 +13,6 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 from dataclasses import field
 from pathlib import Path
@@ -109,19 +108,19 @@ class Artifact:
     def save(self, path: str | Path) -> None:
         """Writes the archive to ``path``: all of it or, on any error, nothing."""
         path = Path(path)
+        temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
-            handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            f = temporary.open("xb")
         except OSError as e:
             raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path))) from None
         try:
-            with os.fdopen(handle, "wb") as f:
+            with f:
                 f.write(self.to_bytes())
                 f.flush()
                 os.fsync(f.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException as e:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             if isinstance(e, OSError):
                 raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path))) from None
             raise
@@ -209,9 +208,3 @@ def _one_of(v: Any, options: tuple[str, ...]) -> str:
     if v not in options:
         raise ValueError(f"{v!r} is none of {', '.join(options)}")
     return v
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

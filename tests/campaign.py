@@ -1,7 +1,8 @@
-"""Random kernels through every stage: ``python -m tests.campaign SYSTEM FIRST LAST [--native]``.
+"""Random kernels through every stage: ``python -m tests.campaign SYSTEM FIRST LAST [--native] [--exact]``.
 
 Each kernel is compiled and proved for the system, its schedule simulated strictly in residues and compared with the
 oracle, exactly. ``--native``: the code is run as well and judged by bounds derived per element, integers exactly.
+``--exact``: the kernels permit nothing, so that sums keep their order.
 Prints every failure as a text file ready for ``tests/text`` and a summary; exits with 1 if there was any.
 """
 
@@ -25,9 +26,11 @@ from tests.pipeline import compiled, judge
 from tests.random_kernels import random_kernel, show
 
 
-def one(seed: int, system: str, native: bool, check: bool) -> str:
+def one(seed: int, system: str, native: bool, check: bool, exact: bool = False) -> str:
     """'' when everything agrees, 'no' when the machine cannot, else what is wrong."""
     kernel, sizes = random_kernel(seed)
+    if exact:
+        kernel = replace(kernel, permits=frozenset())
     machine = load_system(system)
     try:
         job = compiled(kernel, sizes, machine if native else replace(machine, backend="simulator"), check=check)
@@ -72,10 +75,11 @@ def main() -> int:
     p.add_argument("last", type=int)
     p.add_argument("--native", action="store_true")
     p.add_argument("--no-proof", action="store_true")
+    p.add_argument("--exact", action="store_true")
     o = p.parse_args()
     start, counts = time.perf_counter(), {"agree": 0, "no": 0, "wrong": 0}
     for seed in range(o.first, o.last):
-        found = one(seed, o.system, o.native, not o.no_proof)
+        found = one(seed, o.system, o.native, not o.no_proof, o.exact)
         counts["no" if found == "no" else "wrong" if found else "agree"] += 1
         if found not in ("", "no"):
             print(found, flush=True)

@@ -11,9 +11,11 @@ import numpy as np
 from isam.codegen.llvm import Code, generate
 from isam.codegen.llvm.machine import target_machine
 from isam.runtime.external import Externals
+from isam.runtime.linking import initialised
 from isam.schedule.tree import Schedule
 
 PAGE = mmap.PAGESIZE
+PATTERN = 0xA5
 
 
 @lru_cache(maxsize=1)
@@ -40,20 +42,47 @@ def load(code: Code) -> dict[str, object]:
     return {e: ctypes.CFUNCTYPE(None, p, p, p)(library[e]) for e in code.entries}
 
 
-class Guarded:
-    """An array whose last byte is the last byte before an inaccessible page (or whose first is the first after one)."""
+def first_x86_64():
+    """What makes code for the first CPUs of that name (nothing beyond SSE2), whatever this one has; None elsewhere."""
+    llvm = initialised()
+    triple = llvm.get_process_triple()
+    if not triple.startswith("x86_64"):
+        return None
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu="x86-64", features="", opt=2, reloc="pic", codemodel="small", jit=True)  # fmt: skip
 
-    def __init__(self, array: np.ndarray, at_end: bool = True):
+
+class Guarded:
+    """An array whose last byte is the last byte before an inaccessible page (or whose first is the first after one).
+
+    ``align``: the array begins at a multiple of that many bytes, as near to the page as it can. The other bytes of its
+    pages hold a pattern: ``intact`` tells whether nobody wrote there. ``still``: nobody may write into the array.
+    """
+
+    def __init__(self, array: np.ndarray, at_end: bool = True, align: int = 1, still: bool = False):
         n = array.nbytes
         pages = -(-max(n, 1) // PAGE)
         self.map = mmap.mmap(-1, (pages + 2) * PAGE)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
-        libc = ctypes.CDLL(None, use_errno=True)
-        for page in (0, pages + 1):
-            assert libc.mprotect(ctypes.c_void_p(start + page * PAGE), PAGE, 0) == 0
-        offset = (pages + 1) * PAGE - n if at_end else PAGE
-        self.array = np.ndarray(array.shape, array.dtype, self.map, offset)
+        self.begin = (pages + 1) * PAGE - -(-n // align) * align if at_end else PAGE
+        self.room = np.ndarray((pages * PAGE,), np.uint8, self.map, PAGE)
+        self.room[...] = PATTERN
+        self.array = np.ndarray(array.shape, array.dtype, self.map, self.begin)
         self.array[...] = array
+        for first, count, rights in ((0, 1, 0), (pages + 1, 1, 0), *([(1, pages, mmap.PROT_READ)] if still else [])):
+            assert _libc().mprotect(ctypes.c_void_p(start + first * PAGE), count * PAGE, rights) == 0
+
+    @property
+    def intact(self) -> bool:
+        """Whether the bytes before and after the array, up to the pages that nobody may touch, are as they were."""
+        first = self.begin - PAGE
+        around = (self.room[:first], self.room[first + self.array.nbytes :])
+        return all(bool((part == PATTERN).all()) for part in around)
+
+
+@lru_cache(maxsize=1)
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def run(schedule: Schedule, arrays: dict[str, np.ndarray], sizes: dict[str, int] | None = None, at_end: bool = True,

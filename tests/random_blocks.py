@@ -14,11 +14,17 @@ from isam.ir.kernel import Access, Axis, Buffer, Domain, Item, Literal, Recurren
 T = TypeVar("T")
 FUNCTIONS = ("exp", "tanh", "sigmoid", "erf", "sin", "cos", "abs", "neg")
 NARROW = (("i8", "i32"), ("bf16", "f32"), ("f32", "f64"), ("u8", "i32"), ("i16", "i32"))
+SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 8, 11, 13)
 START = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
 BLOCKS = (
     "elementwise", "reduction", "product", "product", "product", "narrow", "padded", "chain", "inplace", "partial",
     "choice", "triangle",
 )  # fmt: skip
+
+
+def floating(dtype: str) -> bool:
+    """Whether functions and infinities make sense."""
+    return dtype[0] == "f" or dtype == "bf16"
 
 
 class Chooser(Protocol):
@@ -39,7 +45,8 @@ class Seeded:
 
 @dataclass(frozen=True)
 class Options:
-    """What the generator may use. ``points``: limit on the points of one statement at the sizes drawn."""
+    """What the generator may use. ``points``: limit on the points of one statement at the sizes drawn; ``narrow``:
+    dtypes of factors and of their sum."""
 
     dtypes: tuple[str, ...] = ("f32", "f32", "f32", "i32", "f64")
     blocks: tuple[str, ...] = BLOCKS
@@ -47,6 +54,9 @@ class Options:
     loops: bool = True
     functions: tuple[str, ...] = FUNCTIONS
     points: int = 4000
+    sizes: tuple[int, ...] = SIZES
+    narrow: tuple[tuple[str | tuple[str, str], str], ...] = NARROW
+    whole: bool = False  # whole numbers are divided, too
 
 
 @dataclass
@@ -122,7 +132,8 @@ class Blocks:
 
     def source(self, axes: tuple[Axis, ...], dtype: str, literals: int = 15) -> Source:
         if self.chance(literals):
-            return Literal(self.pick((0, 1, 2, -3))) if dtype[0] in "iu" else Literal(self.pick((0, 1, 0.5, -2.0, 0.1)))
+            whole = (0, 1, 2, 3 if dtype[0] == "u" else -3)
+            return Literal(self.pick(whole if dtype[0] in "iu" else (0, 1, 0.5, -2.0, 0.1)))
         known = self.existing(axes, dtype) if self.chance(55) else None
         return known or self.fresh(axes, dtype)
 
@@ -154,10 +165,12 @@ class Blocks:
     def operation(self, domain: Domain, dest: Access, dtype: str) -> None:
         """``dest = f(...)`` or ``a op b`` with at least one access."""
         axes = domain.axes
-        if dtype[0] == "f" and self.chance(30):
+        if floating(dtype) and self.chance(30):
             self.put(domain, dest, self.pick(self.options.functions), self.source(axes, dtype, 0))
             return
-        op = self.pick(("add", "sub", "mul", "max", "min", "copy") + (("div",) if dtype[0] == "f" else ()))
+        op = self.pick(
+            ("add", "sub", "mul", "max", "min", "copy") + (("div",) if floating(dtype) or self.options.whole else ())
+        )
         first = self.source(axes, dtype, 0)
         if op == "copy":
             self.put(domain, dest, op, first)
@@ -181,8 +194,8 @@ class Blocks:
             self.put(Domain(axes), dest, "copy", self.fresh(axes, dtype))
         else:
             value = START[op]
-            if dtype[0] != "f" and op in ("max", "min"):
-                value = -100 if op == "max" else 100
+            if not floating(dtype) and op in ("max", "min"):
+                value = 100 if op == "min" else 0 if dtype[0] == "u" else -100
             self.put(Domain(axes), dest, "copy", Literal(value))
         return dest
 
@@ -212,14 +225,14 @@ class Blocks:
         self.done(dest)
 
     def narrow(self) -> None:
-        """A product of operands in a narrower dtype than the sum."""
-        small, dtype = self.pick(NARROW)
+        """A product of operands in narrower dtypes than the sum."""
+        small, dtype = self.pick(self.options.narrow)
         axes = self.axes(2, 4)
         dest = self.start(self.split(axes), dtype, "add")
         parts = []
-        for _ in range(2):
+        for factor in (small, small) if isinstance(small, str) else small:
             parts.append(self.temporary(axes, dtype))
-            self.put(Domain(axes), parts[-1], "cast", self.source(axes, small, 0))
+            self.put(Domain(axes), parts[-1], "cast", self.source(axes, factor, 0))
         term = self.temporary(axes, dtype)
         self.put(Domain(axes), term, "mul", *parts)
         self.put(Domain(axes), dest, "add", term, accumulate=True)
@@ -259,7 +272,7 @@ class Blocks:
         axes, source = found
         dtype = self.buffers[source.buffer].dtype
         dest = self.target(axes, dtype)
-        if dtype[0] == "f" and self.chance(50):
+        if floating(dtype) and self.chance(50):
             self.put(Domain(axes), dest, self.pick(self.options.functions), source)
         else:
             self.put(Domain(axes), dest, self.pick(("add", "mul", "sub", "max")), source, self.source(axes, dtype))
@@ -306,6 +319,15 @@ class Blocks:
         self.put(Domain(axes), condition, self.pick(("lt", "le", "gt", "ge")), a, b)
         self.put(Domain(axes), dest, "copy", self.source(axes, dtype))
         self.put(Domain(axes), dest, "select", condition, self.source(axes, dtype), accumulate=True)
+        self.done(dest)
+
+    def converted(self) -> None:
+        """A value in another dtype: wrapped, cut off, rounded or saturated."""
+        small, dtype = self.pick(self.options.dtypes), self.pick(self.options.dtypes)
+        axes = self.axes(1, 2)
+        source, dest = self.source(axes, small, 0), self.target(axes, dtype)
+        op = "copy" if small == dtype else "cast" if floating(dtype) else self.pick(("cast", "cast_sat"))
+        self.put(Domain(axes), dest, op, source)
         self.done(dest)
 
     def loop(self) -> None:

@@ -23,7 +23,6 @@ from tests.random_blocks import Blocks, Chooser, Options, Seeded
 
 __all__ = ["Builder", "Chooser", "Options", "Seeded", "kernels", "random_kernel", "show"]
 
-SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 8, 11, 13)
 DEFAULT = Options()
 
 
@@ -58,7 +57,7 @@ class Builder(Blocks):
 
     def sizes(self, names: list[str], k: Kernel) -> dict[str, int]:
         """Sizes drawn one by one, lowered until every statement has few points."""
-        sizes = {n: self.pick(SIZES) for n in names}
+        sizes = {n: self.pick(self.options.sizes) for n in names}
         while largest(k, sizes) > self.options.points and any(sizes.values()):
             most = max(sizes, key=lambda n: sizes[n])
             sizes[most] = sizes[most] * 2 // 3

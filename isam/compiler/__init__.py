@@ -14,6 +14,7 @@ from isam.compiler.stages import STAGES, Job, Refused, Stage, run_stages
 from isam.diagnostics import fail
 from isam.ir.kernel import Kernel
 from isam.runtime.cache import Cache, default
+from isam.runtime.forks import gate
 from isam.system.graph import System
 from isam.system.load import load_system
 
@@ -42,8 +43,9 @@ def compile(
     Raises ``IsamError``; :class:`Refused` when this machine cannot do it.
     """
     demanded = (require,) if isinstance(require, str) else tuple(require)
-    return Function(_as_kernel(kernel), load_system(on), sizes or {}, as_approach(approach), replay, _cache(cache),
-                    require=demanded, check=check, threads=_threads(threads))  # fmt: skip
+    with gate.inside():
+        return Function(_as_kernel(kernel), load_system(on), sizes or {}, as_approach(approach), replay, _cache(cache),
+                        require=demanded, check=check, threads=_threads(threads))  # fmt: skip
 
 def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
     """An Approach from a name (``greedy``, ``beam:8``), a class or an instance."""

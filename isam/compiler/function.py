@@ -21,6 +21,7 @@ from isam.ir.table import Table
 from isam.runtime.arguments import look_over
 from isam.runtime.cache import Cache
 from isam.runtime.entry import Entry
+from isam.runtime.forks import gate
 from isam.runtime.signature import Signature
 from isam.runtime.vectorcall import attach, callable_class, lend
 from isam.schedule.tree import Schedule
@@ -91,7 +92,7 @@ class Function:
     def specialise(self, sizes: Mapping[str, int]) -> Entry:
         """The entry for these values of the open sizes: compiled now, or in another process before."""
         key = tuple(sorted(sizes.items()))
-        with self._lock:
+        with gate.inside(), self._lock:
             if key not in self._made:
                 self._last = self._made[key] = self._make({**self.sizes, **sizes})
             return self._made[key].entry
@@ -125,7 +126,8 @@ class Function:
         """What the compiler did for the sizes made last; where their code was kept from before, it does it now."""
         made = self._latest
         if made.job is None:
-            made.job = self._compiled(made.sizes)
+            with gate.inside():
+                made.job = self._compiled(made.sizes)
         return made.job
 
     @property

@@ -8,10 +8,11 @@ rounding may have done to it, so a float test needs no tuned tolerance::
 
 The bound covers every order of summation, fused multiply-adds, and functions good to ``ulp`` units in the last place.
 It does not cover what only ``finite`` permits. Where a bound is infinite (a division by something that may be 0, an
-overflow of the dtype, an integer that a rounding may have pushed over an edge) every result is accepted.
+overflow of the dtype, an integer that a rounding may have pushed over an edge) every result is accepted. Infinities and
+NaN that the exact result has whatever the order are demanded.
 
-Decided here: subnormal results may be flushed to zero; sums are allowed twice their textbook bound, because a blocked
-sum adds its partial results once more.
+Decided here: subnormal results may be flushed to zero, and operands where the kernel permits ``flush``; sums are
+allowed twice their textbook bound, because a blocked sum adds its partial results once more.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def enclose(
     memory = Memory({}, dtypes_of(kernel, arrays))
     for b in kernel.buffers:
         if b.name in arrays:
-            memory.arrays[b.name] = np.array(arrays[b.name]).astype(np.float64).astype(np.complex128)
+            memory.arrays[b.name] = _given(np.array(arrays[b.name]), memory.dtypes[b.name], "flush" in kernel.permits)
         else:
             memory.arrays[b.name] = np.full(sizes_of(b, sizes), np.nan + 0j)
     with np.errstate(all="ignore"):
@@ -81,6 +82,14 @@ def outside(got: Mapping[str, Array], enclosed: Enclosed) -> str | None:
     return None
 
 
+def _given(a: Array, dtype: str, flush: bool) -> Array:
+    """An argument: exact, but for subnormal numbers that may count as zero."""
+    with np.errstate(all="ignore"):
+        value = a.astype(np.float64)
+    small = abs(value) < _FLUSH.get(dtype, 0) if flush else np.zeros(a.shape, bool)
+    return _pair(value, np.where(small, abs(value), 0.0))
+
+
 def _pair(value: Array, bound: Array) -> Array:
     """Packed as a complex number; what is not a number is unbounded unless the value is exactly that."""
     out = np.empty(np.broadcast_shapes(np.shape(value), np.shape(bound)), np.complex128)
@@ -95,6 +104,11 @@ def _finish(value: Array, bound: Array, dtype: str, units: float = 1.0) -> Array
     total = bound + units * _UNIT[dtype] * (abs(value) + bound) + _FLUSH[dtype]
     over = abs(value) + total > _LARGEST[dtype]
     return _pair(value, np.where(over & np.isfinite(value), np.inf, np.where(np.isfinite(value), total, bound)))
+
+
+def _no_overflow(v: tuple[Array, ...], made: Array, bound: Array) -> tuple[Array, Array]:
+    """Unbounded where f64 itself overflowed: contracted, the same may stay finite."""
+    return made, np.where(np.isinf(made) & np.isfinite(v[0]) & np.isfinite(v[1]), np.inf, bound)
 
 
 class Rounding:
@@ -125,9 +139,9 @@ class Rounding:
 
     def _float(self, op: str, v: tuple[Array, ...], e: tuple[Array, ...], dtype: str) -> Array:
         if op in ("add", "sub"):
-            return _finish(v[0] + v[1] if op == "add" else v[0] - v[1], e[0] + e[1], dtype)
+            return _finish(*_no_overflow(v, v[0] + v[1] if op == "add" else v[0] - v[1], e[0] + e[1]), dtype)
         if op == "mul":
-            return _finish(v[0] * v[1], _times(v[0], e[0], v[1], e[1]), dtype)
+            return _finish(*_no_overflow(v, v[0] * v[1], _times(v[0], e[0], v[1], e[1])), dtype)
         if op in ("max", "min"):
             return _pair((np.maximum if op == "max" else np.minimum)(v[0], v[1]), np.maximum(e[0], e[1]))
         if op == "div":
@@ -167,7 +181,8 @@ class Rounding:
             corners = [(v[0] + s * e[0], v[1] + t * e[1]) for s in (-1, 1) for t in (-1, 1)]
         reach = [abs(self._exactly(op, c, source, target) - made) for c in corners]
         bound = np.maximum.reduce(np.broadcast_arrays(*reach))
-        return np.where(sum(e) == 0, 0, np.where(np.isnan(bound), np.inf, bound))
+        unknown = np.isnan(bound) | np.isinf(sum(e))  # what may be anything may be NaN
+        return np.where(sum(e) == 0, 0, np.where(unknown, np.inf, bound))
 
     def accumulate(self, op: str, flat: Array, at: Array, values: Array, dtype: str) -> None:
         touched = np.zeros(flat.shape, np.float64)
@@ -178,36 +193,61 @@ class Rounding:
             np.maximum.at(e, at, values.imag)
             return
         whole = None if DTYPES[dtype].kind == "f" else _whole(op, v, at, values.real)
-        step = 0.0 if whole is not None else _UNIT[dtype]
-        size = abs(v)
-        if op == "add":
-            np.add.at(size, at, abs(values.real))
-            np.add.at(e, at, values.imag)
-            np.add.at(v, at, values.real)
-            extra = 2 * touched * step * (size + e)
-        else:
-            before, reach = abs(v), size + e
-            np.multiply.at(before, at, abs(values.real))
-            np.multiply.at(reach, at, abs(values.real) + values.imag)
-            np.multiply.at(v, at, values.real)
-            e[...] = np.where(touched > 0, reach - before, e)
-            extra = touched * step * reach
         if whole is not None:
+            e[...] = _added(e, at, values.imag) if op == "add" else _reach(v, e, at, values, touched)
             v[...] = np.where(touched > 0, convert(whole, dtype).astype(np.float64), v)
-        self._settle(flat, touched, extra, dtype)
-
-    def _settle(self, flat: Array, touched: Array, extra: Array, dtype: str) -> None:
-        """Rounding of what was touched; integers wrap."""
-        v, e = flat.real, flat.imag
-        if DTYPES[dtype].kind != "f":
-            v[...] = np.where(np.isfinite(v), convert(v, dtype).astype(np.float64), v)
-            return
-        e += np.where(touched > 0, extra + touched * _FLUSH[dtype], 0)
-        e[(abs(v) + e > _LARGEST[dtype]) & (touched > 0) & np.isfinite(v)] = np.inf
+        elif op == "add":
+            self._sum(v, e, at, values, touched, dtype)
+        else:
+            self._product(v, e, at, values, touched, dtype)
         e[np.isnan(e)] = np.inf
+
+    def _sum(self, v: Array, e: Array, at: Array, values: Array, touched: Array, dtype: str) -> None:
+        """Finite terms may meet in any order; what is infinite or NaN then is so in every order."""
+        size = _added(_magnitude(v, 0.0), at, _magnitude(values.real, 0.0))
+        np.add.at(v, at, values.real)
+        np.add.at(e, at, values.imag)
+        e += touched * (2 * _UNIT[dtype] * (size + e) + _FLUSH[dtype])
+        e[(size + e > _LARGEST[dtype]) & (touched > 0)] = np.inf
+
+    def _product(self, v: Array, e: Array, at: Array, values: Array, touched: Array, dtype: str) -> None:
+        """As for sums. Where the large or the small factors, taken first, leave the dtype's range, nothing is said."""
+        mine, size = _magnitude(v, 1.0), _magnitude(values.real, 1.0)
+        top = _multiplied(np.maximum(mine + e, 1), at, np.maximum(size + values.imag, 1))
+        low = _multiplied(_below_one(mine), at, _below_one(size))
+        grown = _multiplied(mine + e, at, size + values.imag)
+        e[...] = _reach(v, e, at, values, touched) + touched * (_UNIT[dtype] * grown + _FLUSH[dtype])
+        np.multiply.at(v, at, values.real)
+        e[(top > _LARGEST[dtype]) & (touched > 0) | (low < _FLUSH[dtype]) & (touched > 1)] = np.inf
 
     def replace(self, flat: Array, at: Array, condition: Array, values: Array) -> None:
         flat[at] = _select(condition, values, flat[at])
+
+
+def _added(start: Array, at: Array, values: Array) -> Array:
+    out = start.copy()
+    np.add.at(out, at, values)
+    return out
+
+
+def _multiplied(start: Array, at: Array, values: Array) -> Array:
+    out = start.copy()
+    np.multiply.at(out, at, values)
+    return out
+
+
+def _magnitude(x: Array, otherwise: float) -> Array:
+    return np.where(np.isfinite(x), abs(x), otherwise)
+
+
+def _below_one(x: Array) -> Array:
+    return np.where(x > 0, np.minimum(x, 1), 1)
+
+
+def _reach(v: Array, e: Array, at: Array, values: Array, touched: Array) -> Array:
+    """What the bounds of factors do to their product."""
+    mine, size = _magnitude(v, 1.0), _magnitude(values.real, 1.0)
+    return np.where(touched > 0, _multiplied(mine + e, at, size + values.imag) - _multiplied(mine, at, size), e)
 
 
 def _whole(op: str, v: Array, at: Array, values: Array) -> Array:
@@ -219,7 +259,7 @@ def _whole(op: str, v: Array, at: Array, values: Array) -> Array:
 
 def _times(a: Array, da: Array, b: Array, db: Array) -> Array:
     """The error of a product of ``a`` within ``da`` and ``b`` within ``db``."""
-    return abs(a) * db + abs(b) * da + da * db
+    return np.where(db == 0, 0, abs(a) * db) + np.where(da == 0, 0, abs(b) * da) + np.where(da * db == 0, 0, da * db)
 
 
 def _select(condition: Array, yes: Array, no: Array) -> Array:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from isam import registry
 from isam.artifact import Artifact, load_artifact
 from isam.runtime.arguments import Prepared, prepare
+from isam.runtime.forks import gate
 from isam.runtime.signature import Array, Signature
 from isam.runtime.vectorcall import attach, callable_class
 
@@ -37,12 +38,13 @@ class Entry:
                  runner: Runner | None = None, state: Any = None, bound: dict[str, Array] | None = None):  # fmt: skip
         self.artifact = artifact
         self.signature = Signature.of(artifact)
-        self.runner: Runner = runner or registry.load("isam.runners", artifact.backend)(artifact, functions or {})
         self.state, self.bound = state, bound or {}
         self.__name__ = artifact.name
-        ready = getattr(self.runner, "ready", None)
-        launch = ready(state) if ready is not None and self.signature.static else None
-        self._attached = attach(self, self.signature.parameters, self.bound, launch)
+        with gate.inside():
+            self.runner: Runner = runner or registry.load("isam.runners", artifact.backend)(artifact, functions or {})
+            ready = getattr(self.runner, "ready", None)
+            launch = ready(state) if ready is not None and self.signature.static else None
+            self._attached = attach(self, self.signature.parameters, self.bound, launch)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         p = self.prepare(args, kwargs)

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from isam.approach.choice import Choice, Trace
 from isam.ir.kernel import Kernel
 from isam.scheduler.nests import Nest
-from isam.scheduler.plan import Group, join, private_axes, rename, shareable
+from isam.scheduler.plan import Group, in_order, join, private_axes, rename, shareable
+from isam.scheduler.plans import plain
 from isam.system.graph import System
 
 Nests = tuple[Nest, ...]
@@ -66,7 +67,7 @@ class Grouping:
         """The nest as it shares the group's loops, where it may and the Approach wants it to. ``past``: it goes past
         others, which it could join instead."""
         joined = join(group, n)
-        if joined is None:
+        if joined is None or (self.exact and not in_order(plain(Group((*group, joined), True)))):
             return None
         context = {
             "nests": [m.number for m in (*group, n)],

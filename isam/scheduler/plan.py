@@ -229,6 +229,35 @@ def join(group: tuple[Nest, ...], q: Nest) -> Nest | None:
     return rename(q, names)
 
 
+def one_order(nests: tuple[Nest, ...]) -> tuple[str, ...] | None:
+    """All axes in an order in which every nest meets those that it sums over as its domain states them; None where two
+    nests contradict each other."""
+    left, out = dict.fromkeys(a for n in nests for a in n.axes), []
+    while left:
+        behind = {a for n in nests for i, a in enumerate(n.reduced) if any(b in left for b in n.reduced[:i])}
+        first = next((a for a in left if a not in behind), None)
+        if first is None:
+            return None
+        del left[first]
+        out.append(first)
+    return tuple(out)
+
+
+def in_order(plan: Plan) -> bool:
+    """Whether every nest adds its terms in the order of its domain: what is left of one axis of a sum in an iteration
+    of the next would be added too late."""
+    for n in plan.group.nests:
+        left, seen = {a: n.length(a) for a in n.reduced}, 0
+        inner = [(a, n.unit(a)) for a in plan.unroll] + [(a, 1) for a in n.reduced]
+        for axis, block in (*plan.order, *inner) if len(left) > 1 else ():
+            if axis in left and block < left[axis]:
+                place = n.reduced.index(axis)
+                if place < seen:
+                    return False
+                left[axis], seen = block, place
+    return True
+
+
 def _contiguous(group: tuple[Nest, ...]) -> tuple[str, ...]:
     """Axes that the last nest of the group has, or that run to its end without a nest lacking them after they began to
     be missing: what lacks an axis after it was used would have to run in the middle of its loop."""

@@ -227,11 +227,13 @@ class Guarded:
         self.walk, self.where = walk, where
         tied = {n for w in where for n in w.names}
         self.axes = [a for a in walk.group.axes if a in tied or walk.group.exact]
+        self.several: set[str] = set()  # axes that have more than one value
 
     def loops(self, env: Env, members: Members) -> None:
         if not self.axes:
             self.walk._level(0, env, members)
             return
+        self.several = {a for a in self.axes if env[a][1] > 1}
         self._loop(0, env, members)
 
     def _loop(self, at: int, env: Env, members: Members) -> None:
@@ -241,17 +243,20 @@ class Guarded:
             return
         axis = self.axes[at]
         offset, n, _ = env[axis]
-        var, known = f"{axis}.w", {a: env[a][0] for a in self.axes[:at]}
+        var, known = f"{axis}.w", {a: env[a][0] for a in self.axes if a != axis}
         lo, hi = [Bound(offset)], [Bound(offset + n)]
         for w in self.where:
-            c = w.coefficient(axis)
-            if c == 0 or any(a in self.axes[at + 1 :] for a in w.names):
+            if self._decided(w) != axis or (n == 1 and _holds(w.substitute({**known, axis: offset}))):
                 continue
+            c = w.coefficient(axis)
             rest = (w - Affine.of(axis, c)).substitute(known)
             if c > 0:
                 lo.append(Bound(-rest, c))
             else:
                 hi.append(Bound(rest - c, -c))
+        if n == 1 and len(lo) == len(hi) == 1:  # one value: no loop
+            self._loop(at + 1, env, members)
+            return
         inner = {**env, axis: (Affine.of(var), 1, Affine.of(var))}
         low = offset.bounds(scope.ranges)
         walk.empty()
@@ -261,3 +266,13 @@ class Guarded:
             walk.empty()
         walk.lives.open.pop()
         scope.out.append(Loop(var, tuple(lo), tuple(hi), 1, Seq(tuple(body)), axis=axis))
+
+    def _decided(self, w: Affine) -> str:
+        """The axis whose loop a condition bounds: the last of those in it that have several values."""
+        named = ["", *(a for a in self.axes if w.coefficient(a))]
+        return next((a for a in reversed(named) if a in self.several), named[-1])
+
+
+def _holds(w: Affine) -> bool:
+    """Whether a condition is true whatever its names stand for."""
+    return w.is_constant and w.const >= 0

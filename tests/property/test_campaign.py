@@ -29,6 +29,13 @@ def test_random_kernels_agree(system, seeds):
     assert sum(text == "" for text in found.values()) >= 0.9 * len(found)
 
 
+@pytest.mark.parametrize(("system", "seeds"), [("toy", (*range(12), 44, 138, 162, 198, 250)), ("host", range(12))])
+def test_random_kernels_that_permit_nothing_agree(system, seeds):
+    """Fused nests that cut an axis of a sum in calls of another nest (2); conditions on axes of one value (44 on)."""
+    found = {seed: campaign.one(seed, system, system != "toy", True, exact=True) for seed in seeds}
+    assert {seed: text for seed, text in found.items() if text} == {}
+
+
 def test_a_wrong_answer_would_be_told():
     """The judge is no rubber stamp: the schedule of b - a does not pass for that of a - b."""
     job = compiled(parse_kernel(TEXT.replace("a[i] - b[i]", "b[i] - a[i]")), {"N": 7}, load_system("toy"))

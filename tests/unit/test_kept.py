@@ -142,8 +142,10 @@ def test_an_artifact_does_not_tell_whether_it_was_kept(tmp_path):
 
 def test_sources_that_are_not_what_runs_keep_nothing(tmp_path, monkeypatch):
     host = load_system("host")
-    for broken in (lambda: monkeypatch.setattr(isam, "BEGAN", 0.0),
-                   lambda: monkeypatch.setattr(keys.os, "stat", lambda *_: (_ for _ in ()).throw(OSError("gone")))):
+    for broken in (
+        lambda: monkeypatch.setattr(isam, "BEGAN", 0.0),
+        lambda: monkeypatch.setattr(keys.os, "stat", lambda *_: (_ for _ in ()).throw(OSError("gone"))),
+    ):
         keys._program.cache_clear()
         broken()
         assert key_of(K, host, {"N": 8}, None, {}) is None
@@ -185,3 +187,19 @@ def test_a_constant_is_part_of_the_kernel(tmp_path):
     for c in (2, 3, 2):
         f = isam.compile(k, sizes={"N": 8, "c": c}, cache=tmp_path)
         np.testing.assert_array_equal(f(X), c * X)
+
+
+def test_whatever_byte_of_a_compiled_entry_changes_the_result_is_right(tmp_path):
+    """Served whole or compiled again: some bytes through ``isam.compile``, more through the cache alone."""
+    first = isam.compile(K, sizes={"N": 8}, cache=tmp_path)
+    (path,) = Cache(tmp_path).entries()
+    good = path.read_bytes()
+    for at in range(0, len(good), len(good) // 8):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 0x10]) + good[at + 1 :])
+        again = isam.compile(K, sizes={"N": 8}, cache=tmp_path)
+        np.testing.assert_array_equal(again(X), 2 * X)
+        assert again.artifact.parts["object.o"] == first.artifact.parts["object.o"]
+    for at in range(3, len(good), 7):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 0x10]) + good[at + 1 :])
+        found = Cache(tmp_path).get(path.stem)
+        assert found is None or found == first.artifact, at

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod
 
 from isam.scheduler.nests import Nest
-from isam.scheduler.plan import Group, Plan
+from isam.scheduler.plan import Group, Plan, in_order, one_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.cache import cache_blocks, caches, streamed
 from isam.scheduler.plans.conflicts import spread
@@ -39,6 +39,8 @@ def plans(
             out.append((plan, block.cost * main.calls()))
     else:
         out.append((whole(group, main, system, bindable), float(main.calls())))
+    if group.exact:
+        out = [out[0], *(w for w in out[1:] if in_order(w[0]))]
     return [p for p, _ in out], [c for _, c in out]
 
 
@@ -52,9 +54,10 @@ def plain(group: Group) -> Plan:
 
 
 def ordered_axes(group: Group) -> list[str]:
-    """Axes that more nests share come first; inside a nest the order of its domain."""
+    """Axes that more nests share come first; inside a nest the order of its domain. Where sums keep their order, the
+    axes of each as they stand in it."""
     if group.exact:
-        return list(group.axes)
+        return list(one_order(group.nests) or group.axes)
     shared = {a: sum(a in n.extents for n in group.nests) for a in group.axes}
     return sorted(group.axes, key=lambda a: (-shared[a], group.axes.index(a)))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isam.codegen.llvm import generate
+from isam.codegen.llvm import generate, machine
 from isam.ir import interp
 from isam.ir.dtype import DTYPES
 from isam.ir.instruction import Instruction
 from isam.system.features import lacking
 from isam.system.graph import System
 from isam.system.load import load_system
-from tests.native import run
+from tests.native import first_x86_64, run
 from tests.values import random, ulps
 from tests.vectors import single
 
@@ -61,14 +61,9 @@ def arrays_for(kernel, rng: np.random.Generator, calm: bool) -> dict[str, np.nda
 @pytest.fixture
 def oldest_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code for the first x86-64: nothing beyond SSE2, whatever this CPU has."""
-    from isam.codegen.llvm import machine
-
-    llvm = machine.initialised()
-    triple = llvm.get_process_triple()
-    if not triple.startswith("x86_64"):
+    old = first_x86_64()
+    if old is None:
         pytest.skip("not an x86-64")
-    old = llvm.Target.from_triple(triple).create_target_machine(
-        cpu="x86-64", features="", opt=2, reloc="pic", codemodel="small", jit=True)  # fmt: skip
     monkeypatch.setattr(machine, "_machine", lambda: old)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from isam.ir.bounds import enclose, outside
+from isam.ir.dtype import numpy_dtype
 from isam.ir.interp import run
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse
@@ -74,7 +75,8 @@ def test_one_wrong_element_is_noticed(name):
 def one(text: str, **arrays):
     k = parse(text)
     assert isinstance(k, Kernel)
-    return enclose(k, {n: np.asarray(a) for n, a in arrays.items()})["y"]
+    (found,) = enclose(k, {n: np.asarray(a) for n, a in arrays.items()}).values()
+    return found
 
 
 def test_whole_numbers_need_no_bound():
@@ -141,3 +143,62 @@ def test_integer_products_wrap_exactly():
     value, bound = enclose(k, arrays)["y"]
     assert value[0] == run(k, arrays)["y"][0] != 0
     assert bound[0] == 0
+
+
+def totals(op: str, first: float, dtype: str, *terms: float):
+    """Value and bound of the terms reduced in one go."""
+    head = f"kernel t(N)\n  in x: {dtype}[N]\n  out y: {dtype}[1]\n"
+    text = f"{head}  y[0] = {first}\n  forall i < N\n    y[0] {op}= x[i]\n"
+    value, bound = one(text, x=np.array(terms, numpy_dtype(dtype)))
+    return float(value[0]), float(bound[0])
+
+
+def test_what_every_order_makes_infinite_or_nan_is_demanded():
+    inf = np.inf
+    for op, first, terms, want in (
+        ("+", 0, (1, inf, -5), inf), ("+", 0, (1, -inf), -inf), ("+", 0, (inf, -inf), np.nan),
+        ("+", 0, (np.nan, 1), np.nan), ("*", 1, (2, -inf, 3), -inf), ("*", 1, (0, 3, inf), np.nan),
+        ("*", 1, (np.nan, 2), np.nan),
+    ):  # fmt: skip
+        value, bound = totals(op, first, "f32", *terms)
+        assert np.isfinite(bound)
+        box = {"y": (np.array([value]), np.array([bound]))}
+        assert outside({"y": np.array([want], np.float32)}, box) is None
+        for wrong in {inf, -inf, 7.0, np.nan} - {want}:
+            if not (np.isnan(wrong) and np.isnan(want)):
+                assert outside({"y": np.array([wrong], np.float32)}, box) is not None
+
+
+@pytest.mark.parametrize(("op", "first", "dtype", "terms"), [
+    ("+", 0, "f32", (3e38, -3e38, 3e38, -3e38)), ("+", 0, "f16", (60000, 60000, -60000)),
+    ("*", 1, "f32", (1e30, 1e30, 1e-30, 1e-30)), ("*", 1, "f64", (1e-200, 1e-200, 1e200, 1e200)),
+    ("*", 1, "f32", (1e30, 0, 1e30))])  # fmt: skip
+def test_an_order_that_leaves_the_range_leaves_everything_open(op, first, dtype, terms):
+    assert totals(op, first, dtype, *terms)[1] == np.inf
+
+
+def test_what_may_be_anything_may_be_nan():
+    head = "kernel t(N)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n"
+    text = head + "    y[i] = sigmoid(1 / (x[i] * 0.1 - x[i] * 0.1))\n"
+    assert not np.isfinite(one(text, x=np.ones(1, np.float32))[1]).any()
+
+
+def test_exact_products_of_infinities_are_demanded():
+    text = "kernel t(N)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i] * 2\n"
+    value, bound = one(text, x=np.array([np.inf, -np.inf, np.nan, 1], np.float32))
+    np.testing.assert_array_equal(value, [np.inf, -np.inf, np.nan, 2])
+    assert np.isfinite(bound).all()
+
+
+def test_a_product_that_overflows_may_stay_finite_where_it_is_contracted():
+    text = "kernel t(N)\n  in x: f64[N]\n  out y: f64[N]\n  forall i < N\n    y[i] = x[i] * x[i]\n"
+    assert one(text, x=np.array([1e200, 2]))[1][0] == np.inf
+
+
+def test_operands_below_the_normal_numbers_count_as_zero_where_that_is_permitted():
+    text = "kernel t()\n{0}  in x: f32[1]\n  in y: f32[1]\n  out z: f32[1]\n  z[0] = x[0] * y[0]\n"
+    given = {"x": np.array([1e-39], np.float32), "y": np.array([1e38], np.float32)}
+    value, bound = one(text.format(""), **given)
+    assert bound[0] < 1e-6 < abs(value[0])
+    value, bound = one(text.format("  permits flush, contract\n"), **given)
+    assert abs(value[0]) <= bound[0] < 1

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
+import traceback
+from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
+from isam.artifact import Artifact
 from isam.runtime import cache as module
 from isam.runtime.cache import Cache, default
 from tests.threads import at_once
@@ -18,6 +24,39 @@ from tests.unit.runtime.test_native import AXPY
 
 SMALL = replace(AXPY, parts={"object.o": b"code", "kernel.isam": b"text"})
 KEY = "0123456789abcdef"
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+resource = pytest.importorskip("resource") if hasattr(os, "fork") else None
+
+
+def child(work):
+    """The exit code of a process that does it; below zero: the signal that ended it."""
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@contextmanager
+def reachable(folder):
+    """Other users may pass the folders above."""
+    found = [(p, p.stat()) for p in folder.parents]
+    changed = [(p, s.st_mode) for p, s in found if s.st_uid == os.geteuid() and s.st_mode & 0o011 != 0o011]
+    for p, mode in changed:
+        p.chmod(mode | 0o011)
+    try:
+        yield
+    finally:
+        for p, mode in changed:
+            p.chmod(mode)
 
 
 def same(a, b):
@@ -75,12 +114,93 @@ def test_nothing_cut_short_or_of_another_kind_is_served(tmp_path):
     assert c.put(KEY, SMALL) is False
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_no_error(tmp_path):
-    tmp_path.chmod(0o500)
-    assert Cache(tmp_path / "x").put(KEY, SMALL) is False
-    assert Cache(tmp_path).put(KEY, SMALL) is False
-    tmp_path.chmod(0o700)
+@forks
+def test_a_folder_that_may_not_be_written_is_no_error_and_serves_what_is_there(tmp_path):
+    Cache(tmp_path).put(KEY, SMALL)
+    tmp_path.chmod(0o555)
+
+    def work():
+        if os.geteuid() == 0:
+            os.seteuid(65534)  # root may write everywhere
+        c = Cache(tmp_path)
+        assert Cache(tmp_path / "x").put(KEY, AXPY) is False
+        assert c.put("other", SMALL) is False
+        assert c.put(KEY, AXPY) is False
+        assert same(c.get(KEY), SMALL)
+        assert c.clear() == 1  # which it could not
+        assert same(c.get(KEY), SMALL)
+
+    try:
+        with reachable(tmp_path):
+            assert child(work) == 0
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@forks
+def test_a_disk_that_is_full_after_any_number_of_bytes_loses_nothing(tmp_path):
+    c = Cache(tmp_path)
+    c.put(KEY, AXPY)
+    size = len(SMALL.to_bytes())
+    for room in (*range(0, size, 97), size - 1, size):
+
+        def work(room=room):
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+            assert Cache(tmp_path).put(KEY, SMALL) is False
+
+        assert child(work) == 0, room
+        assert same(c.get(KEY), AXPY)
+        assert len(list(tmp_path.iterdir())) == 1
+
+
+@forks
+def test_a_writer_that_is_killed_at_any_line_loses_nothing(tmp_path):
+    c, lines, left, served = Cache(tmp_path), 0, 0, Counter()
+    c.put(KEY, AXPY)
+    while True:
+
+        def work(stop=lines):
+            seen = itertools.count()
+
+            def trace(frame, event, _):
+                ours = frame.f_code in (Cache.put.__code__, Cache._trim.__code__, Artifact.save.__code__)
+                if event == "line" and ours and next(seen) == stop:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return trace if ours else None
+
+            sys.settrace(trace)
+            Cache(tmp_path).put(KEY, SMALL)
+
+        ended = child(work)
+        found = c.get(KEY)
+        assert same(found, AXPY) or same(found, SMALL)
+        served["new" if same(found, SMALL) else "old"] += 1
+        left = max(left, len(list(tmp_path.glob(f".{KEY}*"))))
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+        c.put(KEY, AXPY)
+        lines += 1
+    assert lines > 15
+    assert min(served.values()) > 3  # before the file has its name, and after
+    assert left > 0
+    for unfinished in tmp_path.glob(".*"):
+        os.utime(unfinished, (1, 1))
+    c.put(KEY, AXPY)
+    assert [p.name for p in tmp_path.iterdir()] == [f"{KEY}.isa"]
+
+
+def test_the_umask_is_obeyed_and_never_touched(tmp_path, monkeypatch):
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", lambda _: pytest.fail("another thread's files would get it"))
+        Cache(tmp_path).put(KEY, SMALL)
+        SMALL.save(tmp_path / "saved.isa")
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+    assert {p.stat().st_mode & 0o777 for p in tmp_path.iterdir()} == {0o640}
 
 
 def test_a_folder_that_cannot_be_is_no_error(tmp_path):
