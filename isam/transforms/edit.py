@@ -120,6 +120,16 @@ def is_full_box(kernel: Kernel, s: Statement) -> bool:
     return not s.accumulate and not s.domain.where and seen == set(s.domain.names)
 
 
+def readable_whole(kernel: Kernel, buffer: str, at: int) -> bool:
+    """Is every element of the buffer there when statement ``at`` is carried out: given with the call, or written in one
+    go before it, in its own list or in one around that?"""
+    if kernel.buffer(buffer).role in ("in", "const", "inout"):
+        return True
+    around = [level.own for level in levels(kernel) if any(m >> at & 1 for m in (level.own, *level.inner))]
+    full = [i for i in writers(kernel, buffer) if i < at and is_full_box(kernel, kernel.statements[i])]
+    return any(own >> i & 1 for own in around for i in full)
+
+
 def lone(row: Affine) -> bool:
     """Is the index a single name, as it stands?"""
     return not row.const and len(row.terms) == 1 and row.terms[0][1] == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, names_in, readers, splice, writers
+from isam.transforms.edit import fresh, names_in, readable_whole, readers, splice, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
@@ -93,7 +93,7 @@ def _box(kernel: Kernel, n: int, m: int, k: int) -> tuple[tuple[int, int], ...] 
     that one of its indices is in range, and both sides' data stays in range without them."""
     total, product = kernel.statements[n], kernel.statements[m]
     x, w = product.sources[k], product.sources[1 - k]
-    if not isinstance(x, Access) or total.dest.buffer == x.buffer:
+    if not isinstance(x, Access) or total.dest.buffer == x.buffer or not readable_whole(kernel, x.buffer, m):
         return None
     shape = kernel.buffer(x.buffer).shape
     if not all(e.is_constant for e in (*shape, *(a.extent for a in total.domain.axes))):

@@ -37,15 +37,16 @@ class RoundUp(Transform):
             Site.of(axis=a, statements=group, extent=-(-n // f) * f)
             for a in axis_names(kernel)
             for group in dict.fromkeys(_group(kernel, a, g) for g in joined(kernel, a))
-            if (n := _extent(kernel, a, group)) > 0
+            for n in (_extent(kernel, a, group),)
             for f in self.factors
-            if n % f
         )
         return tuple(dict.fromkeys(s for s in found if self._holds(kernel, s)))
 
     def _holds(self, kernel: Kernel, site: Site) -> bool:
         axis, group = site["axis"], site["statements"]
         wide = _wide(kernel, axis, group)
+        if not 0 < _extent(kernel, axis, group) < site["extent"]:
+            return False
         if wide is None or any(_summed(kernel.statements[i], axis) for i in group) is not self.summed:
             return False
         zeros = _zeros(kernel, axis, group, wide)
@@ -87,8 +88,7 @@ class RoundUp(Transform):
         if not self.answers(mismatch) or padded is None or at is None:
             return ()
         found = (_group(kernel, axis, g) for g in joined(kernel, axis) if at in g)
-        fits = [g for g in found if 0 < _extent(kernel, axis, g) < padded]
-        sites = (Site.of(axis=axis, statements=g, extent=padded) for g in fits)
+        sites = (Site.of(axis=axis, statements=g, extent=padded) for g in found)
         return tuple(s for s in sites if self._holds(kernel, s))
 
 
