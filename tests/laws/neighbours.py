@@ -36,7 +36,7 @@ from tests.laws.test_examples import sized
 from tests.random_kernels import Chooser, Seeded
 
 FILE = Path(__file__).with_name("neighbours.txt")
-DRAWS = 300  # per law
+DRAWS = 250  # per law
 MADE, ASKED, REFUSED_AT = 2, 5, 4  # per kernel
 WORD = re.compile(r"[A-Za-z_]\w*")
 NUMBERED = ("statement", "sum", "product", "inner", "outer", "cast", "first", "second", "compare", "start", "choose")
@@ -167,8 +167,23 @@ def together(k: Kernel, n: int, s: Statement, choose: Chooser) -> Kernel | None:
     return put(k, n, [replace(s, dest=replace(s.dest, index=index))])
 
 
-MORE: tuple[Edit, ...] = (role, dtype, one_dtype, permits, number, between, reader, looped, narrowed, accumulated,
-                          itself, shorter, order, longer, together)  # fmt: skip
+def another_row(k: Kernel, n: int, s: Statement, choose: Chooser) -> Kernel | None:
+    """In one access a row runs in steps, further in, or along another axis too, and there is room for that."""
+    found = [(i, x, d) for i, x in [(-1, s.dest), *reads(s)] for d, row in enumerate(x.index) if row.names]
+    if not found:
+        return None
+    i, x, d = found[choose.integer(0, len(found) - 1)]
+    b, row, size = k.buffer(x.buffer), x.index[d], k.buffer(x.buffer).shape[d]
+    other: Any = pick(choose, s.domain.axes)
+    ways = ((row * 2, size * 2), (row + 1, size + 1), (row + other.name, size + other.extent))
+    new, room = ways[choose.integer(0, 2)]
+    k = with_buffer(k, b.name, shape=(*b.shape[:d], room, *b.shape[d + 1 :]), declared=True)
+    x = replace(x, index=(*x.index[:d], new, *x.index[d + 1 :]))
+    return put(k, n, [replace(s, dest=x) if i < 0 else with_source(s, i, x)])
+
+
+MORE: tuple[Edit, ...] = (accumulated, another_row, between, dtype, itself, longer, looped, narrowed, number, one_dtype,
+                          order, permits, reader, role, shorter, together)  # fmt: skip
 ALL_EDITS = (*EDITS, *MORE)
 
 
@@ -180,15 +195,21 @@ def edited(k: Kernel, choose: Chooser) -> Kernel | None:
 
 
 @cache
-def examples(law: Transform) -> dict[str, Kernel]:
-    """The kernels a law is tested with, and some of others where it has a site; sizes left open, and small."""
-    own = {offers.mark(t) for t in (*HOLDS.get(law.law, ()), *REFUSED.get(law.law, ()))}
+def written() -> dict[str, Kernel]:
+    """Every kernel that laws are tested with; sizes left open, and small."""
     more = {f"{offers.mark(t):08x}": parse(t) for t in test_inverse.KERNELS.values()}
-    found = {name: k for name, k in offers.kernels().items() if name in {f"{m:08x}" for m in own}}
-    others = {name: k for name, k in (more | offers.kernels()).items() if name not in found and law.sites(k)}
-    found |= dict(sorted((others or more).items(), key=lambda x: (len(x[1].statements), x[0]))[:OTHERS])
-    small = {f"{name} small": sized(k)[0] for name, k in found.items() if k.syms}
-    return found | small
+    found = more | offers.kernels()
+    return found | {f"{name} small": sized(k)[0] for name, k in found.items() if k.syms}
+
+
+def examples(law: Transform) -> list[str]:
+    """Those made for a law, and some others where it has a site."""
+    own = [f"{offers.mark(t):08x}" for t in (*HOLDS.get(law.law, ()), *REFUSED.get(law.law, ()))]
+    others = [n for n, k in written().items() if n not in own and not n.endswith("small") and law.sites(k)]
+    others = others or sorted(written())
+    others.sort(key=lambda n: (len(written()[n].statements), n))
+    found = list(dict.fromkeys((*own, *others[:OTHERS])))
+    return [*found, *(f"{n} small" for n in found if f"{n} small" in written())]
 
 
 def drawn(name: str, k: Kernel, seed: int) -> Kernel | None:
@@ -201,20 +222,18 @@ def drawn(name: str, k: Kernel, seed: int) -> Kernel | None:
 
 
 def chosen(law: Transform) -> str:
-    """Which of those drawn are well formed: a number per example, with a bit per seed."""
-    own = examples(law)
-    each = -(-DRAWS // len(own))
-    kept = []
-    for name, k in own.items():
-        found = ((n, drawn(name, k, n)) for n in range(each))
-        kept.append(sum(1 << n for n, new in found if new is not None and not verify(new)))
-    return " ".join(f"{x:x}" for x in kept)
+    """Which of those drawn are well formed: per example a number with a bit per seed."""
+    own, kept = examples(law), []
+    for name in own:
+        found = ((n, drawn(name, written()[name], n)) for n in range(-(-DRAWS // len(own))))
+        kept.append(f"{name} {sum(1 << n for n, new in found if new is not None and not verify(new)):x}")
+    return " | ".join(kept)
 
 
-def neighbours(law: Transform, which: str) -> Iterator[tuple[str, Kernel]]:
-    for (name, k), bits in zip(examples(law).items(), which.split(), strict=True):
+def neighbours(which: str) -> Iterator[tuple[str, Kernel]]:
+    for name, _, bits in (x.rpartition(" ") for x in which.split(" | ")):
         for n in range(int(bits, 16).bit_length()):
-            new = drawn(name, k, n) if int(bits, 16) >> n & 1 else None
+            new = drawn(name, written()[name], n) if int(bits, 16) >> n & 1 else None
             if new is not None:
                 yield f"{name}/{n}", new
 
@@ -237,8 +256,9 @@ class Done:
         self.sites += [f"{name}, {s}: {law.demand(s)} {law.saves(k, s)} {law.error(k, s)}" for s in found]
         for site in rng.sample(found, min(MADE, len(found))):
             self.made.append(f"{name}, {site}: {self.told(name, k, site)}")
-        for site in dict.fromkeys(other(k, s, rng) for s in (rng.choices(found, k=REFUSED_AT) if found else ())):
-            if site not in found and refuses(law):
+        near = rng.choices(found, k=REFUSED_AT) if found and k.statements and refuses(law) else ()
+        for site in dict.fromkeys(other(k, s, rng) for s in near):
+            if site not in found:
                 self.refused.append(f"{name}, {site}: {self.told(name, k, site)}")
         for r in reports(law, name, k, ASKED):
             self.offers.append(f"{name}, {r.kind} {r.subject}: {' | '.join(map(str, law.sites_for(k, r)))}")
@@ -286,7 +306,7 @@ def other(k: Kernel, site: Site, rng: random.Random) -> Site:
 
 def what(law: Transform, which: str, judging: bool = False) -> Done:
     done = Done(law, judging)
-    for name, k in neighbours(law, which):
+    for name, k in neighbours(which):
         done.at(name, k)
     return done
 

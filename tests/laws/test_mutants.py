@@ -187,7 +187,7 @@ MUTANTS = [
     ("factor", "Factor", " or len(made) != 1", "", FACTOR_WRITTEN_TWICE),
     ("factor", "Factor", "        inner |= more\n", "        break\n", FACTOR_WHERE),
     ("factor", "Factor", "tuple(w for w in where if inner & set(w.names))", "()", FACTOR_WHERE),
-    ("factor", "Factor", "not (_lone(w) and _lone(r))", "not _lone(r)", FACTOR_SHIFTED),
+    ("factor", "Factor", "not (lone(w) and lone(r))", "not lone(r)", FACTOR_SHIFTED),
     ("factor", "Factor", " and same_list", "", FACTOR_LOOP),
     ("narrow", "Narrow", " or s.domain.extent(axis) != size", "", NARROW_PARTS),
     ("narrow", "Narrow", "(*rows, *s.domain.where)", "rows", NARROW_WHERE),
