@@ -91,8 +91,6 @@ def renaming(product: Statement, total: Statement) -> dict[str, Affine] | None:
     for w, r in zip(product.dest.index, read.index, strict=True):
         if not (lone(w) and lone(r)) or w.names[0] in out or r in out.values():
             return None
-        if w.names[0] not in product.domain.names or r.names[0] not in total.domain.names:
-            return None
         out[w.names[0]] = r
     return out if set(out) == set(product.domain.names) else None
 

@@ -469,6 +469,10 @@ BORDERED = """kernel k()
     y[i, j] += u[i, j, r]
 """
 REFUSED: dict[str, tuple[str, ...]] = {
+    "factor": (
+        "kernel k(M)\n  in  a: f32[M, 3, 3]\n  in  p: f32[M]\n  out y: f32[M]\n  forall i < M\n    y[i] = 0\n"
+        "  forall i < M, r < 3, s < 0\n    u[i, r, s] = a[i, r, s] * p[i]\n    y[i] += u[i, r, s]\n",
+    ),
     "unpad": (BORDERED.format(row="2 * i, j"), BORDERED.format(row="i + j, j"), BORDERED.format(row="i + 1, 2 * j")),
     "distribute": (
         SUM_TIMES.replace("z[i] = 0", "z[i] = 1"),

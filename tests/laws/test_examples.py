@@ -83,13 +83,13 @@ def test_what_is_computed_of_numbers_is_what_the_machine_computes(dtype):
     law, made = LAWS["fold-numbers"], 0
     text = f"kernel k()\n  in a: {dtype}[2]\n  out y: {dtype}[2]\n  forall i < 2\n    y[i] = a[i]\n"
     for op, count in (("add", 2), ("sub", 2), ("mul", 2), ("neg", 1), ("max", 2), ("div", 2), ("abs", 1)):
-        for values in product((0, 1, 2, 5, 200, -3, 0.5, -0.0), repeat=count):
+        for given in product((0, 1, 2, 5, 200, -3, 0.5, -0.0), repeat=count):
             kernel = parse(text)
-            s = replace(kernel.statements[0], op=op, sources=tuple(map(Literal, values)))
+            s = replace(kernel.statements[0], op=op, sources=tuple(map(Literal, given)))
             kernel = replace(kernel, body=(s,), template=None)
             for site in law.sites(kernel):
                 made += 1
-                assert same(law, kernel, law.apply(kernel, site).kernel), (op, values)
+                assert same(law, kernel, law.apply(kernel, site).kernel), (op, given)
                 assert op in ("add", "sub", "mul", "neg")
     assert (made > 20) == (dtype != "bool")
 

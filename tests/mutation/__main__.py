@@ -7,7 +7,7 @@ fails; ``--seconds`` keeps to those that together take so long, ``--only`` to th
 unit.transforms``): what is killed then is killed, what survives may not. ``--log``: keep what is done here, and go on
 from there (for one state of sources and tests). Prints the figures and the survivors; exits with 1 where a survivor is
 not in ``survivors.txt``, which says for each why no test can, or need, kill it: equivalent, or only speed, the order of
-offers, a report or names would differ.
+offers, a report or names would differ. ``--tidy``: only drop from there what is no mutant any more.
 """
 
 from __future__ import annotations
@@ -58,6 +58,12 @@ def known() -> dict[str, str]:
         elif line.startswith("  "):
             out[name] += line.strip()
     return out
+
+
+def tidy() -> None:
+    """Leaves out of ``survivors.txt`` what is no mutant any more, because its function has changed."""
+    every = {str(m) for part in SOURCES for m in drawn(part, 0, 0)}
+    KNOWN.write_text("".join(f"{m}\n  {reason}\n" for m, reason in known().items() if m in every), encoding="utf-8")
 
 
 class Log:
@@ -144,7 +150,11 @@ def main() -> int:
     p.add_argument("--only", nargs="*", default=[])
     p.add_argument("--nice", type=int, default=5)
     p.add_argument("--log", type=Path)
+    p.add_argument("--tidy", action="store_true")
     o = p.parse_args()
+    if o.tidy:
+        tidy()
+        return 0
     gently(o.nice)
     reasons, bad, log = known(), 0, Log(o.log)
     for part in o.part:
