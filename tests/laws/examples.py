@@ -491,7 +491,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     "nest-extremum": (EXTREMUM.format(dtype="i32", start="0"), TWO_SUMS.format(where="")),
     "join": (
-        NESTED.format(where="").replace("= 0", "= 1"),
+        NESTED.format(where="").replace("= 0", "= 1"), NESTED.format(where="").replace("= 0", "= 0 - y[i]"),
         NESTED.format(where="").replace("y[i] += p", "y[i] *= p"),
         NESTED.format(where="").replace("p[i, k] += a", "p[i, k] max= a"),
         NESTED.format(where="").replace("in    a", "inout a").replace("  forall i < M, k < K\n    y",

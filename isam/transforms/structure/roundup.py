@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import isfinite
 from typing import ClassVar
 
 from isam.classes import dataclass
@@ -17,7 +18,7 @@ from isam.transforms.structure.axes import axis_names, joined
 from isam.transforms.structure.rows import axis_of, filled, resized
 
 Wide = dict[str, int]  # buffers with the dimension that grows
-ZERO_OF_ZEROS = frozenset({"copy", "neg", "add", "sub", "mul"})
+ZERO_OF_ZEROS = frozenset({"copy", "neg", "add", "sub", "mul", "max", "min"})
 
 
 @dataclass(frozen=True)
@@ -162,10 +163,13 @@ def _zeros(kernel: Kernel, axis: str, group: tuple[int, ...], wide: Wide) -> fro
 
 def _keeps_zero(s: Statement, axis: str, zeros: set[str]) -> bool:
     """Zeros go into the added lanes of the destination: made of zeros alone, or zeros times a number."""
-    known = [_is_zero(x, axis, zeros) or (s.op == "mul" and isinstance(x, Literal)) for x in s.sources]
-    return (s.op in ZERO_OF_ZEROS or (s.accumulate and s.op != "select")) and all(known) and (
-        s.op != "mul" or s.accumulate or any(_is_zero(x, axis, zeros) for x in s.sources)
-    )  # fmt: skip
+    known = [_is_zero(x, axis, zeros) or (s.op == "mul" and _is_finite(x)) for x in s.sources]
+    made = s.op != "mul" or s.accumulate or any(_is_zero(x, axis, zeros) for x in s.sources)
+    return s.op in ZERO_OF_ZEROS and all(known) and made
+
+
+def _is_finite(x: Source) -> bool:
+    return isinstance(x, Literal) and isfinite(x.value)
 
 
 def _is_zero(x: Source, axis: str, zeros: Iterable[str]) -> bool:
