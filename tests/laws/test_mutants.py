@@ -248,7 +248,7 @@ MUTANTS = [
      _kernel("forall k < 8", "  t[k] = exp(x[k])", "  h[0] += t[k]")),
     ("structure.roundup", "RoundUpSum", "        if not lost:\n", "        if True:\n",
      _kernel("forall k < 8", "  t[k] = exp(x[k])", "  h[0] += t[k]")),
-    ("structure.roundup", "RoundUpSum", '(s.op == "mul" and isinstance(x, Literal))', "isinstance(x, Literal)",
+    ("structure.roundup", "RoundUpSum", '(s.op == "mul" and _is_finite(x))', "isinstance(x, Literal)",
      _kernel("forall k < 8", "  t[k] = x[k] + 1", "  h[0] += t[k]")),
     ("structure.roundup", "RoundUpSum", " or _unfilled(kernel, b, group)", "",
      _kernel("forall i < 8", "  t[i] = x[i]", "forall k < 8", "  h[0] += t[k]")),

@@ -61,7 +61,7 @@ MUTANTS = [
     ("statements.dead", "dead", " and name not in {buffer_of(x) for x in s.sources}", ""),
     ("statements.inline", "inline", "buffer_of(x) in written_between(kernel, i, j) | {s.dest.buffer}", "False"),
     ("statements.inline", "inline", 's.op != "copy" or ', ""),
-    ("statements.inline", "inline", "if len(made) != 1:", "if not made:"),
+    ("statements.inline", "inline", "if len(made) != 1 or", "if not made or"),
     ("statements.duplicate", "unify", "copy not in touches(a) and name not in touches(b)", "True"),
     ("statements.duplicate", "unify", "_renamed(b, copy, name) == a", "True"),
     ("statements.duplicate", "duplicate", "parts[i] = ((_renamed(s, name, own), (i,)), (s, (i,)))",
