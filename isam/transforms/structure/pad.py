@@ -90,7 +90,7 @@ def _box(kernel: Kernel, n: int, m: int, k: int) -> tuple[tuple[int, int], ...] 
     shape = kernel.buffer(x.buffer).shape
     if not all(e.is_constant for e in (*shape, *(a.extent for a in total.domain.axes))):
         return None
-    ranges = {a.name: (0, max(0, a.extent.const - 1)) for a in total.domain.axes}
+    ranges = {a.name: (0, a.extent.const - 1) for a in total.domain.axes}
     if any(n not in ranges for row in x.index for n in row.names):
         return None
     in_range = set(x.index) | {s - 1 - row for row, s in zip(x.index, shape, strict=True)}
