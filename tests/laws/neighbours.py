@@ -37,7 +37,7 @@ from tests.random_kernels import Chooser, Seeded
 
 FILE = Path(__file__).with_name("neighbours.txt")
 DRAWS, KEPT = 900, 120  # per law
-MADE, ASKED, REFUSED_AT = 2, 5, 4  # per kernel
+MADE, ASKED, REFUSED_AT = 2, 6, 4  # per kernel
 WORD = re.compile(r"[A-Za-z_]\w*")
 NUMBERED = ("statement", "sum", "product", "inner", "outer", "cast", "first", "second", "compare", "start", "choose")
 OTHERS = 12  # kernels that were not made for a law but have a site of it
@@ -366,9 +366,9 @@ def facts(k: Kernel, kind: str, choose: Chooser) -> dict[str, Any]:
     ops = [(t.op, t.accumulate) for t in k.statements] + [("add", True), ("mul", False), ("add", False), ("max", False)]
     buffers = [x.buffer for x in mine]
     roles = tuple((f"O{n}", b) for n, b in enumerate(buffers))
-    out: dict[str, Any] = {"statement": at, "instruction_statement": 0, "roles": roles, "axes": ()}
+    out: dict[str, Any] = {"statement": one(*[at] * 7, None), "instruction_statement": 0, "roles": roles, "axes": ()}
     if kind in ("operation", "escapes"):
-        out |= {"need": one(*ops), "have": one((s.op, s.accumulate), None), "does": some(ops),
+        out |= {"need": one(*ops), "have": one((s.op, s.accumulate), None), "does": one(some(ops), some(ops), None),
                 "missing": one(True, None, None), "after": one(None, choose.integer(0, at)),
                 "dtypes": one(None, some(list(TYPES)))}  # fmt: skip
         if kind == "escapes":
@@ -376,7 +376,7 @@ def facts(k: Kernel, kind: str, choose: Chooser) -> dict[str, Any]:
     elif kind == "dtype":
         out |= {"buffer": a.buffer, "need": one(*TYPES), "have": k.buffer(a.buffer).dtype}
     elif kind == "aliasing":
-        out |= {"buffer": one(*others), "need": one(*others), "have": one(*others)}
+        out |= {"buffer": one(*others), "need": one(*others, None), "have": one(*others, None)}
     elif kind == "literal":
         out |= {"rank": one(0, 1, 2, None), "buffer": one(None, None, a.buffer), "missing": one(True, None)}
     elif kind == "extent":
@@ -394,7 +394,7 @@ def facts(k: Kernel, kind: str, choose: Chooser) -> dict[str, Any]:
         if kind == "coefficient":
             out |= {"have": have or 1, "need": one(1, 1, -1, 2, 3, 4, 8, 12, 16), "layout": one(True, None, None)}
         if kind == "extra-dependence":
-            out |= {"shares": one(axis, None), "have": have}
+            out |= {"shares": one(axis, None), "have": have} if choose.integer(0, 5) else {"row": None, "axis": None}
     return out
 
 
