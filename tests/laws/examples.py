@@ -600,6 +600,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     "fission": (ADD.replace("a[i] + y[i]", "a[i] - y[i]").replace("y[i] * a[i]", "exp(y[i])"),),
     "fusion": (
+        "kernel k(M)\n  in    a: f32[M]\n  in    b: f32[M]\n  inout y: f32[M]\n  forall i < M\n    y[i] += b[i]\n"
+        "    y[i] = a[i]\n",
         START_THEN.replace("  forall h < N", "  forall h < N, r < 3"),
         START_THEN.replace("h < N, v < M", "h < N, v < M where h <= v"),
         START_THEN.replace("in  a", "inout a").replace("  forall h", "  forall i < M\n    a[i] = 2\n  forall h"),
