@@ -522,3 +522,13 @@ def test_elements_that_others_touch_are_cut_off_where_an_axis_runs_along_them():
     first = ["0: -i + 5 True", "0: -j True", "0: -i + 6 True", "0: -j False", "0: -j + 1 True", "0: -i + 2 False"]
     fourth = ["3: -i + 2 False", "3: -j False", "3: -j True", "3: -j + 1 False"]
     assert [cuts(n) for n in range(6)] == [first + fourth] * 3 + [fourth + first, [], []]
+
+
+def test_no_pitch_makes_rows_of_nothing_as_long_as_asked():
+    from isam.transforms.structure.pitch import Pitch
+
+    asked = Mismatch("coefficient", "", "", subject=(("buffer", "x"), ("row", 0), ("need", 32), ("layout", True)))
+    for last, found in ((0, 0), (4, 1)):
+        text = f"  in  x: f32[3, 6, {last}]\n  out y: f32[3, 6, {last}]\n  forall i < 3, j < 6, k < {last}\n"
+        kernel = parse(f"kernel k()\n{text}    y[i, j, k] = x[i, j, k]\n")
+        assert len(Pitch().sites_for(kernel, asked)) == found
