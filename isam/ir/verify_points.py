@@ -102,7 +102,9 @@ def _own_order(f: Findings, p: Place) -> None:
     for a in s.sources:
         if not isinstance(a, Access) or a.buffer != s.dest.buffer:
             continue
-        if a.index == s.dest.index and not (s.accumulate and s.reduces):
+        from isam.ir.normal import one_to_one
+
+        if a.index == s.dest.index and (one_to_one(s) or not s.accumulate):
             continue
         from isam.ir.poly import affine_map
         from isam.ir.poly_domain import access_map

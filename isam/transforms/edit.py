@@ -120,6 +120,16 @@ def is_full_box(kernel: Kernel, s: Statement) -> bool:
     return not s.accumulate and not s.domain.where and seen == set(s.domain.names)
 
 
+def readable_whole(kernel: Kernel, buffer: str, at: int) -> bool:
+    """Is every element of the buffer there when statement ``at`` is carried out: given with the call, or written in one
+    go before it, in its own list or in one around that?"""
+    if kernel.buffer(buffer).role in ("in", "const", "inout"):
+        return True
+    around = [level.own for level in levels(kernel) if any(m >> at & 1 for m in (level.own, *level.inner))]
+    full = [i for i in writers(kernel, buffer) if i < at and is_full_box(kernel, kernel.statements[i])]
+    return any(own >> i & 1 for own in around for i in full)
+
+
 def lone(row: Affine) -> bool:
     """Is the index a single name, as it stands?"""
     return not row.const and len(row.terms) == 1 and row.terms[0][1] == 1
@@ -159,6 +169,13 @@ def at_rows(a: Access) -> tuple[str, ...] | None:
     return names if len(names) == len(a.index) and len(set(names)) == len(names) else None
 
 
+def read_as(made: Access, read: Access) -> dict[str, Affine]:
+    """The axes of a statement that makes something, one per dimension, in the names of one that reads it."""
+    rows = at_rows(made)
+    assert rows is not None
+    return dict(zip(rows, read.index, strict=True))
+
+
 def moved_to(x: Source, values: Mapping[str, Affine | int]) -> Source:
     """The source with its index in other names."""
     return replace(x, index=tuple(i.substitute(values) for i in x.index)) if isinstance(x, Access) else x
@@ -172,3 +189,18 @@ def buffer_of(x: Source) -> str:
 def one_dtype(kernel: Kernel, *statements: Statement) -> bool:
     """Do the statements compute in a single dtype?"""
     return len({kernel.buffer(a.buffer).dtype for s in statements for a in accesses(s)}) == 1
+
+
+def made_by(kernel: Kernel, j: int, x: Source) -> tuple[int, ...]:
+    """The one statement that makes the temporary which ``j`` reads as ``x``, over plain axes, with nothing that it read
+    changed since."""
+    if not isinstance(x, Access) or kernel.buffer(x.buffer).role != "temp":
+        return ()
+    made = writers(kernel, x.buffer)
+    if len(made) != 1 or made[0] > j or not together(kernel, made[0], j):
+        return ()
+    s = kernel.statements[made[0]]
+    rows, read = at_rows(s.dest), {buffer_of(a) for a in s.sources}
+    plain = not s.accumulate and rows is not None and set(rows) == set(s.domain.names)
+    changed = read & (written_between(kernel, made[0], j) | {kernel.statements[j].dest.buffer})
+    return made if plain and not changed and fills_anew(kernel, made[0]) else ()

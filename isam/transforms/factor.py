@@ -11,7 +11,7 @@ from isam.ir.dataflow import levels
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, names_in, readers, splice, used_by, writers
+from isam.transforms.edit import buffer_of, fresh, lone, names_in, readers, splice, used_by, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.narrow import narrowed
 
@@ -51,7 +51,7 @@ class Factor(Transform):
         out = [s for s in self.sites(kernel) if s["product"] == at]
         if after is not None:
             made = kernel.statements[after].dest.buffer
-            out = [s for s in out if _buffer(kernel.statements[at].sources[1 - s["pulled"]]) == made] or out
+            out = [s for s in out if buffer_of(kernel.statements[at].sources[1 - s["pulled"]]) == made] or out
         return tuple(out)
 
 
@@ -67,10 +67,6 @@ class _Plan:
     outer: tuple[Axis, ...]
     where_in: tuple[Affine, ...]
     where_out: tuple[Affine, ...]
-
-
-def _buffer(x: Source) -> str:
-    return x.buffer if isinstance(x, Access) else ""
 
 
 def product_of(kernel: Kernel, n: int) -> tuple[int, ...]:
@@ -93,16 +89,10 @@ def renaming(product: Statement, total: Statement) -> dict[str, Affine] | None:
     assert isinstance(read, Access)
     out: dict[str, Affine] = {}
     for w, r in zip(product.dest.index, read.index, strict=True):
-        if not (_lone(w) and _lone(r)) or w.names[0] in out or r in out.values():
-            return None
-        if w.names[0] not in product.domain.names or r.names[0] not in total.domain.names:
+        if not (lone(w) and lone(r)) or w.names[0] in out or r in out.values():
             return None
         out[w.names[0]] = r
     return out if set(out) == set(product.domain.names) else None
-
-
-def _lone(row: Affine) -> bool:
-    return not row.const and len(row.terms) == 1 and row.terms[0][1] == 1
 
 
 def _surely_some(domain: Domain, summed: list[str]) -> bool:
@@ -130,7 +120,7 @@ def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
         return replace(x, index=tuple(i.substitute(values) for i in x.index)) if isinstance(x, Access) else x
 
     factor, term = named(product.sources[pulled]), named(product.sources[1 - pulled])
-    used = (_buffer(factor), _buffer(term), product.dest.buffer, total.dest.buffer)
+    used = (buffer_of(factor), buffer_of(term), product.dest.buffer, total.dest.buffer)
     names = {kernel.buffer(b).dtype for b in used if b}
     moved = [a for a in total.reduces if a not in used_by(factor)]
     if len(names) != 1 or not moved:

@@ -207,7 +207,7 @@ def dtypes_at(kernel: Kernel, site: Site) -> tuple[str, ...]:
 
 def granted(kernel: Kernel, needs: Iterable[str], dtypes: Iterable[str]) -> bool:
     """Does the kernel's user grant the numerics ``needs`` for values of these dtypes?"""
-    integral = all(DTYPES[d].kind in "iub" for d in dtypes if d in DTYPES)
+    integral = all(DTYPES[d].kind in "iub" for d in dtypes)
     free = integral or ("reassociate" in kernel.permits and "exact" not in kernel.permits)
     finite = integral or "finite" in kernel.permits
     allowed = {"exact": True, "integers": integral, "reassociates": free, "rounding": free, "finite": finite}

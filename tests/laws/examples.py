@@ -452,7 +452,28 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "fusion": (START_THEN, START_THEN.replace("i < M, j < N", "j < N, i < M")),
 }
 
+BORDERED = """kernel k()
+  permits reassociate, finite
+  in  x: f32[4, 3]
+  in  w: f32[3]
+  out y: f32[6, 3]
+  temp p: f32[8, 5]
+  forall i < 8, j < 5
+    p[i, j] = 0
+  forall i < 4, j < 3
+    p[{row}] = x[i, j]
+  forall i < 6, j < 3
+    y[i, j] = 0
+  forall i < 6, j < 3, r < 3
+    u[i, j, r] = p[i + r, j] * w[r]
+    y[i, j] += u[i, j, r]
+"""
 REFUSED: dict[str, tuple[str, ...]] = {
+    "factor": (
+        "kernel k(M)\n  in  a: f32[M, 3, 3]\n  in  p: f32[M]\n  out y: f32[M]\n  forall i < M\n    y[i] = 0\n"
+        "  forall i < M, r < 3, s < 0\n    u[i, r, s] = a[i, r, s] * p[i]\n    y[i] += u[i, r, s]\n",
+    ),
+    "unpad": (BORDERED.format(row="2 * i, j"), BORDERED.format(row="i + j, j"), BORDERED.format(row="i + 1, 2 * j")),
     "distribute": (
         SUM_TIMES.replace("z[i] = 0", "z[i] = 1"),
         SUM_TIMES.replace("z[i] += ", "z[i] *= "),
@@ -464,12 +485,13 @@ REFUSED: dict[str, tuple[str, ...]] = {
         SUM_TIMES.replace("forall i < M, r < R", "forall r < R, i < 1").replace("(M, R)", "(M >= 1, R)"),
     ),
     "nest-sum": (
+        "kernel k(M)\n  in  a: f32[M]\n  out y: f32[M]\n  forall i < M, k < 1, r < 1\n    y[i] = a[i] + a[i]\n",
         TWO_SUMS.format(where="").replace(", r < R", "").replace("k, r]", "k, 0]").replace("R)", "R >= 1)"),
         EXTREMUM.format(dtype="f32", start="-inf"),
     ),
     "nest-extremum": (EXTREMUM.format(dtype="i32", start="0"), TWO_SUMS.format(where="")),
     "join": (
-        NESTED.format(where="").replace("= 0", "= 1"),
+        NESTED.format(where="").replace("= 0", "= 1"), NESTED.format(where="").replace("= 0", "= 0 - y[i]"),
         NESTED.format(where="").replace("y[i] += p", "y[i] *= p"),
         NESTED.format(where="").replace("p[i, k] += a", "p[i, k] max= a"),
         NESTED.format(where="").replace("in    a", "inout a").replace("  forall i < M, k < K\n    y",
@@ -477,6 +499,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
         PARTIAL_THEN_BIAS.replace("y[i2] + p", "p[i2] + p"),
     ),
     "hoist": (
+        "kernel k(T, M)\n  in    x: f32[T, M]\n  inout y: f32[T + 1, M]\n  loop t < T\n    forall i < M\n"
+        "      y[t + 1, i] = y[t, i] + x[t, i]\n",
         LOOK_THEN_FILL,
         GATHERED,
         READ_AFTER,
@@ -576,6 +600,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     "fission": (ADD.replace("a[i] + y[i]", "a[i] - y[i]").replace("y[i] * a[i]", "exp(y[i])"),),
     "fusion": (
+        "kernel k(M)\n  in    a: f32[M]\n  in    b: f32[M]\n  inout y: f32[M]\n  forall i < M\n    y[i] += b[i]\n"
+        "    y[i] = a[i]\n",
         START_THEN.replace("  forall h < N", "  forall h < N, r < 3"),
         START_THEN.replace("h < N, v < M", "h < N, v < M where h <= v"),
         START_THEN.replace("in  a", "inout a").replace("  forall h", "  forall i < M\n    a[i] = 2\n  forall h"),

@@ -3,12 +3,13 @@ equation would be wrong it has no site, and its inverse undoes it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from isam.ir.hashing import structural_hash
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Kernel, Literal
 from isam.ir.normal import normal_form
 from isam.ir.text import parse
 from isam.ir.verify import verify
@@ -75,6 +76,22 @@ def test_numbers_are_folded_where_the_machine_computes_them_exactly(dtype, value
         assert done.statements[site["statement"]].sources[0].value == made
         assert same(fold, grouped, done)
         assert not verify(done)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "u8", "i32", "bool"])
+def test_what_is_computed_of_numbers_is_what_the_machine_computes(dtype):
+    law, made = LAWS["fold-numbers"], 0
+    text = f"kernel k()\n  in a: {dtype}[2]\n  out y: {dtype}[2]\n  forall i < 2\n    y[i] = a[i]\n"
+    for op, count in (("add", 2), ("sub", 2), ("mul", 2), ("neg", 1), ("max", 2), ("div", 2), ("abs", 1)):
+        for given in product((0, 1, 2, 5, 200, -3, 0.5, -0.0), repeat=count):
+            kernel = parse(text)
+            s = replace(kernel.statements[0], op=op, sources=tuple(map(Literal, given)))
+            kernel = replace(kernel, body=(s,), template=None)
+            for site in law.sites(kernel):
+                made += 1
+                assert same(law, kernel, law.apply(kernel, site).kernel), (op, given)
+                assert op in ("add", "sub", "mul", "neg")
+    assert (made > 20) == (dtype != "bool")
 
 
 @pytest.mark.parametrize("name", sorted(n for n in HOLDS if LAWS[n].inverse))

@@ -3,19 +3,22 @@
 Parts: matcher, transforms, checker. ``--sample``: so many mutants per part, drawn by the seed (0: all). Once, every
 test runs on the sources as they are, to see which of their statements it reaches. A mutant is put in place of its
 function in a child process and faces the tests that reach the statement that it changes, quick ones first, until one
-fails; ``--seconds`` keeps to those that together take so long. ``--log``: keep what is done here, and go on from there
-(for one state of sources and tests). Prints the figures and the survivors; exits with 1 where a survivor is not in
-``survivors.txt``, which says for each why no test can, or need, kill it: equivalent, or only speed, the order of
-offers, a report or names would differ.
+fails; ``--seconds`` keeps to those that together take so long, ``--only`` to those whose names begin so (``laws
+unit.transforms``): what is killed then is killed, what survives may not. ``--log``: keep what is done here, and go on
+from there (for one state of sources and tests). Prints the figures and the survivors; exits with 1 where a survivor is
+not in ``survivors.txt``, which says for each why no test can, or need, kill it: equivalent, or only speed, the order of
+offers, a report or names would differ. ``--tidy``: only drop from there what is no mutant any more.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +60,12 @@ def known() -> dict[str, str]:
     return out
 
 
+def tidy() -> None:
+    """Leaves out of ``survivors.txt`` what is no mutant any more, because its function has changed."""
+    every = {str(m) for part in SOURCES for m in drawn(part, 0, 0)}
+    KNOWN.write_text("".join(f"{m}\n  {reason}\n" for m, reason in known().items() if m in every), encoding="utf-8")
+
+
 class Log:
     """What is done, by name; kept in a file where one is given."""
 
@@ -64,6 +73,13 @@ class Log:
         self.path = path
         lines = path.read_text(encoding="utf-8").splitlines() if path and path.exists() else []
         self.done: dict[str, Any] = dict(map(json.loads, lines))
+
+    def all(self, names: list[str], work: Callable[[], list[Any]]) -> list[Any]:
+        """One result per name, made together."""
+        if any(n not in self.done for n in names):
+            for name, made in zip(names, work(), strict=True):
+                self.once(name, lambda made=made: made)
+        return [self.done[n] for n in names]
 
     def once(self, name: str, work: Callable[[], Any]) -> Any:
         if name not in self.done:
@@ -76,25 +92,52 @@ class Log:
         return self.done[name]
 
 
-def reached(places: dict[Place, int], log: Log) -> list[tuple[float, int, Check]]:
-    """Every check with the seconds it takes and the statements it reaches, as bits; quick ones first."""
+@dataclass(frozen=True)
+class Reached:
+    """A check with the seconds it takes, those that the first of its function takes more, and the statements that it
+    reaches, as bits."""
+
+    took: float
+    shared: float
+    statements: int
+    check: Check
+
+
+def reached(places: dict[Place, int], only: Sequence[str], log: Log) -> list[Reached]:
+    """Every check, or those whose names begin so; quick ones first."""
+    wanted = [c for c in checks() if c.name.startswith(tuple(only) or "")]
     with watched(places) as seen:
-        found = [(log.once(f"reach of {c.name}", lambda c=c: reach(c, seen)), c) for c in checks()]
-    return sorted(((s[0], int(s[1], 16), c) for s, c in found if s), key=lambda x: (x[0], x[2].name))
+        found: list[tuple[Any, Check]] = []
+        for _, some in itertools.groupby(wanted, key=lambda c: c.function):
+            group = list(some)
+            told = log.all([f"reach of {c.name}" for c in group], lambda group=group: reach(group, seen))
+            found += zip(told, group, strict=True)
+    every = [Reached(s[0], s[1], int(s[2], 16), c) for s, c in found if s]
+    return sorted(every, key=lambda r: (r.took, r.check.name))
 
 
-def campaign(part: str, sample: int, seed: int, seconds: float, log: Log) -> dict[str, str]:
+def facing(place: int, every: list[Reached], seconds: float) -> tuple[list[Check], float]:
+    """Checks that reach a place and together take so long, and how long that is."""
+    own: list[Check] = []
+    functions: set[str] = set()
+    left = seconds
+    for r in every:
+        took = r.took + (0 if r.check.function in functions else r.shared)
+        if r.statements >> place & 1 and left >= took:
+            own.append(r.check)
+            functions.add(r.check.function)
+            left -= took
+    return own, seconds - left
+
+
+def campaign(part: str, sample: int, seed: int, seconds: float, only: Sequence[str], log: Log) -> dict[str, str]:
     """Per mutant what killed it, '' for a survivor."""
     places = numbered([f for patterns in SOURCES.values() for f in files(patterns)])
-    reach, out = reached(places, log), {}
+    every, out = reached(places, only, log), {}
     for m in drawn(part, sample, seed):
-        own, left = [], seconds
         place = places[COMPILED.get(m.file, (m.file, m.function, m.statement))]
-        for took, statements, check in reach:
-            if statements >> place & 1 and (left := left - took) >= 0:
-                own.append(check)
-        limit = int(3 * (seconds - max(left, 0))) + 10
-        out[str(m)] = log.once(str(m), lambda m=m, own=own, limit=limit: faced(m, own, limit))
+        own, took = facing(place, every, seconds)
+        out[str(m)] = log.once(str(m), lambda m=m, own=own, took=took: faced(m, own, int(3 * took) + 10))
     return out
 
 
@@ -104,13 +147,18 @@ def main() -> int:
     p.add_argument("--sample", type=int, default=0)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--seconds", type=float, default=60)
+    p.add_argument("--only", nargs="*", default=[])
     p.add_argument("--nice", type=int, default=5)
     p.add_argument("--log", type=Path)
+    p.add_argument("--tidy", action="store_true")
     o = p.parse_args()
+    if o.tidy:
+        tidy()
+        return 0
     gently(o.nice)
     reasons, bad, log = known(), 0, Log(o.log)
     for part in o.part:
-        found = campaign(part, o.sample, o.seed, o.seconds, log)
+        found = campaign(part, o.sample, o.seed, o.seconds, o.only, log)
         left = [m for m, by in found.items() if by == SURVIVED]
         new = [m for m in left if m not in reasons]
         killed = len(found) - len(left)

@@ -25,6 +25,10 @@ class Check:
     call: Any
     arguments: tuple[tuple[str, Any], ...]
 
+    @property
+    def function(self) -> str:
+        return self.name.partition("[")[0]
+
     def __call__(self) -> None:
         self.call(**dict(self.arguments))
 

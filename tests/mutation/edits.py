@@ -115,8 +115,10 @@ def _words(function: Function) -> set[int]:
             mute = [node.annotation]
         elif isinstance(node, Function):  # defaults are not in the code that is exchanged
             mute = [node.returns, *node.decorator_list, *node.args.defaults, *node.args.kw_defaults]
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        elif isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: an assertion
             mute = [node]
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            mute = [node]  # fmt: skip
         out |= {id(x) for m in mute if m is not None for x in ast.walk(m)}
     return out
 
@@ -162,7 +164,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         new.func = ast.Name(TURNED[node.func.id], ast.Load())
         yield f"{old} becomes {_text(new)}", new
     elif isinstance(node, ast.Return) and node.value is not None:
-        if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+        if not (isinstance(node.value, ast.Constant) and (node.value.value is None or node.value.value is False)):
             yield f"{old} becomes return None", ast.Return(ast.Constant(None))
     elif isinstance(node, ast.Continue | ast.Break):
         yield f"without {old}", ast.Pass()

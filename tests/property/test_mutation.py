@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -58,13 +59,30 @@ def test_most_mutants_of_a_file_are_seen_by_its_own_tests(file: str, tests: tupl
 def test_the_statements_that_a_check_reaches() -> None:
     places = numbered(["isam/mapper/rows.py"])
     with watched(places) as seen:
-        found = reach(Check("equal", lambda: step_between({0: 1}, {0: 1}, False), ()), seen)
-        assert reach(Check("failing", lambda: 1 // 0, ()), seen) is None
+        (found,) = reach([Check("equal", lambda: step_between({0: 1}, {0: 1}, False), ())], seen)
+        assert reach([Check("failing", lambda: 1 // 0, ())], seen) == [None]
         assert not seen, "each in a child"
     assert found
-    reached = {p[1:] for p, n in places.items() if int(found[1], 16) >> n & 1}
+    reached = {p[1:] for p, n in places.items() if int(found[2], 16) >> n & 1}
     assert reached == {("step_between", 0), ("step_between", 1), ("step_between", 5)}  # return 1
     assert "__reached__" not in step_between.__code__.co_names
+
+
+def test_what_checks_of_one_function_share_is_reached_by_all_of_them() -> None:
+    @functools.cache
+    def shared() -> int:
+        return step_between({0: 1}, {0: 1}, False)
+
+    def check(n: int) -> None:
+        assert shared() == 1
+        assert n == 0 or step_between({0: 1}, {0: 2}, False) == 0
+
+    places = numbered(["isam/mapper/rows.py"])
+    with watched(places) as seen:
+        found = reach([Check(f"c[{n}]", check, (("n", n),)) for n in (0, 1, 2)], seen)
+    first, *others = (int(f[2], 16) for f in found if f)
+    assert len(others) == 2
+    assert all(first & o == first != o for o in others)
 
 
 def test_a_mutant_of_a_function_that_is_compiled_from_its_text() -> None:

@@ -66,7 +66,7 @@ class Unify(Transform):
             Site.of(buffer=b.name, copy=t)
             for b in kernel.buffers
             for t in temps
-            if b.role in ("temp", "out") and t != b.name and _alike(kernel, b.name, t)
+            if b.role in ("temp", "out") and _alike(kernel, b.name, t)
         )
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:

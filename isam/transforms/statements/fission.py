@@ -66,9 +66,8 @@ class Fusion(Transform):
         return tuple(
             Site.of(first=i, second=j)
             for j, s in enumerate(kernel.statements)
-            if s.op in REDUCTIONS
             for i in writers(kernel, s.dest.buffer)
-            if i < j and _first(kernel, i, j) is not None
+            if _first(kernel, i, j) is not None
         )
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
@@ -103,7 +102,9 @@ def _added(s: Statement) -> tuple[Source, ...]:
 def _first(kernel: Kernel, i: int, j: int) -> Source | None:
     """What statement ``i`` writes, in the names of the accumulation ``j`` over the very same elements."""
     first, second = kernel.statements[i], kernel.statements[j]
-    if first.op != "copy" or first.accumulate or not together(kernel, i, j):
+    if i >= j or first.op != "copy" or first.accumulate or not together(kernel, i, j):
+        return None
+    if second.op not in REDUCTIONS or second.dest.buffer != first.dest.buffer:
         return None
     x, y, added = first.sources[0], first.dest.buffer, _added(second)
     if len(added) != 1 or y in {buffer_of(x), buffer_of(added[0])} or y in touched_between(kernel, i, j):

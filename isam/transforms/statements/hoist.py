@@ -123,7 +123,7 @@ def _private(kernel: Kernel, loop: _Loop, name: str) -> bool:
     """A temporary of this loop alone that every step fills in full before it looks: nothing is handed on in it."""
     users = [i for i, s in enumerate(kernel.statements) if name in touches(s)]
     first = kernel.statements[users[0]]
-    inside = all(loop.start <= i < loop.end for i in users) and users[0] in loop.own
+    inside = all(loop.start <= i < loop.end for i in users)
     own = {a.buffer for a in first.sources if isinstance(a, Access)}
     return inside and kernel.buffer(name).role == "temp" and is_full_box(kernel, first) and name not in own
 

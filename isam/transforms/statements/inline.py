@@ -33,7 +33,6 @@ class Inline(Transform):
         return tuple(
             Site.of(buffer=b.name, statement=j)
             for b in kernel.buffers
-            if b.role == "temp"
             for i in _copy_into(kernel, b.name)
             for j in readers(kernel, b.name)
             if _reader(kernel, i, j) is not None
@@ -67,7 +66,7 @@ class Inline(Transform):
 def _copy_into(kernel: Kernel, name: str) -> tuple[int, ...]:
     """The one statement that fills the temporary, when it is a copy; in a recurrent loop, one of every element."""
     made = writers(kernel, name)
-    if len(made) != 1:
+    if len(made) != 1 or kernel.buffer(name).role != "temp":
         return ()
     s = kernel.statements[made[0]]
     rows = at_rows(s.dest)

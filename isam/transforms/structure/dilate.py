@@ -9,7 +9,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in, splice, substituted
+from isam.transforms.edit import accesses, fresh, names_in, readable_whole, splice, substituted
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
 from isam.transforms.structure.rows import axis_of, filled, moved, product_of, resized
@@ -98,6 +98,8 @@ def _spreads(kernel: Kernel, n: int, m: int, k: int, axis: str, f: int) -> bool:
     product, total = kernel.statements[m], kernel.statements[n]
     x = product.sources[k]
     if not isinstance(x, Access) or [axis_of(r) for r in x.index if r.coefficient(axis)] != [axis]:
+        return False
+    if not readable_whole(kernel, x.buffer, m):
         return False
     other = product.sources[1 - k]
     rows = [r.coefficient(axis) for a in (other, total.dest) if isinstance(a, Access) for r in a.index]

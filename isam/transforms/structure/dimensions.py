@@ -112,7 +112,7 @@ def split_row(row: Affine, factor: int) -> tuple[Affine, Affine]:
 def _splits(kernel: Kernel, buffer: str, dim: int, factor: int) -> bool:
     """Does every access stay within ``0 <= rest < factor``?"""
     for s in kernel.statements:
-        ranges = {a.name: (0, max(0, a.extent.const - 1)) for a in s.domain.axes if a.extent.is_constant}
+        ranges = {a.name: (0, a.extent.const - 1) for a in s.domain.axes if a.extent.is_constant}
         for a in accesses(s):
             if a.buffer != buffer:
                 continue

@@ -8,7 +8,7 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, names_in, splice
+from isam.transforms.edit import fresh, names_in, readable_whole, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
 from isam.transforms.structure.rows import axis_of, moved, product_of
@@ -83,7 +83,7 @@ def _embeds(kernel: Kernel, n: int, m: int, axis: str, k: int) -> bool:
     """The axis is a batch: the result, the diagonal factor (each plainly, once) and the other factor depend on it."""
     product, total = kernel.statements[m], kernel.statements[n]
     w, x = product.sources[k], product.sources[1 - k]
-    if not isinstance(w, Access) or not isinstance(x, Access):
+    if not isinstance(w, Access) or not isinstance(x, Access) or not readable_whole(kernel, w.buffer, m):
         return False
     for a in (w, total.dest):
         if [axis_of(r) for r in a.index if r.coefficient(axis)] != [axis]:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, names_in, readers, splice, writers
+from isam.transforms.edit import fresh, names_in, readable_whole, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.structure.rows import product_of
 
 
 class Pad(Transform):
@@ -74,18 +75,9 @@ class Pad(Transform):
 
 
 def _product_of(kernel: Kernel, n: int) -> tuple[int, ...]:
-    """The product that the sum ``n`` adds, over the very same axes and conditions, used nowhere else."""
-    s = kernel.statements[n]
-    if not (s.accumulate and s.op == "add" and s.domain.where and isinstance(s.sources[0], Access)):
-        return ()
-    u = s.sources[0]
-    made = writers(kernel, u.buffer)
-    if kernel.buffer(u.buffer).role != "temp" or len(made) != 1 or readers(kernel, u.buffer) != (n,):
-        return ()
-    p = kernel.statements[made[0]]
-    names = [r.names[0] if len(r.terms) == 1 and r.terms[0][1] == 1 and not r.const else "" for r in u.index]
-    plain = p.op == "mul" and not p.accumulate and p.dest == u and p.domain == s.domain
-    return made if plain and sorted(names) == sorted(s.domain.names) and made[0] == n - 1 else ()
+    """The product right before the sum ``n`` that this adds, under conditions."""
+    m = product_of(kernel, n)
+    return (m,) if m is not None and m == n - 1 and kernel.statements[n].domain.where else ()
 
 
 def _box(kernel: Kernel, n: int, m: int, k: int) -> tuple[tuple[int, int], ...] | None:
@@ -93,12 +85,12 @@ def _box(kernel: Kernel, n: int, m: int, k: int) -> tuple[tuple[int, int], ...] 
     that one of its indices is in range, and both sides' data stays in range without them."""
     total, product = kernel.statements[n], kernel.statements[m]
     x, w = product.sources[k], product.sources[1 - k]
-    if not isinstance(x, Access) or total.dest.buffer == x.buffer:
+    if not isinstance(x, Access) or total.dest.buffer == x.buffer or not readable_whole(kernel, x.buffer, m):
         return None
     shape = kernel.buffer(x.buffer).shape
     if not all(e.is_constant for e in (*shape, *(a.extent for a in total.domain.axes))):
         return None
-    ranges = {a.name: (0, max(0, a.extent.const - 1)) for a in total.domain.axes}
+    ranges = {a.name: (0, a.extent.const - 1) for a in total.domain.axes}
     if any(n not in ranges for row in x.index for n in row.names):
         return None
     in_range = set(x.index) | {s - 1 - row for row, s in zip(x.index, shape, strict=True)}

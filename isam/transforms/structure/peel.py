@@ -222,5 +222,5 @@ def _shared_elements(kernel: Kernel, at: int) -> Iterator[Cut]:
 
 def _span(row: Affine, domain: Domain) -> tuple[int, int] | None:
     """Least and largest value over the box, where it is a number."""
-    ranges = {a.name: (0, max(0, a.extent.const - 1)) for a in domain.axes if a.extent.is_constant}
+    ranges = {a.name: (0, a.extent.const - 1) for a in domain.axes if a.extent.is_constant}
     return row.bounds(ranges) if all(n in ranges for n in row.names) else None

@@ -82,8 +82,6 @@ class Trim(Transform):
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         place = _stride(kernel, mismatch)
-        if place is None:
-            return ()
         return tuple(s for s in self.sites(kernel) if (s["buffer"], s["dim"], s["size"]) == place)
 
 

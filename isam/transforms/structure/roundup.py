@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import isfinite
 from typing import ClassVar
 
 from isam.classes import dataclass
@@ -17,7 +18,7 @@ from isam.transforms.structure.axes import axis_names, joined
 from isam.transforms.structure.rows import axis_of, filled, resized
 
 Wide = dict[str, int]  # buffers with the dimension that grows
-ZERO_OF_ZEROS = frozenset({"copy", "neg", "add", "sub", "mul"})
+ZERO_OF_ZEROS = frozenset({"copy", "neg", "add", "sub", "mul", "max", "min"})
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,16 @@ class RoundUp(Transform):
             Site.of(axis=a, statements=group, extent=-(-n // f) * f)
             for a in axis_names(kernel)
             for group in dict.fromkeys(_group(kernel, a, g) for g in joined(kernel, a))
-            if (n := _extent(kernel, a, group)) > 0
+            for n in (_extent(kernel, a, group),)
             for f in self.factors
-            if n % f
         )
         return tuple(dict.fromkeys(s for s in found if self._holds(kernel, s)))
 
     def _holds(self, kernel: Kernel, site: Site) -> bool:
         axis, group = site["axis"], site["statements"]
         wide = _wide(kernel, axis, group)
+        if not 0 < _extent(kernel, axis, group) < site["extent"]:
+            return False
         if wide is None or any(_summed(kernel.statements[i], axis) for i in group) is not self.summed:
             return False
         zeros = _zeros(kernel, axis, group, wide)
@@ -87,8 +89,7 @@ class RoundUp(Transform):
         if not self.answers(mismatch) or padded is None or at is None:
             return ()
         found = (_group(kernel, axis, g) for g in joined(kernel, axis) if at in g)
-        fits = [g for g in found if 0 < _extent(kernel, axis, g) < padded]
-        sites = (Site.of(axis=axis, statements=g, extent=padded) for g in fits)
+        sites = (Site.of(axis=axis, statements=g, extent=padded) for g in found)
         return tuple(s for s in sites if self._holds(kernel, s))
 
 
@@ -162,10 +163,13 @@ def _zeros(kernel: Kernel, axis: str, group: tuple[int, ...], wide: Wide) -> fro
 
 def _keeps_zero(s: Statement, axis: str, zeros: set[str]) -> bool:
     """Zeros go into the added lanes of the destination: made of zeros alone, or zeros times a number."""
-    known = [_is_zero(x, axis, zeros) or (s.op == "mul" and isinstance(x, Literal)) for x in s.sources]
-    return (s.op in ZERO_OF_ZEROS or (s.accumulate and s.op != "select")) and all(known) and (
-        s.op != "mul" or s.accumulate or any(_is_zero(x, axis, zeros) for x in s.sources)
-    )  # fmt: skip
+    known = [_is_zero(x, axis, zeros) or (s.op == "mul" and _is_finite(x)) for x in s.sources]
+    made = s.op != "mul" or s.accumulate or any(_is_zero(x, axis, zeros) for x in s.sources)
+    return s.op in ZERO_OF_ZEROS and all(known) and made
+
+
+def _is_finite(x: Source) -> bool:
+    return isinstance(x, Literal) and isfinite(x.value)
 
 
 def _is_zero(x: Source, axis: str, zeros: Iterable[str]) -> bool:

@@ -112,6 +112,6 @@ def _meet(kernel: Kernel, i: int, j: int) -> bool:
 def _well_formed(s: Statement) -> bool:
     """No point reads what another one writes, and a plain assignment writes every element once."""
     own = [x for x in s.sources if isinstance(x, Access) and x.buffer == s.dest.buffer]
-    if any(x.index != s.dest.index for x in own) or (own and s.accumulate and s.reduces):
+    if any(x.index != s.dest.index for x in own) or (own and s.accumulate and not one_to_one(s)):
         return False
     return one_to_one(s) or (s.accumulate and s.op != "select")

@@ -16,12 +16,11 @@ from isam.transforms.edit import (
     Part,
     buffer_of,
     fresh,
-    is_full_box,
     moved_to,
     names_in,
     one_dtype,
+    readable_whole,
     splice,
-    writers,
     written_between,
 )
 from isam.transforms.factor import product_of, renaming
@@ -157,7 +156,7 @@ def _tiles(kernel: Kernel, n: int, m: int, k: int, axes: Sequence[str], al: Algo
     for access, index in ((made.sources[k], al.x), (made.sources[1 - k], al.w), (total.dest, al.y)):
         renamed = access if access is total.dest else moved_to(access, names)
         dims = _rows(moved_to(renamed, values), index, tile)
-        if dims is None or (access is not total.dest and not _whole(kernel, buffer_of(access))):
+        if dims is None or (access is not total.dest and not readable_whole(kernel, buffer_of(access), m)):
             return None
         moved = moved_to(renamed, values)
         assert isinstance(moved, Access)
@@ -166,15 +165,10 @@ def _tiles(kernel: Kernel, n: int, m: int, k: int, axes: Sequence[str], al: Algo
 
 
 def _computes(kernel: Kernel, total: Statement, al: Algorithm) -> bool:
-    """Integers have no fractions: only algorithms without."""
+    """Integers have no fractions, and unsigned ones no numbers below zero, which every algorithm has."""
     whole = all(scale(matrix) == 1 for matrix in (al.a, al.b, al.c))
-    return whole or DTYPES[kernel.buffer(total.dest.buffer).dtype].kind == "f"
-
-
-def _whole(kernel: Kernel, name: str) -> bool:
-    """Can every element of the buffer be read?"""
-    given = kernel.buffer(name).role in ("in", "const", "inout")
-    return given or any(is_full_box(kernel, kernel.statements[i]) for i in writers(kernel, name))
+    kind = DTYPES[kernel.buffer(total.dest.buffer).dtype].kind
+    return kind == "f" or (whole and kind == "i")
 
 
 def _cut(

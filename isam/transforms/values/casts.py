@@ -9,18 +9,7 @@ from isam.classes import dataclass
 from isam.ir.dtype import DTYPES, DType
 from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import (
-    at_rows,
-    fills_anew,
-    fresh,
-    moved_to,
-    names_in,
-    readers,
-    splice,
-    together,
-    writers,
-    written_between,
-)
+from isam.transforms.edit import fresh, made_by, moved_to, names_in, read_as, readers, splice, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
@@ -79,7 +68,7 @@ class PushCast(Transform):
             Site.of(inner=i, cast=j)
             for j, s in enumerate(kernel.statements)
             if s.op == "cast"
-            for i in _made_by(kernel, j)
+            for i in made_by(kernel, j, s.sources[0])
             if kernel.statements[i].op in self.ops and self._exact(kernel, i, j)
         )
 
@@ -108,7 +97,7 @@ class PushCast(Transform):
 
         x = cast.sources[0]
         assert isinstance(x, Access)
-        values = dict(zip(at_rows(inner.dest) or (), x.index, strict=True))
+        values = read_as(inner.dest, x)
         sources = tuple(widened(moved_to(y, values)) for y in inner.sources)
         lines.append((replace(cast, op=inner.op, sources=sources), (i, j)))
         only = readers(kernel, inner.dest.buffer) == (j,)
@@ -136,7 +125,7 @@ class JoinCasts(Transform):
             Site.of(inner=i, cast=j)
             for j, s in enumerate(kernel.statements)
             if s.op in ("cast", "cast_sat")
-            for i in _made_by(kernel, j)
+            for i in made_by(kernel, j, s.sources[0])
             if _lossless(kernel, kernel.statements[i])
         )
 
@@ -147,7 +136,7 @@ class JoinCasts(Transform):
         inner, cast = kernel.statements[i], kernel.statements[j]
         x = cast.sources[0]
         assert isinstance(x, Access)
-        values = dict(zip(at_rows(inner.dest) or (), x.index, strict=True))
+        values = read_as(inner.dest, x)
         direct = replace(cast, sources=(moved_to(inner.sources[0], values),))
         only = readers(kernel, inner.dest.buffer) == (j,)
         new, origin = splice(kernel, {j: ((direct, (i, j)),)} | ({i: ()} if only else {}))
@@ -164,21 +153,6 @@ def _lossless(kernel: Kernel, s: Statement) -> bool:
     if s.op not in ("cast", "cast_sat") or not isinstance(x, Access):
         return False
     return holds(kernel.buffer(s.dest.buffer).dtype, kernel.buffer(x.buffer).dtype)
-
-
-def _made_by(kernel: Kernel, j: int) -> tuple[int, ...]:
-    """The one statement that makes what the cast ``j`` reads, over plain axes, with nothing it reads changed since."""
-    x = kernel.statements[j].sources[0]
-    if not isinstance(x, Access) or kernel.buffer(x.buffer).role != "temp":
-        return ()
-    made = writers(kernel, x.buffer)
-    if len(made) != 1 or made[0] > j or not together(kernel, made[0], j):
-        return ()
-    s = kernel.statements[made[0]]
-    rows, read = at_rows(s.dest), {a.buffer for a in s.sources if isinstance(a, Access)}
-    plain = not s.accumulate and rows is not None and set(rows) == set(s.domain.names)
-    changed = read & (written_between(kernel, made[0], j) | {kernel.statements[j].dest.buffer})
-    return made if plain and not changed and fills_anew(kernel, made[0]) else ()
 
 
 def _products(kernel: Kernel, s: Statement, wide: str, narrow: str) -> bool:

@@ -7,9 +7,19 @@ from dataclasses import replace
 from isam.classes import dataclass
 from isam.ir.kernel import Access, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import at_rows, buffer_of, moved_to, readers, splice, together, touched_between, writers
+from isam.transforms.edit import (
+    buffer_of,
+    made_by,
+    moved_to,
+    read_as,
+    readers,
+    splice,
+    together,
+    touched_between,
+    writers,
+    written_between,
+)
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
-from isam.transforms.values.monotone import made_by
 
 LARGER = {"gt": 0, "ge": 0, "lt": 1, "le": 1}  # which operand of the comparison is the larger where it holds
 
@@ -69,9 +79,9 @@ def _parts(kernel: Kernel, j: int) -> _Parts | None:
         return None
     no = first.sources[0]
     assert isinstance(condition, Access)
-    values = dict(zip(at_rows(test.dest) or (), condition.index, strict=True))
+    values = read_as(test.dest, condition)
     pair: list[Source] = [moved_to(x, values) for x in test.sources]
-    if {buffer_of(no), buffer_of(yes)} & {k.dest.buffer for k in kernel.statements[start : j + 1]}:
+    if {buffer_of(no), buffer_of(yes)} & (written_between(kernel, start, j) | {s.dest.buffer}):
         return None
     if pair not in ([yes, no], [no, yes]) or yes == no:
         return None

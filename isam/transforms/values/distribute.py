@@ -40,8 +40,7 @@ class Distribute(Transform):
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         return tuple(
             Site.of(product=m, source=k)
-            for m, s in enumerate(kernel.statements)
-            if s.op == "mul" and not s.accumulate
+            for m in range(len(kernel.statements))
             for k in (0, 1)
             if _parts(kernel, m, k) is not None
         )
@@ -81,6 +80,8 @@ class _Parts:
 
 def _parts(kernel: Kernel, m: int, k: int) -> _Parts | None:
     product = kernel.statements[m]
+    if product.op != "mul" or product.accumulate:
+        return None
     z = product.sources[k]
     if not isinstance(z, Access) or kernel.buffer(z.buffer).role != "temp":
         return None

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from isam.ir.kernel import Access, Buffer, Kernel, Source
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import at_rows, fresh, moved_to, names_in, readers, splice
+from isam.transforms.edit import fresh, made_by, moved_to, names_in, read_as, readers, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
-from isam.transforms.values.monotone import made_by
 
 
 class ExpOfSum(Transform):
@@ -41,7 +40,7 @@ class ExpOfSum(Transform):
         inner, s = kernel.statements[i], kernel.statements[j]
         x = s.sources[0]
         assert isinstance(x, Access)
-        values = dict(zip(at_rows(inner.dest) or (), x.index, strict=True))
+        values = read_as(inner.dest, x)
         taken, like = names_in(kernel), kernel.buffer(s.dest.buffer)
         made: list[Buffer] = []
         lines = []

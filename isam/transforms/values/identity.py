@@ -153,7 +153,7 @@ def _added(s: Statement) -> Access:
 def _numeric(kernel: Kernel, s: Statement) -> bool:
     """Does the statement add an array of numbers to another one, or copy it there?"""
     others = [x for x in s.sources if x != s.dest]
-    adds = s.op == "add" and len(others) == 1 and s.accumulate == (len(s.sources) == 1)
+    adds = s.op == "add" and s.accumulate == (len(s.sources) == 1)
     plain = len(others) == 1 and isinstance(others[0], Access) and buffer_of(others[0]) != s.dest.buffer
     return (adds or s.op == "copy") and plain and DTYPES[kernel.buffer(s.dest.buffer).dtype].kind in "fiu"
 

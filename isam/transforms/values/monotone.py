@@ -11,19 +11,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import (
-    at_rows,
-    buffer_of,
-    fills_anew,
-    fresh,
-    moved_to,
-    names_in,
-    readers,
-    splice,
-    together,
-    writers,
-    written_between,
-)
+from isam.transforms.edit import fresh, made_by, moved_to, names_in, read_as, readers, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 RISING = ("exp", "log", "tanh", "sigmoid", "erf", "sqrt", "floor", "ceil", "round")
@@ -78,7 +66,7 @@ class Push(Transform):
         inner, s = kernel.statements[i], kernel.statements[j]
         taken, like = names_in(kernel), kernel.buffer(s.dest.buffer)
         x = _argument(s)
-        values = dict(zip(at_rows(inner.dest) or (), x.index, strict=True))
+        values = read_as(inner.dest, x)
         made: list[Buffer] = []
         lines: list[Statement] = []
         for y in inner.sources:
@@ -132,7 +120,7 @@ class Pull(Transform):
         for i, x in zip(pair, s.sources, strict=True):
             made = kernel.statements[i]
             assert isinstance(x, Access)
-            values = dict(zip(at_rows(made.dest) or (), x.index, strict=True))
+            values = read_as(made.dest, x)
             sources.append(moved_to(_argument(made), values))
         name, like = fresh(names_in(kernel), "t"), kernel.buffer(s.dest.buffer)
         f = kernel.statements[pair[0]]
@@ -172,21 +160,6 @@ def _asked(kernel: Kernel, m: Mismatch, statements: tuple[int, ...]) -> bool:
     does = {op for op, _ in m.about("does") or ()}
     mine = {kernel.statements[i].op for i in statements}
     return m.about("statement") in statements and (bool(m.about("missing")) or mine <= does)
-
-
-def made_by(kernel: Kernel, j: int, x: Source) -> tuple[int, ...]:
-    """The one statement that makes the temporary which ``j`` reads as ``x``, over plain axes, with nothing that it read
-    changed since."""
-    if not isinstance(x, Access) or kernel.buffer(x.buffer).role != "temp":
-        return ()
-    made = writers(kernel, x.buffer)
-    if len(made) != 1 or made[0] >= j or not together(kernel, made[0], j):
-        return ()
-    s = kernel.statements[made[0]]
-    rows, read = at_rows(s.dest), {buffer_of(a) for a in s.sources}
-    plain = not s.accumulate and rows is not None and set(rows) == set(s.domain.names)
-    changed = read & (written_between(kernel, made[0], j) | {kernel.statements[j].dest.buffer})
-    return made if plain and not changed and fills_anew(kernel, made[0]) else ()
 
 
 def _argument(s: Statement) -> Access:

@@ -83,6 +83,8 @@ UNSOUND = {
     "a transposition in place": ("V433",
                                  "kernel k(M)\n  inout y: f32[M, M]\n  forall i < M, j < M\n    y[i, j] = y[j, i]\n"),
     "a sum into what it sums": ("V433", "kernel k(M)\n  inout y: f32[M]\n  forall i < M, j < M\n    y[i] += y[j]\n"),
+    "a sum into windows of what it sums": ("V433", "kernel k()\n  inout y: f32[8]\n  forall i < 6, j < 3\n"
+                                                   "    y[i + j] += y[i + j]\n"),
     "a bound that needs a size": ("V430",
                                   "kernel k(M, N)\n  in x: f32[M]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i]\n"),
     "below zero": ("V430", "kernel k(M)\n  in x: f32[M]\n  out y: f32[M]\n  forall i < M\n    y[i] = x[i - 1]\n"),

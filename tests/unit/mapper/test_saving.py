@@ -134,6 +134,12 @@ def test_the_bound_is_what_the_matrices_say(al):
     assert ErrorBound(al.amplification, 40, 6, "i32").factor == 0.0
     inner = ErrorBound(al.amplification, 30, 2, "f32")
     assert bound.within(inner) == ErrorBound(al.amplification**2, 70, 2, "f32")
+    assert [ErrorBound(al.amplification, n, 6, "f16").factor for n in (2048, 3000)] == [float("inf")] * 2
+
+
+def test_what_a_saving_saves() -> None:
+    assert Saving(8, 6).ratio == 0.75
+    assert [Saving(4, n).pays for n in (3, 4, 5)] == [True, False, False]
 
 
 @pytest.mark.parametrize("al", [F23, F43], ids=lambda a: a.name)

@@ -10,6 +10,7 @@ from isam.ir import oracle
 from isam.ir.instruction import OperandContract
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
+from isam.ir.mismatch import Mismatch
 from isam.ir.text import parse, parse_instruction
 from isam.mapper.search import cover_with_search
 
@@ -387,6 +388,7 @@ def test_lanes_that_are_not_neutral_are_not_added():
     assert RoundUpSum().sites(parse(text.format(op="+=", term="x[k] * 2")))
     assert not RoundUpSum().sites(parse(text.format(op="+=", term="x[k] + 2")))
     assert not RoundUpSum().sites(parse(text.format(op="max=", term="x[k]")))
+    assert not RoundUpSum().sites(parse(text.format(op="+=", term="x[k] * inf"))), "zero times infinity is none"
 
 
 def test_a_bias_lies_behind_its_matrix_where_one_operand_serves_both():
@@ -488,3 +490,45 @@ def test_zeros_around_the_data_are_the_condition_that_an_instruction_has():
     assert laws(c) == ["unpad"]
     assert "without that condition" in c.notes["because"][0]
     assert [m.instruction.name for m in c.mappings] == ["same"]
+
+
+def test_elements_that_others_touch_are_cut_off_where_an_axis_runs_along_them():
+    """Not where a row mixes axes, takes one in steps, or has an unknown length."""
+    from isam.transforms.structure.peel import Peel
+
+    text = """kernel k(N)
+  in    x: f32[12]
+  inout y: f32[12, 12]
+  inout z: f32[N + 12]
+  forall i < 9, j < 12
+    y[i, j] = x[i] * 2
+  forall i < 4, k < 3
+    y[i + k, 0] += x[i]
+  forall i < 4
+    y[2 * i, 1] = x[i]
+  forall i < 4, j < 12
+    y[i + 3, j] = x[i]
+  forall i < N
+    z[i] = x[0]
+  forall i < 3
+    z[i + 2] = x[i]
+"""
+    kernel, law = parse(text), Peel()
+
+    def cuts(at: int) -> list[str]:
+        asked = Mismatch("domain", "", "", subject=(("statement", at), ("relation", "elements")))
+        return [f"{s['statements'][0]}: {s['cut']} {s['late']}" for s in law.sites_for(kernel, asked)]
+
+    first = ["0: -i + 5 True", "0: -j True", "0: -i + 6 True", "0: -j False", "0: -j + 1 True", "0: -i + 2 False"]
+    fourth = ["3: -i + 2 False", "3: -j False", "3: -j True", "3: -j + 1 False"]
+    assert [cuts(n) for n in range(6)] == [first + fourth] * 3 + [fourth + first, [], []]
+
+
+def test_no_pitch_makes_rows_of_nothing_as_long_as_asked():
+    from isam.transforms.structure.pitch import Pitch
+
+    asked = Mismatch("coefficient", "", "", subject=(("buffer", "x"), ("row", 0), ("need", 32), ("layout", True)))
+    for last, found in ((0, 0), (4, 1)):
+        text = f"  in  x: f32[3, 6, {last}]\n  out y: f32[3, 6, {last}]\n  forall i < 3, j < 6, k < {last}\n"
+        kernel = parse(f"kernel k()\n{text}    y[i, j, k] = x[i, j, k]\n")
+        assert len(Pitch().sites_for(kernel, asked)) == found
