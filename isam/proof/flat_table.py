@@ -139,7 +139,7 @@ class Table:
         rows = []
         for a in s.accesses:
             p = a.pattern
-            rows.append([a.row, max(1, a.align), a.group, a.wide, *p.span, *a.region, a.reads, a.writes,
+            rows.append([max(1, a.align), a.row, a.group, a.wide, *p.span, *a.region, a.reads, a.writes,
                          *self._lines(p), a.parts])  # fmt: skip
         at = self._list(rows) + 1
         return [at + w.ACCESS * i for i in range(len(rows))] or [at]

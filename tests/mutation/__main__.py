@@ -30,7 +30,7 @@ SOURCES = {
     "transforms": ["isam/transforms/*.py", "isam/transforms/*/*.py"],
     "checker": ["isam/proof/*.py"],
 }  # fmt: skip
-COMPILED = {"isam/proof/flat_walk.py": ("isam/proof/subset.py", "Compiled.__call__", 0)}  # reached where it is called
+COMPILED = {"isam/proof/flat_walk.py": ("isam/proof/subset.py", "Compiled.__call__", 0)}  # reached there, too
 KNOWN = Path(__file__).with_name("survivors.txt")
 SURVIVED = ""
 HARMLESS = ("equivalent", "only speed", "only the order of offers", "only a report", "only names")  # begin of a reason
@@ -89,9 +89,10 @@ def campaign(part: str, sample: int, seed: int, seconds: float, log: Log) -> dic
     reach, out = reached(places, log), {}
     for m in drawn(part, sample, seed):
         own, left = [], seconds
-        place = places[COMPILED.get(m.file, (m.file, m.function, m.statement))]
+        own_place = m.file, m.function, m.statement
+        here = 1 << places[own_place] | 1 << places[COMPILED.get(m.file, own_place)]
         for took, statements, check in reach:
-            if statements >> place & 1 and (left := left - took) >= 0:
+            if statements & here and (left := left - took) >= 0:
                 own.append(check)
         limit = int(3 * (seconds - max(left, 0))) + 10
         out[str(m)] = log.once(str(m), lambda m=m, own=own, limit=limit: faced(m, own, limit))
