@@ -93,7 +93,9 @@ def campaign(part: str, sample: int, seed: int, seconds: float, log: Log) -> dic
         here = 1 << places[own_place] | 1 << places[COMPILED.get(m.file, own_place)]
         for took, statements, check in reach:
             if statements & here and (left := left - took) >= 0:
-                own.append(check)
+                own.append((statements.bit_count(), check))
+        # those that reach little are most likely to see it
+        own = [check for _, check in sorted(own, key=lambda x: x[0])]
         limit = int(3 * (seconds - max(left, 0))) + 10
         out[str(m)] = log.once(str(m), lambda m=m, own=own, limit=limit: faced(m, own, limit))
     return out
