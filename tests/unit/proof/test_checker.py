@@ -24,6 +24,7 @@ from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.edits import put
 from tests.unit.proof.rewritings import FORGED as REWRITINGS
+from tests.unit.proof.verdicts import on_record
 
 SIZES = {
     "sepconv": {"H": 5, "W": 4, "C": 3, "Q": 2, "K": 6, "R": 3, "S": 3},
@@ -157,6 +158,10 @@ def documents():
     yield "mapping twice", lambda d: d["mappings"].append(d["mappings"][0])
     yield "mapping a kernel", lambda d: at("mappings", 0, "value", value=d["kernel"]["value"])(d)
     yield "mappings in another order", lambda d: d["mappings"].reverse()
+    yield "something added to a step", lambda d: d["chain"][0].update(approved=True)
+    yield "something added to a mapping", lambda d: d["mappings"][0].update(approved=True)
+    yield "more is carried out", lambda d: d["carried"]["statements"].append(99)
+    yield "of fewer statements", at("carried", "of", value=1)
     yield "numerics", at("numerics", value=["finite"])
     yield "an obligation gone", lambda d: d["obligations"].pop()
     yield "an obligation assumed", at("obligations", 2, "verdict", value="assumed")
@@ -175,7 +180,9 @@ def test_forged_documents_are_refused(what, resealed):
     DOCUMENTS[what](data)
     if resealed:
         data = sealed({k: v for k, v in data.items() if k != "seal"})
-    assert refusals(data)
+    found = refusals(data)
+    assert found
+    on_record(f"document: {what}{', resealed' if resealed else ''}", found)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", "1", "{}", "[" * 100_000, '{"schema": "x"}'])
@@ -246,7 +253,9 @@ def test_forged_mappings_are_refused(what):
     c = altered(MAPPINGS[what])
     with pytest.raises(InternalError):
         certify(c)
-    assert any("the seal" not in why for why in refusals(forged(c)))
+    found = refusals(forged(c))
+    assert any("the seal" not in why for why in found)
+    on_record(f"mapping: {what}", found)
 
 
 def test_covers_that_leave_something_out_or_turn_the_order_are_refused():
@@ -294,7 +303,9 @@ def _short(s):
 def test_forged_chains_are_refused(what):
     c = relinked(CHAINS[what])
     assert any(v.kind == "rewriting" for v in check_chain(c)[1])
-    assert refusals(forged(c))
+    found = refusals(forged(c))
+    assert found
+    on_record(f"chain: {what}", found)
 
 
 @pytest.mark.parametrize("pair", REWRITINGS, ids=lambda p: p.what)
