@@ -12,6 +12,20 @@ CHOICE = "in b: bool[8]\nin x: f32[8]\nin z: f32[8]\nout y: f32[8]"
 FINITE, EXACT = "permits reassociate, finite\n", "permits exact\n"
 HALVES = "in x: bf16[8]\nin z: bf16[8]\nout y: bf16[8]"
 WIDE = "in x: f32[8]\nin z: f32[8]\nout y: f32[8]"
+MANY = "in x: f32[8]\nin z: f32[8]\nin w: f32[8, 6]\nout y: f32[8]"
+SUMMED = """
+temp s: f32[8]
+forall i < 8
+  s[i] = x[i] + z[i]
+forall i < {}, k < {}
+  s[i] += w[i, k]
+forall i < 8
+  y[i] = exp(s[i])
+"""
+ALONE = """
+forall i < 8
+  y[i] = exp(x[i]) * exp(z[i])
+"""
 STEPS = "inout s: f32[8]\nin x: f32[T, 8]\nout y: f32[8]"
 LOOP = """
 loop t < T
@@ -141,6 +155,9 @@ FORGED = (
     Pair("not less is not less or equal", FLAGS, _one("x[i] <= z[i]"), _one("not (x[i] >= z[i])")),
     Pair("or for and", FLAGS, _one("b[i] and c[i]"), _one("b[i] or c[i]")),
     Pair("de Morgan forgotten", FLAGS, _one("not (b[i] and c[i])"), _one("not b[i] and not c[i]")),
+    Pair("a condition beside a square", FLAGS, _one("b[i] and (b[i] and c[i])"), _one("b[i]")),
+    Pair("an exponential of many terms, left out", FINITE + MANY, SUMMED.format(8, 6), ALONE),
+    Pair("an exponential of a term that some points have, left out", FINITE + MANY, SUMMED.format(4, 1), ALONE),
     Pair("another element of a condition", FLAGS, _one("b[i] and b[7 - i]"), _one("b[i]")),
     Pair("the square of a number", BYTES, _one("x[i] * x[i]"), _one("x[i]")),
     Pair("a sum of conditions is a number", FLAGS.replace("out y: bool", "out y: i8"), _one("i8(b[i]) + i8(b[i])"), _one("i8(b[i])")),
