@@ -181,7 +181,7 @@ class Program:
                     fits = self._fits([*at, *(p for _, p in c.point)], scope)
                     out.append(([w.STEP, self._number(c)] if fits else [w.ASK, 0], (c, scope)))
                 elif c != Seq():
-                    taken = isinstance(c, Seq) or (isinstance(c, Loop) and self._plain(c, scope))
+                    taken = isinstance(c, Seq) or self._plain(c, scope)
                     out.append(([w.CALL, self._routine(c, scope)], None) if taken else ([w.ASK, 0], (c, scope)))
         return out
 
