@@ -17,6 +17,7 @@ from isam.ir.kernel import Literal
 from isam.ir.mapping import Cover
 from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import match
+from isam.proof.carried import carried
 from isam.proof.chain import check_chain
 from isam.proof.checker import judged_mappings, refusals, sealed
 from isam.proof.mapped import certify, document
@@ -125,6 +126,27 @@ def test_addresses_temporaries_and_loops_are_certified(body, lines):
         moved = replace(m.operands[n], index=(*m.operands[n].index[:-1], m.operands[n].index[-1] - 1))
         wrong = replace(m, operands=(*m.operands[:n], moved, *m.operands[n + 1 :]))
         assert judged_mappings(k, (wrong,))[1]
+
+
+def test_a_statement_by_itself_stays_between_those_it_depends_on():
+    """Each of a chain of statements carried out by an instruction, the others left as they are; in a loop too."""
+    from isam.proof.mapped import of_mapping
+
+    add = parse_instruction("instruction add4()\n  in A: f32[4]\n  in B: f32[4]\n  out D: f32[4]\n  forall i < 4\n"
+                            "    D[i] = A[i] + B[i]\n")  # fmt: skip
+    plain = ("y[i] = x[i] + z[i]",
+             "u[i] = y[i] + x[i]", "y[i] = u[i] + u[i]", "x[i] = y[i] + z[i]", "u[i] = x[i] + y[i]")  # fmt: skip
+    head = ("inout x: f32[4]", "in z: f32[4]", "inout y: f32[4]", "inout u: f32[4]")
+    straight = (x for s in plain for x in ("forall i < 4", f"  {s}"))
+    looped = ("loop t < 3", *(f"  {x}" for s in plain[:3] for x in ("forall i < 4", f"  {s}")),
+              *(x for s in plain[3:] for x in ("forall i < 4", f"  {s}")))  # fmt: skip
+    for body in (tuple(straight), looped):
+        k = parse_kernel(f"kernel k()\n{made(*head, *body)}")
+        found = list(match(k, add) or ())
+        assert {m.statements for m in found} == {(i,) for i in range(5)}
+        for m in found:
+            assert refusals(certify(of_mapping(m, k))) == []
+            assert [s.dest.buffer for s in carried(k, (m,)).statements] == [s.dest.buffer for s in k.statements]
 
 
 # forged documents -----------------------------------------------------------------------------------------------------

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import islice
 
+import numpy as np
 import pytest
 
 import isam
 from isam.proof.flat import Replay, highest_addresses
 from isam.proof.legal import Legality
 from isam.proof.order import Order
+from isam.proof.prescribed import Prescribed
 from isam.proof.sets import Isl
 from isam.proof.state import Fact, Target
 from isam.proof.tree import Tree, check_tree
@@ -104,7 +106,13 @@ def laid_out(s: Schedule, sizes: dict[str, int]) -> Iterator[object]:
     replay = Replay(s, sizes, Findings())
     yield highest_addresses(s, sizes)
     if replay.ready:
-        sp = replay.space
+        sp, every = replay.space, Prescribed(replay.kernel, replay.prescribed.skip)
+        for key, versions in every.before.items():  # a group has the versions of all its elements
+            for b, a in versions.items():
+                assert np.array_equal(np.repeat(replay.prescribed.before[key][b], sp.units.wide[b]), a)
+        for key, a in every.adds.items():
+            wide = sp.units.wide[replay.kernel.statements[key[0]].dest.buffer]
+            assert np.array_equal(np.repeat(replay.prescribed.adds[key], wide), a)
         yield from (sp.units, sp.shapes, sp.regions, sp.origin, replay.extents, len(sp.token), len(sp.current))
 
 
