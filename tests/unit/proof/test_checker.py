@@ -140,10 +140,11 @@ def test_a_statement_by_itself_stays_between_those_it_depends_on():
     straight = (x for s in plain for x in ("forall i < 4", f"  {s}"))
     looped = ("loop t < 3", *(f"  {x}" for s in plain[:3] for x in ("forall i < 4", f"  {s}")),
               *(x for s in plain[3:] for x in ("forall i < 4", f"  {s}")))  # fmt: skip
-    for body in (tuple(straight), looped):
+    before = ("forall i < 4", f"  {plain[0]}", "loop t < 3", "  forall i < 4", f"    {plain[1]}")
+    for body in (tuple(straight), looped, before):
         k = parse_kernel(f"kernel k()\n{made(*head, *body)}")
         found = list(match(k, add) or ())
-        assert {m.statements for m in found} == {(i,) for i in range(5)}
+        assert {m.statements for m in found} == {(i,) for i in range(len(k.statements))}
         for m in found:
             assert refusals(certify(of_mapping(m, k))) == []
             assert [s.dest.buffer for s in carried(k, (m,)).statements] == [s.dest.buffer for s in k.statements]

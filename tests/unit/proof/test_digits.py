@@ -167,3 +167,23 @@ def test_what_has_no_limit_meets_unless_its_strides_keep_it_away():
         two = box, Affine.lift(at), (64, 4), ()
         assert never_meet(one, two, (4, 4), Context((free,))) is not meet
         assert never_meet(two, one, (4, 4), Context((free,))) is not meet
+
+
+def test_bounds_that_speak_of_another_variable_of_that_name():
+    """``v`` of one layout is its ``w``, not that of the other."""
+    own, other = var("w", 0, 0), var("w", 1000, 1000)
+    cell = ((Affine.of("v"), Affine.of("v") + 1),)
+    one = cell, Affine.of("v"), (4,), (own, var("v", "w", "w"))
+    two = ((Affine(), Affine((), 1)),), Affine(), (4,), (other,)
+    assert not never_meet(one, two, (4, 4), Context())
+    assert never_meet((cell, Affine.of("v"), (4,), (other, var("v", "w", "w"))), (*two[:3], ()), (4, 4), Context())
+
+
+def test_a_side_without_an_end_is_met_somewhere():
+    ctx = Context((Var("n", (Bound(Affine((), 1)),), (), 1, Affine((), 1)),))
+    one = ((Affine(), Affine.of("n")),), Affine(), (4,), ()
+    two = ((Affine(), Affine((), 1)),), Affine((), 400), (4,), ()
+    assert not never_meet(one, two, (4, 4), ctx)
+    assert (
+        never_meet(one, (two[0], Affine((), -4), (4,), ()), (4, 4), ctx) is False
+    )  # known of limits on both sides only
