@@ -14,8 +14,9 @@ from isam.ir.affine import Affine
 from isam.proof import flat_program
 from isam.proof import flat_walk as w
 from isam.proof.flat import Exhausted, Replay
+from isam.proof.flat_step import compile_step
 from isam.proof.violation import Findings
-from isam.schedule.tree import Bound, Issue, Loop, Node, Place, Seq
+from isam.schedule.tree import Bound, Issue, Loop, Node, Place, Seq, distinct
 from tests.unit.proof.handmade import op, tile, tiny_matmul
 from tests.unit.proof.handmade_machines import lit
 
@@ -202,3 +203,20 @@ def test_steps_that_are_illegal_are_judged_once() -> None:
     said, alone, left, _ = walked(loop, 50, {3})
     assert [n for n, _ in said] == ["step5"] * 7
     assert (alone, left) == (1, 50 - 14)
+
+
+def test_operands_of_one_buffer_that_are_both_written_are_left_alone() -> None:
+    """Whether they have elements in common the walk does not look; nor at two effects of one statement."""
+    replay = Replay(tiny_matmul(), {}, Findings(), 100)
+    replay.phase = "call"
+    table = flat_program.Table(replay)
+    step = compile_step(next(n for n in distinct(replay.schedule.call) if isinstance(n, Issue) and n.nest == 1),
+                        replay, Findings())  # fmt: skip
+    assert step is not None
+    shape = step.shape
+    written = next(a for a in shape.accesses if a.writes)
+    assert table._effects(shape, [0, 0, 0]) is not None
+    assert table._effects(replace(shape, accesses=[*shape.accesses, written]), [0] * 4) is None
+    assert table._effects(replace(shape, effects=[*shape.effects, shape.effects[0]]), [0] * 3) is None
+    read = [replace(a, writes=False) for a in shape.accesses]
+    assert table._effects(replace(shape, accesses=read), [0] * 3) is None

@@ -82,9 +82,13 @@ class Draw:
         tile = Tile(choose.choice(self.buffers), tuple(map(Affine.lift, start)), shape, steps)
         if choose.random() < self.cells:
             return Operand("X", tile, Place("ra", "", Affine(), (16, 4), choose.randint(0, 1)), (0, 1))
-        strides, base = choose.choice(self.rules)
-        at = base + sum(s * k for s, k in zip(start, strides, strict=True))
-        return Operand("X", tile, Place("sp", "", Affine((), at), strides), (0, 1))
+        return self.elsewhere(Operand("X", tile, Place("sp", "", Affine(), (16, 4)), (0, 1)))
+
+    def elsewhere(self, o: Operand) -> Operand:
+        """The same tile by one of the rules."""
+        strides, base = self.choose.choice(self.rules)
+        at = base + sum(s.const * k for s, k in zip(o.tile.start, strides, strict=True))
+        return replace(o, place=Place("sp", "", Affine((), at), strides))
 
 
 def facts(cuts: bool) -> Facts:
@@ -115,6 +119,8 @@ def test_what_is_known_is_so(seed: int, cuts: bool) -> None:
         for _ in range(choose.randint(3, 12)):
             o = drawn() if not used or choose.random() < 0.6 else split(choose.choice(used), choose)
             used.append(o)
+            if choose.random() < 0.3:
+                o = used[-1] = drawn.elsewhere(choose.choice(used))
             compute = choose.random() < 0.4
             fs.write(state, fs.target(o), compute, ctx)
             memory.write(o, compute)
