@@ -147,6 +147,7 @@ SAME = (
     Pair("the greatest in a wide type", BYTES, _one("max(x[i], z[i])"), _one("i8(max(i32(x[i]), i32(z[i])))")),
     Pair("the greatest, widened", BYTES.replace("out y: i8", "out y: i32"), _one("i32(max(x[i], z[i]))"), _one("max(i32(x[i]), i32(z[i]))")),
     Pair("exact: relu in a wide type", EXACT + VECTOR, _one("max(x[i], 0)"), _one("f32(max(f64(x[i]), 0))")),
+    Pair("an array times itself, turned", "in x: f32[4, 3, 4]\nout y: f32[3]", *(f"forall j < 3\n  y[j] = 0\nforall i < 4, j < 3, k < 4\n  y[j] += {a} * {b}" for a, b in (("x[i, j, k]", "x[k, j, i]"), ("x[k, j, i]", "x[i, j, k]")))),
     Pair("room to spare beside what a loop carries", STEPS, LOOP, ROOM, "T"),
     Pair("added to where no step has been", REACHED, ADDED, BEFORE, "T"),
 )

@@ -109,13 +109,13 @@ def test_budgets(budget):
     assert judged(s, {}, budget, compiled=True)[0][0][-1].kind == "budget"
 
 
-def test_walk_as_python(monkeypatch):
+def test_walk_as_python():
     """What is compiled is what the functions say when Python runs them."""
     chosen = [*planted(tiny_matmul(8, 4, 12, peeled=True), 1, 2), ("", tiny_matmul()), ("", running_sum(4))]
     for what, s in chosen:
         sizes = trips(s)[0]
         told, memory, _ = judged(s, sizes, compiled=True)
-        with monkeypatch.context() as m, np.errstate(over="raise"):
+        with pytest.MonkeyPatch.context() as m, np.errstate(over="raise"):
             m.setattr(flat_program, "walk", lambda: walk)
             again, other, _ = judged(s, sizes, compiled=True)
         assert told == again, what
@@ -157,16 +157,17 @@ def test_where_every_step_is_another_one(on: str, types: str):
     assert wrong > 1
 
 
-def test_without_the_text_all_steps_are_judged_one_by_one(monkeypatch):
+def test_without_the_text_all_steps_are_judged_one_by_one():
     s = vec_matmul(13, 32, 60)
     assert replayed(s, compiled=True).alone < replayed(s).alone == replayed(s).steps
 
     def missing() -> None:
         raise OSError("no source text")
 
-    monkeypatch.setattr(flat_program, "walk", missing)
-    monkeypatch.setattr("isam.proof.flat.MANY", 1)
-    got = replayed(s)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(flat_program, "walk", missing)
+        m.setattr("isam.proof.flat.MANY", 1)
+        got = replayed(s)
     assert (got.found, got.alone) == ([], got.steps)
 
 
