@@ -127,6 +127,20 @@ def test_an_operand_lies_where_it_says_in_every_token() -> None:
             x.m.current[e] -= 1
 
 
+def test_elements_that_are_said_to_lie_at_one_address_do_not() -> None:
+    """Nor do they when they lie side by side; what is written there is the last of them alone."""
+    words = [JUNK] * w.ACCESS
+    for k, v in {w.ROW: 0, w.RUNS: 0, w.COUNT: 1, w.LENGTH: 3, w.ADDR: 0, w.ELEM: 1, w.SPLIT: 1, w.PARTS: 1, w.LOW: 0,
+                 w.HIGH: 0, w.ORIGIN: 0, w.CELL: 0}.items():  # fmt: skip
+        words[k] = v
+    m = memory(table=words, runs=[0, 0], value=[5, 10], token=[-1] * 20, version=[0] * 20, current=[0] * 20)
+    m.token[10:13] = [5, 6, 7]
+    assert not w.holds(m, 0)
+    m.token[10:13] = [-1] * 3
+    assert w.write(m, 0)
+    assert m.token[10:13] == [7, -1, -1]
+
+
 def test_every_element_is_read_in_its_turn() -> None:
     for x in worlds():
         words, time = x.time()
