@@ -84,3 +84,14 @@ def test_blocks_of_a_reduction_count_too():
         assert (check_flat(backwards) == []) == free
         assert (check_points(backwards) == []) == free
         assert check_tree(backwards) == []
+
+
+@pytest.mark.parametrize("order", [[4, 3, 2, 1, 0], [0, 2, 1, 3, 4], [0, 1, 2, 4, 3]])
+def test_steps_in_one_sequence_are_judged_one_by_one(order):
+    """A small product, whose terms stand one after the other without a loop."""
+    for permits, right in ((PERMITS_DEFAULT, True), (frozenset({"exact"}), False)):
+        s = vec_matmul(1, 8, 5, permits=permits)
+        one = replace(s, call=reordered(s.call, order))
+        assert (check_points(one) == []) is right
+        assert right or {v.kind for v in check_points(one)} == {v.kind for v in check_flat(one)} == {"reassociate"}
+        assert check_points(replace(s, call=reordered(s.call, sorted(order)))) == []
