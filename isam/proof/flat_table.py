@@ -220,7 +220,6 @@ class Table:
                 *self._points(played, step), seen, len(order) // 3,
                 self.words.add(order), e.accumulate]  # fmt: skip
 
-
     def _points(self, played: tuple[int, ...], step: tuple[int, ...]) -> tuple[int, ...]:
         """A box of points as runs of neighbours: where they are, how many there are, the length of each."""
         if (played, step) not in self.boxes:

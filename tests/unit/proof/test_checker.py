@@ -128,6 +128,19 @@ def test_addresses_temporaries_and_loops_are_certified(body, lines):
         assert judged_mappings(k, (wrong,))[1]
 
 
+def test_what_adds_once_a_call_adds_up_over_calls():
+    """An instruction without a sum carries one out: ``D = D + A``, call after call."""
+    from isam.proof.mapped import of_mapping
+
+    own = made("in A: f32[N]", "inout D: f32[N]", "forall i < N", "  D[i] = D[i] + A[i]")
+    body = made("in x: f32[3, 8]", "inout y: f32[8]", "forall k < 3, i < 8", "  y[i] += x[k, i]")
+    ins, k = parse_instruction(f"instruction more(N)\n{own}"), parse_kernel(f"kernel k()\n{body}")
+    found = list(match(k, ins) or ())
+    assert any(m.outer == ("k",) for m in found)
+    for m in found:
+        assert refusals(certify(of_mapping(m, k))) == []
+
+
 def test_a_statement_by_itself_stays_between_those_it_depends_on():
     """Each of a chain of statements carried out by an instruction, the others left as they are; in a loop too."""
     from isam.proof.mapped import of_mapping

@@ -156,4 +156,3 @@ def test_planted_faults(name: str, part: int) -> None:
 def chosen(s: Schedule, many: int, seed: str) -> Iterable[tuple[str, Schedule]]:
     every = list(islice(mutants(s), 700))
     return random.Random(seed).sample(every, min(many, len(every)))
-
