@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
+from isam.compiler.variants import across_lanes
 from isam.compiler.way import Refused, Way
-from isam.ir.kernel import Kernel, Recurrence, Statement
-from isam.ir.mapping import Cover, Mapping
+from isam.ir.kernel import Kernel, Recurrence
+from isam.ir.mapping import Cover
 from isam.mapper.space import Step
 from isam.transforms.law import Site
 from isam.transforms.values.nest import NESTS, Nest
@@ -29,7 +30,7 @@ def sums_in_lanes(kernel: Kernel, cover: Cover) -> Iterator[tuple[Step, ...]]:
     if kernel.syms or any(isinstance(i, Recurrence) for i in kernel.body):
         return
     way = Way(kernel, 0)
-    for buffer, lanes in _across(cover).items():
+    for buffer, lanes in across_lanes(cover).items():
         for at, law, axis, part in _sums(way.kernel, buffer, lanes):
             further = replace(way, at=at)
             try:
@@ -47,23 +48,6 @@ def _in_parts(way: Way, law: Nest, axis: str, part: int) -> None:
     extent = way.kernel.statements[way.at].domain.extent(axis).const
     way.take(law, Site.of(sum=way.at, kept=axis, factor=0 if extent == part else part))
     way.split_temporaries(part)
-
-
-def _across(cover: Cover) -> dict[str, int]:
-    """Per buffer that an instruction sums into, all lanes into one number, how many lanes that are."""
-    out: dict[str, int] = {}
-    for m in cover.mappings:
-        s = next((s for s in m.instruction.body.statements if s.accumulate and s.reduces), None)
-        if s is not None and not any(row.names for row in s.dest.index) and len(s.reduces) == 1:
-            most = m.instruction.span(s.reduces[0]).most
-            if most and most > 1:
-                out[_summed(m, s)] = most
-    return out
-
-
-def _summed(m: Mapping, s: Statement) -> str:
-    """What of the kernel an instruction's statement writes."""
-    return next(o.buffer for o in m.operands if o.operand == s.dest.buffer)
 
 
 def _sums(kernel: Kernel, buffer: str, lanes: int) -> Iterator[tuple[int, Nest, str, int]]:

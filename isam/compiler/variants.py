@@ -38,13 +38,27 @@ def equivalents(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[
     """Steps to equivalent kernels that may take less time than the one that is covered."""
     if ahead := taken_out(kernel, system):
         yield ahead
-    from isam.compiler.partial import sums_in_lanes
+    if across_lanes(cover):
+        from isam.compiler.partial import sums_in_lanes
 
-    yield from sums_in_lanes(kernel, cover)
+        yield from sums_in_lanes(kernel, cover)
     if any(system.spread(m.instruction.name)[1] > 1 for m in cover.mappings):
         from isam.compiler.splits import split_sums
 
         yield from split_sums(kernel, cover, system)
+
+
+def across_lanes(cover: Cover) -> dict[str, int]:
+    """Per buffer that an instruction sums into, all lanes into one number, how many lanes that are."""
+    out: dict[str, int] = {}
+    for m in cover.mappings:
+        s = next((s for s in m.instruction.body.statements if s.accumulate and s.reduces), None)
+        if s is not None and not any(row.names for row in s.dest.index) and len(s.reduces) == 1:
+            most = m.instruction.span(s.reduces[0]).most
+            if most and most > 1:
+                into = next(o.buffer for o in m.operands if o.operand == s.dest.buffer)
+                out[into] = most
+    return out
 
 
 def taken_out(kernel: Kernel, system: System) -> tuple[Step, ...]:

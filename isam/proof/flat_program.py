@@ -20,7 +20,7 @@ from isam.proof.flat_table import ROOM, Table, Words
 from isam.proof.registers import Held, commands, judge
 from isam.proof.subset import Compiled
 from isam.proof.violation import Findings
-from isam.schedule.tree import Bound, Issue, Loop, Node, Seq
+from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
 
 if TYPE_CHECKING:
     from isam.proof.flat import Replay
@@ -73,10 +73,11 @@ class Program:
         r, sp, t = self.replay, self.replay.space, self.table
         begin = self._routine(n, frozenset(env))
         self._prepare()
+        given = {self.table.slot(name): v for name, v in env.items()}  # which nothing need name
         slots, deep = len(self.table.slots) + 1, len(self.known) + 2
         state, stack, values, low, high = (np.zeros(k, np.int64) for k in (8, deep, slots, slots, slots))
-        for name, v in env.items():
-            values[self.table.slot(name)] = v
+        for at, v in given.items():
+            values[at] = v
         state[w.PC], state[w.DEPTH], state[w.STAMP] = begin, 1, self.stamp  # the end stands at 0
         while True:
             state[w.LEFT], state[w.HELD], state[w.GROUPS] = r.left, self._held(), self.after.shape[1]
@@ -180,7 +181,7 @@ class Program:
                     fits = self._fits([*at, *(p for _, p in c.point)], scope)
                     out.append(([w.STEP, self._number(c)] if fits else [w.ASK, 0], (c, scope)))
                 elif c != Seq():
-                    taken = isinstance(c, Seq) or (isinstance(c, Loop) and self._plain(c, scope))
+                    taken = isinstance(c, Seq) or self._plain(c, scope)
                     out.append(([w.CALL, self._routine(c, scope)], None) if taken else ([w.ASK, 0], (c, scope)))
         return out
 
@@ -210,7 +211,10 @@ class Program:
         parts = {k: self._parts(p, scope) for k, p in (("enter", n.enter), ("exit", n.exit))}
         bodies = {k: self._parts(p, inner) for k, p in (("body", n.body), ("first", n.first), ("last", n.last)) if p}
         bounds = self.table.words.add([x for side in (n.lo, n.hi) for x in (len(side), *self._bounds(side))])
-        begin = self._lay([([w.LOOP, 0, var, n.step, needs, 0, bounds], (n, scope)), *parts["enter"]])
+        loop = [w.LOOP, 0, var, n.step, needs, 0, bounds]
+        begin = self._lay([(loop, (n, scope)), *parts["enter"]])
+        if any(isinstance(c, Loop) and c.var == n.var for c in distinct(n.enter)):
+            self._lay([(loop, None)])  # its bounds again: one of the same name has taken their place
         self._lay([([w.START, var], None)])
         head = self._lay([([w.HEAD, var, n.step, -1, -1], None)])
         ends = []

@@ -139,7 +139,7 @@ class Table:
         rows = []
         for a in s.accesses:
             p = a.pattern
-            rows.append([a.row, max(1, a.align), a.group, a.wide, *p.span, *a.region, a.reads, a.writes,
+            rows.append([max(1, a.align), a.row, a.group, a.wide, *p.span, *a.region, a.reads, a.writes,
                          *self._lines(p), a.parts])  # fmt: skip
         at = self._list(rows) + 1
         return [at + w.ACCESS * i for i in range(len(rows))] or [at]
@@ -219,7 +219,6 @@ class Table:
         return [at, already, e.times, first - origin, adds - origin, len(e.outer), self.words.add(strides), box,
                 *self._points(played, step), seen, len(order) // 3,
                 self.words.add(order), e.accumulate]  # fmt: skip
-
 
     def _points(self, played: tuple[int, ...], step: tuple[int, ...]) -> tuple[int, ...]:
         """A box of points as runs of neighbours: where they are, how many there are, the length of each."""

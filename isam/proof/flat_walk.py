@@ -22,7 +22,7 @@ STEP, LOOP, START, HEAD, NEXT, CALL, BACK, COMMAND, ASK, END = range(10)
 # of a step that has no place in the table
 UNKNOWN, PASSED, ALONE = 0, -1, -2
 # words of an access, see ``flat_program``
-ROW, ALIGN, UNIT, WIDE, LOW, HIGH, ORIGIN, SIZE, CELL, READS, WRITES = range(11)
+ALIGN, ROW, UNIT, WIDE, LOW, HIGH, ORIGIN, SIZE, CELL, READS, WRITES = range(11)
 RUNS, COUNT, LENGTH, ADDR, ELEM, SPLIT, PARTS = range(11, 18)
 ACCESS = 18
 # words of a reader, an effect, a pair of accesses
@@ -57,8 +57,6 @@ class Memory:
 
 def fits(f: Affine) -> bool:
     """Whether 64 bits are enough for an expression, whatever the loop variables that are followed here."""
-    if not f.terms:
-        return abs(f.const) <= FARTHEST
     few = len(f.terms) <= 16 and abs(f.const) <= FARTHEST
     return few and all(abs(c) <= MOST for _, c in f.terms)
 

@@ -70,7 +70,7 @@ class Legality:
         """Bytes of slots at the end of a memory with explicit addresses."""
         s = self.schedule
         mine = [w for w in s.workspace if resolve(s.system, w.memory) == memory]
-        return 0 if s.system.memories[memory].home else sum(-(-w.bytes // w.align) * w.align for w in mine)
+        return sum(-(-w.bytes // w.align) * w.align for w in mine)
 
     # signatures ---------------------------------------------------------------------------------------------------
     def signature(self, issue: Issue) -> Signature:

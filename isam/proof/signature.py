@@ -252,7 +252,7 @@ class Judge:
             bad.append((2, "move", f"a move turns '{src.tile.buffer}' into '{dst.tile.buffer}'"))
             return Semantics()
         one, two = rows(src, st.sources[0].index, extents), rows(dst, st.dest.index, extents)  # type: ignore[union-attr]
-        if one != two or st.domain.where or not covers_box(st.dest.index, ins.operand(dst.name).shape, extents, issue):
+        if one != two or not covers_box(st.dest.index, ins.operand(dst.name).shape, extents, issue):
             bad.append((2, "move", "a move must put every element of its tile in the place of the same element"))
         return Semantics()
 

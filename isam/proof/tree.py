@@ -331,7 +331,7 @@ class Tree:
             if not dropped and set(new) == set(guess):
                 return guess, state, found
             if attempt >= ROUNDS - 2:
-                both, new = set(new) & set(guess), State()
+                both, new = [f for f in new if f in guess.of.get(f.buffer, ())], State()
                 for f in both:
                     new.put(f)
             guess = new

@@ -65,7 +65,7 @@ def _home(schedule: Schedule, name: str, legality: Legality, used: dict[str, int
         if n.terms:
             return  # the slowest dimension: its size does not matter
         want *= n.const
-    if own and all(not n.terms for n in b.shape):
+    if own:
         used[schedule.system.home] = used.get(schedule.system.home, 0) + want * b.bytes
     elif not own and want * b.bytes > legality.slots.get(b.home.base, 0) and all(n.const > 0 for n in b.shape):
         out.add(9, "home", f"'{name}' does not fit its slot '{b.home.base}'")

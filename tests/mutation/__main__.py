@@ -33,7 +33,7 @@ SOURCES = {
     "transforms": ["isam/transforms/*.py", "isam/transforms/*/*.py"],
     "checker": ["isam/proof/*.py"],
 }  # fmt: skip
-COMPILED = {"isam/proof/flat_walk.py": ("isam/proof/subset.py", "Compiled.__call__", 0)}  # reached where it is called
+COMPILED = {"isam/proof/flat_walk.py": ("isam/proof/subset.py", "Compiled.__call__", 0)}  # reached there, too
 KNOWN = Path(__file__).with_name("survivors.txt")
 SURVIVED = ""
 HARMLESS = ("equivalent", "only speed", "only the order of offers", "only a report", "only names")  # begin of a reason
@@ -116,18 +116,19 @@ def reached(places: dict[Place, int], only: Sequence[str], log: Log) -> list[Rea
     return sorted(every, key=lambda r: (r.took, r.check.name))
 
 
-def facing(place: int, every: list[Reached], seconds: float) -> tuple[list[Check], float]:
-    """Checks that reach a place and together take so long, and how long that is."""
-    own: list[Check] = []
+def facing(here: int, every: list[Reached], seconds: float) -> tuple[list[Check], float]:
+    """Checks that reach one of these places and together take so long, those that reach little first: they are most
+    likely to see it; and how long that is."""
+    own: list[Reached] = []
     functions: set[str] = set()
     left = seconds
     for r in every:
         took = r.took + (0 if r.check.function in functions else r.shared)
-        if r.statements >> place & 1 and left >= took:
-            own.append(r.check)
+        if r.statements & here and left >= took:
+            own.append(r)
             functions.add(r.check.function)
             left -= took
-    return own, seconds - left
+    return [r.check for r in sorted(own, key=lambda r: r.statements.bit_count())], seconds - left
 
 
 def campaign(part: str, sample: int, seed: int, seconds: float, only: Sequence[str], log: Log) -> dict[str, str]:
@@ -135,8 +136,9 @@ def campaign(part: str, sample: int, seed: int, seconds: float, only: Sequence[s
     places = numbered([f for patterns in SOURCES.values() for f in files(patterns)])
     every, out = reached(places, only, log), {}
     for m in drawn(part, sample, seed):
-        place = places[COMPILED.get(m.file, (m.file, m.function, m.statement))]
-        own, took = facing(place, every, seconds)
+        place = m.file, m.function, m.statement
+        here = 1 << places[place] | 1 << places[COMPILED.get(m.file, place)]
+        own, took = facing(here, every, seconds)
         out[str(m)] = log.once(str(m), lambda m=m, own=own, took=took: faced(m, own, int(3 * took) + 10))
     return out
 

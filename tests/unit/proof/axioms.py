@@ -12,6 +12,20 @@ CHOICE = "in b: bool[8]\nin x: f32[8]\nin z: f32[8]\nout y: f32[8]"
 FINITE, EXACT = "permits reassociate, finite\n", "permits exact\n"
 HALVES = "in x: bf16[8]\nin z: bf16[8]\nout y: bf16[8]"
 WIDE = "in x: f32[8]\nin z: f32[8]\nout y: f32[8]"
+MANY = "in x: f32[8]\nin z: f32[8]\nin w: f32[8, 6]\nout y: f32[8]"
+SUMMED = """
+temp s: f32[8]
+forall i < 8
+  s[i] = x[i] + z[i]
+forall i < {}, k < {}
+  s[i] += w[i, k]
+forall i < 8
+  y[i] = exp(s[i])
+"""
+ALONE = """
+forall i < 8
+  y[i] = exp(x[i]) * exp(z[i])
+"""
 STEPS = "inout s: f32[8]\nin x: f32[T, 8]\nout y: f32[8]"
 LOOP = """
 loop t < T
@@ -133,6 +147,7 @@ SAME = (
     Pair("the greatest in a wide type", BYTES, _one("max(x[i], z[i])"), _one("i8(max(i32(x[i]), i32(z[i])))")),
     Pair("the greatest, widened", BYTES.replace("out y: i8", "out y: i32"), _one("i32(max(x[i], z[i]))"), _one("max(i32(x[i]), i32(z[i]))")),
     Pair("exact: relu in a wide type", EXACT + VECTOR, _one("max(x[i], 0)"), _one("f32(max(f64(x[i]), 0))")),
+    Pair("an array times itself, turned", "in x: f32[4, 3, 4]\nout y: f32[3]", *(f"forall j < 3\n  y[j] = 0\nforall i < 4, j < 3, k < 4\n  y[j] += {a} * {b}" for a, b in (("x[i, j, k]", "x[k, j, i]"), ("x[k, j, i]", "x[i, j, k]")))),
     Pair("room to spare beside what a loop carries", STEPS, LOOP, ROOM, "T"),
     Pair("added to where no step has been", REACHED, ADDED, BEFORE, "T"),
 )
@@ -141,6 +156,9 @@ FORGED = (
     Pair("not less is not less or equal", FLAGS, _one("x[i] <= z[i]"), _one("not (x[i] >= z[i])")),
     Pair("or for and", FLAGS, _one("b[i] and c[i]"), _one("b[i] or c[i]")),
     Pair("de Morgan forgotten", FLAGS, _one("not (b[i] and c[i])"), _one("not b[i] and not c[i]")),
+    Pair("a condition beside a square", FLAGS, _one("b[i] and (b[i] and c[i])"), _one("b[i]")),
+    Pair("an exponential of many terms, left out", FINITE + MANY, SUMMED.format(8, 6), ALONE),
+    Pair("an exponential of a term that some points have, left out", FINITE + MANY, SUMMED.format(4, 1), ALONE),
     Pair("another element of a condition", FLAGS, _one("b[i] and b[7 - i]"), _one("b[i]")),
     Pair("the square of a number", BYTES, _one("x[i] * x[i]"), _one("x[i]")),
     Pair("a sum of conditions is a number", FLAGS.replace("out y: bool", "out y: i8"), _one("i8(b[i]) + i8(b[i])"), _one("i8(b[i])")),

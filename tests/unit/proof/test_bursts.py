@@ -14,10 +14,15 @@ from isam.cost.timeline import TICK, timeline
 from isam.ir import oracle
 from isam.ir.affine import Affine
 from isam.ir.instruction import Burst
+from isam.proof.facts import Facts
+from isam.proof.joined import check_joined
+from isam.proof.legal import Legality
 from isam.proof.progressions import progressions
+from isam.proof.sets import Isl
 from isam.proof.state import Fact
 from isam.proof.tree import check_tree
-from isam.schedule.tree import Issue, Node, Operand, Schedule, Seq, distinct
+from isam.proof.violation import Findings
+from isam.schedule.tree import Issue, Node, Operand, Place, Schedule, Seq, distinct
 from isam.system.graph import System
 from tests.unit.proof.test_dealt import edited
 
@@ -71,6 +76,33 @@ def test_what_lies_side_by_side_comes_by_one_command() -> None:
     for b in found:
         starts = [i.operands[0].place.offset for i in b]
         assert [s - starts[0] for s in starts] == [Affine((), 16 * n) for n in range(len(b))]
+
+
+def placed(issue: Issue, change: Callable[[Place], Place]) -> Issue:
+    """Its last operand elsewhere."""
+    *others, o = issue.operands
+    return replace(issue, operands=(*others, replace(o, place=change(o.place))))
+
+
+def test_calls_of_one_command_lie_alike() -> None:
+    """Judged by its calls alone: other strides, bases and cells at the same distances."""
+    s = good()
+    facts = Facts(Legality(s), Isl())
+    some = [b for b in bursts(s) if len(b) == 4]
+    assert some
+
+    def found(calls: list[Issue]) -> list[str]:
+        out = Findings()
+        check_joined(replace(s, bind=Seq(), call=Seq(tuple(calls))), facts, out)
+        return [v.message for v in out.found if v.kind == "burst"]
+
+    for b in some[:3]:
+        assert found(b) == []
+        for change in (lambda p: replace(p, strides=(p.strides[0] + 1, *p.strides[1:])),
+                       lambda p: replace(p, base=p.base + "x"), lambda p: replace(p, cell=0)):  # fmt: skip
+            assert any("lie at other distances" in why for why in found([*b[:-1], placed(b[-1], change)]))
+        elsewhere = next(m for m in s.system.memories if m not in {o.place.memory for o in b[0].operands})
+        assert found([*b[:-1], placed(b[-1], lambda p, m=elsewhere: replace(p, memory=m))])
 
 
 FORGED: dict[str, Change] = {

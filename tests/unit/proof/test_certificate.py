@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from isam.proof import Certificate, ProofError, prove, verify
+from isam.proof import Certificate, ProofError, check_flat, check_points, prove, verify
 from isam.proof.certificate import METHODS, seal
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Schedule, Seq
@@ -177,3 +177,20 @@ def test_a_wrong_schedule_has_no_certificate():
 def test_every_obligation_has_a_method():
     assert list(METHODS) == list(range(1, 12))
     assert isinstance(prove(tiny_matmul(4, 4, 4)), Certificate)
+
+
+def test_what_an_error_says_of_its_schedule():
+    """Wrong, only not proved, or too large to tell."""
+    right, wrong = vec_matmul(3, 8, 5), replace(vec_matmul(3, 8, 5), call=Seq())
+    some = check_points(wrong)
+    assert some
+    said = str(ProofError(wrong, some))
+    assert "is wrong: it violates" in said
+    assert "executed step by step:" in said
+    assert all(str(v) in said for v in (*some, *check_flat(wrong)))
+    said = str(ProofError(right, some[:1]))
+    assert "is not proved: 1 obligation not shown, though executing every step meets nothing wrong" in said
+    assert str(some[0]) in said
+    said = str(ProofError(vec_matmul(3, 8 * 40_000, 5), some))
+    assert "too many steps to execute them all" in said
+    assert all(str(v) in said for v in some)

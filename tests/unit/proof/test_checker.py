@@ -17,6 +17,7 @@ from isam.ir.kernel import Literal
 from isam.ir.mapping import Cover
 from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import match
+from isam.proof.carried import carried
 from isam.proof.chain import check_chain
 from isam.proof.checker import judged_mappings, refusals, sealed
 from isam.proof.mapped import certify, document
@@ -24,6 +25,7 @@ from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.edits import put
 from tests.unit.proof.rewritings import FORGED as REWRITINGS
+from tests.unit.proof.verdicts import on_record
 
 SIZES = {
     "sepconv": {"H": 5, "W": 4, "C": 3, "Q": 2, "K": 6, "R": 3, "S": 3},
@@ -126,6 +128,41 @@ def test_addresses_temporaries_and_loops_are_certified(body, lines):
         assert judged_mappings(k, (wrong,))[1]
 
 
+def test_what_adds_once_a_call_adds_up_over_calls():
+    """An instruction without a sum carries one out: ``D = D + A``, call after call."""
+    from isam.proof.mapped import of_mapping
+
+    own = made("in A: f32[N]", "inout D: f32[N]", "forall i < N", "  D[i] = D[i] + A[i]")
+    body = made("in x: f32[3, 8]", "inout y: f32[8]", "forall k < 3, i < 8", "  y[i] += x[k, i]")
+    ins, k = parse_instruction(f"instruction more(N)\n{own}"), parse_kernel(f"kernel k()\n{body}")
+    found = list(match(k, ins) or ())
+    assert any(m.outer == ("k",) for m in found)
+    for m in found:
+        assert refusals(certify(of_mapping(m, k))) == []
+
+
+def test_a_statement_by_itself_stays_between_those_it_depends_on():
+    """Each of a chain of statements carried out by an instruction, the others left as they are; in a loop too."""
+    from isam.proof.mapped import of_mapping
+
+    add = parse_instruction("instruction add4()\n  in A: f32[4]\n  in B: f32[4]\n  out D: f32[4]\n  forall i < 4\n"
+                            "    D[i] = A[i] + B[i]\n")  # fmt: skip
+    plain = ("y[i] = x[i] + z[i]",
+             "u[i] = y[i] + x[i]", "y[i] = u[i] + u[i]", "x[i] = y[i] + z[i]", "u[i] = x[i] + y[i]")  # fmt: skip
+    head = ("inout x: f32[4]", "in z: f32[4]", "inout y: f32[4]", "inout u: f32[4]")
+    straight = (x for s in plain for x in ("forall i < 4", f"  {s}"))
+    looped = ("loop t < 3", *(f"  {x}" for s in plain[:3] for x in ("forall i < 4", f"  {s}")),
+              *(x for s in plain[3:] for x in ("forall i < 4", f"  {s}")))  # fmt: skip
+    before = ("forall i < 4", f"  {plain[0]}", "loop t < 3", "  forall i < 4", f"    {plain[1]}")
+    for body in (tuple(straight), looped, before):
+        k = parse_kernel(f"kernel k()\n{made(*head, *body)}")
+        found = list(match(k, add) or ())
+        assert {m.statements for m in found} == {(i,) for i in range(len(k.statements))}
+        for m in found:
+            assert refusals(certify(of_mapping(m, k))) == []
+            assert [s.dest.buffer for s in carried(k, (m,)).statements] == [s.dest.buffer for s in k.statements]
+
+
 # forged documents -----------------------------------------------------------------------------------------------------
 def documents():
     """(what is forged, how): every field of a genuine certificate of sepconv."""
@@ -157,6 +194,10 @@ def documents():
     yield "mapping twice", lambda d: d["mappings"].append(d["mappings"][0])
     yield "mapping a kernel", lambda d: at("mappings", 0, "value", value=d["kernel"]["value"])(d)
     yield "mappings in another order", lambda d: d["mappings"].reverse()
+    yield "something added to a step", lambda d: d["chain"][0].update(approved=True)
+    yield "something added to a mapping", lambda d: d["mappings"][0].update(approved=True)
+    yield "more is carried out", lambda d: d["carried"]["statements"].append(99)
+    yield "of fewer statements", at("carried", "of", value=1)
     yield "numerics", at("numerics", value=["finite"])
     yield "an obligation gone", lambda d: d["obligations"].pop()
     yield "an obligation assumed", at("obligations", 2, "verdict", value="assumed")
@@ -175,7 +216,9 @@ def test_forged_documents_are_refused(what, resealed):
     DOCUMENTS[what](data)
     if resealed:
         data = sealed({k: v for k, v in data.items() if k != "seal"})
-    assert refusals(data)
+    found = refusals(data)
+    assert found
+    on_record(f"document: {what}{', resealed' if resealed else ''}", found)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", "1", "{}", "[" * 100_000, '{"schema": "x"}'])
@@ -246,7 +289,9 @@ def test_forged_mappings_are_refused(what):
     c = altered(MAPPINGS[what])
     with pytest.raises(InternalError):
         certify(c)
-    assert any("the seal" not in why for why in refusals(forged(c)))
+    found = refusals(forged(c))
+    assert any("the seal" not in why for why in found)
+    on_record(f"mapping: {what}", found)
 
 
 def test_covers_that_leave_something_out_or_turn_the_order_are_refused():
@@ -294,7 +339,9 @@ def _short(s):
 def test_forged_chains_are_refused(what):
     c = relinked(CHAINS[what])
     assert any(v.kind == "rewriting" for v in check_chain(c)[1])
-    assert refusals(forged(c))
+    found = refusals(forged(c))
+    assert found
+    on_record(f"chain: {what}", found)
 
 
 @pytest.mark.parametrize("pair", REWRITINGS, ids=lambda p: p.what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -148,3 +149,41 @@ def test_a_variable_of_one_layout_is_no_other_of_its_name():
     assert never_meet(one, panel(0, shift=1 << 20), (4, 4), ctx)
     assert not never_meet(one, two, (4, 4), ctx)
     assert not never_meet(two, one, (4, 4), ctx)
+
+
+def test_two_variables_of_one_name_are_not_told_apart():
+    low, high = var("w", 0, 192, 64), var("w", 256, 448, 64)
+    one, two = panel(Affine.of("w"), over=(low,)), panel(Affine.of("w"), over=(high,))
+    assert never_meet(one, panel(Affine.of("v"), over=(replace(high, name="v"),)), (4, 4), Context())
+    assert not never_meet(one, two, (4, 4), Context())
+    assert not one_system(one, two, (4, 4), Context())
+
+
+def test_what_has_no_limit_meets_unless_its_strides_keep_it_away():
+    free = Var("n", (Bound(Affine()),), (), 1, Affine())
+    box = ((Affine(), Affine((), 1)), (Affine(), Affine((), 4)))
+    for at, by, meet in ((0, 64, True), (16, 64, False), (8, 64, True), (48, 64, False), (16, 1, True), (4, 24, True)):
+        one = box, Affine.of("n", by), (64, 4), ()
+        two = box, Affine.lift(at), (64, 4), ()
+        assert never_meet(one, two, (4, 4), Context((free,))) is not meet
+        assert never_meet(two, one, (4, 4), Context((free,))) is not meet
+
+
+def test_bounds_that_speak_of_another_variable_of_that_name():
+    """``v`` of one layout is its ``w``, not that of the other."""
+    own, other = var("w", 0, 0), var("w", 1000, 1000)
+    cell = ((Affine.of("v"), Affine.of("v") + 1),)
+    one = cell, Affine.of("v"), (4,), (own, var("v", "w", "w"))
+    two = ((Affine(), Affine((), 1)),), Affine(), (4,), (other,)
+    assert not never_meet(one, two, (4, 4), Context())
+    assert never_meet((cell, Affine.of("v"), (4,), (other, var("v", "w", "w"))), (*two[:3], ()), (4, 4), Context())
+
+
+def test_a_side_without_an_end_is_met_somewhere():
+    ctx = Context((Var("n", (Bound(Affine((), 1)),), (), 1, Affine((), 1)),))
+    one = ((Affine(), Affine.of("n")),), Affine(), (4,), ()
+    two = ((Affine(), Affine((), 1)),), Affine((), 400), (4,), ()
+    assert not never_meet(one, two, (4, 4), ctx)
+    assert (
+        never_meet(one, (two[0], Affine((), -4), (4,), ()), (4, 4), ctx) is False
+    )  # known of limits on both sides only

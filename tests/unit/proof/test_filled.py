@@ -75,3 +75,23 @@ def test_what_no_iteration_stores_is_not(what: str) -> None:
     s = WRONG[what]
     assert "final" in {v.kind for v in check_flat(s)}
     assert "final" in {v.kind for v in check_tree(s)}
+
+
+@pytest.mark.parametrize(
+    ("last", "rows", "right"), [(True, 4, True), (True, 3, False), (False, 4, True), (False, 3, False)]
+)
+def test_the_last_iteration_uses_what_all_have_brought(last: bool, rows: int, right: bool) -> None:
+    """Rows are brought one by one; the last iteration, or what comes behind the loop, takes all of them."""
+    s = relu(lambda d: [(d, 0, 2, 4)])
+    assert isinstance(s.call, Seq)
+    bring, use, *rest = s.call.children
+    assert isinstance(bring, Issue)
+    row = tile("x", ["d", 0], [1, 4])
+    one = move("dma", "copy", row, at_home(s.homes["x"], row), Place("sp", "", V("d") * 16, (16, 4)))
+    missing = 4 - rows
+    loops = loop("d", missing, 4, 1, one, **({"last": seq(one, use)} if last else {"exit": use}))
+    changed = replace(s, call=Seq((loops, *rest)), system=replace(s.system, memories={
+        n: replace(m, align=4 if n == "sp" else m.align) for n, m in s.system.memories.items()}))  # fmt: skip
+    judges = {n: judge(changed) for n, judge in (("flat", check_flat), ("tree", check_tree), ("points", check_points))}
+    assert (judges["flat"] == []) is (judges["tree"] == []) is right, judges
+    assert judges["points"] == []

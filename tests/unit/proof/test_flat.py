@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
+from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.proof import check_flat
 from isam.proof.prescribed import told_apart, writes
+from isam.schedule.tree import Bound, Deal, Loop
 from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
 from tests.unit.proof.test_points import MADE
 
@@ -47,3 +50,21 @@ def test_more_writes_of_an_element_than_are_counted_are_refused_by_the_budget(in
     assert told_apart(s) <= 4
     with pytest.raises(MemoryError, match="points write"):
         writes(s, {}, (4,))
+
+
+def test_a_name_without_a_value_is_refused_where_it_stands():
+    s = tiny_matmul()
+    assert isinstance(s.call, Loop)
+    found = check_flat(replace(s, call=replace(s.call, hi=(Bound(Affine.of("Q")),))))
+    assert [(v.obligation, v.kind) for v in found[:1]] == [(11, "scope")]
+    assert "the bounds of loop 'm' name 'Q', which has no value there" in found[0].message
+    found = check_flat(replace(s, call=replace(s.call, var="other")))
+    assert {(v.obligation, v.kind) for v in found} >= {(11, "scope")}
+    assert any("the step names 'm', which has no value there" in v.message for v in found)
+    again = replace(s.call, var="n", body=replace(s.call.body, var="n"))
+    assert (11, "scope") in {(v.obligation, v.kind) for v in check_flat(replace(s, call=again))}
+    short = replace(s.call, lo=(Bound(Affine((), 4)),), last=s.call.body, first=s.call.body)
+    assert [(v.obligation, v.message) for v in check_flat(replace(s, call=short)) if v.kind == "trip"] == [
+        (11, "loop 'm' runs 1 time but has a first and a last body")]  # fmt: skip
+    dealt = replace(s.call, deal=Deal("core"))
+    assert [(v.obligation, v.kind) for v in check_flat(replace(s, call=dealt)) if v.kind == "deal"] == [(10, "deal")]

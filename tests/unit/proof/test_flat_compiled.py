@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache
-from itertools import islice, product
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ import isam
 from benchmarks.large import made, unrolled
 from isam.ir.affine import Affine
 from isam.proof import flat_program
-from isam.proof import flat_walk as w
 from isam.proof.flat import MANY, Replay, check_flat, expected, replayed
 from isam.proof.flat_units import Multiples
 from isam.proof.flat_walk import walk
@@ -94,52 +93,6 @@ def test_random_kernels_with_planted_faults(seed):
     on_record(f"random kernel {seed}", said)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_overlaps(seed):
-    """Operands whose addresses interleave, against sets."""
-    choose = random.Random(seed)
-    words, runs, value, touched = [0] * 64, list[int](), [0] * 4, list[set[int]]()
-    for i, a in enumerate((0, w.ACCESS)):
-        count, length, by, split, at = (choose.randint(*r) for r in ((1, 3), (1, 3), (2, 6), (1, 2), (0, 12)))
-        starts = [choose.randint(0, 20) for _ in range(count)]
-        each = [s + k * by + q for s in starts for k in range(length) for q in range(split)]
-        fields = {w.ROW: 2 * i, w.RUNS: len(runs), w.COUNT: count, w.LENGTH: length, w.ADDR: by, w.SPLIT: split,
-                  w.LOW: min(each), w.HIGH: max(each)}  # fmt: skip
-        for k, v in fields.items():
-            words[a + k] = v
-        runs += [x for s in starts for x in (s, 0)]
-        value[2 * i + 1] = at
-        touched.append({at + x for x in each})
-    value[0] = value[2] = choose.randint(0, 1)
-    for same in (0, 1):
-        pair = len(words) - 3
-        words[pair:] = [0, w.ACCESS, same]
-        memory = w.Memory(*[[0] * 64 for _ in w.Memory.__dataclass_fields__])
-        memory.table, memory.runs, memory.value = words, runs, value
-        for _ in range(2):
-            allowed = not touched[0] & touched[1] or (same and value[1] == value[3])
-            assert bool(w.apart(memory, pair)) == bool(allowed)
-        value[2] += same
-
-
-def test_ranges():
-    """First elements, points and addresses at the ends of what is allowed and one beyond."""
-    said, last, bytes_ = set(), 4, (-8, -4, 0, 2, 4, 16, 20, 24)
-    for first, byte, align, wide in product((-2, -1, 0, 3, 4), bytes_, (1, 8), (1, 2)):
-        forms = [2, first, 0, byte, 0]  # two constants: the first element, its byte
-        access = {w.ROW: 0, w.ALIGN: align, w.UNIT: 4, w.WIDE: wide, w.LOW: -1, w.HIGH: 2, w.ORIGIN: 50, w.SIZE: 8}
-        ranges = [1, 0, last - 1]
-        memory = w.Memory(*[[0] * 64 for _ in w.Memory.__dataclass_fields__])
-        memory.table = [*forms, *ranges, 1, *(access.get(k, 0) for k in range(w.ACCESS))]
-        inside = 0 <= first < last and byte % 4 == 0 and byte % align == 0 and first % wide == 0
-        inside = inside and 1 <= byte // 4 <= 5
-        assert w.located(memory, 0, len(forms) + len(ranges)) == inside, (first, byte, align, wide)
-        said.add(inside)
-        if inside:
-            assert memory.value[:2] == [first // wide, 50 + byte // 4]
-    assert said == {True, False}
-
-
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0, 2, 1, 3, 4]])
 def test_terms_in_order(order):
     """Every step, not only the first of its kind."""
@@ -156,13 +109,13 @@ def test_budgets(budget):
     assert judged(s, {}, budget, compiled=True)[0][0][-1].kind == "budget"
 
 
-def test_walk_as_python(monkeypatch):
+def test_walk_as_python():
     """What is compiled is what the functions say when Python runs them."""
     chosen = [*planted(tiny_matmul(8, 4, 12, peeled=True), 1, 2), ("", tiny_matmul()), ("", running_sum(4))]
     for what, s in chosen:
         sizes = trips(s)[0]
         told, memory, _ = judged(s, sizes, compiled=True)
-        with monkeypatch.context() as m, np.errstate(over="raise"):
+        with pytest.MonkeyPatch.context() as m, np.errstate(over="raise"):
             m.setattr(flat_program, "walk", lambda: walk)
             again, other, _ = judged(s, sizes, compiled=True)
         assert told == again, what
@@ -204,16 +157,17 @@ def test_where_every_step_is_another_one(on: str, types: str):
     assert wrong > 1
 
 
-def test_without_the_text_all_steps_are_judged_one_by_one(monkeypatch):
+def test_without_the_text_all_steps_are_judged_one_by_one():
     s = vec_matmul(13, 32, 60)
     assert replayed(s, compiled=True).alone < replayed(s).alone == replayed(s).steps
 
     def missing() -> None:
         raise OSError("no source text")
 
-    monkeypatch.setattr(flat_program, "walk", missing)
-    monkeypatch.setattr("isam.proof.flat.MANY", 1)
-    got = replayed(s)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(flat_program, "walk", missing)
+        m.setattr("isam.proof.flat.MANY", 1)
+        got = replayed(s)
     assert (got.found, got.alone) == ([], got.steps)
 
 

@@ -84,3 +84,27 @@ def test_blocks_of_a_reduction_count_too():
         assert (check_flat(backwards) == []) == free
         assert (check_points(backwards) == []) == free
         assert check_tree(backwards) == []
+
+
+def in_one(node: Node | None) -> Node:
+    """Sequences in a sequence as one, in loops too."""
+    assert node is not None
+    if isinstance(node, Loop):
+        return replace(node, body=in_one(node.body))
+    if isinstance(node, Issue):
+        return node
+    parts = [in_one(c) if isinstance(c, Loop | Seq) else c for c in node.children]
+    return Seq(tuple(x for c in parts for x in (c.children if isinstance(c, Seq) else (c,))))
+
+
+@pytest.mark.parametrize("order", [[4, 3, 2, 1, 0], [0, 2, 1, 3, 4], [0, 1, 2, 4, 3]])
+def test_steps_in_one_sequence_are_judged_one_by_one(order):
+    """A small product, whose terms stand one after the other without a loop."""
+    for permits, right in ((PERMITS_DEFAULT, True), (frozenset({"exact"}), False)):
+        s = vec_matmul(1, 8, 5, permits=permits)
+        assert isinstance(s.call, Loop)
+        one = replace(s, call=replace(s.call, body=in_one(reordered(s.call.body, order)),
+                                      first=in_one(reordered(s.call.first, order))))  # fmt: skip
+        assert (check_points(one) == []) is right
+        assert right or {v.kind for v in check_points(one)} == {v.kind for v in check_flat(one)} == {"reassociate"}
+        assert check_points(replace(s, call=reordered(s.call, sorted(order)))) == []

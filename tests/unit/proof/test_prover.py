@@ -16,9 +16,11 @@ from isam.proof.boxes import (
     UNKNOWN,
     Family,
     box_of,
+    contains,
     covered,
     disjoint,
     earlier,
+    empty,
     hull,
     joined,
     lifted,
@@ -164,6 +166,26 @@ def test_boxes_against_enumeration(seed):
         assert isl.covers(target, some, ctx, (), ("x", "y")) == true
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_boxes_whose_sides_move_apart(seed):
+    """Of unlike bounds: what is called empty, apart or within is so for all values."""
+    rng, said = random.Random(seed), set()
+    for _ in range(12):
+        ctx = chain(rng)
+        envs = points(ctx)
+        one, two = (tuple((affine(rng, "ab"), affine(rng, "bc")) for _ in range(2)) for _ in range(2))
+        two = two if rng.random() < 0.5 else tuple((lo - rng.randint(0, 2), hi + rng.randint(0, 2)) for lo, hi in one)
+        a, b = ([inside(Family(x), e) for e in envs] for x in (one, two))
+        if empty(one, ctx):
+            assert not any(a)
+        if disjoint(one, two, ctx):
+            assert not any(x & y for x, y in zip(a, b, strict=True))
+        if contains(two, one, ctx):
+            assert all(x <= y for x, y in zip(a, b, strict=True))
+        said |= {("empty", empty(one, ctx)), ("apart", disjoint(one, two, ctx)), ("in", contains(two, one, ctx))}
+    assert len(said) == 6
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_families_with_variables_against_enumeration(seed):
     """Boxes that repeat at a step hold a moving target only where every value of the variables says so."""
@@ -230,6 +252,10 @@ def test_lifted_families_against_enumeration(seed):
     around = hull(f.box, span(loop))
     if around is not None and values:
         assert inside(Family(around), {}) >= set().union(*each)
+        ends = [
+            (min(lo.evaluate({"v": x}) for x in values), max(hi.evaluate({"v": x}) for x in values)) for lo, hi in f.box
+        ]
+        assert around == box(*ends)  # the smallest
     for i, now in enumerate(values):
         before, _ = lifted(f, earlier(loop), "~2")
         assert inside(before, {"v": now}) == set().union(*each[:i])

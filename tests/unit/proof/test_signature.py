@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from isam.ir.kernel import Literal, Statement
 from isam.ir.mapping import Cover
 from isam.proof.flat import check_flat
 from isam.proof.points import check_points
-from isam.schedule.tree import Issue, Nest, Operand, Place, Schedule, Seq, Slot
+from isam.proof.signature import Judge
+from isam.schedule.tree import Issue, Nest, Operand, Place, Schedule, Seq, Slot, distinct
 from isam.system.groups import Ports
 from tests.unit.proof.handmade import home, mapping_of, op, seq, tile, tiny_matmul, vec_matmul
 from tests.unit.proof.handmade_machines import acc, buf, dom, kern, lit, vec
@@ -199,3 +201,27 @@ def test_a_single_point_left_out_is_found() -> None:
     less = steps(s.call, lambda i: i if i.is_move else Seq())
     assert "coverage" in {v.kind for v in check_flat(replace(s, call=less))}
     assert "coverage" in {v.kind for v in check_points(replace(s, call=less))}
+
+
+def test_rows_of_a_memory_are_kept_to_the_byte() -> None:
+    """The last dimension lies in one row, along the others it goes whole rows: for all small operands."""
+    place = tiny_matmul().call  # any operand will do
+    one = next(n for n in distinct(place) if isinstance(n, Issue)).operands[0]
+    row, size, said = 32, 4, set()
+    for shape, strides, every, dims in product([(1, 8), (2, 8), (2, 7), (2, 1), (1, 1), (3, 4), (1, 9)],
+                                               [(32, 4), (64, 4), (16, 4), (32, 5), (32, 8), (4, 32), (32, -4), (0, 0)],
+                                               [(1, 1), (1, 2), (2, 1)], [(0, 1), (1, 0), (None, 1), (1,)]):  # fmt: skip
+        o = replace(one, dims=dims, tile=one.tile._replace(shape=shape, steps=every),
+                    place=replace(one.place, strides=strides))  # fmt: skip
+        bad: list[tuple[int, str, str]] = []
+        Judge._rows(o, row, size, bad)
+        wrong = 0
+        for d in dims:
+            if d is None or shape[d] == 1:
+                continue
+            far = strides[d] * every[d]
+            ends = [far * k for k in range(shape[d])]
+            wrong += (far <= 0 or ends[-1] + size > row) if d == dims[-1] else any(x % row for x in ends)
+        assert [(n, kind) for n, kind, _ in bad] == [(9, "row")] * wrong, (shape, strides, every, dims)
+        said.add(wrong)
+    assert said == {0, 1, 2}

@@ -80,3 +80,11 @@ def test_nothing_is_placed_in_a_cache():
         for name in caches:
             found = judge(replace(s, call=moved(s.call, name)))
             assert any((v.obligation, v.kind) == (9, "memory") for v in found)
+
+
+def test_where_a_single_row_would_go_on_does_not_matter():
+    s = vec_matmul(1, 8, 5)
+    place = s.homes["C"]
+    for strides, right in (((999, 4), True), ((0, 4), True), ((32, 8), False)):
+        made_ = replace(s, homes={**s.homes, "C": replace(place, strides=strides)})
+        assert faults(made_) == ([] if right else ["home"])

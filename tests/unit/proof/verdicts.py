@@ -19,7 +19,19 @@ from isam.proof.tree import check_tree
 from isam.schedule.tree import Schedule
 
 FILE = Path(__file__).with_name("verdicts.txt")
-MODULES = ("certificate", "dealt", "equivalence", "flat_compiled", "forged", "mutants", "signature", "small")
+MODULES = (
+    "certificate",
+    "checker",
+    "course",
+    "dealt",
+    "equivalence",
+    "flat_compiled",
+    "followed",
+    "forged",
+    "mutants",
+    "signature",
+    "small",
+)
 _new: dict[str, str] | None = None  # where they are written anew
 
 
