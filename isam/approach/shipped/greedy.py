@@ -6,6 +6,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Choice
+from isam.ir.dtype import size_of
+from isam.system.graph import CACHED
 
 if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
@@ -57,14 +59,14 @@ class Greedy(Approach):
 
     def fuse(self, choice: Choice) -> Any:
         """Fuses where a whole tile flows from one nest to the next: every dimension of some buffer that joins them is
-        indexed by shared axes alone, and one call takes as much of each shared axis in both: where a temporary between
-        them would be larger than every argument, even if not."""
+        indexed by shared axes alone, and one call takes as much of each shared axis in both: even if not, where a
+        temporary between them would be larger than every argument, or some temporary than every cache."""
         nest, group = choice.context["_nest"], choice.context["_group"]
         shared = {a for n in group for a in n.extents}
         crossed = any(n.unit(a) != nest.unit(a) for n in group for a in n.axes if a in nest.extents)
-        if crossed and (choice.context["past"] or not swells(choice.context["_kernel"], nest, group)):
-            return False
-        if idles(choice.context["_system"], nest, group):
+        kernel, system = choice.context["_kernel"], choice.context["_system"]
+        anyway = spills(kernel, system) or (not choice.context["past"] and swells(kernel, nest, group))
+        if (crossed and not anyway) or idles(system, nest, group):
             return False
         written = {u.buffer for n in group for u in n.uses if u.writes}
         return any(
@@ -131,3 +133,10 @@ def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
     most = max((size[b.name] for b in kernel.arguments), default=0)
     shared = {u.buffer for n in group for u in n.uses if u.writes} & {u.buffer for u in nest.uses}
     return any(kernel.buffer(b).role == "temp" and size[b] > most for b in shared)
+
+
+def spills(kernel: Kernel, system: System) -> bool:
+    """Whether some temporary, kept whole, would not stay in any cache."""
+    caches = [m.capacity for m in system.memories.values() if m.kind == CACHED]
+    size = [size_of(b.dtype) * prod(max(0, d.const) for d in b.shape) for b in kernel.buffers if b.role == "temp"]
+    return bool(caches) and max(size, default=0) > max(caches)

@@ -87,6 +87,35 @@ def test_first_values_of_other_lanes_go_before_and_everything_else_shares_the_ro
     assert groups[2][0].number < groups[1][0].number, "the second one was written after what it goes before"
 
 
+LAYER_NORM = """kernel layer_norm(M, N)
+  in  X: f32[M, N]
+  out Y: f32[M, N]
+  permits reassociate, contract
+  forall i < M
+    m[i] = 0
+  forall i < M, j < N
+    m[i] += X[i, j]
+  forall i < M, j < N
+    c[i, j] = X[i, j] - m[i] * 0.001
+  forall i < M
+    v[i] = 0
+  forall i < M, j < N
+    v[i] += c[i, j] * c[i, j]
+  forall i < M, j < N
+    Y[i, j] = c[i, j] * rsqrt(v[i] * 0.001)
+"""
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(64, 64), (1024, 16)])
+def test_temporaries_that_no_cache_holds_become_tiles(rows, kept):
+    """1024 x 768 numbers take three times as much as the last cache: what is computed for sixteen rows at a time
+    shares loops with what goes row by row."""
+    job = compiled(parse_kernel(LAYER_NORM), {"M": rows, "N": 768}, simulated("host-avx512"))
+    assert job.schedule is not None
+    size = next(s.bytes for s in job.schedule.workspace if s.name == "c")
+    assert size == kept * 768 * 4
+
+
 def test_a_sum_takes_its_first_value_along():
     """A product of what was scaled before: the first value of the sum stands between them."""
     _, groups = grouped(CASES["scaled_matmul"].load(), CASES["scaled_matmul"].small[0], "toy", Greedy())
