@@ -98,7 +98,7 @@ QUESTIONS: tuple[Question, ...] = (
             "nests": "the numbers of all of them",
             "nest": "the instruction of the nest",
             "into": "the instructions of those before it",
-            "past": "whether it goes past nests that stand between, which it could join instead",
+            "past": "whether it goes past nests that stand between; asked with those that it takes along, then without",
             "_group": "those before it",
             "_nest": "the nest, its axes renamed to theirs",
             "_kernel": "the kernel",

@@ -24,9 +24,9 @@ SIDE_BY_SIDE = 8  # additions that a unit has under way: fewer sums than that be
 
 
 def sums_in_lanes(kernel: Kernel, cover: Cover) -> Iterator[tuple[Step, ...]]:
-    """Steps that make partial results of every sum for which ``cover`` takes an instruction across lanes. What the
-    judge of rewritings cannot decide is not offered; nor anything for sizes known at run time, when no schedule can be
-    timed."""
+    """Steps that make partial results of the first sum into each buffer for which ``cover`` takes an instruction across
+    lanes. What the judge of rewritings cannot decide is not offered; nor anything for sizes known at run time, when no
+    schedule can be timed."""
     if kernel.syms or any(isinstance(i, Recurrence) for i in kernel.body):
         return
     way = Way(kernel, 0)

@@ -62,9 +62,11 @@ class Costs:
         source, target = _ends(self.schedule, issue)
         edge = source.place.memory, target.place.memory
         size = prod(source.tile.shape) * size_of(self.schedule.dtype(source.tile.buffer))
-        others = len(self.dealt.get(system.replica_of(issue.unit) or "", (0,)))
+        group = system.replica_of(issue.unit)
+        others = len(self.dealt.get(group or "", (0,)))
         links = [(k.name, size / k.bandwidth / TICK) for k in system.links_of(*edge)]
-        crossed = [((m.name, at, inward), self.way(m, at, inward, stand)) for m, at, inward in system.crossings(*edge)]
+        crossed = [((m.name, at, inward), self.way(m, at, inward, stand, group == m.replica))
+                   for m, at, inward in system.crossings(*edge)]  # fmt: skip
         interval, latency = cost.move(size, links=bool(links or crossed), further=cost.further(dict(issue.sizes)))
         taken = tuple((k, round(n * others), round(n)) for k, n in links)
         held, lead = round(cost.over_edge(size) * cycle), round((cost.setup or 0.0) * cycle)
@@ -73,12 +75,14 @@ class Costs:
         late = round(latency * cycle) + hops
         return Timed(issue, round(interval * cycle), late, edge, held, size, taken, lead, crosses, hops)
 
-    def way(self, mesh: Mesh, memory: str, inward: bool, stand: Stand) -> tuple[float, float]:
-        """The bytes per second of an instance's part of its route, and how long something is on its way."""
+    def way(self, mesh: Mesh, memory: str, inward: bool, stand: Stand, own: bool = True) -> tuple[float, float]:
+        """The bytes per second of an instance's part of its route, and how long something is on its way. ``own``: its
+        own units issue moves, and others' at the same time; one that all share issues one after the other."""
         key, i = (mesh.name, memory, inward), stand[mesh.replica]
         if key not in self.shared:
             self.shared[key] = routes(mesh).sharing(memory, inward, self.dealt.get(mesh.replica, (0,)))
-        return mesh.bandwidth / self.shared[key].get(i, 1), mesh.hop * len(routes(mesh).of(memory, inward)[i])
+        users = self.shared[key].get(i, 1) if own else 1
+        return mesh.bandwidth / users, mesh.hop * len(routes(mesh).of(memory, inward)[i])
 
     def alike(self, replica: str) -> list[int]:
         """Of every instance the first one to which everything takes the same way, as far as time is concerned."""

@@ -51,12 +51,13 @@ class Grouping:
 
     def _into(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
         """The group with a nest in it, after what then goes before it; None: it does not join, or would give up loops
-        that it could share with one of those aside. What it takes up of those goes along, or, where that does not fit,
-        before."""
+        that it could share with one of those aside. What it takes up of those, and nothing else aside is tied to, goes
+        along, or, where that does not fit, before."""
         alone = join(group, n)
         if alone is None or any(not _shared(g, n) <= _shared(group, n) for g in aside):
             return None
-        taken = [g for g in aside if len(g) == 1 and _depends(g, n)]
+        loose = [g for g in aside if not any(_tied(g, h) for h in aside if h is not g)]
+        taken = [g for g in loose if len(g) == 1 and _depends(g, n)]
         along = _along(group, [p for (p,) in taken], n, alone)
         if taken and (joined := self._joined((*group, *along), n, past=True)) is not None:
             return [*(g for g in aside if g not in taken), (*group, *along, joined)]
@@ -113,14 +114,23 @@ def _shared(group: Nests, n: Nest) -> set[str]:
     return set() if joined is None else {b for b, a in zip(n.extents, joined.extents, strict=True) if a in axes}
 
 
+def _tied(one: Nests, other: Nests) -> bool:
+    """Whether two groups aside have to stay in their order."""
+    return any(_depends(one, q) for q in other) or any(_depends(other, p) for p in one)
+
+
 def _along(group: Nests, taken: Sequence[Nest], n: Nest, joined: Nest) -> Nests:
-    """Nests that ``n`` depends on, with the loops that it shares with a group (as ``joined``) as far as they can."""
+    """Nests that depend on nothing of a group, nor on each other, with loops that ``n`` shares with it (as ``joined``)
+    and may share with them, each of their axes with one of its. Whether all fits together, :func:`join` says."""
     names = dict(zip(n.extents, joined.extents, strict=True))
     used = {a for m in (*group, joined) for a in m.extents}
     out = []
     for p in taken:
-        rule = shareable(p, n) or {}
-        mine = {a: names[b] for b, some in rule.items() for a in some}
+        mine: dict[str, str] = {}
+        for b, some in (shareable(p, n) or {}).items():
+            free = next((a for a in p.extents if a in some and a not in mine), None)
+            if free is not None:
+                mine[free] = names[b]
         for a in p.extents:
             if a not in mine:
                 mine[a] = _fresh(a, used | set(mine.values()))

@@ -132,7 +132,8 @@ class Plan:
 
 
 def rename(nest: Nest, names: dict[str, str]) -> Nest:
-    """The nest with other axis names (its mapping keeps the kernel's)."""
+    """The nest with other axis names (its mapping keeps the kernel's), no two the same."""
+    assert len({names.get(a, a) for a in nest.extents}) == len(nest.extents), names
     sub = {a: Affine.of(b) for a, b in names.items() if a != b}
     if not sub:
         return nest
@@ -259,14 +260,9 @@ def in_order(plan: Plan) -> bool:
 
 
 def _contiguous(group: tuple[Nest, ...]) -> tuple[str, ...]:
-    """Axes that the last nest of the group has, or that run to its end without a nest lacking them after they began to
-    be missing: what lacks an axis after it was used would have to run in the middle of its loop."""
-    out = []
-    for a in dict.fromkeys(a for n in group for a in n.axes):
-        has = [a in n.extents for n in group]
-        if has[-1]:
-            out.append(a)
-    return tuple(out)
+    """Axes of the group that its last nest has: what lacks an axis after it was used would have to run in the middle of
+    its loop."""
+    return tuple(a for a in dict.fromkeys(a for n in group for a in n.axes) if a in group[-1].extents)
 
 
 def _extent(group: tuple[Nest, ...], axis: str) -> Affine:

@@ -225,11 +225,11 @@ def _edges(node: Node, f: Field, faults: Faults) -> tuple[tuple[Scalar, Scalar],
     return tuple(out)
 
 
-def _counts(node: Node, f: Field, faults: Faults) -> tuple[int, ...] | None:
+def _counts(node: Node, f: Field, faults: Faults, example: str = "[4, 6]") -> tuple[int, ...] | None:
     """A row of whole numbers."""
     if not isinstance(node, Sequence):
         faults.add("system-kind", f"expected whole numbers in brackets, found {describe(node)}", node.loc,
-                   "for example [4, 6]")  # fmt: skip
+                   f"for example {example}")  # fmt: skip
         return None
     found = [_count(i, f, faults) for i in node.items]
     return tuple(n for n in found if n is not None)
@@ -246,7 +246,7 @@ def _places(node: Node, f: Field, faults: Faults) -> dict[Scalar, list[tuple[tup
         if not isinstance(some, Sequence):
             faults.add("system-kind", f"expected places, found {describe(some)}", some.loc, hint)
             continue
-        found = [(_counts(p, f, faults), p.loc) for p in some.items]
+        found = [(_counts(p, f, faults, "[[0, 0]]"), p.loc) for p in some.items]
         out[key] = [(p, at) for p, at in found if p is not None]
     return out
 

@@ -1,6 +1,7 @@
 """Who stands where on a mesh, and which channels a move takes.
 
-Instances are numbered from the ports outwards, so that what is dealt to fewer than all of them goes to the nearest.
+Instances are numbered from the ports outwards, so that what is dealt to fewer than all of them goes to the nearest (of
+several memories: to those whose ways to all of them together are shortest).
 Every instance uses the nearest port of a memory; of equally near ones the one that fewest others use so far. A route
 goes along the last dimension first (dimension order: no two routes wait for each other in a circle), on a ring the
 shorter way round.

@@ -82,7 +82,7 @@ class Groups:
         if v.get("hop") and not v.get("clock"):
             self.faults.add("system-mesh", f"a hop of '{e.name}' takes cycles of no clock", _at(e, "hop"),
                             "add 'clock: 1 GHz'")  # fmt: skip
-        if 0 in shape:
+        if 0 in shape or not shape:
             self.faults.add("system-mesh", f"there is no place on '{e.name}'", _at(e, "shape"),
                             "a mesh has at least one place along each dimension")  # fmt: skip
         ports: dict[str, tuple[tuple[int, ...], ...]] = {}

@@ -99,6 +99,14 @@ def test_a_repeated_loop_counts_what_its_iterations_carry():
     assert short == replace(timeline(schedule, whole=True), followed=short.followed)
 
 
+def test_what_one_unit_issues_for_all_instances_goes_one_after_the_other_at_full_width():
+    make = Dealt(0).move
+    schedule = on(with_waits(dealt([make("host", mine(), near(0))], 4)), mesh(0), link=False)
+    t = timeline(schedule, whole=True)
+    assert t.units["host"].calls == 4
+    assert t.ticks == round((4 * (10 + 8 / WIDE) + 4 * HOP) * NS), "four moves of one unit, the last goes four hops"
+
+
 def test_without_hops_and_with_room_a_mesh_changes_nothing():
     for seed in range(20):
         schedule = with_waits(Dealt(seed).schedule())

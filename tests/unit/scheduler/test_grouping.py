@@ -148,6 +148,90 @@ def test_one_who_never_fuses_gets_every_nest_alone_in_the_order_of_the_statement
     assert [[n.number for n in g] for g in groups] == [[n.number] for n in nests]
 
 
+def chains(seed: int) -> tuple[Any, dict[str, int]]:
+    """Many small statements on squares, several of them independent, with shifts, diagonals and rows."""
+    r = random.Random(seed)
+    names = [f"t{k}" for k in range(r.randint(2, 4))]
+    lines = [f"  forall i < N, j < N\n    {t}[i, j] = A[i, j] * B[i, j]" for t in names]
+    for _ in range(r.randint(4, 8)):
+        into = r.choice(names)
+        shifted, few = r.random() < 0.4, ", j < N"
+        at = ["i, j", "i, j", "i + 1, j" if shifted else "j, i", "i, 0" if shifted else "i, i"]
+        read = [x for x in ("A", "B", *names) if x != into]
+        terms = [f"{r.choice(read)}[{r.choice(at)}]" for _ in range(2)]
+        sign = r.choice(("=", "=", "+=", "max="))
+        ends = "N - 1" if shifted else "N"
+        lines.append(f"  forall i < {ends}{few}\n    {into}[i, j] {sign} {r.choice((' + ', ' * ')).join(terms)}")
+    outs = [f"  forall i < N, j < N\n    Y{t}[i, j] = {t}[i, j] + {r.choice(names)}[i, i]" for t in names]
+    head = ["kernel chains(N)", "  in A: f32[N, N]", "  in B: f32[N, N]", *(f"  out Y{t}: f32[N, N]" for t in names),
+            *(f"  temp {t}: f32[N, N]" for t in names)]  # fmt: skip
+    head += ["  permits reassociate, contract"] if r.random() < 0.6 else []
+    return parse_kernel("\n".join([*head, *lines, *outs]) + "\n"), {"N": r.choice((8, 17))}
+
+
+PAST = {
+    "what is taken along is read by what is not": """kernel k(N)
+  in  A: f32[N]
+  in  B: f32[N]
+  out Y: f32[N]
+  out Q: f32[N]
+  forall i < N
+    T[i] = A[i] + A[i]
+  forall i < N
+    S[i] = B[i] + B[i]
+  forall i < N
+    Q[i] = B[i] * A[i]
+  forall i < N - 1
+    Q[i] = S[i + 1] * S[i + 1]
+  forall i < N
+    Y[i] = T[i] + S[i]
+""",
+    "a diagonal of what is taken along": """kernel k(N, M=16)
+  in  A: f32[N, M]
+  in  B: f32[N, N, M]
+  out Y: f32[N, M]
+  forall i < N, v < M
+    T[i, v] = A[i, v] + A[i, v]
+  forall i < N, j < N, v < M
+    P[i, j, v] = B[i, j, v] + B[i, j, v]
+  forall k < N, v < M
+    Y[k, v] = T[k, v] + P[k, k, v]
+""",
+    "two that depend on each other": """kernel k(N)
+  in  A: f32[N]
+  in  B: f32[N]
+  out Y: f32[N]
+  inout S: f32[N + 1]
+  forall i < N
+    Y[i] = A[i] + A[i]
+  forall i < N
+    S[i] = B[i] + B[i]
+  forall i < N
+    R[i] = S[i + 1] * S[i + 1]
+  forall i < N
+    Y[i] += R[i] * S[i]
+""",
+}
+
+
+@pytest.mark.parametrize("on", ["toy", "host-generic"])
+@pytest.mark.parametrize("text", PAST.values(), ids=PAST.keys())
+@pytest.mark.parametrize("approach", [Greedy(), Drawn(0, 100)], ids=["greedy", "always"])
+def test_what_goes_past_others_is_right_and_proved(text, on, approach):
+    for n in (8, 64):
+        kernel = parse_kernel(text)
+        judge(kernel, {"N": n}, compiled(kernel, {"N": n}, simulated(on), approach, check=True))
+
+
+@pytest.mark.parametrize("on", ["toy", "host-generic"])
+@pytest.mark.parametrize("seed", range(30))
+def test_chains_with_shifts_and_diagonals_are_right_and_proved(seed, on):
+    """By the toss of a coin loops are shared over diagonals whose order is right, but which the proof cannot show."""
+    kernel, sizes = chains(seed)
+    judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True), seed)
+    judge(kernel, sizes, compiled(kernel, sizes, simulated(on), Drawn(seed, 70)), seed)
+
+
 @pytest.mark.parametrize("on", ["toy", "host-generic", "tests/machines/crowd.yaml"])
 @pytest.mark.parametrize("seed", range(8))
 def test_what_is_fused_by_the_toss_of_a_coin_is_right_and_proved(seed, on):

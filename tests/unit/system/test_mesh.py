@@ -101,6 +101,8 @@ def test_what_a_description_says_of_a_mesh():
         ("replica: tile", "replica: tyle", "system-unknown-replica", "no replica 'tyle'", "tyle"),
         ("[2, 2]", "[2, 3]", "system-mesh", "has 6 places, there are 4", "[2, 3]"),
         ("[2, 2]", "[2, 0]", "system-mesh", "there is no place on", "[2, 0]"),
+        ("[2, 2]", "[]", "system-mesh", "there is no place on", "[]"),
+        ("[[0, 1]]", "[0, 1]", "system-kind", "whole numbers in brackets", "0"),
         ("[2, 2]", "2", "system-kind", "whole numbers in brackets", "2"),
         ("[2, 2]", "[2, x]", "system-count", "x", "x"),
         ("8 B/cycle", "0 B/cycle", "system-mesh", "nothing passes", "0 B/cycle"),
