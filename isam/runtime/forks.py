@@ -1,5 +1,6 @@
-"""Forks wait until nobody compiles or links, but no longer than :data:`PATIENCE`: a child has only the thread that forked, so that what another thread had
-locked or half changed (Python's modules and cached properties, LLVM) would stay so in it for ever."""
+"""Forks wait until nobody compiles or links, but no longer than :data:`PATIENCE`: a child has only the thread that
+forked, so that what another thread had locked or half changed (Python's modules and cached properties, LLVM) would stay
+so in it for ever."""
 
 from __future__ import annotations
 
