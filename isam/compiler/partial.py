@@ -8,14 +8,12 @@ taken off everything that is joined to the sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
-from isam.compiler.variants import across_lanes
 from isam.compiler.way import Refused, Way
 from isam.ir.kernel import Kernel, Recurrence
-from isam.ir.mapping import Cover
 from isam.mapper.space import Step
 from isam.transforms.law import Site
 from isam.transforms.values.nest import NESTS, Nest
@@ -23,14 +21,14 @@ from isam.transforms.values.nest import NESTS, Nest
 SIDE_BY_SIDE = 8  # additions that a unit has under way: fewer sums than that become longer vectors
 
 
-def sums_in_lanes(kernel: Kernel, cover: Cover) -> Iterator[tuple[Step, ...]]:
-    """Steps that make partial results of the first sum into each buffer for which ``cover`` takes an instruction across
-    lanes. What the judge of rewritings cannot decide is not offered; nor anything for sizes known at run time, when no
-    schedule can be timed."""
+def in_lanes(kernel: Kernel, sums: Mapping[str, int]) -> tuple[Step, ...]:
+    """Steps that make partial results of the first sum into each of these buffers, which an instruction sums across so
+    many lanes. What the judge of rewritings cannot decide is not offered; nor anything for sizes known at run time:
+    no schedule can be timed then."""
     if kernel.syms or any(isinstance(i, Recurrence) for i in kernel.body):
-        return
+        return ()
     way = Way(kernel, 0)
-    for buffer, lanes in across_lanes(cover).items():
+    for buffer, lanes in sums.items():
         for at, law, axis, part in _sums(way.kernel, buffer, lanes):
             further = replace(way, at=at)
             try:
@@ -39,8 +37,7 @@ def sums_in_lanes(kernel: Kernel, cover: Cover) -> Iterator[tuple[Step, ...]]:
                 continue
             way = further
             break
-    if way.steps:
-        yield way.steps
+    return way.steps
 
 
 def _in_parts(way: Way, law: Nest, axis: str, part: int) -> None:

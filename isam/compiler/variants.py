@@ -38,10 +38,11 @@ def equivalents(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[
     """Steps to equivalent kernels that may take less time than the one that is covered."""
     if ahead := taken_out(kernel, system):
         yield ahead
-    if across_lanes(cover):
-        from isam.compiler.partial import sums_in_lanes
+    if sums := across_lanes(cover):
+        from isam.compiler.partial import in_lanes
 
-        yield from sums_in_lanes(kernel, cover)
+        if ahead := in_lanes(kernel, sums):
+            yield ahead
     if any(system.spread(m.instruction.name)[1] > 1 for m in cover.mappings):
         from isam.compiler.splits import split_sums
 

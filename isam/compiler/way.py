@@ -49,7 +49,8 @@ class Way:
         self.take(PeelSum(), Site.of(statements=self.group(axis), cut=cut, late=True), late=True)
 
     def split_temporaries(self, length: int) -> None:
-        """Dimensions of temporaries that an axis cut into parts of ``length`` indexes become two."""
+        """Dimensions of temporaries that divide into parts of ``length`` become two: an axis cut into such parts
+        indexes one of them alone."""
         law = SplitDimension((length,))
         while site := next((x for x in law.sites(self.kernel) if self.kernel.buffer(x["buffer"]).role == "temp"), None):
             self.take(law, site)

@@ -26,12 +26,12 @@ class Local:
 class Group:
     """A replica: ``states`` of all its instances, but for the one (``at``) whose state is in the lanes and gates.
     ``followed``: what dealt iterations made of states in the present outermost dealt loop, and what they moved. On a
-    mesh, ``alike``: per instance the first one like it; ``carried``: per crossing the bytes of each instance."""
+    mesh, ``model``: per instance the first one like it; ``carried``: per crossing the bytes of each instance."""
 
     states: list[Local]
     lanes: list[Lane]
     gates: list[Gate]
-    alike: list[int]
+    model: list[int]
     carried: dict[Crossing, list[int]]
     at: int = 0
     dealing: bool = False
@@ -79,13 +79,13 @@ class Clock:
             lanes = [self.code.lanes[s] for s, g in self.code.group_of.items() if g == name]
             gates = [g for g in self.code.gates.values() if g.group == name]
             local = Local(tuple(n.saved() for n in lanes), tuple(g.saved() for g in gates))
-            alike, carried = [0] * r.count, dict[Crossing, list[int]]()
+            model, carried = [0] * r.count, dict[Crossing, list[int]]()
             if name in self.code.meshed:
-                alike = self.code.costs.alike(name)
+                model = self.code.costs.models(name)
                 mine = {m.name for m in schedule.system.meshes.values() if m.replica == name}
                 keys = sorted({k for b in self.code.blocks for k, _ in b.crossed if k[0] in mine})
                 carried = {k: [0] * r.count for k in keys}
-            self.groups[name] = Group([local] * r.count, lanes, gates, alike, carried)
+            self.groups[name] = Group([local] * r.count, lanes, gates, model, carried)
         self.carried = {k: (g, c) for g in self.groups.values() for k, c in g.carried.items()}
         self.meshed = [self.groups[name] for name in self.code.meshed]
         self.followed, self.scope = 0, dict[str, int]()
@@ -184,7 +184,7 @@ class Clock:
 
     def rows(self, block: Block) -> tuple[Row, ...]:
         """A block's rows on the present instances."""
-        at = tuple(g.alike[g.at] for g in self.meshed)
+        at = tuple(g.model[g.at] for g in self.meshed)
         if not any(at):
             return block.rows
         if at not in block.elsewhere:
@@ -212,7 +212,7 @@ class Clock:
         share = body.alike and not body.deals and body.groups <= {name} and not self.whole
         for n, v in enumerate(values):
             i = base + deal.first + deal.stride * n
-            known = g.followed.get((id(loop.body), id(g.states[i]), g.alike[i])) if share else None
+            known = g.followed.get((id(loop.body), id(g.states[i]), g.model[i])) if share else None
             if known is None:
                 old, times = g.states[i], [b.times for b in body.blocks]
                 before = {k: c[i] for k, c in g.carried.items()}
@@ -221,7 +221,7 @@ class Clock:
                 g.store()
                 more = [b.times - t for b, t in zip(body.blocks, times, strict=True)]
                 moved = {k: c[i] - before[k] for k, c in g.carried.items()}
-                g.followed[id(loop.body), id(old), g.alike[i]] = g.states[i], more, moved, old
+                g.followed[id(loop.body), id(old), g.model[i]] = g.states[i], more, moved, old
             else:
                 g.states[i] = known[0]
                 for b, t in zip(body.blocks, known[1], strict=True):

@@ -84,7 +84,7 @@ class Costs:
         users = self.shared[key].get(i, 1) if own else 1
         return mesh.bandwidth / users, mesh.hop * len(routes(mesh).of(memory, inward)[i])
 
-    def alike(self, replica: str) -> list[int]:
+    def models(self, replica: str) -> list[int]:
         """Of every instance the first one to which everything takes the same way, as far as time is concerned."""
         system, first = self.schedule.system, dict[object, int]()
         ends = [c for e in system.moves_by_edge for c in system.crossings(*e) if c[0].replica == replica]

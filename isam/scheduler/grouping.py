@@ -36,6 +36,9 @@ class Grouping:
                 if not _depends(done[-1], n):
                     self._put(aside, n)
                     continue
+                if not aside:  # it was asked about already
+                    done.append((n,))
+                    continue
             done, aside = [*done, *aside], []
             self._put(done, n)
         return [Group(g, self.exact, private_axes(g, self._temporaries(g))) for g in (*done, *aside)]
@@ -56,8 +59,8 @@ class Grouping:
         alone = join(group, n)
         if alone is None or any(not _shared(g, n) <= _shared(group, n) for g in aside):
             return None
-        loose = [g for g in aside if not any(_tied(g, h) for h in aside if h is not g)]
-        taken = [g for g in loose if len(g) == 1 and _depends(g, n)]
+        needed = [g for g in aside if len(g) == 1 and _depends(g, n)]
+        taken = [g for g in needed if not any(_tied(g, h) for h in aside if h is not g)]
         along = _along(group, [p for (p,) in taken], n, alone)
         if taken and (joined := self._joined((*group, *along), n, past=True)) is not None:
             return [*(g for g in aside if g not in taken), (*group, *along, joined)]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import isam
-from isam.compiler.partial import sums_in_lanes
+from isam.compiler.partial import in_lanes
+from isam.compiler.variants import across_lanes
 from isam.cost.timeline import timeline
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
@@ -119,7 +120,7 @@ def test_all_sums_of_a_kernel_and_their_temporaries():
 def test_where_it_is_not_offered(text, sizes):
     job = vectors(text, sizes)
     assert "sum_add_f32" in [m.instruction.name for m in job.cover.mappings] or "reassociate" not in text
-    assert list(sums_in_lanes(job.kernel, job.cover)) == []
+    assert in_lanes(job.kernel, across_lanes(job.cover)) == ()
 
 
 @pytest.mark.parametrize(("rows", "parts"), [(1, 128), (4, 32), (64, 16)])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Choice
 from isam.ir.dtype import size_of
-from isam.system.graph import CACHED
 
 if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
@@ -64,15 +63,18 @@ class Greedy(Approach):
         nest, group = choice.context["_nest"], choice.context["_group"]
         shared = {a for n in group for a in n.extents}
         crossed = any(n.unit(a) != nest.unit(a) for n in group for a in n.axes if a in nest.extents)
-        kernel, system = choice.context["_kernel"], choice.context["_system"]
-        anyway = spills(kernel, system) or (not choice.context["past"] and swells(kernel, nest, group))
-        if (crossed and not anyway) or idles(system, nest, group):
+        if (crossed and not self._anyway(choice)) or idles(choice.context["_system"], nest, group):
             return False
         written = {u.buffer for n in group for u in n.uses if u.writes}
         return any(
             u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
             for u in nest.uses
         )
+
+    def _anyway(self, choice: Choice) -> bool:
+        """Whether nests of unequal calls share loops nevertheless: some temporary is too large to be kept whole."""
+        c = choice.context
+        return spills(c["_kernel"], c["_system"]) or (not c["past"] and swells(c["_kernel"], c["_nest"], c["_group"]))
 
     def victim(self, choice: Choice) -> Any:
         """The copy whose next use lies farthest (Belady); of those never used again a clean one before a dirty one."""
@@ -137,6 +139,7 @@ def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
 
 def spills(kernel: Kernel, system: System) -> bool:
     """Whether some temporary, kept whole, would not stay in any cache."""
-    caches = [m.capacity for m in system.memories.values() if m.kind == CACHED]
+    from isam.scheduler.plans.cache import caches
+
     size = [size_of(b.dtype) * prod(max(0, d.const) for d in b.shape) for b in kernel.buffers if b.role == "temp"]
-    return bool(caches) and max(size, default=0) > max(caches)
+    return any(caches(system)) and max(size, default=0) > caches(system)[-1]

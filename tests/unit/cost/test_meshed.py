@@ -12,14 +12,13 @@ from isam.cost.page import page
 from isam.cost.report import report
 from isam.cost.timeline import Event, timeline
 from isam.ir.affine import Affine
-from isam.ir.text import parse_kernel
 from isam.schedule.tree import Bound, Deal, Loop, Place, Schedule, Seq
 from isam.scheduler.tokens import with_waits
 from isam.system.groups import Mesh
 from isam.system.mesh import routes
 from tests.pipeline import compiled, simulated
 from tests.random_streams import Dealt, many
-from tests.unit.cost.test_dealt import NS, dealt, mine, near
+from tests.unit.cost.test_dealt import NS, VECTORS, dealt, mine, near
 
 HOP, WIDE = 5, 4  # nanoseconds of a hop, bytes a nanosecond through a channel
 
@@ -122,23 +121,11 @@ def test_fewer_iterations_than_instances_use_the_nearest():
     assert timeline(first).ticks < timeline(last).ticks
 
 
-PRODUCT = parse_kernel("""kernel product(M, N, K)
-  in  A: f32[M, K]
-  in  B: f32[K, N]
-  out C: f32[M, N]
-  permits reassociate, contract
-  forall i < M, j < N
-    C[i, j] = 0
-  forall i < M, j < N, k < K
-    C[i, j] += A[i, k] * B[k, j]
-""")
-
-
 @pytest.mark.parametrize("channel", [2e9, 32e9])
 def test_a_product_on_a_grid_holds_its_floor_and_is_told(channel):
     machine = simulated("toy_grid")
     machine = replace(machine, meshes={n: replace(m, bandwidth=channel) for n, m in machine.meshes.items()})
-    schedule = compiled(PRODUCT, dict.fromkeys("MNK", 64), machine).schedule
+    schedule = compiled(VECTORS, dict.fromkeys("MNK", 64), machine).schedule
     assert schedule is not None
     t, least = timeline(schedule), floor(schedule)
     assert t == replace(timeline(schedule, whole=True), followed=t.followed)

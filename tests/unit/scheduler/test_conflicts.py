@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from typing import Any
 
 import pytest
 
 from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
+from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.scheduler.plans.conflicts import conflicts, overlaps, spread
 from isam.scheduler.plans.register import Block, blocks, least
 from tests.pipeline import compiled, simulated
+from tests.unit.cost.test_dealt import VECTORS
 
 DEPTHWISE = """kernel depthwise(H, W, C)
   in    X: f32[H + 2, W + 2, C]
@@ -22,16 +25,6 @@ DEPTHWISE = """kernel depthwise(H, W, C)
   forall h < H, v < W, r < 3, s < 3, c < C
     Y[h, v, c] += X[h + r, v + s, c] * w[r, s, c]
 """
-PRODUCT = """kernel product(M, N, K)
-  in  A: f32[M, K]
-  in  B: f32[K, N]
-  out C: f32[M, N]
-  forall i < M, j < N
-    C[i, j] = 0
-  forall i < M, j < N, k < K
-    C[i, j] += A[i, k] * B[k, j]
-"""
-
 
 class Seen(Greedy):
     """Remembers the group with the main nest, and what was chosen."""
@@ -48,9 +41,9 @@ class Seen(Greedy):
         return plan
 
 
-def seen(text: str, sizes: dict[str, int], on: str = "host-avx512") -> Seen:
+def seen(text: str | Kernel, sizes: dict[str, int], on: str = "host-avx512") -> Seen:
     approach = Seen()
-    compiled(parse_kernel(text), sizes, simulated(on), approach)
+    compiled(parse_kernel(text) if isinstance(text, str) else text, sizes, simulated(on), approach)
     return approach
 
 
@@ -73,7 +66,7 @@ def test_sizes_that_spread_over_the_sets_do_not_conflict():
 
 
 def test_results_of_long_sums_do_not_matter():
-    main = seen(PRODUCT, {"M": 64, "N": 1024, "K": 1024}).main
+    main = seen(VECTORS, {"M": 64, "N": 1024, "K": 1024}).main
     assert conflicts(main, block(i=14, j=2), 8) < 0.01
 
 
@@ -82,14 +75,14 @@ def test_consecutive_steps_share_most_of_a_window():
     assert overlaps(main, block(h=4, v=4, c=1)) == 1 + 16 + (4 + 1) + 1
     assert overlaps(main, block(h=1, v=12, c=1)) == 1 + 12 + (12 + 3) + 1, "of few results more steps are unrolled"
     assert overlaps(main, block(h=2, v=14, c=1)) > 32
-    product = seen(PRODUCT, {"M": 64, "N": 64, "K": 64}).main
+    product = seen(VECTORS, {"M": 64, "N": 64, "K": 64}).main
     assert overlaps(product, block(i=14, j=2)) == 1 + 28 + 2
 
 
 @pytest.mark.parametrize(("h", "c"), [(28, 256), (56, 128), (112, 32)])
 def test_the_block_taken_fits_registers_and_sets(h, c):
     got = seen(DEPTHWISE, {"H": h, "W": h, "C": c})
-    tiles = Block(tuple(eval(got.taken.note.removeprefix("block "))), 0.0)
+    tiles = Block(literal_eval(got.taken.note.removeprefix("block ")), 0.0)
     assert overlaps(got.main, tiles) <= 32
     assert conflicts(got.main, tiles, 8) == 0
 

@@ -18,26 +18,7 @@ from isam.scheduler.plan import shareable
 from tests.corpus import CASES
 from tests.pipeline import compiled, judge, simulated
 from tests.random_kernels import random_kernel
-
-CHAIN = """kernel chain(M, N)
-  in   X: f32[M, N]
-  out  Y: f32[M, N]
-  temp m: f32[M]
-  temp s: f32[M]
-  permits reassociate, contract
-  forall i < M
-    m[i] = -inf
-  forall i < M, j < N
-    m[i] max= X[i, j]
-  forall i < M, j < N
-    e[i, j] = exp(X[i, j] - m[i])
-  forall i < M
-    s[i] = 0
-  forall i < M, j < N
-    s[i] += e[i, j]
-  forall i < M, j < N
-    Y[i, j] = e[i, j] / s[i]
-"""
+from tests.unit.test_partial import SOFTMAX
 
 
 class Drawn(Greedy):
@@ -81,7 +62,7 @@ def test_every_nest_is_there_once_and_after_what_it_depends_on(seed, percent):
 
 
 def test_first_values_of_other_lanes_go_before_and_everything_else_shares_the_rows():
-    nests, groups = grouped(parse_kernel(CHAIN), {"M": 32, "N": 65}, "host-generic", Greedy())
+    nests, groups = grouped(parse_kernel(SOFTMAX), {"M": 32, "N": 65}, "host-generic", Greedy())
     assert [len(g) for g in groups] == [1, 1, len(nests) - 2]
     assert names(groups)[:2] == [["copy_s_f32"], ["copy_s_f32"]]
     assert groups[2][0].number < groups[1][0].number, "the second one was written after what it goes before"
@@ -138,13 +119,13 @@ def test_the_approach_is_told_that_it_goes_past_others():
             seen.append(choice.context["past"])
             return super().fuse(choice)
 
-    grouped(parse_kernel(CHAIN), {"M": 32, "N": 65}, "host-generic", Asked())
+    grouped(parse_kernel(SOFTMAX), {"M": 32, "N": 65}, "host-generic", Asked())
     assert True in seen
     assert False in seen
 
 
 def test_one_who_never_fuses_gets_every_nest_alone_in_the_order_of_the_statements():
-    nests, groups = grouped(parse_kernel(CHAIN), {"M": 32, "N": 65}, "host-generic", Drawn(0, 0))
+    nests, groups = grouped(parse_kernel(SOFTMAX), {"M": 32, "N": 65}, "host-generic", Drawn(0, 0))
     assert [[n.number for n in g] for g in groups] == [[n.number] for n in nests]
 
 
