@@ -36,16 +36,20 @@ def compile(
 
     ``on``: a shipped system, a path of a description, or a loaded system. ``sizes``: sizes and compile-time constants
     by name; those not given come from the arrays at the first call, and every new shape is compiled once.
+    ``threads``: on how many cores a call may run at once (default: ``ISAM_THREADS``, or one).
     ``approach``: who decides (default: the one the system names). ``replay``: a recorded trace, whose decisions are
     made again. ``require``: instructions that must be used. ``check`` False leaves out the proof. ``cache``: the folder
     where code is kept from one process to the next (True: the user's, or ``ISAM_CACHE``; False: none); what a callable
     tells about how its code came about is found out again when somebody asks.
     Raises ``IsamError``; :class:`Refused` when this machine cannot do it.
     """
+    system, wanted = load_system(on), _threads(threads)
+    if threads is None and system.threads is None:
+        wanted = 1  # what the environment says is meant for machines that have any
     demanded = (require,) if isinstance(require, str) else tuple(require)
     with gate.inside():
-        return Function(_as_kernel(kernel), load_system(on), sizes or {}, as_approach(approach), replay, _cache(cache),
-                        require=demanded, check=check, threads=_threads(threads))  # fmt: skip
+        return Function(_as_kernel(kernel), system, sizes or {}, as_approach(approach), replay, _cache(cache),
+                        require=demanded, check=check, threads=wanted)  # fmt: skip
 
 def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
     """An Approach from a name (``greedy``, ``beam:8``), a class or an instance."""

@@ -300,6 +300,8 @@ def new_job(kernel: Kernel, system: System, sizes: MappingABC[str, int], approac
     """A job with the Approach that the system names unless another is given; ``replay`` as for :func:`compile`."""
     replay = options.pop("replay", None)
     chosen = approach or registry.load("isam.approaches", system.approach)()
+    if options.get("threads", 1) > 1:
+        system = system.threaded(options["threads"])
     return Job(kernel, system, _replaying(replay) if replay is not None else Trace(chosen), dict(sizes), **options)
 
 

@@ -4,7 +4,8 @@
 library. ``python:NAME`` is a Python
 callable handed over when the artifact is loaded; it is called with integers only (addresses, extents, strides in
 elements), and an exception it raises is raised again after the call. One that has an ``address`` is a C function that
-takes these integers: it is called directly.
+takes these integers: it is called directly. ``isam:fork/N`` runs a function for N instances (:mod:`isam.runtime.pool`);
+where Python callables are called too, one after the other in the caller's thread, which hears of their exceptions.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from isam.diagnostics import fail
+from isam.runtime.pool import fork_address
 
 
 class Externals:
     """Addresses by name; keeps callbacks alive and remembers their exceptions."""
 
-    def __init__(self, provided: Mapping[str, Callable[..., Any]]):
-        self.provided = provided
+    def __init__(self, provided: Mapping[str, Callable[..., Any]], guarded: bool = False):
+        self.provided, self.guarded = provided, guarded
         self.alive: list[Any] = []
         self.raised = threading.local()
 
@@ -32,6 +34,8 @@ class Externals:
             return blas_address(rest)
         if kind == "libm":
             return libm_address(rest)
+        if kind == "isam" and rest.startswith("fork/"):
+            return fork_address(int(rest.partition("/")[2]), self.guarded)
         if kind == "python":
             routine, _, count = rest.partition("/")
             if routine not in self.provided:

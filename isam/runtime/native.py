@@ -43,11 +43,11 @@ class Runner:
         self.artifact = artifact
         self.names = tuple(a.name for a in artifact.arguments)
         self.sizes = tuple(s.name for s in artifact.sizes)
-        self.externals = Externals(functions or {})
+        self.guarded = any(n.startswith("python:") for _, n in artifact.externals)
+        self.externals = Externals(functions or {}, self.guarded)
         self._link(artifact)
         self.pack = ctypes.c_void_p * len(self.names)
         self.unbound = State({}, b"")
-        self.guarded = any(n.startswith("python:") for _, n in artifact.externals)
 
     def _link(self, artifact: Artifact) -> None:
         check_features(artifact)

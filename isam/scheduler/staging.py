@@ -13,6 +13,7 @@ from isam.scheduler.state import STAGED, Copy, Key, StageLayout, within
 from isam.scheduler.stays import Stays
 from isam.scheduler.transfer import End, Transfer
 from isam.scheduler.trim import Env
+from isam.system.graph import COUNTED
 
 
 class Stager:
@@ -26,7 +27,7 @@ class Stager:
     def stage(self, stage: Stage, env: Env, members: Members) -> bool:
         """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move). Whether
         it is still to be filled, piece by piece."""
-        run, data = self.run, self.run.data
+        data = self.run.data
         box = self._whole(stage.buffer) if stage.bound else self._box(stage.buffer, env, members)
         if box is None or not self._read(stage, members):
             return False
@@ -36,7 +37,7 @@ class Stager:
             return False
         if stage.stays and self.stays is not None and self._staying(stage, box, self.stays):
             return False
-        if stage.memory != run.system.home:
+        if not self._beside(stage.memory):
             return self._near(stage, box)
         self._panel(stage, box)
         return False
@@ -59,8 +60,13 @@ class Stager:
         shape = tuple(int(n) for n in self.run.kernel.buffer(buffer).shape)
         return Tile(buffer, (Affine(),) * len(shape), shape, (1,) * len(shape))
 
+    def _beside(self, memory: str) -> bool:
+        """Whether registers lie between home and a memory (home itself, or what an instance has like it)."""
+        path = self.run.data.route(self.run.system.home, memory)
+        return path is not None and len(path) == 3 and self.run.system.memories[path[1]].kind == COUNTED
+
     def _panel(self, stage: Stage, box: Tile) -> None:
-        """A box laid out anew in home memory, in workspace of its own."""
+        """A box laid out anew in home memory, or beside it, in workspace of its own."""
         data, slots = self.run.data, self.run.homes.slots
         layout, total = layout_of(stage, box, self.run.homes.dtype(stage.buffer))
         name = f"{stage.buffer}.b{len(data.bound)}" if stage.bound else f"{stage.buffer}.{stage.depth}"
@@ -124,13 +130,11 @@ class Stager:
             for row, bytes_ in zip(use.index, layout.coefficients, strict=True)
         )
 
-    def _transfer(
-        self, stage: Stage, box: Tile, copy: Copy, pinned: set[Key], around: Tile | None = None
-    ) -> Transfer:
+    def _transfer(self, stage: Stage, box: Tile, copy: Copy, pinned: set[Key], around: Tile | None = None) -> Transfer:
         """Of a box, or of the part of it that is ``around``, from home to its copy."""
         data, whole = self.run.data, around or box
         there = End(stage.memory, lambda t: within(whole, copy, t, data.scope.variables))
-        cut, near = dict(stage.cut), stage.memory != self.run.system.home
+        cut, near = dict(stage.cut), not self._beside(stage.memory)
         grain = {} if near else cut
         home = End(self.run.system.home, data.home)
         ways = [Transfer(data, box, path, home, there, pinned, grain, cut if near else None, stage.form)
@@ -138,14 +142,14 @@ class Stager:
         return ways[0] if len(ways) == 1 else max(ways, key=Transfer.worth)
 
     def _paths(self, stage: Stage) -> list[tuple[str, ...]]:
-        """The shortest way; for what is laid out anew in home memory, over each of the memories between."""
-        system, home = self.run.system, self.run.system.home
-        path = self.run.data.route(home, stage.memory)
+        """The shortest way; for what is laid out anew, over each of the registers between."""
+        system, home, there = self.run.system, self.run.system.home, stage.memory
+        path = self.run.data.route(home, there)
         assert path is not None
         edges = system.moves_by_edge
-        if stage.memory != home or len(path) != 3:
+        if not self._beside(there):
             return [path]
-        return [(home, m, home) for m in system.memories if (home, m) in edges and (m, home) in edges]
+        return [(home, m, there) for m in system.memories if (home, m) in edges and (m, there) in edges]
 
     def _box(self, buffer: str, env: Env, members: Members) -> Tile | None:
         """The smallest box that holds what the members read of the buffer within ``env``."""

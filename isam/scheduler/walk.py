@@ -140,7 +140,7 @@ class Walk:
         at, length, _ = env[axis]
         self.empty()
         first = deal.first
-        for part in self.plan.parts(axis, length, block):
+        for part in self.group.parts(axis, length, block, even=True):
             var, lo = self._var(d), at + part.start
             low, span = lo.bounds(scope.ranges), part.count * part.size
             self.lives.open.append(axis)

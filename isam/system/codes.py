@@ -65,6 +65,7 @@ CODES: dict[str, str] = {
     "system-unknown-key": "The field does not exist here.",
     "system-unknown-memory": "A move, a home or a cache refers to a memory that is not described.",
     "system-unknown-register": "An instruction refers to a configuration register that is not described.",
+    "system-threads": "Several threads are asked for on a machine that does not say what they stand for.",
     "system-unknown-replica": "A mesh refers to a replica that is not described.",
     "system-unknown-unit": "A move is issued by a unit that is not described.",
     "system-unreachable": "No moves lead to this memory or from it.",

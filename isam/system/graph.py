@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from isam.classes import dataclass
-from isam.diagnostics import NOWHERE, Loc
+from isam.diagnostics import NOWHERE, Loc, fail
 from isam.ir.dtype import size_of
 from isam.ir.instruction import Instruction
 from isam.ir.table import Some, Table
@@ -122,8 +122,6 @@ class System:
     def demand_backend(self) -> None:
         """Raises ``IsamError`` when the description has semantics only."""
         if self.backend == SEMANTICS_ONLY:
-            from isam.diagnostics import fail
-
             raise fail("system-no-backend", f"'{self.name}' says what its instructions do, not how they are written: "
                        "nothing can be scheduled or compiled for it", self.backend_loc,
                        "isam map and isam explain work on it; code takes a back end and templates")  # fmt: skip
@@ -160,6 +158,20 @@ class System:
     def replica_of(self, name: str) -> str | None:
         """The replica that a memory or a unit belongs to; None for what is there once."""
         return next((r.name for r in self.replicas.values() if name in r.memories or name in r.units), None)
+
+    @property
+    def threads(self) -> Replica | None:
+        """The replica for whose instances threads stand."""
+        return next((r for r in self.replicas.values() if r.threads), None)
+
+    def threaded(self, count: int) -> System:
+        """This machine with so many instances of what threads stand for. Raises ``IsamError`` where they stand for
+        nothing."""
+        of = self.threads
+        if of is None:
+            raise fail("system-threads", f"threads stand for nothing on '{self.name}'",
+                       hint="describe cores as 'replicas:' with 'threads: true'")  # fmt: skip
+        return replace(self, replicas={**self.replicas, of.name: replace(of, count=count)})
 
     def cluster_of(self, unit: str) -> str | None:
         """The cluster whose instruction stream the unit follows; None for one with a stream of its own."""

@@ -27,12 +27,14 @@ class Ports:
 @dataclass(frozen=True, slots=True)
 class Replica:
     """``count`` equal copies of these memories and units; the rest of the machine is there once and shared. A move
-    within a replica stays within one instance."""
+    within a replica stays within one instance. ``threads``: threads of a process stand for them, as many as whoever
+    compiles says."""
 
     name: str
     count: int
     memories: tuple[str, ...]
     units: tuple[str, ...]
+    threads: bool = False
     loc: Loc = field(default=NOWHERE, compare=False)
 
 

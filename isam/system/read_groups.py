@@ -45,7 +45,7 @@ class Groups:
             self.faults.add("system-replica", f"there cannot be {v['count']} instances of '{e.name}'",
                             _at(e, "count"), f"from 1 to {MAX_INSTANCES}")  # fmt: skip
         return Replica(e.name, v["count"], self._names(e, v.get("memories", ())), self._names(e, v.get("units", ())),
-                       e.key.loc)  # fmt: skip
+                       v.get("threads", False), e.key.loc)  # fmt: skip
 
     def link(self, e: Entry) -> Link | None:
         v = read_fields(e.node, LINK, f"the link '{e.name}'", self.faults, e.key.loc)

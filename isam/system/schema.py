@@ -59,6 +59,7 @@ REPLICA: Table = {
     "count": Field("count", "how many there are", True),
     "memories": Field("words", "memories that each instance has"),
     "units": Field("words", "units that each instance has"),
+    "threads": Field("flag", "whether threads of a process stand for them; then whoever compiles says how many"),
     "description": Field("text", "for readers"),
 }
 MESH: Table = {

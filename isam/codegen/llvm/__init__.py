@@ -41,7 +41,7 @@ def to_ir(schedule: Schedule) -> tuple[str, dict[str, str]]:
 
 def generate(schedule: Schedule, assembly: bool = False) -> Code:
     """Native code of a schedule. Raises ``IsamError`` when this CPU lacks what the machine or an instruction needs."""
-    from isam.codegen.llvm.lower import slot_offsets
+    from isam.codegen.llvm.lower import slot_offsets, workspace_bytes
     from isam.codegen.llvm.machine import check_features, compile_object, features
 
     system = schedule.system
@@ -52,12 +52,11 @@ def generate(schedule: Schedule, assembly: bool = False) -> Code:
     text, symbols = to_ir(schedule)
     blob, listing = compile_object(text, assembly)
     offsets = slot_offsets(schedule)
-    ends = [(s.bound, offsets[s.name] + s.bytes) for s in schedule.workspace if s.name in offsets]
-    total = max((end for _, end in ends), default=0)
-    kept = max((end for bound, end in ends if bound), default=0)
+    kept = max((offsets[s.name] + s.bytes for s in schedule.workspace if s.bound and s.name in offsets), default=0)
     sizes = tuple(s.name for s in schedule.kernel.syms)
     entries = ("bind", "call") if any(isinstance(n, Issue) for n in distinct(schedule.bind)) else ("call",)
-    return Code(blob, text, entries, symbols, total, kept, sizes, tuple(sorted(features())), listing)
+    total, needs = workspace_bytes(schedule), tuple(sorted(features()))
+    return Code(blob, text, entries, symbols, total, kept, sizes, needs, listing)
 
 
 def emit(schedule: Schedule) -> Artifact:

@@ -6,12 +6,14 @@ from isam.classes import dataclass
 from isam.codegen.llvm.irtext import Function, Module, vector
 from isam.codegen.llvm.lanes import lane_of, lanes_of
 from isam.codegen.llvm.liveness import Flow, references, weight
+from isam.codegen.llvm.share import Share
 from isam.codegen.llvm.walk import Walk
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
-from isam.schedule.tree import Issue, Node, Operand, Schedule, Seq
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq, distinct
 
 SMALLEST_FUNCTION = 12  # issues: below that a shared node is emitted in place
+PAGE = 4096  # what instances have for themselves begins on pages of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,18 @@ class Shared:
     name: str
     bases: tuple[str, ...]
     variables: tuple[str, ...]
+
+    @property
+    def parameters(self) -> list[str]:
+        return [f"ptr noalias %b{i}" for i in range(len(self.bases))] + [
+            f"i64 %n{i}" for i in range(len(self.variables))
+        ]
+
+    @property
+    def places(self) -> tuple[dict[str, str], dict[str, Affine]]:
+        """What bases and variables are called in the function."""
+        names = {n: Affine.of(f"%n{i}") for i, n in enumerate(self.variables)}
+        return {b: f"%b{i}" for i, b in enumerate(self.bases)}, names
 
 
 class Lowering:
@@ -41,6 +55,9 @@ class Lowering:
         self.bases = tuple(b.name for b in schedule.kernel.arguments) + tuple(
             s.name for s in schedule.workspace if s.literal is None)  # fmt: skip
         self.symbols = tuple(s.name for s in schedule.kernel.syms)
+        self.instances = instances(schedule)
+        self.own = own_bytes(schedule)
+        self.regions = 0
 
     def dtype(self, issue: Issue, o: Operand) -> str:
         formal = self.flow.formal(issue, o).dtype
@@ -63,21 +80,37 @@ class Lowering:
         """The function of a shared node, made on first use."""
         found = self.shared.get(id(node))
         if found is None:
-            bases, names = _free(node, self.bases)
-            found = Shared(f"part{len(self.shared)}", bases, names)
+            found = Shared(f"part{len(self.shared)}", *_free(node, self.bases))
             self.shared[id(node)] = found
-            args = [f"ptr noalias %b{i}" for i in range(len(bases))] + [f"i64 %n{i}" for i in range(len(names))]
-            fn = Function(self.module, found.name, args, attrs="nounwind noinline")
-            env = {n: Affine.of(f"%n{i}") for i, n in enumerate(names)}
-            Walk(self, fn, {b: f"%b{i}" for i, b in enumerate(bases)}, env).in_place(node)
+            fn = Function(self.module, found.name, found.parameters, attrs="nounwind noinline")
+            Walk(self, fn, *found.places).in_place(node)
+        return found
+
+    def region(self, loops: tuple[Loop, ...]) -> Shared:
+        """The function ``void (ptr words, i64 instance)`` that does one instance's iterations of dealt loops; its
+        parameters stand as words of 8 bytes one after the other."""
+        found = Shared(f"region{self.regions}", *_free(Seq(loops), self.bases))
+        self.regions += 1
+        inner = Function(self.module, f"{found.name}.body", [*found.parameters, "i64 %instance"])
+        for loop in loops:
+            Share(Walk(self, inner, *found.places)).dealt(loop)
+        outer = Function(self.module, found.name, ["ptr %words", "i64 %instance"])
+        outer.buffer()
+        given = [outer.op(f"load {t}, ptr {outer.gep('%words', 8 * i)}, align 8") for i, t in enumerate(
+            ["ptr"] * len(found.bases) + ["i64"] * len(found.variables))]  # fmt: skip
+        own = outer.op(f"mul i64 %instance, {self.own}") if self.own else "0"
+        for i, b in enumerate(found.bases):
+            if self.slots.get(b) is not None and self.schedule.system.replica_of(self.slots[b].memory):
+                given[i] = outer.gep(given[i], own)
+        args = [f"ptr {g}" for g in given[: len(found.bases)]] + [f"i64 {g}" for g in given[len(found.bases) :]]
+        outer.emit(f"call void @{inner.name}({', '.join([*args, 'i64 %instance'])})")
         return found
 
     def main(self, name: str, node: Node) -> None:
         """An entry of the artifact: ``void name(ptr* arguments, ptr workspace, i64* sizes)``."""
-        inner = Function(self.module, f"{name}.body", [f"ptr noalias %b{i}" for i in range(len(self.bases))]
-                         + [f"i64 %n{i}" for i in range(len(self.symbols))])  # fmt: skip
-        env = {n: Affine.of(f"%n{i}") for i, n in enumerate(self.symbols)}
-        Walk(self, inner, {b: f"%b{i}" for i, b in enumerate(self.bases)}, env).in_place(node)
+        whole = Shared(f"{name}.body", self.bases, self.symbols)
+        inner = Function(self.module, whole.name, whole.parameters)
+        Walk(self, inner, *whole.places).in_place(node)
         outer = Function(self.module, name, ["ptr %arguments", "ptr %workspace", "ptr %sizes"], linkage="")
         outer.buffer()
         count = len(self.schedule.kernel.arguments)
@@ -88,17 +121,44 @@ class Lowering:
         outer.emit(f"call void @{name}.body({', '.join([f'ptr {g}' for g in given] + [f'i64 {s}' for s in sizes])})")
 
 
+def instances(schedule: Schedule) -> int:
+    """Of how many instances there is a part of the workspace: one more than the last that a loop is dealt to."""
+    counts = (schedule.system.replicas[n.deal.group].count for tree in (schedule.bind, schedule.call)
+              for n in distinct(tree) if isinstance(n, Loop) and n.deal is not None)  # fmt: skip
+    return max(counts, default=1)
+
+
 def slot_offsets(schedule: Schedule) -> dict[str, int]:
-    """Byte offset of every workspace slot in the one block that the caller hands over; bound ones come first."""
+    """Byte offset of every workspace slot in the one block that the caller hands over; bound ones come first, those
+    that every instance has for itself last: there that of the first instance."""
+    return _laid_out(schedule)[0]
+
+
+def own_bytes(schedule: Schedule) -> int:
+    """Bytes from what one instance has for itself to what the next has."""
+    return _laid_out(schedule)[1]
+
+
+def workspace_bytes(schedule: Schedule) -> int:
+    """Bytes of the block, with what every instance has for itself."""
+    offsets, own = _laid_out(schedule)
+    ends = [offsets[s.name] + s.bytes for s in schedule.workspace if s.name in offsets]
+    return max(ends, default=0) + own * (instances(schedule) - 1)
+
+
+def _laid_out(schedule: Schedule) -> tuple[dict[str, int], int]:
     out: dict[str, int] = {}
-    at = 0
-    for s in sorted(schedule.workspace, key=lambda s: not s.bound):
+    own = [s for s in schedule.workspace if schedule.system.replica_of(s.memory)]
+    at, first = 0, -1
+    for s in [*sorted((s for s in schedule.workspace if s not in own), key=lambda s: not s.bound), *own]:
         if s.literal is None:
+            if s in own and first < 0:
+                first = at = -(-at // PAGE) * PAGE
             align = max(64, s.align)
             at = -(-at // align) * align
             out[s.name] = at
             at += s.bytes
-    return out
+    return out, 0 if first < 0 else -(-(at - first) // PAGE) * PAGE
 
 
 def _free(node: Node, bases: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

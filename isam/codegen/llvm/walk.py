@@ -14,6 +14,7 @@ from isam.codegen.llvm import tiles
 from isam.codegen.llvm.address import Addresses
 from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.liveness import NOTHING, Cell
+from isam.codegen.llvm.share import regions
 from isam.codegen.llvm.template import Setting, expand
 from isam.diagnostics import InternalError, fail
 from isam.ir.affine import Affine
@@ -22,6 +23,9 @@ from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Seq
 
 if TYPE_CHECKING:
     from isam.codegen.llvm.lower import Lowering
+
+
+FORK = "isam.fork"  # void (void (ptr, i64) *function, ptr words, i64 instances)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Walk:
             self._issue(node)
         elif isinstance(node, Seq):
             self._sequence(node, live)
+        elif node.deal is not None:
+            self._region((node,))
         else:
             self._loop(node, live)
 
@@ -62,8 +68,32 @@ class Walk:
         if not all(isinstance(c, Issue) for c in node.children):
             for i in range(len(node.children) - 1, 0, -1):
                 after[i - 1] = self.low.flow.effect(node.children[i]).before(after[i])
-        for c, a in zip(node.children, after, strict=True):
-            self.emit(c, a)
+        at = 0
+        for part in regions(node.children):
+            if isinstance(part, tuple):
+                self._region(part)
+                at += len(part)
+            else:
+                self.emit(part, after[at])
+                at += 1
+
+    def _region(self, loops: tuple[Loop, ...]) -> None:
+        """Hands dealt loops to whoever runs instances side by side."""
+        low, fn = self.low, self.fn
+        if any(low.flow.effect(n).exposed for n in loops):
+            raise InternalError("a loop that is dealt out reads registers from outside")
+        shared = low.region(loops)
+        head = self.addresses.scopes[0].head
+        words = fn.op(f"alloca [{len(shared.bases) + len(shared.variables)} x i64], align 8", head)
+        given = [("ptr", self.bases[b]) for b in shared.bases]
+        given += [("i64", self.addresses.value(self.env[n])) for n in shared.variables]
+        for i, (type_, value) in enumerate(given):
+            fn.emit(f"store {type_} {value}, ptr {fn.gep(words, 8 * i)}, align 8")
+        low.module.externals[FORK] = f"isam:fork/{low.instances}"
+        fn.do(f"call void @{FORK}(ptr @{shared.name}, ptr {words}, i64 {low.instances})")
+        for n in loops:
+            for c in low.flow.effect(n).writes:
+                self.cells.pop(c, None)
 
     def _call(self, node: Node) -> None:
         shared = self.low.function(node)

@@ -1,0 +1,67 @@
+"""Plans whose blocks are dealt to instances that share the home memory, each with registers and caches of its own: the
+plans that one instance would have for its part, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
+from isam.scheduler.nests import Nest
+from isam.scheduler.plan import Group, Plan, Stage
+from isam.scheduler.plans.cache import volume
+from isam.scheduler.plans.conflicts import spread
+from isam.scheduler.plans.dealing import Dealing, dealings
+from isam.scheduler.plans.register import blocks, least, register_memory
+from isam.scheduler.plans.single import blocked
+from isam.system.graph import MANAGED, System
+
+FEW = 8  # blocks of registers per way of dealing
+MEETING = 6000.0  # relative cycles until all instances have begun and ended (measured: 1.5 to 2 microseconds)
+LINE = 64  # bytes that are fetched in a relative cycle or two
+
+
+def parallel(group: Group, system: System, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
+    """Plans with their predicted relative cycles; none where the registers of the main nest are there once."""
+    memory = register_memory(group.main, system)
+    if memory is None or system.replica_of(memory) is None:
+        return []
+    out = []
+    for dealing in dealings(group, group.main, system, system.memories[memory]):
+        if not dealing:
+            continue
+        part = _part(group, dealing)
+        main = part.main
+        fetched = sum(volume(main, u) * size_of(u.dtype) for u in main.uses if not u.buffer.startswith("#")) / LINE
+        for block in spread(blocks(main, system, least(part, main)), main, system)[:FEW]:
+            plan = _dealt(blocked(part, main, block, system, bindable), group, dealing, system)
+            if plan is not None:
+                out.append((plan, block.cost * main.calls() + fetched + MEETING))
+    return out
+
+
+def _part(group: Group, dealing: Dealing) -> Group:
+    """What one instance has of a group."""
+    lengths = {a: n for a, n, _ in dealing}
+
+    def cut(n: Nest) -> Nest:
+        return replace(n, extents={a: Affine((), lengths[a]) if a in lengths else e for a, e in n.extents.items()})
+
+    return replace(group, nests=tuple(cut(n) for n in group.nests))
+
+
+def _dealt(plan: Plan, group: Group, dealing: Dealing, system: System) -> Plan | None:
+    """The plan of a part for all of them; None where it needs room that instances do not have for themselves."""
+    first = len(dealing)
+    replica = system.replicas[dealing[0][2].group]
+    own = next((m for m in replica.memories if system.memories[m].kind == MANAGED), None)
+    stages: list[Stage] = []
+    for s in plan.stages:
+        memory = s.memory if s.bound else own
+        if memory is None:
+            return None
+        stages.append(replace(s, depth=s.depth + first, memory=memory))
+    order = (*((a, n) for a, n, _ in dealing), *plan.order)
+    rotate = frozenset(d + first for d in plan.rotate)
+    return replace(plan, group=group, order=order, stages=tuple(stages), rotate=rotate,
+                   deals=tuple(d for _, _, d in dealing))  # fmt: skip

@@ -1,0 +1,76 @@
+"""Plans whose loops run on one instance, one after the other: as the kernel states them, over whole operands, and
+blocks of registers inside blocks of caches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from isam.scheduler.nests import Nest
+from isam.scheduler.plan import Group, Plan, one_order
+from isam.scheduler.plans.cache import cache_blocks, caches, streamed
+from isam.scheduler.plans.pack import packs, repack
+from isam.scheduler.plans.register import Block, Room, steps, unroll_order
+from isam.system.graph import System
+
+ROWS = 16  # rows of an operand that stays where it is, read side by side (measured)
+
+
+def plain(group: Group) -> Plan:
+    """One call per innermost iteration; loops in the order of the nests' axes."""
+    order: list[tuple[str, int]] = []
+    for a in ordered_axes(group):
+        unit = max((n.unit(a) for n in group.nests if a in n.extents), default=1)
+        order.append((a, unit))
+    return Plan(group, tuple(order), tuple(ordered_axes(group)), note="plain")
+
+
+def ordered_axes(group: Group) -> list[str]:
+    """Axes that more nests share come first; inside a nest the order of its domain. Where sums keep their order, the
+    axes of each as they stand in it."""
+    if group.exact:
+        return list(one_order(group.nests) or group.axes)
+    shared = {a: sum(a in n.extents for n in group.nests) for a in group.axes}
+    return sorted(group.axes, key=lambda a: (-shared[a], group.axes.index(a)))
+
+
+def whole(group: Group, main: Nest, system: System, bindable: frozenset[str]) -> Plan:
+    """For instructions that take whole operands from home memory: loops only over what the call leaves, and boxes
+    copied where the operand's contract is not met by the buffer's own layout."""
+    order = [(a, main.unit(a)) for a in main.axes if a not in main.mapped or main.mapped[a].limit is not None]
+    for n in group.nests:
+        order += [(a, n.unit(a)) for a in n.axes if a not in main.axes]
+    stages = tuple(s for u in main.uses if (s := repack(main, u, system, bindable)) is not None)
+    return Plan(group, tuple(order), tuple(ordered_axes(group)), stages, note="whole operands")
+
+
+def blocked(group: Group, main: Nest, block: Block, system: System, bindable: frozenset[str]) -> Plan:
+    """Register block inside cache blocks inside the remaining loops; operands read more than once are packed."""
+    parallel = [a for a in main.axes if a not in main.reduced]
+    reduced = [a for a in main.axes if a in main.reduced]
+    unit = {a: main.unit(a) for a in main.axes}
+    width = {a: block.of(a) * unit[a] for a in parallel}
+    vector = [a for a in parallel if a in main.mapped]
+    cached = caches(system)
+    head: list[tuple[str, int]] = []
+    if cached and reduced and main.mapped and not (group.exact and len(reduced) > 1):
+        if any(streamed(main, u, width, bindable) for u in main.uses):
+            head = [(max(reduced, key=main.length), ROWS)]
+        else:
+            head = cache_blocks(main, width, cached[min(1, len(cached) - 1)])
+    rest = [a for a in parallel if a not in vector]
+    plainly = [a for a in rest if width[a] == 1]
+    tiled = [a for a in rest if width[a] > 1]
+    order = head + [(a, 1) for a in plainly] + [(a, width[a]) for a in tiled] + [(a, width[a]) for a in vector]
+    order += [(a, unit[a]) for a in reduced[:-1]]
+    if reduced:
+        inner = reduced[-1]
+        several = 1 if inner in main.mapped else steps(prod(n for _, n in block.tiles))
+        order.append((inner, unit[inner] * several))
+    for n in group.nests:
+        order += [(a, n.unit(a) * 4) for a in n.axes if a not in main.axes and a not in dict(order)]
+    per = dict(block.tiles)
+    unroll = [*reduced, *unroll_order(main, per, Room(main, system))]
+    plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
+    stages = packs(plan, main, width, len(head), system, bindable) if cached else ()
+    return replace(plan, stages=stages)
