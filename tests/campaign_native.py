@@ -1,6 +1,7 @@
 """Random kernels as native code: ``python -m tests.campaign_native FIRST LAST [--on DESCRIPTION ...]``.
 
-``--proof``: with the proof. ``--oldest``: for the first x86-64, whatever this CPU has (with ``--on host-generic``).
+``--proof``: with the proof. ``--threads N``: on so many cores, wherever a loop can be dealt to them, however short.
+``--oldest``: for the first x86-64, whatever this CPU has (with ``--on host-generic``).
 
 Every case (`tests.native_cases`) is compiled for each description that this CPU can run and called with all buffers
 between pages that nobody may touch, flush with the end, then with the begin. Integers and what permits no rounding of
@@ -22,9 +23,12 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
+from unittest import mock
 
 from isam.codegen.llvm import machine
 from isam.compiler import Refused
+from isam.scheduler.plans import shared_home
 from isam.system.features import lacking
 from isam.system.load import load_system
 from tests.native import first_x86_64
@@ -38,11 +42,12 @@ BUDGET = 60.0  # seconds for a case
 Outcome = tuple[int, str, str]  # the case, what came of it (right, no, wrong, crashed, slow), how
 
 
-def one(seed: int, on: str, check: bool = False) -> tuple[str, str]:
+def one(seed: int, on: str, check: bool = False, threads: int = 1) -> tuple[str, str]:
     """What comes of a case in this process."""
     c = case(seed)
     try:
-        told = fault(c, on, check)
+        with mock.patch.object(shared_home, "MEETING", -1e12):  # no loop is too short for threads
+            told = fault(c, on, check, threads)
     except Refused as no:
         return ("no", "") if no.diagnostics[0].message else ("wrong", "refused without a word")
     except Exception as e:  # whatever it is, it is a finding
@@ -123,6 +128,7 @@ def main() -> int:
     p.add_argument("last", type=int)
     p.add_argument("--on", nargs="+", default=list(DESCRIPTIONS))
     p.add_argument("--proof", action="store_true")
+    p.add_argument("--threads", type=int, default=1)
     p.add_argument("--oldest", action="store_true")
     o = p.parse_args()
     if o.oldest:
@@ -130,10 +136,11 @@ def main() -> int:
         machine._machine = lambda: old
     warnings.simplefilter("ignore")
     wrong = 0
+    run = partial(one, threads=o.threads)
     for on in runnable(o.on):
         start, counts = time.perf_counter(), Counter()
-        one(o.first, on)  # children start with what every compilation loads
-        for seed, kind, how in outcomes(o.first, o.last, on, o.proof):
+        run(o.first, on)  # children start with what every compilation loads
+        for seed, kind, how in outcomes(o.first, o.last, on, o.proof, run):
             counts[kind] += 1
             if kind not in ("right", "no"):
                 c = case(seed)

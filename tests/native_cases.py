@@ -116,12 +116,12 @@ def data(c: Case) -> dict[str, np.ndarray]:
     return arrays
 
 
-def fault(c: Case, on: str, check: bool = False) -> str | None:
+def fault(c: Case, on: str, check: bool = False, threads: int = 1) -> str | None:
     """What is wrong with the case as native code for a machine, or None. Raises ``Refused``: the machine cannot."""
     arrays = data(c)
     rooms: list[Guarded] = []
     with mock.patch.object(native, "allocate", lambda size: guarded_room(size, c.seed % 2 == 0, rooms)):
-        fn = isam.compile(c.kernel, on=on, sizes=c.given, check=check, cache=False)
+        fn = isam.compile(c.kernel, on=on, sizes=c.given, check=check, cache=False, threads=threads)
         for at_end in (True, False):
             told = once(c, fn, arrays, at_end)
             if told is None and not all(r.intact for r in rooms):

@@ -92,8 +92,9 @@ class Lowering:
         found = Shared(f"region{self.regions}", *_free(Seq(loops), self.bases))
         self.regions += 1
         inner = Function(self.module, f"{found.name}.body", [*found.parameters, "i64 %instance"])
+        share = Share(Walk(self, inner, *found.places))
         for loop in loops:
-            Share(Walk(self, inner, *found.places)).dealt(loop)
+            share.dealt(loop)
         outer = Function(self.module, found.name, ["ptr %words", "i64 %instance"])
         outer.buffer()
         given = [outer.op(f"load {t}, ptr {outer.gep('%words', 8 * i)}, align 8") for i, t in enumerate(

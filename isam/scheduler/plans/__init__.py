@@ -10,8 +10,8 @@ from __future__ import annotations
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
-from isam.scheduler.plans.parallel import parallel
 from isam.scheduler.plans.register import blocks, least, register_memory
+from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import staged
 from isam.system.graph import System
@@ -32,7 +32,7 @@ def plans(
         for block in () if ways else found[:MOST]:
             plan = blocked(group, main, block, system, bindable)
             out.append((plan, block.cost * main.calls()))
-        out += [] if ways else parallel(group, system, bindable)
+        out += [] if ways else side_by_side(group, system, bindable)
     else:
         out.append((whole(group, main, system, bindable), float(main.calls())))
     if group.exact:

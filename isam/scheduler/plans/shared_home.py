@@ -21,7 +21,7 @@ MEETING = 6000.0  # relative cycles until all instances have begun and ended (me
 LINE = 64  # bytes that are fetched in a relative cycle or two
 
 
-def parallel(group: Group, system: System, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
+def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
     """Plans with their predicted relative cycles; none where the registers of the main nest are there once."""
     memory = register_memory(group.main, system)
     if memory is None or system.replica_of(memory) is None:
