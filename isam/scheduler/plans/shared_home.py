@@ -22,22 +22,27 @@ LINE = 64  # bytes that are fetched in a relative cycle or two
 
 
 def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
-    """Plans with their predicted relative cycles; none where the registers of the main nest are there once."""
+    """Plans with their predicted relative cycles; none where the registers of the main nest are there once. Of ways to
+    deal, what an instance has to fetch more than with the best of them counts."""
     memory = register_memory(group.main, system)
     if memory is None or system.replica_of(memory) is None:
         return []
+    ways = [d for d in dealings(group, group.main, system, system.memories[memory]) if d]
+    parts = [_part(group, d) for d in ways]
+    lines = [_bytes(p.main) / LINE for p in parts]
     out = []
-    for dealing in dealings(group, group.main, system, system.memories[memory]):
-        if not dealing:
-            continue
-        part = _part(group, dealing)
+    for dealing, part, n in zip(ways, parts, lines, strict=True):
         main = part.main
-        fetched = sum(volume(main, u) * size_of(u.dtype) for u in main.uses if not u.buffer.startswith("#")) / LINE
         for block in spread(blocks(main, system, least(part, main)), main, system)[:FEW]:
             plan = _dealt(blocked(part, main, block, system, bindable), group, dealing, system)
             if plan is not None:
-                out.append((plan, block.cost * main.calls() + fetched + MEETING))
+                out.append((plan, block.cost * main.calls() + MEETING + n - min(lines)))
     return out
+
+
+def _bytes(nest: Nest) -> int:
+    """What a nest touches."""
+    return sum(volume(nest, u) * size_of(u.dtype) for u in nest.uses if not u.buffer.startswith("#"))
 
 
 def _part(group: Group, dealing: Dealing) -> Group:

@@ -1,0 +1,125 @@
+"""Kernels on several cores: right, proved, and on as many cores as they may."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import isam
+from isam.diagnostics import IsamError
+from isam.schedule.tree import Loop, distinct
+from isam.scheduler.plans import shared_home
+from tests import campaign_native
+
+PRODUCT = """kernel product(M, N, K)
+  in    A: f32[M, K]
+  const B: f32[K, N]
+  out   C: f32[M, N]
+  permits contract, reassociate
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[k, j]
+"""
+ROWS = """kernel rows(M, N)
+  in    x: f32[M, N]
+  out   y: f32[M, N]
+  permits contract, reassociate
+  forall i < M
+    top[i] = -inf
+  forall i < M, j < N
+    top[i] max= x[i, j]
+  forall i < M, j < N
+    e[i, j] = exp(x[i, j] - top[i])
+  forall i < M
+    sum[i] = 0
+  forall i < M, j < N
+    sum[i] += e[i, j]
+  forall i < M, j < N
+    y[i, j] = e[i, j] / sum[i]
+"""
+
+
+def dealt(fn) -> list[Loop]:
+    return [n for n in distinct(fn.schedule.call) if isinstance(n, Loop) and n.deal is not None]
+
+
+def product(m: int, n: int, k: int, threads: int, bound: bool = False) -> list[Loop]:
+    """Compiled and called; the dealt loops."""
+    rng = np.random.default_rng(m + n + k + threads)
+    a, b = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
+    fn = isam.compile(PRODUCT, sizes={"M": m, "N": n, "K": k}, threads=threads, cache=False)
+    got = fn.bind(B=b)(a) if bound else fn(a, b)
+    np.testing.assert_allclose(got, a.astype(np.float64) @ b, rtol=1e-4)
+    return dealt(fn)
+
+
+@pytest.mark.parametrize("bound", [False, True])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(256, 256, 256), (100, 300, 70), (1, 2000, 500), (333, 35, 200), (37, 1000, 9)]
+)
+def test_products_of_all_shapes(m: int, n: int, k: int, bound: bool) -> None:
+    loops = product(m, n, k, 2, bound)
+    assert loops
+    assert sum(n.trip or 0 for n in loops) == 2
+
+
+@pytest.mark.parametrize("threads", [3, 4, 6, 9])
+def test_parts_of_two_axes_and_uneven_ones(threads: int) -> None:
+    loops = product(170, 330, 40, threads)
+    busy = {d.deal.first + d.deal.stride * t for d in loops for t in range(d.trip or 0)}
+    assert max(busy) < threads
+    assert any(len(list(distinct(n))) for n in loops)
+
+
+def test_what_is_laid_out_anew_lies_with_each_core() -> None:
+    fn = isam.compile(PRODUCT, sizes={"M": 512, "N": 512, "K": 512}, threads=2, cache=False)
+    own = [s for s in fn.schedule.workspace if s.memory == "own"]
+    assert own
+    assert fn.artifact.workspace >= 2 * sum(s.bytes for s in own)
+
+
+def test_what_is_too_short_stays_on_one_core() -> None:
+    assert product(8, 16, 4, 2) == []
+
+
+def test_one_thread_is_what_no_thread_was_asked_for() -> None:
+    sizes = {"M": 256, "N": 256, "K": 64}
+    one, two = (isam.compile(PRODUCT, sizes=sizes, threads=t, cache=False) for t in (1, None))
+    assert str(one.schedule) == str(two.schedule)
+    assert not dealt(one)
+
+
+def test_rows_of_a_softmax_are_dealt() -> None:
+    x = np.random.default_rng(1).standard_normal((300, 1000), np.float32)
+    fn = isam.compile(ROWS, sizes={"M": 300, "N": 1000}, threads=2, cache=False)
+    e = np.exp(x - x.max(1, keepdims=True).astype(np.float64))
+    np.testing.assert_allclose(fn(x), e / e.sum(1, keepdims=True), rtol=1e-5)
+    assert dealt(fn)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_random_kernels_between_guard_pages(threads: int) -> None:
+    found = {s: campaign_native.one(s, "host", check=True, threads=threads) for s in range(20)}
+    assert {s: how for s, (kind, how) in found.items() if kind == "wrong"} == {}
+
+
+def test_a_saved_artifact_has_its_threads(tmp_path) -> None:
+    fn = isam.compile(PRODUCT, sizes={"M": 200, "N": 200, "K": 200}, threads=2, cache=False)
+    fn.save(tmp_path / "p.isam")
+    a = np.random.default_rng(3).random((200, 200), np.float32)
+    np.testing.assert_array_equal(isam.load(tmp_path / "p.isam")(a, a), fn(a, a))
+    assert any(name.startswith("isam:fork/") for _, name in fn.artifact.externals)
+
+
+def test_machines_without_cores_refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"M": 8, "N": 8, "K": 8}
+    with pytest.raises(IsamError, match="threads stand for nothing on 'toy'"):
+        isam.compile(PRODUCT, on="toy", sizes=sizes, threads=2)
+    monkeypatch.setenv("ISAM_THREADS", "2")
+    isam.compile(PRODUCT, on="toy", sizes=sizes)
+    fn = isam.compile(PRODUCT, sizes={"M": 256, "N": 256, "K": 64}, cache=False)
+    with mock.patch.object(shared_home, "MEETING", 0.0):
+        assert dealt(fn)
