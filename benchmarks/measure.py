@@ -35,12 +35,12 @@ class Wrong(AssertionError):
     """A contender's result lies outside the bounds: nothing is published."""
 
 
-def compiled(shape: Shape, on: str, bound: bool = False) -> tuple[Any, dict[str, float]]:
+def compiled(shape: Shape, on: str, bound: bool = False, threads: int = 1) -> tuple[Any, dict[str, float]]:
     """The compiled function and CPU seconds per stage of compiling, ``total`` among them, and ``wall``."""
     kernel, sizes = kernel_of(shape, bound)
     wall, start = time.monotonic(), clock()
     with patch.object(time, "perf_counter", clock):  # the stages tell their time by it
-        fn = isam.compile(kernel, on=on, sizes=sizes, cache=False)
+        fn = isam.compile(kernel, on=on, sizes=sizes, cache=False, threads=threads)
     return fn, {**fn.job.seconds, "total": clock() - start, "wall": time.monotonic() - wall}
 
 

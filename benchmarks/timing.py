@@ -1,7 +1,8 @@
 """Times of alternatives, taken in turns: a machine that slows down slows all of them down.
 
 The clock is the CPU time of this process, all its threads together: on a machine that others use, time on the wall
-counts their work too. On an idle one the two are the same, because everything here runs on one thread.
+counts their work too. On an idle one the two are the same for what runs on one thread; for the rest the clock has to be
+that on the wall.
 """
 
 from __future__ import annotations
@@ -47,19 +48,21 @@ class Times:
         return statistics.median(self.median)
 
 
-def alternate(calls: dict[str, Callable[[], Any]], rounds: int, seconds: float) -> dict[str, Times]:
+def alternate(
+    calls: dict[str, Callable[[], Any]], rounds: int, seconds: float, clock: Callable[[], float] = clock
+) -> dict[str, Times]:
     """Every call in each of ``rounds`` turns, ``seconds`` per turn, warm caches; the order turns round each time."""
     out = {name: Times() for name in calls}
-    batch = {name: _batch(f) for name, f in calls.items()}
+    batch = {name: _batch(f, clock) for name, f in calls.items()}
     for r in range(rounds):
         for name, f in list(calls.items())[:: -1 if r % 2 else 1]:
-            samples = _samples(f, batch[name], seconds)
+            samples = _samples(f, batch[name], seconds, clock)
             out[name].best.append(min(samples))
             out[name].median.append(statistics.median(samples))
     return out
 
 
-def _written(f: Callable[[], Any]) -> Callable[[int], float]:
+def _written(f: Callable[[], Any], clock: Callable[[], float]) -> Callable[[int], float]:
     """Seconds that so many calls take, one statement each."""
     names: dict[str, Any] = {"f": f}
     text = ""
@@ -71,14 +74,14 @@ def _written(f: Callable[[], Any]) -> Callable[[int], float]:
     return lambda times: inner(itertools.repeat(None, times), clock)
 
 
-def _batch(f: Callable[[], Any]) -> int:
-    calls = _written(f)
+def _batch(f: Callable[[], Any], clock: Callable[[], float]) -> int:
+    calls = _written(f, clock)
     calls(2)
     return max(1, int(SAMPLE / max(5e-8, calls(4) / 4)))
 
 
-def _samples(f: Callable[[], Any], batch: int, seconds: float) -> list[float]:
-    calls = _written(f)
+def _samples(f: Callable[[], Any], batch: int, seconds: float, clock: Callable[[], float]) -> list[float]:
+    calls = _written(f, clock)
     calls(1)
     out: list[float] = []
     end = time.perf_counter() + seconds

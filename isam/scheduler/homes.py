@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import prod
+from math import gcd, prod
+from typing import NamedTuple
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
@@ -15,8 +16,42 @@ from isam.scheduler.nests import parse_literal
 from isam.system.graph import System
 
 SHOWN = 4  # buffers named, largest first
+LINE = 64  # bytes: parts of different instances share none
 
-Fold = tuple[tuple[int, Affine, int], ...]  # dimensions that need room for one block only: (dimension, origin, size)
+
+class Turn(NamedTuple):
+    """Which instance works on a block: the ``at``-th of loops dealt out beside each other, ``since`` its begin.
+    ``spans``: of each of them, how far its variable goes, in all and in one step."""
+
+    since: Affine
+    at: int
+    spans: tuple[tuple[int, int], ...]
+
+    def room(self, size: int) -> int:
+        """Bytes for all of them, when each needs ``size``."""
+        return sum(span * _apart(size, step) for span, step in self.spans)
+
+    def offset(self, size: int) -> Affine:
+        """Where in it the part of the present one begins."""
+        before = sum(span * _apart(size, step) for span, step in self.spans[: self.at])
+        return self.since * _apart(size, self.spans[self.at][1]) + before
+
+
+def _apart(size: int, step: int) -> int:
+    """Bytes per value of a variable, so that steps lie ``size`` apart at least, at multiples of a line."""
+    line = LINE // gcd(LINE, step)
+    return -(-size // (step * line)) * line
+
+
+class Fold(NamedTuple):
+    """What of a buffer there is room for: ``blocks``: dimensions that need it for one block only (dimension, origin,
+    size); ``turns``: of which instances there is a part for each, innermost first."""
+
+    blocks: tuple[tuple[int, Affine, int], ...] = ()
+    turns: tuple[Turn, ...] = ()
+
+
+NO_FOLD = Fold()
 
 
 class Homes:
@@ -28,6 +63,7 @@ class Homes:
         self.slots: dict[str, Slot] = {}
         self.folded: set[str] = set()
         self._dtypes: dict[str, str] = {}
+        self._bytes: dict[str, int] = {}  # of what of a temporary there is room for, of one instance
         for b in kernel.arguments:
             self.places[b.name] = mv.home_place(b.name, self.memory, self.shape(b.name), b.dtype)
 
@@ -51,9 +87,11 @@ class Homes:
             self._make(tile, fold)
         place = self.places[name]
         start = list(tile.start)
-        for d, origin, _ in fold:
+        for d, origin, _ in fold.blocks:
             start[d] = start[d] - origin
-        offset = place.offset
+        offset, size = place.offset, self._bytes.get(name, 0)
+        for turn in fold.turns:
+            offset, size = offset + turn.offset(size), turn.room(size)
         for s, k in zip(start, place.strides, strict=True):
             offset = offset + s * k
         return Place(place.memory, place.base, offset, place.strides)
@@ -67,14 +105,14 @@ class Homes:
             self.slots[name] = Slot(name, home, max(1, size_of(dtype)), dtype=dtype, literal=value)
             return
         shape = list(self.shape(name))
-        for d, _, size in fold:
+        for d, _, size in fold.blocks:
             if size < shape[d]:
                 self.folded.add(name)
                 shape[d] = size
         self.places[name] = mv.home_place(name, home, tuple(shape), dtype)
-        total = size_of(dtype)
-        for n in shape:
-            total *= n
+        total = self._bytes[name] = size_of(dtype) * prod(shape)
+        for turn in fold.turns:
+            total = turn.room(total)
         self.slots[name] = Slot(name, home, max(1, total), dtype=dtype)
 
 

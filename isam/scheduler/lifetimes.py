@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from isam.ir.affine import Affine
-from isam.schedule.tree import Tile
-from isam.scheduler.homes import Fold
+from isam.schedule.tree import Loop, Tile
+from isam.scheduler.homes import NO_FOLD, Fold, Turn
 from isam.scheduler.nests import Call
 from isam.scheduler.plan import Plan
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import disjoint
+from isam.scheduler.trim import Segment
 
 
 class Lifetimes:
@@ -24,18 +25,19 @@ class Lifetimes:
 
     def fold(self, tile: Tile) -> Fold:
         """Dimensions of the tile's buffer that need room for one block only."""
-        return ()
+        return NO_FOLD
 
 
 class InGroup(Lifetimes):
     """What follows from a group's plan and where its walk stands.
 
     ``open``: axes of the kept loops we are in; ``ending``: an iteration is being closed, what only it
-    could see is dead; ``leaf``: the nests of the present block; ``rest``: its calls still to come.
+    could see is dead; ``leaf``: the nests of the present block; ``rest``: its calls still to come; ``dealt``: the dealt
+    loops that we are in.
     """
 
-    def __init__(self, scope: Scope, plan: Plan):
-        self.scope, self.plan, self.group = scope, plan, plan.group
+    def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop]):
+        self.scope, self.plan, self.group, self.dealt = scope, plan, plan.group, dealt
         self.open: list[str] = []
         self.ending = False
         self.leaf: frozenset[int] = frozenset()
@@ -62,15 +64,18 @@ class InGroup(Lifetimes):
         return all(a in private for a in self.open if any(a in self.group.nests[i].extents for i in between))
 
     def fold(self, tile: Tile) -> Fold:
-        """Dimensions of a private temporary that need room for one block only: (dimension, block origin, size)."""
+        """Dimensions of a private temporary that need room for one block only, of the iterations of each instance."""
         private = self.group.private.get(tile.buffer)
-        if not private or self.plan.deals:  # instances work on several blocks at a time
-            return ()
+        deals = len(self.plan.deals)
+        if not private or not private.issuperset(a for a, _ in self.plan.order[:deals]):
+            return NO_FOLD
         rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == tile.buffer)
         users = self.group.users(tile.buffer)
         between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
         out, outer = [], set()
         for depth, (axis, block) in enumerate(self.plan.order):
+            if depth < deals:
+                continue
             if depth in self.plan.rotate:  # so does an iteration of two blocks
                 outer.add(axis)
                 continue
@@ -78,20 +83,45 @@ class InGroup(Lifetimes):
             if axis in private and axis not in outer and not foreign and not any(n.origin for n in between):
                 for d, row in enumerate(rows):
                     if row.terms == ((axis, 1),):
-                        size = max((p.size for p in self.plan.parts(axis, self.group.length(axis), block)), default=1)
+                        lengths = [self.group.length(axis)] if axis not in self._dealt_axes else self._lengths(axis)
+                        size = max((p.size for n in lengths for p in self.plan.parts(axis, n, block)), default=1)
                         out.append((d, self._origin(axis, tile.start[d] - row.const, block) + row.const, size))
             outer.add(axis)
-        return tuple(out)
+        folded = {rows[d].names[0] for d, _, _ in out}
+        return Fold(tuple(out), tuple(self._turn(n) for n in reversed(self.dealt) if n.axis in folded))
+
+    @property
+    def _dealt_axes(self) -> frozenset[str]:
+        return frozenset(a for a, _ in self.plan.order[: len(self.plan.deals)])
+
+    def _shares(self, axis: str) -> tuple[Segment, ...]:
+        """How an axis is dealt out."""
+        block = dict(self.plan.order[: len(self.plan.deals)])[axis]
+        return self.group.parts(axis, self.group.length(axis), block, even=True)
+
+    def _lengths(self, axis: str) -> list[int]:
+        return [p.size for p in self._shares(axis)]
+
+    def _turn(self, loop: Loop) -> Turn:
+        """Which of the instances that a loop is dealt to we are on: all of the loops beside it count."""
+        spans = tuple((p.count * p.size, p.size) for p in self._shares(loop.axis))
+        low = loop.lo[0].expr
+        at = next(k for k, p in enumerate(self._shares(loop.axis)) if p.start == low.const)
+        return Turn(Affine.of(loop.var) - low, at, spans)
 
     def _origin(self, axis: str, start: Affine, block: int) -> Affine:
-        """The first element of the outermost block of the axis in which ``start`` lies."""
+        """The first element of the outermost block of the axis, of what an instance has, in which ``start`` lies."""
         variables = self.scope.variables
-        while start.terms:
-            name = next((n for n in start.names if n in variables), None)
-            if name is None or name == f"{axis}0":
-                return Affine.of(start.names[0]) if name else Affine()
+        loop = next((n for n in self.dealt if n.axis == axis), None)
+        base, length = (Affine(), self.group.length(axis)) if loop is None else (Affine.of(loop.var), loop.step)
+        first = f"{axis}0" if loop is None else f"{axis}1"
+        while (start - base).terms:
+            name = next((n for n in start.names if n in variables and (loop is None or n != loop.var)), None)
+            if name is None or name == first:
+                return base if name is None else Affine.of(name)
             start = start.substitute({name: variables[name].lo})
-        for part in self.plan.parts(axis, self.group.length(axis), block):
-            if part.start <= start.const < part.start + part.count * part.size:
-                return Affine((), start.const - (start.const - part.start) % part.size)
-        return Affine()
+        within = (start - base).const
+        for part in self.plan.parts(axis, length, block):
+            if part.start <= within < part.start + part.count * part.size:
+                return base + (within - (within - part.start) % part.size)
+        return base

@@ -34,7 +34,7 @@ class Walk:
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.stager = Stager(run, plan, bind, stays, self.dealt)
-        self.lives = run.data.lifetimes = InGroup(run.scope, plan)
+        self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
 
     def start(self) -> None:
         """Runs the whole group."""

@@ -18,7 +18,8 @@ from isam.system.graph import MANAGED, System
 
 FEW = 8  # blocks of registers per way of dealing
 MEETING = 6000.0  # relative cycles until all instances have begun and ended (measured: 1.5 to 2 microseconds)
-LINE = 64  # bytes that are fetched in a relative cycle or two
+RATE = 8  # bytes that come from beyond an instance's own caches in a relative cycle
+APART = 1.5  # times that calls take whose results lie in pieces between those of others (measured: 1.3 to 1.8)
 
 
 def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
@@ -29,15 +30,26 @@ def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list
         return []
     ways = [d for d in dealings(group, group.main, system, system.memories[memory]) if d]
     parts = [_part(group, d) for d in ways]
-    lines = [_bytes(p.main) / LINE for p in parts]
+    fetched = [_bytes(p.main) / RATE for p in parts]
     out = []
-    for dealing, part, n in zip(ways, parts, lines, strict=True):
+    for dealing, part, n in zip(ways, parts, fetched, strict=True):
         main = part.main
+        slower = 1.0 if _in_a_row(group.main, dealing) else APART
         for block in spread(blocks(main, system, least(part, main)), main, system)[:FEW]:
             plan = _dealt(blocked(part, main, block, system, bindable), group, dealing, system)
             if plan is not None:
-                out.append((plan, block.cost * main.calls() + MEETING + n - min(lines)))
+                out.append((plan, slower * block.cost * main.calls() + MEETING + n - min(fetched)))
     return out
+
+
+def _in_a_row(main: Nest, dealing: Dealing) -> bool:
+    """Whether what each instance writes lies in a row: its outermost dimension that is longer than one is cut."""
+    for u in main.uses:
+        rows = u.index if u.writes else ()
+        long = [r for r in rows if any(a in main.extents and main.length(a) > 1 for a in r.names)]
+        if long and not all(a in long[0].names for a, _, _ in dealing):
+            return False
+    return True
 
 
 def _bytes(nest: Nest) -> int:
