@@ -1,8 +1,9 @@
-"""Threads that call and compile at once: ``python -m tests.campaign_threads [SECONDS] [--threads N] [--seed N]``.
+"""Threads that call and compile at once: ``python -m tests.campaign_threads [SECONDS] [--threads N] [--cores N]``.
 
 All share some compiled functions and one folder where code is kept. Meanwhile processes are forked, which call and
 compile too, some are killed while they do, and entries of the folder are damaged, cut short and removed. Every result
 must be the right one, every process must end, and in the end whatever the folder still holds must be whole.
+``--cores``: the kernels are compiled for so many cores, and share their work however little it is.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 import isam
 from isam.runtime.cache import Cache
+from isam.scheduler.plans import shared_home
 from tests.threads import at_once
 
 PATIENCE = 60.0  # seconds after which a child that has not ended hangs
@@ -45,8 +48,8 @@ DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
 class Scene:
     """What all threads share."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: Path, cores: int = 1):
+        self.folder, self.cores = folder, cores
         self.kernels = {name: isam.parse(text) for name, (text, _) in KERNELS.items()}
         self.long = self.compiled("product", LONG)
         self.open = {name: self.compiled(name, {}) for name in KERNELS}
@@ -54,7 +57,7 @@ class Scene:
         self.faults: list[str] = []
 
     def compiled(self, name: str, sizes: dict[str, int]):
-        return isam.compile(self.kernels[name], sizes=sizes, check=False, cache=self.folder)
+        return isam.compile(self.kernels[name], sizes=sizes, check=False, cache=self.folder, threads=self.cores)
 
     def call(self, r: random.Random) -> str:
         """A function that others call, too; the open ones are compiled for new sizes now and then."""
@@ -137,9 +140,9 @@ class Scene:
 ACTIONS = {"call": 60, "make": 30, "fork": 4, "damage": 6}  # how often
 
 
-def campaign(seconds: float, folder: Path, count: int = 8, seed: int = 0) -> Scene:
+def campaign(seconds: float, folder: Path, count: int = 8, seed: int = 0, cores: int = 1) -> Scene:
     """What happened in so many seconds."""
-    scene, end, lock = Scene(folder), time.monotonic() + seconds, threading.Lock()
+    scene, end, lock = Scene(folder, cores), time.monotonic() + seconds, threading.Lock()
 
     def work(n: int) -> None:
         r, names, weights = random.Random(seed * 1000 + n), list(ACTIONS), list(ACTIONS.values())
@@ -174,10 +177,11 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("seconds", type=float, nargs="?", default=60.0)
     p.add_argument("--threads", type=int, default=8)
+    p.add_argument("--cores", type=int, default=1)
     p.add_argument("--seed", type=int, default=0)
     o = p.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        scene = campaign(o.seconds, Path(folder), o.threads, o.seed)
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(shared_home, "MEETING", -1e12):
+        scene = campaign(o.seconds, Path(folder), o.threads, o.seed, o.cores)
     for told in scene.faults:
         print(told)
     print(f"{o.threads} threads for {o.seconds:.0f} s: {dict(scene.counts)}, {len(scene.faults)} faults")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isam.cli.answer import Answer, answering
-from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes
+from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes, Threads
 from isam.cli.schedule import made
 
 OUT = Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="Where to write the artifact.")]
@@ -20,12 +20,12 @@ OUT = Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="Where 
 )  # fmt: skip
 def compile_(
     kernel: Kernel, output: OUT, on: On = "host", define: Sizes = None, approach: Approach = "",
-    replay: Replay = None, require: Require = None, as_json: AsJson = False,
+    replay: Replay = None, require: Require = None, threads: Threads = 1, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Maps, schedules, proves and emits a kernel; the artifact holds the code, the schedule and the certificate."""
     from isam.compiler.report import report
 
-    job = made(kernel, on, define, approach, replay, require)
+    job = made(kernel, on, define, approach, replay, require, threads)
     job.artifact.save(output)
     size = output.stat().st_size
     parts = {n: len(b) for n, b in sorted(job.artifact.parts.items())}

@@ -19,6 +19,9 @@ Replay = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--replay", metavar="TRACE", help="Make the decisions of a recorded trace again."),
 ]
+Threads = Annotated[
+    int, typer.Option("--threads", metavar="N", min=1, help="On how many cores a call may run, where the machine says.")
+]
 Require = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--require", metavar="INSTRUCTION", help="An instruction that must be used; may be repeated."),

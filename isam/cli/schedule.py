@@ -10,7 +10,7 @@ import typer
 
 from isam.cli import given
 from isam.cli.answer import Answer, answering
-from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes
+from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes, Threads
 from isam.diagnostics import fail
 
 TRACE = Annotated[
@@ -38,7 +38,8 @@ DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions
 def schedule(
     kernel: Kernel, on: On = "host", define: Sizes = None, trace: TRACE = None, full: FULL = False,
     decisions: DECISIONS = False, in_time: TIME = False, perfetto: PERFETTO = None, html: HTML = None,
-    approach: Approach = "", replay: Replay = None, require: Require = None, as_json: AsJson = False,
+    approach: Approach = "", replay: Replay = None, require: Require = None, threads: Threads = 1,
+    as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Schedules a kernel on a machine, proves the schedule and draws it.
 
@@ -47,7 +48,7 @@ def schedule(
     from isam.schedule.serial import to_json
     from isam.schedule.text import figures, print_schedule
 
-    job = made(kernel, on, define, approach, replay, require, until="prove")
+    job = made(kernel, on, define, approach, replay, require, threads, until="prove")
     assert job.schedule is not None
     if trace is not None:
         write(trace, job.trace.to_json())
@@ -83,7 +84,7 @@ def _trips(schedule: Any) -> dict[str, int]:
 
 
 def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: Path | None,
-         require: list[str] | None, until: str = "") -> Any:  # fmt: skip
+         require: list[str] | None, threads: int = 1, until: str = "") -> Any:  # fmt: skip
     """The job after the stage ``until`` (default: all). Sizes must be given, run-time trips excepted."""
     from isam.compiler import as_approach
     from isam.compiler.function import run_time
@@ -93,7 +94,8 @@ def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: 
     k, _ = given.kernel(kernel)
     k = given.sized(k, given.sizes(define))
     given.need_sizes(k, (), free=run_time(k))
-    job = new_job(k, load_system(on), {}, as_approach(approach or None), replay=replay, require=tuple(require or ()))
+    job = new_job(k, load_system(on), {}, as_approach(approach or None), replay=replay, require=tuple(require or ()),
+                  threads=threads)  # fmt: skip
     return run_stages(job, until)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from isam.runtime import forks
 from isam.runtime.forks import Gate
+from isam.scheduler.plans import shared_home
 from tests.campaign_threads import campaign
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -100,8 +101,10 @@ def test_nobody_waits_for_ever(monkeypatch):
     thread.join()
 
 
-def test_threads_call_and_compile_while_processes_are_forked_and_entries_damaged(tmp_path):
+@pytest.mark.parametrize("cores", [1, 3])
+def test_threads_call_and_compile_while_processes_are_forked_and_entries_damaged(tmp_path, cores, monkeypatch):
     """Three seconds of ``python -m tests.campaign_threads 60``."""
-    scene = campaign(3, tmp_path)
+    monkeypatch.setattr(shared_home, "MEETING", -1e12)  # no call is too short for threads
+    scene = campaign(3, tmp_path, cores=cores)
     assert not scene.faults, "\n".join(scene.faults)
     assert min(scene.counts[a] for a in ("call", "make", "fork", "damage")) > 0
