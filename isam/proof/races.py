@@ -60,6 +60,7 @@ class _Races:
         system = self.schedule.system
         self.stream = {u: system.cluster_of(u) or u for u in system.units}
         self.group = {self.stream[u]: system.replica_of(u) or "" for u in system.units}
+        self.threads = {r.name for r in system.replicas.values() if r.threads}
         self.owner = {m: system.replica_of(m) or "" for m in system.memories}
 
     def step(self, calls: list[tuple[Issue, At]]) -> None:
@@ -74,6 +75,8 @@ class _Races:
                 for t, n in self.known[s][done - 1].items() if done > 0 else ():
                     finished[t] = max(n, finished.get(t, 0))
                 finished[s] = max(done, finished.get(s, 0))
+        if self.group[name] in self.threads:  # a CPU carries a thread out in order
+            finished[stream] = len(mine)
         for issue, where in calls:
             for o in issue.operands:
                 self.touch(issue, o, stream, len(mine), finished, where)

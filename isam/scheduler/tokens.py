@@ -3,7 +3,8 @@
 Every unit is a stream: it starts the calls given to it in the order of the schedule's tree. A call that touches what an
 earlier call touches, where one of them writes, carries a :class:`~isam.schedule.tree.Wait` on that call's stream, its
 own included: how far behind the nearest such call is, in calls of that stream. That is a number, however long the loops
-between them run; for all the times that a call is reached the smallest holds (:mod:`isam.scheduler.behind`).
+between them run; for all the times that a call is reached the smallest holds (:mod:`isam.scheduler.behind`). Units for
+which threads of a process stand need no wait for themselves: a CPU carries a thread out in order.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import replace
 
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, children, distinct
 from isam.scheduler.behind import Behind
-from isam.scheduler.footprints import Prints, first_value, range_of
+from isam.scheduler.footprints import Footprint, Prints, first_value, range_of, values_of
 from isam.scheduler.look import Frame, Lags, Met
 from isam.scheduler.state import Ranges
 from isam.scheduler.within import Within, runs
@@ -49,6 +50,9 @@ class Tokens:
         whole, scopes = everywhere(schedule)
         inner = frozenset(i for tree in (schedule.bind, schedule.call) for i in nested(tree, frozenset()))
         trees = schedule.bind, schedule.call
+        threads = system.threads
+        self.ordered = {streams[u] for u in threads.units} if threads else set[str]()  # a thread waits for itself
+        self.apart = set(threads.memories) if threads else set[str]()  # nobody else touches these
         self.behind = Behind(Within(Prints(schedule, streams, scopes), whole, groups, inner), trees, owned)
         self.lags: dict[int, Lags] = {}
 
@@ -73,10 +77,34 @@ class Tokens:
         lags = self.lags.setdefault(id(issue), {})
         around = dealt_around(at)
         for mine in self.behind.within.prints.of(issue):
-            for met, n in self.behind.before(at, mine, at.ranges).items():
+            own = mine.stream in self.ordered
+            if own and mine.where[0] in self.apart:
+                continue
+            found = self._outside(at, mine) if own and around else self.behind.before(at, mine, at.ranges)
+            for met, n in found.items():
+                if own and met == Met(mine.stream):
+                    continue
                 if met.every and self.behind.groups[met.stream] not in around:
                     n = 0  # what stands in no dealt loop waits for all of them
                 lags[met] = min(n, lags.get(met, n))
+
+    def _outside(self, at: Frame, mine: Footprint) -> Lags:
+        """What a call waits for that stands before the outermost dealt loop around it: inside it meets only its own
+        stream. ``mine``: what it touches."""
+        bodies: list[tuple[Loop, Frame]] = []  # of which loops we are in, innermost first, and where they stand
+        up = at
+        while up.parent is not None:
+            if isinstance(up.node, Loop) and up.part in ("first", "body", "last"):
+                bodies.append((up.node, up.parent))
+            up = up.parent
+        last = max(n for n, (loop, _) in enumerate(bodies) if loop.deal is not None)
+        dealt: tuple[Loop, ...] = ()
+        for loop, there in bodies[: last + 1]:
+            if loop.deal is not None:
+                dealt = (loop, *dealt)
+            else:
+                mine = mine.over(loop.var, *values_of(loop, there.ranges))
+        return self.behind.before(bodies[last][1], mine, at.ranges, dealt)
 
     def marked(self, node: Node, done: dict[int, Node]) -> Node:
         """The tree with its waits; shared nodes stay shared."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 import pytest
 
 import isam
+from isam.codegen.llvm import to_ir
+from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import IsamError
-from isam.schedule.tree import Loop, distinct
+from isam.proof.races import check_races
+from isam.schedule.steps import steps
+from isam.schedule.tree import Issue, Loop, Node, Seq, distinct
 from isam.scheduler.plans import shared_home
 from tests import campaign_native
+from tests.native_cases import case
 
 PRODUCT = """kernel product(M, N, K)
   in    A: f32[M, K]
@@ -104,6 +110,52 @@ def test_rows_of_a_softmax_are_dealt() -> None:
 def test_random_kernels_between_guard_pages(threads: int) -> None:
     found = {s: campaign_native.one(s, "host", check=True, threads=threads) for s in range(20)}
     assert {s: how for s, (kind, how) in found.items() if kind == "wrong"} == {}
+
+
+TURNED = """kernel turned(N)
+  in  x: f32[N, N]
+  out y: f32[N, N]
+  out z: f32[N, N]
+  forall i < N, j < N
+    y[i, j] = x[i, j] * 2
+  forall i < N, j < N
+    z[i, j] = y[j, i] + 1
+"""
+
+
+def without_waits(node: Node) -> Node:
+    if isinstance(node, Issue):
+        return replace(node, after=())
+    if isinstance(node, Seq):
+        return Seq(tuple(map(without_waits, node.children)))
+    return replace(node, body=without_waits(node.body), enter=without_waits(node.enter), exit=without_waits(node.exit))
+
+
+def test_cores_wait_for_what_others_have_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a matrix are written side by side, then its columns are read: a barrier lies between."""
+    monkeypatch.setattr(shared_home, "MEETING", -1e12)
+    fn = isam.compile(TURNED, sizes={"N": 64}, threads=2, cache=False)
+    x = np.random.default_rng(5).random((64, 64), np.float32)
+    for _ in range(100):
+        np.testing.assert_array_equal(fn(x)[1], 2 * x.T + 1)
+    assert len(dealt(fn)) >= 2
+    assert check_races(fn.schedule) == []
+    assert check_races(replace(fn.schedule, call=without_waits(fn.schedule.call)))
+    assert to_ir(fn.schedule)[0].count("call void @isam.fork") == 2
+
+
+@pytest.mark.parametrize("threads", [2, 3, 6])
+def test_waits_of_random_kernels_are_enough(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_home, "MEETING", -1e12)
+    system, judged = isam.load_system("host"), 0
+    for seed in range(12):
+        c = case(seed)
+        kernel = c.kernel.with_sizes({s.name: c.sizes[s.name] for s in c.kernel.syms})
+        job = run_stages(new_job(kernel, system, {}, None, threads=threads, check=False), "schedule")
+        if steps(job.schedule.call, {}, 3000) <= 3000:
+            assert check_races(job.schedule, {}, 1) == []
+            judged += 1
+    assert judged >= 10
 
 
 def test_a_saved_artifact_has_its_threads(tmp_path) -> None:
