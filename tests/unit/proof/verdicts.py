@@ -29,6 +29,7 @@ MODULES = (
     "followed",
     "forged",
     "mutants",
+    "operations",
     "signature",
     "small",
 )
