@@ -17,7 +17,7 @@ from isam.proof.legal import Legality
 from isam.proof.sets import Isl
 from isam.proof.state import Fact
 from isam.proof.writes import Write, Writes, compact
-from isam.schedule.tree import Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Slot, Tile
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Slot, Tile
 from isam.system.groups import Replica
 from tests.unit.proof.handmade import loop, seq, tiny_matmul
 from tests.unit.proof.handmade_machines import lit
@@ -80,7 +80,10 @@ def node(choose: random.Random, names: tuple[str, ...], deep: int) -> Node:
     parts = {k: node(choose, (*names, var), deep - 1) for k in ("first", "last") if choose.random() < 0.2}
     parts = parts if trip >= len(parts) else {}
     parts |= {k: node(choose, names, deep - 1) for k in ("enter", "exit") if choose.random() < 0.2}
-    return loop(var, lo, lo + trip * by - choose.randrange(by), by, node(choose, (*names, var), deep - 1), **parts)
+    made = loop(var, lo, lo + trip * by - choose.randrange(by), by, node(choose, (*names, var), deep - 1), **parts)
+    if lo.terms and not {"first", "last"} & parts.keys() and choose.random() < 0.5:
+        made = replace(made, hi=(*made.hi, Bound(lo * 2 + 5, 2)))  # its last value is no affine number
+    return made
 
 
 def carried_out(n: Node, env: Env, w: Writes, out: Done) -> None:
@@ -103,8 +106,12 @@ def carried_out(n: Node, env: Env, w: Writes, out: Done) -> None:
         for part in (n.enter, n.exit) if values else ():
             carried_out(part, env, w, out)
         for v, part in product(values, (n.first, n.body, n.last)):  # what is peeled may be any iteration
+            inner = {**env, n.var: v}
+            if n.deal is not None:
+                turn = n.deal.first + n.deal.stride * values.index(v)
+                inner[f"^{n.deal.group}"] = turn + env.get(f"^{n.deal.group}", 0)
             if part is not None:
-                carried_out(part, {**env, n.var: v}, w, out)
+                carried_out(part, inner, w, out)
 
 
 def members(over: Any, env: Env) -> list[Env]:
@@ -135,7 +142,6 @@ def check(log: list[Write], done: Done, env: Env) -> None:
     placed: Done = {}
     for w in log:
         key = (w.buffer, w.spot, w.compute)
-        assert w.whole is not None
         here = inside(w.whole, env)
         told.setdefault(key, set()).update(here)
         around = None if w.box is None else inside(Family(w.box), env)
@@ -143,13 +149,13 @@ def check(log: list[Write], done: Done, env: Env) -> None:
         assert around is None or w.whole.over or here == around
         if w.exact is None:
             assert w.spot[1] == "cells"
-            assert (w.low, w.high, w.target) == (None, None, None)
+            assert (w.ends, w.target) == (None, None)
             continue
         pairs = laid(w.exact, env)
         placed.setdefault(key, set()).update(pairs)
         assert {p for p, _ in pairs} == here
-        if w.low is not None and w.high is not None:
-            low, high = w.low.evaluate(env), w.high.evaluate(env)
+        if w.ends is not None:
+            low, high = (e.evaluate(env) for e in w.ends)
             assert all(low <= at and at + SIZE <= high for _, at in pairs)
             assert not pairs or w.target is None or (low == min(a for _, a in pairs) and
                                                      high == max(a for _, a in pairs) + SIZE)  # fmt: skip
@@ -196,22 +202,32 @@ def test_parts_of_one_tile_are_one_write() -> None:
         (made,) = w.of(kept[-1])
         return made
 
+    def part(i: int, j: int) -> Write:
+        place = Place("sp", "", lit(64 * i + 4 * j), (64, 4))
+        o = Operand("D", Tile("A", (lit(i), lit(j)), (1, 4), (1, 1)), place, (0, 1))
+        kept.append(Issue("mm", "any", (), (o,)))
+        return w.of(kept[-1])[0]
+
     for parts in ([0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]):
         (one,) = compact([row(i) for i in parts], w.facts)
         assert one.box == box_of((lit(0), lit(0)), (3, 4))
         assert one.target is not None
-        assert (one.low, one.high, one.target.wide) == (lit(0), lit(2 * 64 + 16), (True, True))
+        assert (one.ends, one.target.wide) == ((lit(0), lit(2 * 64 + 16)), (True, True))
         assert one.exact is w.facts.make("A", ("sp", ""), None, lit(0), (64, 4), one.box)
-        assert (one.target.low, one.target.high, one.target.hull, one.whole) == (
-            one.low,
-            one.high,
-            one.box,
-            Family(one.box),
-        )
+        assert (one.target.low, one.target.high) == one.ends
+        assert (one.target.hull, one.whole) == (one.box, Family(one.box))
+    corners = [part(i, j) for i, j in ((0, 0), (1, 0), (0, 4), (1, 4))]
+    whole = compact(corners, w.facts)  # columns, which do not touch before both are whole
+    assert [x.box for x in whole] == [box_of((lit(0), lit(4 * j)), (2, 4)) for j in range(2)]
+    assert len(compact([*whole, *corners[:2], whole[0]], w.facts)) == 2
+    (one,) = compact([part(0, 0), part(0, 4)], w.facts)
+    assert one.target is not None
+    assert (one.box, one.ends, one.target.wide) == (box_of((lit(0), lit(0)), (1, 8)), (lit(0), lit(32)), (False, True))
     for a, b in ((row(0), row(2)), (row(0), row(1, base=4)), (row(0), row(1, "C")), (row(0), row(1, nest=0)),
                  (row(0), row(1, by=8)), (row(0, by=-4), row(1, by=-4))):  # fmt: skip
         assert compact([a, b], w.facts) == [a, b]
     assert compact([row(0), row(0)], w.facts) == [row(0)]
+    assert len(compact([row(0, by=0), row(1, by=0)], w.facts)) == 1
     many = [row(2 * i, base=512 * i) for i in range(40)]
     assert compact([*many, row(79, base=512 * 39)], w.facts)[-1].box == box_of((lit(78), lit(0)), (2, 4))
     late = compact([*many, row(2 * 7 + 1, base=512 * 7)], w.facts)
@@ -249,12 +265,29 @@ def test_which_tile_is_in_a_cell() -> None:
 def test_which_tiles_are_computed() -> None:
     w = writes_of(tiny_matmul(64, 8, 8))
     moved, made = in_cell(0, 0, None), in_cell(1, 4)
+    made = replace(made, operands=(*made.operands, replace(moved.operands[0], name="S")))
     t, u = (w.facts.target(n.operands[0]) for n in (moved, made))
     both = loop("v", 0, 2, 1, seq(moved), enter=seq(made))
     assert [w.computed(n, x) for n in (moved, made, both) for x in (t, u)] == [False, False, False, True, False, True]
     assert w.of(moved) == []
     (log,) = w.of(made)
-    assert (log.spot, log.compute, log.low, log.exact, log.box) == (("ra", "cells"), True, None, None, u.hull)
+    assert (log.spot, log.compute, log.ends, log.exact, log.box) == (("ra", "cells"), True, None, None, u.hull)
+
+
+def test_what_is_written_to_one_cell_and_touches_is_one_write() -> None:
+    w = writes_of(tiny_matmul(64, 8, 8))
+    a, b, c = in_cell(0), in_cell(0, 4), in_cell(0, 12)
+    steps = [replace(n, operands=(replace(o, tile=o.tile._replace(shape=(2, 4), steps=(2, 1))),))
+             for n in (a, b) for o in n.operands]  # fmt: skip
+    one, two, three, four, five = (w.of(n)[0] for n in (a, b, c, *steps))
+    (both,) = compact([one, two], w.facts)
+    assert (both.box, both.whole, both.exact) == (box := box_of((lit(0), lit(0)), (8, 4)), Family(box), None)
+    assert compact([one, three], w.facts) == [one, three]
+    far = four._replace(box=one.box), five._replace(box=two.box)
+    for parts in ([one, far[1]], [far[0], two], [one._replace(box=None), two], [one, two._replace(box=None)]):
+        assert compact(parts, w.facts) == parts
+    narrow = one._replace(spot=("rb", "cells"))
+    assert compact([narrow, two], w.facts) == [narrow, two]
 
 
 # slots of instances ---------------------------------------------------------------------------------------------------
@@ -273,21 +306,27 @@ def test_slots_of_instances_as_the_loops_around_see_them(first: int, stride: int
     n = replace(loop("d", 4, 12, 2, seq(*steps)), deal=Deal("core", first, stride))
     w = writes_of(replace(s, call=n))
     name, apart = "^core", w.facts.instances.apart
+    steps_of = seq(*(replace(x, operands=(replace(o, tile=o.tile._replace(steps=(1, 2))),)) for x in steps
+                     for o in x.operands))  # fmt: skip
+    for dealt in (n, replace(n, body=steps_of), loop("t", 0, 3, 1, n)):
+        for outer in (0, 3):
+            done: Done = {}
+            carried_out(dealt, {name: outer}, w, done)
+            check(w.of(dealt), done, {name: outer})
     log = w.of(n.body)
     mine, shared = w.seen_around(n, log)
     assert shared is log[1]
     assert w.seen_around(replace(n, deal=None), log) == log
-    assert mine.low is not None
+    assert mine.ends is not None
 
     def said(x: Write) -> list[Affine]:
-        assert x.low is not None
-        assert x.high is not None
+        assert x.ends is not None
         assert x.target is not None
         assert x.exact is not None
-        return [x.low, x.high, x.target.offset, x.target.low, x.target.high, x.exact.offset]
+        return [*x.ends, x.target.offset, x.target.low, x.target.high, x.exact.offset]
 
     for v, outer in product(n.values({}), (0, 3)):
         here = {"d": v, name: outer + (v - 4) // 2 * stride + first}
         for new, was in zip(said(mine), said(log[0]), strict=True):
             assert new.evaluate({"d": v, name: outer}) == was.evaluate(here)
-        assert mine.low.evaluate({"d": v, name: outer}) == 2 * v + 16 + apart * here[name]
+        assert mine.ends[0].evaluate({"d": v, name: outer}) == 2 * v + 16 + apart * here[name]
