@@ -26,6 +26,7 @@ MODULES = (
     "dealt",
     "equivalence",
     "flat_compiled",
+    "flat_shapes",
     "followed",
     "forged",
     "mutants",
