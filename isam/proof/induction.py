@@ -123,9 +123,7 @@ def _harmless(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
 
 
 def _one_layout(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
-    if w.target is None or w.buffer != f.buffer or w.box is None:
-        return False
-    return facts.layout.same_layout(f, w.target, ctx)
+    return w.target is not None and w.buffer == f.buffer and facts.layout.same_layout(f, w.target, ctx)
 
 
 def relative(state: State, f: Fact, var: str, step: int, facts: Facts, ctx: Context) -> bool:
