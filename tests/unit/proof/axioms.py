@@ -138,6 +138,9 @@ forall i < 8
 SAME = (
     Pair("twice half of all numbers times a product, where numbers wrap", "in x: u8[8]\nin z: u8[8]\nout y: u8[8]", _one("x[i] * z[i] * 128 + z[i] * x[i] * 128"), _one("0")),
     Pair("what every term of a sum has, in a cast of the sum", TERMS, TOGETHER, APART.replace("= a[i]", "= a[i] * 3")),
+    Pair("numbers compared as they are", "in x: bool[8]\nout y: bool[8]", _one("1 < 2"), _one("2 > 1")),
+    Pair("numbers compared with parts", "in x: bool[8]\nout y: bool[8]", _one("0.5 < 0.25"), _one("0.25 > 0.5")),
+    Pair("a number cast", "in x: i8[8]\nout y: i8[8]", _one("i8(300)"), _one("44")),
     Pair("zeros of two kinds below max", "in x: i8[8]\nout y: i8[8]", ZEROS, _one("max(0, x[i])")),
     Pair("not less is greater or equal, of integers", FLAGS, _one("x[i] <= z[i]"), _one("not (x[i] > z[i])")),
     Pair("not less is greater or equal, where all is finite", FINITE + WIDE.replace("out y: f32", "out y: bool"), _one("x[i] <= z[i]"), _one("not (x[i] > z[i])")),
@@ -184,6 +187,7 @@ SAME = (
 )
 FORGED = (
     Pair("half of all numbers times a square, where numbers wrap", "in x: u8[8]\nout y: u8[8]", _one("x[i] * x[i] * 128"), _one("0")),
+    Pair("numbers compared with parts, the other way round", "in x: bool[8]\nout y: bool[8]", _one("0.5 < 0.25"), _one("0.25 < 0.5")),
     Pair("zeros of one kind forgotten below max", "in x: i8[8]\nout y: i8[8]", ZEROS,
          "forall i < 4\n  y[i] = x[i]\nforall i < 4\n  y[i + 4] = max(0, x[i + 4])"),
     Pair("what every term of a sum has, taken once in a cast of the sum", TERMS, TOGETHER, APART),

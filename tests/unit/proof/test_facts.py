@@ -238,3 +238,29 @@ def test_a_new_version_makes_every_copy_stale() -> None:
     for o, compute, said in steps:
         fs.write(state, target(o), compute, CTX)
         assert held() == said
+
+
+def test_a_tile_with_steps_is_brought_back() -> None:
+    """Every second element is made anew elsewhere: of the whole copy those are stale, until they are stored there."""
+    s = tiny_matmul(8, 8, 8)
+    fs, state = Facts(Legality(s), Isl()), State()
+    second = Tile("A", (lit(0), lit(0)), (4, 4), (1, 2))
+    copy, home = at_home("A"), fs.home("A")
+    made = Operand("D", second, Place("sp", "", lit(512), (32, 4)), (0, 1))
+    there = Operand("D", second, Place("dram", "A", lit(0), (32, 4)), (0, 1))
+    columns = [Tile("A", (lit(0), lit(k)), (4, 1), (1, 1)) for k in (0, 1)]
+    first, rest = (Operand("D", t, Place("dram", "A", lit(4 * k), (32, 4)), (0, 1)) for k, t in enumerate(columns))
+
+    def held() -> list[bool]:
+        return [fs.holds(state, fs.target(o), CTX) for o in (copy, made, first, rest)]
+
+    assert home is not None
+    state.put(home)
+    assert held() == [True, False, True, True]
+    fs.write(state, fs.target(made), True, CTX)
+    assert held() == [False, True, False, True]
+    fs.write(state, fs.target(there), False, CTX)
+    assert held() == [True, True, True, True]
+    assert home in list(state)
+    fs.write(state, fs.target(made), True, CTX)
+    assert held() == [False, True, False, True]

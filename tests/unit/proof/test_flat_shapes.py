@@ -196,6 +196,8 @@ def test_what_makes_groups_smaller() -> None:
     slot = units_of(workspace=(Slot("W", "sp", 40),), call=Seq((w, base.call)))
     assert slot.group["sp", "W"][0] == 8
     assert slot.group["sp", ""][0] == 16
+    padded = units_of(homes={**base.homes, "A": replace(a, strides=(72, 4))})
+    assert (padded.wide["A"], padded.group["dram", "A"][0]) == (4, 8)
     far = units_of(homes={**base.homes, "A": replace(a, offset=lit(4))})
     assert far.group["dram", "A"][0] == 4
 
