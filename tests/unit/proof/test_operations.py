@@ -356,29 +356,3 @@ def test_a_zero_in_a_part_turned() -> None:
         assert all(got[p] == -reading.given["x f32"][p] for p in points(a.over) if p != (0,))
     plain = o.apply("neg", (some,), "f32", "f32", some.over)
     assert {w for t in plain.terms.values() for w, _ in t} == {-1}
-
-
-@pytest.mark.parametrize("op", ["max", "min"])
-def test_the_greatest_of_widened_elements_is_the_widened_greatest(op: str) -> None:
-    """With the least of all, or a number that both types hold; not with one that only the wide type holds, or other
-    elements: those stay what they are."""
-    for free in (False, True):
-        o = Operations(Licence(free=free))
-        ring, over = o.numbers.ring, region(LINE, 1)
-        x, z = (ring.read(o.numbers.leaf(f"{name} f16", 1), over.identity()) for name in "xz")
-        wide = ring.read(o.numbers.leaf("w f32", 1), over.identity())
-        a, b = (o.apply("cast", (v,), "f16", "f32", over) for v in (x, z))
-        least = o.literal(float("-inf" if op == "max" else "inf"), "f32", over)
-
-        def both(p: Value, q: Value, dtype: str, o: Operations = o, over: Any = over) -> Value:
-            return o.apply(op, (p, q), dtype, dtype, over)
-
-        narrow = o.apply("cast", (both(x, z, "f16"),), "f16", "f32", over)
-        assert ring.equal(both(a, b, "f32"), narrow)
-        assert ring.equal(both(both(a, least, "f32"), b, "f32"), narrow)
-        half, third = (o.literal(c, "f32", over) for c in (0.5, 1 / 3))
-        same = o.apply("cast", (both(x, o.literal(0.5, "f16", over), "f16"),), "f16", "f32", over)
-        assert ring.equal(both(a, half, "f32"), same)
-        for other in (third, wide):
-            labels = {o.numbers.arrays[n].label for key in both(a, other, "f32").terms for n in key}
-            assert labels == {f"{op} f32"}

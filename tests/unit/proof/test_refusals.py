@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ from isam.proof.boxes import box_of, span
 from isam.proof.certificate import prove, system_hash
 from isam.proof.context import Context
 from isam.proof.facts import Facts
+from isam.proof.flat import check_flat
 from isam.proof.flat_table import lines
 from isam.proof.geometry import axis_extents, covers_box, first, linear, rows
 from isam.proof.induction import forget, relative
-from isam.proof.joined import check_joined
+from isam.proof.joined import _apart, check_joined
 from isam.proof.legal import Legality
 from isam.proof.order import Order
 from isam.proof.registers import judge
@@ -96,6 +97,21 @@ def test_steps_of_clusters() -> None:
     into = replace(into, operands=tuple(replace(o, place=replace(o.place, memory="rb", cell=7)) if o.name == "C" else o
                                         for o in into.operands))  # fmt: skip
     assert [k for *k, _ in step(member("mm", 0, 0), into)] == [[8, "step"]]
+
+
+def test_operands_of_several_cells() -> None:
+    s = tiny_matmul()
+    fs = Facts(Legality(s), Isl())
+
+    def of(number: int, cells: int) -> Operand:
+        return op("C", tile("C", [0, 0], [4 * cells, 4]), cell("ra", number, [4 * cells, 4]))
+
+    for (a, m), (b, n) in product([(0, 1), (2, 2), (1, 3)], [(0, 1), (0, 2), (0, 3), (1, 1), (3, 1), (4, 1), (4, 2)]):
+        apart = not set(range(a, a + m)) & set(range(b, b + n))
+        assert _apart(fs, of(a, m), of(b, n)) is apart
+        assert _apart(fs, of(b, n), of(a, m)) is apart
+    other = replace(of(0, 1), place=replace(of(0, 1).place, memory="rb"))
+    assert _apart(fs, of(0, 1), other)
 
 
 def test_what_members_of_a_cluster_write_at_home() -> None:
@@ -363,3 +379,12 @@ def test_a_certificate_is_for_one_machine() -> None:
     hashes = [prove(replace(s, system=x)).data["system"] for x in (y, other)]
     assert hashes[0]["name"] == hashes[1]["name"] == "tiny"
     assert hashes[0]["hash"] != hashes[1]["hash"]
+
+
+def test_what_bind_leaves_in_a_slot_that_is_not_kept() -> None:
+    """Between bind and call only constants, numbers and what is bound keep what they hold."""
+    s = vec_matmul(bound=True)
+    assert check_tree(s) == check_flat(s) == []
+    loose = replace(s, workspace=tuple(replace(w, bound=False) for w in s.workspace))
+    for judge_ in (check_tree, check_flat):
+        assert 8 in {v.obligation for v in judge_(loose)}

@@ -20,6 +20,7 @@ from isam.schedule.tree import Schedule
 
 FILE = Path(__file__).with_name("verdicts.txt")
 MODULES = (
+    "carried",
     "certificate",
     "checker",
     "course",
