@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import ONCE, Family, lifted, span
+from isam.proof.boxes import ONCE, Family, chosen, lifted, span
 from isam.proof.certificate import _differences
-from isam.proof.context import Context
+from isam.proof.context import Context, Var
+from isam.proof.digits import never_meet
 from isam.proof.facts import Facts
 from isam.proof.flat_units import Multiples
 from isam.proof.legal import Legality
@@ -21,9 +22,11 @@ from isam.proof.sets import Isl
 from isam.proof.tree import Tree
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Seq, distinct
+from isam.system.graph import Memory
 from tests.unit.proof.handmade import loop, seq, tile, tiny_matmul, vec_matmul
 from tests.unit.proof.handmade_machines import lit
 from tests.unit.proof.test_prover import inside
+from tests.unit.proof.test_witness import exactly
 
 V = Affine.of("v")
 
@@ -97,10 +100,10 @@ def test_multiples_of_divided_bounds() -> None:
     i = Affine.of("i")
     parts = [Loop(name, (Bound(i + add, div),), (Bound(lit(99)),), step, Seq())
              for name, add, div, step in (("a", 0, 8, 12), ("b", 0, 4, 12), ("c", 0, 3, 12), ("d", 0, 16, 12),
-                                          ("e", 4, 4, 12), ("f", 8, 8, 6))]  # fmt: skip
+                                          ("e", 4, 4, 12), ("f", 8, 8, 6), ("g", 0, 3, 10))]  # fmt: skip
     outer = Loop("i", (Bound(lit(32)),), (Bound(lit(100)),), 16, Seq(tuple(parts)))
     of = Multiples(replace(tiny_matmul(), call=outer), {})
-    assert [of(Affine.of(n)) for n in "abcdef"] == [2, 4, 1, 1, 1, 1]
+    assert [of(Affine.of(n)) for n in "abcdefg"] == [2, 4, 1, 1, 1, 1, 1]
 
 
 # steps ----------------------------------------------------------------------------------------------------------------
@@ -141,3 +144,52 @@ def test_one_place_twice() -> None:
     kept: list[Any] = [a]
     assert found((64, 4)) == []
     assert found((32, 4)) == ["operands C and B overlap"]
+
+
+# layouts --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(12))
+def test_layouts_that_are_said_never_to_meet(seed: int) -> None:
+    """Variables that begin some steps after their origin, around the layouts and in them."""
+    rng, yes = random.Random(seed), 0
+    for _ in range(40):
+        step, skip = rng.choice((1, 2, 3, 4)), rng.randint(0, 3)
+        t = Var("t", (Bound(lit(step * skip)),), (Bound(lit(step * skip + rng.randint(0, 7))),), step, lit(0))
+        w = Var("w", (Bound(lit(2 * step)),), (Bound(lit(step * rng.randint(2, 4))),), step, lit(0))
+        strides = rng.choice(((64, 4), (32, 8), (4, 64), (16, 4)))
+        sides = tuple((lit(0), lit(rng.randint(1, 3))) for _ in strides)
+        by = rng.choice((4, 8, 16, 32, 64))
+        one = sides, Affine.of("t", by, rng.randrange(0, 64, 4)), strides, ()
+        two = sides, Affine.of("w", by, rng.randrange(0, 64, 4)), strides, (w,)
+        two = two if rng.random() < 0.5 else (sides, lit(rng.randrange(0, 400, 4)), strides, ())
+        met, ctx = exactly(one, two, (4, 4), False, (t,)), Context((t,))
+        if never_meet(one, two, (4, 4), ctx):
+            yes += 1
+            assert not met
+    assert yes > 3
+
+
+@pytest.mark.parametrize("origin", [None, lit(0), lit(1)])
+@pytest.mark.parametrize("step", [1, 2])
+def test_values_of_variables_that_may_have_no_origin(step: int, origin: Affine | None) -> None:
+    """With a step of one any whole number will do, with another only those that are known to be steps apart."""
+    at = Var("t", (Bound(lit(2)),), (Bound(lit(6)),), 2, lit(0))
+    own = Var("v", (Bound(lit(0)),), (Bound(lit(9)),), step, origin)
+    found = chosen((own,), ((V, V + 2),), ((Affine.of("t"), Affine.of("t") + 1),), Context((at,)))
+    if step == 1 or origin == lit(0):
+        assert found == {"v": Affine.of("t")}
+    else:
+        assert found == (None if origin is None else {"v": Affine.of("t") - 1})
+
+
+def test_nothing_lies_in_a_cache() -> None:
+    """A cache holds what the memory behind it holds, and nothing of its own."""
+    s = tiny_matmul()
+    cache = Memory("l1", "cached", 4096, of="sp")
+    y = replace(s.system, memories={**s.system.memories, "l1": cache})
+    lg = Legality(replace(s, system=y))
+    n = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.operands[-1].place.memory == "sp")
+    assert lg.step(n, out := Findings())
+    moved = [replace(o, place=replace(o.place, memory="l1")) if o.place.memory == "sp" else o for o in n.operands]
+    there = replace(n, operands=tuple(moved))
+    assert not lg.step(there, out)
+    assert [(v.obligation, v.kind) for v in out.found] == [(9, "memory")]

@@ -75,3 +75,18 @@ def test_exponents_add_up(seed: int) -> None:
     alone = sum(c[LINE[0]] for c in each if len(c) == len(LINE) and len(set(c.values())) == 1 and c[LINE[0]] <= FACTORS)
     rest = any(len(c) < len(LINE) or len(set(c.values())) > 1 or c[LINE[0]] > FACTORS for c in each)
     assert factors == {max(1, alone + rest)}
+
+
+def test_what_was_widened_further_is_rounded_once() -> None:
+    """A sum in a wide type of numbers of a narrower one than it is rounded to is the sum in that one."""
+    o = Operations(Licence(free=False))
+    over = region(LINE, 1)
+    for narrow, middle, wide in (("f16", "f32", "f64"), ("f32", "f32", "f64"), ("bf16", "f32", "f64")):
+        x, z = (o.numbers.ring.read(o.numbers.leaf(f"{name} {narrow}", 1), over.identity()) for name in "xz")
+
+        def as_(a: Value, target: str, source: str) -> Value:
+            return o.apply("cast", (a,), source, target, over)
+
+        far = o.apply("add", (as_(x, wide, narrow), as_(z, wide, narrow)), wide, wide, over)
+        near = o.apply("add", (as_(x, middle, narrow), as_(z, middle, narrow)), middle, middle, over)
+        assert o.numbers.ring.equal(as_(far, middle, wide), near)

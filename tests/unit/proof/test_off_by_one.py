@@ -18,7 +18,7 @@ from isam.proof.context import Context, loop_var, of_sizes
 from isam.proof.facts import Facts
 from isam.proof.flat import Replay
 from isam.proof.flat_step import compile_step
-from isam.proof.joined import check_joined
+from isam.proof.joined import _burst, check_joined
 from isam.proof.legal import Legality
 from isam.proof.points import check_form, check_loop, check_points
 from isam.proof.sets import Isl
@@ -255,3 +255,33 @@ def test_commands_of_several_calls() -> None:
     said += joined(Seq((head, replace(second, instruction="none"))), s)
     assert len(said) > 20
     on_record("joined: bursts", said)
+
+
+def test_what_one_command_may_hold() -> None:
+    """The calls of a burst beside each other, whatever else is wrong with them."""
+    s = test_bursts.good()
+    burst = next(b for b in test_bursts.bursts(s) if b[0].is_move and len(b) > 2)
+    head, second, *_ = burst
+
+    def found(first: Issue, then: Issue) -> list[str]:
+        out = Findings()
+        _burst(s, [first], then, out)
+        return [v.message for v in out.found]
+
+    assert found(head, second) == []
+    ins, other = head.instruction, next(i for i in s.system.instructions if i != head.instruction)
+    two = f"one command holds {ins} and {{}} or two sizes of one"
+    assert found(head, replace(second, instruction=other)) == [two.format(other)]
+    assert found(head, replace(second, unit="none")) == [two.format(ins)]
+    assert found(head, replace(second, sizes=tuple((n, v + 1) for n, v in second.sizes))) == [two.format(ins)]
+    one = tuple(replace(o, place=replace(o.place, memory="sp")) for o in head.operands)
+    text = f"the calls of one command of '{ins}' may read what others of it write"
+    assert text in found(replace(head, operands=one), replace(second, operands=one))
+    for change in ({"base": "zz"}, {"strides": (1, 2)}, {"cell": 1}, {"memory": "zz"}):
+        for i, o in enumerate(second.operands):
+            moved_ = replace(o, place=replace(o.place, **change))
+            new = replace(second, operands=(*second.operands[:i], moved_, *second.operands[i + 1 :]))
+            assert f"operand {o.name}: the calls of one command lie at other distances" in found(head, new)
+    cells = [replace(n, operands=tuple(replace(o, place=replace(o.place, cell=1)) for o in n.operands))
+             for n in (head, second)]  # fmt: skip
+    assert len(found(cells[0], cells[1])) == 2

@@ -196,6 +196,8 @@ def test_a_square_counts_once_where_numbers_wrap() -> None:
     assert not r.equal(value(128, (1,), (1,)), zero)
     assert not r.equal(value(64, (1,), (1,), (1,), (1,)), zero)
     assert not r.equal(value(128, (1,), (1,), (2,)), zero)
+    two = relation([((), (1, 1, 0, 1))], 0, 4)  # a square beside a product of two elements of another array
+    assert not r.equal(r.value(over, {(0, 0, 1, 1): [(Fraction(128), two)]}, 256), zero)
     assert r.equal(r.add(value(128, (1,), (2,)), value(128, (2,), (1,))), zero)
     assert r.equal(r.add(value(128, (1,), (1,)), value(128, (1,), (1,))), zero)
 

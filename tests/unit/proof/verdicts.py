@@ -29,6 +29,7 @@ MODULES = (
     "facts",
     "flat_compiled",
     "flat_shapes",
+    "flat_tables",
     "followed",
     "forged",
     "mutants",
