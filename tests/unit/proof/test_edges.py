@@ -193,3 +193,22 @@ def test_nothing_lies_in_a_cache() -> None:
     there = replace(n, operands=tuple(moved))
     assert not lg.step(there, out)
     assert [(v.obligation, v.kind) for v in out.found] == [(9, "memory")]
+
+
+@pytest.mark.parametrize(("least", "most", "multiple"), [(0, 4, 1), (2, 4, 1), (1, None, 1), (0, 8, 4), (3, None, 2)])
+def test_sizes_of_a_call(least: int, most: int | None, multiple: int) -> None:
+    """At least one, within the limits of the instruction, and a multiple of what it asks for."""
+    s = tiny_matmul()
+    lg = Legality(s)
+    zero = s.system.instructions["zero4"]
+    m, n = zero.body.syms
+    ins = replace(zero, body=replace(zero.body, syms=(replace(m, lo=least, hi=most, multiple_of=multiple), n)))
+    step = next(x for x in distinct(s.call) if isinstance(x, Issue) and x.instruction == "zero4")
+    for v in range(-1, 14):
+        bad: list[tuple[int, str, str]] = []
+        got = lg.judge._sizes(ins, replace(step, sizes=(("M", v), ("N", 4))), bad)
+        assert got == {"M": v, "N": 4}
+        right = v >= max(least, 1) and (most is None or v <= most) and v % multiple == 0
+        limit = f"{least} <= M <= {most}" if most is not None else f"M >= {least}"
+        text = f"'zero4' with M = {v}, but {limit}, multiple of {multiple}"
+        assert bad == ([] if right else [(9, "sizes", text)])
