@@ -282,6 +282,14 @@ def test_what_one_command_may_hold() -> None:
             moved_ = replace(o, place=replace(o.place, **change))
             new = replace(second, operands=(*second.operands[:i], moved_, *second.operands[i + 1 :]))
             assert f"operand {o.name}: the calls of one command lie at other distances" in found(head, new)
+    far = [replace(o, place=replace(o.place, offset=o.place.offset + Affine.of("zz"))) for o in second.operands]
+    apart = replace(second, operands=tuple(far))
+    out = Findings()
+    _burst(s, [head], apart, out)
+    fixed = dict(s.system.instructions[ins].burst.step)
+    assert [(v.obligation, v.kind) for v in out.found] == [(10, "burst")] * len(head.operands)
+    varies = "the distance between the calls of one command varies"
+    assert any(v.message.endswith(varies) for v in out.found) is (len(fixed) < len(head.operands))
     cells = [replace(n, operands=tuple(replace(o, place=replace(o.place, cell=1)) for o in n.operands))
              for n in (head, second)]  # fmt: skip
     assert len(found(cells[0], cells[1])) == 2
