@@ -34,10 +34,6 @@ class Axiom:
     kinds: str = "f"
     exact: bool = False
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return () if self.exact else ("rounding",)
-
 
 def _reciprocal(o: Operations, a: Value, dtype: str, over: Region) -> Value:
     ring, c, label = o.numbers.ring, number_of(a), f"reciprocal {dtype}"

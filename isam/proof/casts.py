@@ -86,7 +86,8 @@ def cast(o: Operations, op: str, a: Value, source: str, target: str, over: Regio
             return ring.constant(c if o.licence.free and s.kind == "f" else held, over, modulus_of(target))
         op = "cast"
     if wraps(op, source, target) or _by_element(a, source, target):
-        return ring.substituted(a, lambda n, r: _element(o, op, n, r, source, target), modulus_of(target))
+        sizes = o.numbers.leaf("size", 1)
+        return ring.substituted(a, lambda n, r: _element(o, op, n, r, source, target), modulus_of(target), sizes)
     return o.function(op, (a,), source, target, over)
 
 
@@ -151,7 +152,7 @@ def narrowed(o: Operations, a: Value, narrow: str, wide: str) -> Value | None:
     def before(n: int, points: Region) -> Value:
         return cast(o, "cast", ring.on(arrays[n].args[0], points), made[n][1], narrow, points)
 
-    return ring.substituted(a, before, modulus_of(narrow))
+    return ring.substituted(a, before, modulus_of(narrow), o.numbers.leaf("size", 1))
 
 
 def narrowest(o: Operations, branches: Sequence[dict[int, Rel]], dtype: str) -> tuple[str, list[dict[int, Rel]]]:

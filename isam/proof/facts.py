@@ -365,7 +365,7 @@ class Facts:
         while True:
             for f in same:
                 box = joined(f.box, new.box)
-                if box is not None and f.over == new.over:
+                if box is not None:
                     state.drop(f)
                     same.remove(f)
                     new = self.changed(f, box, self._within(f, ctx) | self._within(new, ctx))

@@ -110,23 +110,20 @@ def _spared(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
     """Whether a write elsewhere with new values concerns none of the fact's elements."""
     if w.box is not None and disjoint(w.box, f.box, ctx):
         return True
-    steps = w.whole is not None and bool(f.over or w.whole.over)
-    return steps and facts.isl.parted(Family(f.box, f.over), w.whole, ctx)  # type: ignore[arg-type]
+    return bool(f.over or w.whole.over) and facts.isl.parted(Family(f.box, f.over), w.whole, ctx)
 
 
 def _harmless(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
     """Whether a write in the same memory leaves the fact's bytes as they are."""
     if _one_layout(f, w, facts, ctx):
         return True
-    if w.low is not None and w.high is not None and facts.layout.apart(f, w.low, w.high, ctx):
+    if w.ends is not None and facts.layout.apart(f, *w.ends, ctx):
         return True
     return w.exact is not None and facts.layout.no_clash(f, w.exact, ctx)
 
 
 def _one_layout(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
-    if w.target is None or w.buffer != f.buffer or w.box is None:
-        return False
-    return facts.layout.same_layout(f, w.target, ctx)
+    return w.target is not None and w.buffer == f.buffer and facts.layout.same_layout(f, w.target, ctx)
 
 
 def relative(state: State, f: Fact, var: str, step: int, facts: Facts, ctx: Context) -> bool:

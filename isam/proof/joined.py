@@ -14,7 +14,7 @@ from isam.schedule.tree import Issue, Loop, Operand, Schedule, Seq, children, di
 
 
 def check_joined(schedule: Schedule, facts: Facts, out: Findings) -> None:
-    """Obligation 10 for the form of steps, 8 for what their calls touch."""
+    """Obligation 10 for the form of steps, 8 for what their calls touch. Each call is right by itself."""
     for tree in (schedule.bind, schedule.call):
         for seq in (n for n in distinct(tree) if isinstance(n, Seq)):
             step: list[Issue] = []
@@ -57,8 +57,8 @@ def _member(schedule: Schedule, facts: Facts, step: list[Issue], issue: Issue, o
 
 def _burst(schedule: Schedule, step: list[Issue], issue: Issue, out: Findings) -> None:
     """One more call of a command: as the first, as far from the one before as that from the one before it."""
-    head, ins = step[0], schedule.system.instructions.get(issue.instruction)
-    if ins is None or {(i.instruction, i.sizes, i.unit) for i in step} != {(ins.name, issue.sizes, issue.unit)}:
+    head, ins = step[0], schedule.system.instructions[issue.instruction]
+    if {(i.instruction, i.sizes, i.unit) for i in step} != {(ins.name, issue.sizes, issue.unit)}:
         out.add(10, "burst", f"one command holds {head.instruction} and {issue.instruction} or two sizes of one", issue)
         return
     if len(step) >= ins.burst.most:

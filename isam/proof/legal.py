@@ -90,6 +90,7 @@ class Legality:
                 (
                     o.name,
                     o.tile.buffer,
+                    len(o.tile.start),
                     o.tile.shape,
                     o.tile.steps,
                     o.place.memory,

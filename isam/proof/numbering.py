@@ -138,7 +138,8 @@ class Numbering:
         if not self.support or a.modulus:
             zero = reduce(lambda x, y: x - y, [r.domain() for t in a.terms.values() for _, r in t], rest)
             if not zero.is_empty():
-                out[self.number(Fraction(), what)] = zero.to_nothing()
+                n, none = self.number(Fraction(), what), zero.to_nothing()
+                out[n] = out[n] | none if n in out else none  # of some points it may be said that they are zero
                 rest = rest - zero
         if not rest.is_empty():
             named = self.function(f"value {what}", (self.ring.on(a, rest),), rest, a.modulus)

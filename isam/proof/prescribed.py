@@ -50,7 +50,7 @@ class Prescribed:
 
     def _statement(self, at: int, s: Statement, env: dict[str, int]) -> None:
         key = (at, tuple(env.values()))
-        touched = {s.dest.buffer, *(a.buffer for a in s.reads)}
+        touched = dict.fromkeys((s.dest.buffer, *(a.buffer for a in s.reads)))
         self.before[key] = {b: self.total[b].copy() for b in touched if b in self.total}
         if at in self.skip:
             return

@@ -25,10 +25,6 @@ class Signature(NamedTuple):
     writes: frozenset[str]
     faults: tuple[tuple[int, str, str], ...]
 
-    @property
-    def sound(self) -> bool:
-        return not self.faults
-
 
 def ends(issue: Issue, ins: Instruction) -> tuple[Operand, Operand]:
     """Source and target of a move."""

@@ -12,7 +12,7 @@ has one form, a polynomial in which no condition appears twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 from functools import reduce
@@ -21,13 +21,13 @@ from math import factorial, prod
 
 from isam.classes import dataclass
 from isam.ir.relation import Region, Rel, TooMuch
+from isam.proof.fibres import fibres
 
 Key = tuple[int, ...]  # arrays, ascending
 Term = tuple[Fraction, Rel]
 Terms = dict[Key, tuple[Term, ...]]
 ONE, ZERO = Fraction(1), Fraction(0)
 PIECES = 400  # convex pieces of one value: beyond, nothing is decided
-LENGTHS = 16  # different numbers of equal terms that are told apart
 ORDERS = 24  # permutations of equal factors that are compared
 _serial = count()
 
@@ -176,25 +176,31 @@ class Ring:
         order = [starts[i] + d for i in places for d in range(self.ranks[both[i]])]
         return tuple(both[i] for i in places), order
 
-    def substituted(self, a: Value, by: Callable[[int, Region], Value], modulus: int) -> Value:
-        """The polynomial with other values for its arrays: ``by`` says which, over the elements that are read."""
+    def substituted(self, a: Value, by: Callable[[int, Region], Value], modulus: int, sizes: int) -> Value:
+        """The polynomial with other values for its arrays: ``by`` says which, over the elements that are read.
+        ``sizes``: see :meth:`summed`; different elements may be made of equal ones."""
         terms: dict[Key, list[Term]] = {}
         for key, parts in a.terms.items():
             for w, r in parts:
                 found = [by(n, r.picked(tuple(self._places(key, i))).range()) for i, n in enumerate(key)]
                 for choice in product(*([(k, v, s) for k, t in x.terms.items() for v, s in t] for x in found)):
-                    path = reduce(Rel.aside, [s for _, _, s in choice]) if choice else None
+                    weight = w * prod(v for _, v, _ in choice)
+                    path = reduce(Rel.aside, [s for _, _, s in choice]) if choice else r.range().identity()
                     new, order = self._merged(tuple(n for k, _, _ in choice for n in k), ())
-                    whole = r if path is None else r.then(path).picked(order)
-                    terms.setdefault(new, []).append((w * prod(v for _, v, _ in choice), whole))
+                    if r.is_function() or path.is_injective():
+                        terms.setdefault(new, []).append((weight, r.then(path).picked(order)))
+                        continue
+                    reads = r.graph()
+                    at, element = (reads.identity().picked(c) for c in (range(r.ins), range(r.ins, r.ins + r.outs)))
+                    one = Value(reads, {new: ((weight, element.then(path).picked(order)),)}, modulus)
+                    for k, t in self.summed(at, one, sizes).terms.items():
+                        terms.setdefault(k, []).extend(t)
         return self.value(a.over, self._idempotent(terms) if self._squares(terms) else terms, modulus)
 
     # moving -------------------------------------------------------------------------------------------------------
     def through(self, path: Rel, a: Value) -> Value:
         """The value at the point that ``path``, a function, leads to."""
         terms = {k: tuple((w, path.then(r)) for w, r in t) for k, t in a.terms.items()}
-        if self._squares(terms):
-            return self.value(path.domain(), self._idempotent(terms), a.modulus)
         return Value(path.domain(), _nonempty(terms), a.modulus)
 
     def placed(self, dest: Rel, a: Value) -> Value:
@@ -213,50 +219,12 @@ class Ring:
                 if not w or both.is_injective():  # zero, however often
                     terms.setdefault(key, []).append((w, back.then(r)))
                     continue
-                for times, extra, points in self._fibres(both.inverse()):
+                for times, extra, points in fibres(both.inverse()):
                     k, order = self._merged(key, (sizes,) * len(extra))
                     if extra:
                         points = reduce(lambda x, y: x.beside(y), extra).on(points).graph()
                     terms.setdefault(k, []).append((w * times, points.parted(dest.outs).picked(order)))
         return self.value(dest.range(), terms, a.modulus)
-
-    def _fibres(self, points: Rel) -> list[tuple[int, list[Rel], Region]]:
-        """How many outputs the inputs have: a number times functions of the input, region by region (to be added up
-        where regions meet)."""
-        if points.is_function():
-            return [(1, [], points.domain())]
-        peeled = ((single.spread(), rest) for single, rest in self._peeled(points))
-        length, rest = next(((length, rest) for length, rest in peeled if length is not None), (None, points))
-        if length is None:
-            parts = points.convex()
-            if len(parts) < 2:
-                return [(1, [], region) for region in _one_by_one(points)]
-            return [x for p in parts for x in self._fibres(p)]
-        values, function = length
-        if values is None or len(values) > LENGTHS:
-            extra = _first(function, points.ins)
-            if not extra.is_function():
-                raise TooMuch("equal terms are added a number of times that varies")
-            return [(n, [*more, extra], region) for n, more, region in self._fibres(rest)]
-        if len(values) == 1:
-            return [(n * values[0], more, region) for n, more, region in self._fibres(rest)]
-        out = []
-        for v in values:
-            some = function.reaching(v)
-            if not some.is_empty():
-                out += [(n * v, more, region) for n, more, region in self._fibres(some.parted(points.ins))]
-        return out
-
-    def _peeled(self, points: Rel) -> Iterator[tuple[Rel, Rel]]:
-        """Each output coordinate that the others do not determine (where there is none: the last), as a relation of the
-        input and the others; and the relation without it."""
-        found = False
-        for k in range(points.outs):
-            others = [j for j in range(points.outs) if j != k]
-            single = points.picked([k, *others]).lifted(len(others))
-            if not single.is_function() or (k == points.outs - 1 and not found):
-                found = True
-                yield single, points.picked(others)
 
     def on(self, a: Value, points: Region) -> Value:
         terms = {k: tuple((w, r.on(points)) for w, r in t) for k, t in a.terms.items()}
@@ -299,10 +267,20 @@ class Ring:
                 del left[at]
         if not rest and not left:
             return True
-        difference = self._disjoint([*rest, *((-w, r) for w, r in left)], modulus)
-        if any(w and not r.is_empty() for w, r in difference):
+        difference = self._disjoint([*rest, *((-w, r) for w, r in left)], 0)
+        if any(not r.is_empty() and not self._idle(key, w, r, modulus) for w, r in difference):
             return False
         return not key or not self._kept(key, modulus) or _cover(one, two)
+
+    def _idle(self, key: Key, w: Fraction, r: Rel, modulus: int) -> bool:
+        """Whether a weight under every order of equal factors says nothing. One that wraps does where it is a multiple
+        of the modulus, and that of a square, which is there in both orders, of twice as much."""
+        if not w or not modulus or w % modulus:
+            return not w
+        if not w % (modulus * prod(factorial(key.count(n)) for n in set(key))):
+            return True
+        pairs = ((i, j) for j, n in enumerate(key) for i in range(j) if key[i] == n)
+        return all(self._alike(key, r, i, j).is_empty() for i, j in pairs)
 
     def _orders(self, key: Key, terms: tuple[Term, ...]) -> tuple[Term, ...]:
         """The terms under every order of equal factors: ``a[y] * a[z]`` is ``a[z] * a[y]``."""
@@ -371,23 +349,6 @@ def _misses(r: Rel, s: Rel) -> Rel:
     """Pairs of points where the first has an output that the second has not."""
     without = s.domain().times(r.range()) - s
     return r.then(without.inverse())
-
-
-def _one_by_one(points: Rel) -> Iterator[Region]:
-    """The inputs that have a first output, those that have a second, and so on: outputs with gaps between them."""
-    for _ in range(LENGTHS):
-        if points.is_empty():
-            return
-        yield points.domain()
-        points = points - points.least()
-    if not points.is_empty():
-        raise TooMuch("equal terms are added an unknown number of times")
-
-
-def _first(length: Rel, first: int) -> Rel:
-    """A function as one of its first inputs only (a relation where it depends on others)."""
-    turned = length.inverse().picked(list(range(first)))
-    return turned.inverse()
 
 
 def number_of(a: Value) -> Fraction | None:

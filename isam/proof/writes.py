@@ -16,19 +16,18 @@ from isam.schedule.tree import Issue, Loop, Node, children
 
 
 class Write(NamedTuple):
-    """Elements of a buffer written at bytes ``low`` to ``high`` of a place. ``None``: not known, so anything.
-    ``target``: the layout rule, where there is one; ``compute``: with new values; ``exact``: the same as a quantified
-    fact, for isl."""
+    """Elements of a buffer written in a place, at bytes from the first of ``ends`` to the other. ``None``: not known,
+    so anything. ``target``: the layout rule, where there is one; ``compute``: with new values; ``exact``: the same as a
+    quantified fact, for isl (cells have none); ``whole``: exactly the elements."""
 
     buffer: str
     spot: Spot
     box: Box | None
-    low: Affine | None
-    high: Affine | None
+    ends: tuple[Affine, Affine] | None
     target: Target | None
     compute: bool
     exact: Fact | None
-    whole: Family | None = None  # exactly the elements
+    whole: Family
 
 
 @dataclass(slots=True)
@@ -92,11 +91,11 @@ class Writes:
                 whole = Family(t.box, t.over)
                 if t.cells is not None:  # cells are not followed across iterations: only what becomes stale counts
                     if not n.is_move:
-                        out.append(Write(t.buffer, (t.spot[0], "cells"), t.hull, None, None, None, True, None, whole))
+                        out.append(Write(t.buffer, (t.spot[0], "cells"), t.hull, None, None, True, None, whole))
                     continue
                 exact = self.facts.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over)
                 out.append(
-                    Write(t.buffer, t.spot, t.hull, t.low, t.high, None if t.over else t, not n.is_move, exact, whole)
+                    Write(t.buffer, t.spot, t.hull, (t.low, t.high), None if t.over else t, not n.is_move, exact, whole)
                 )
         return out
 
@@ -118,22 +117,21 @@ class Writes:
         sorts = self.facts.instances
         name = sorts.name_of(w.spot[0])
 
-        def said(e: Affine | None) -> Affine | None:
-            return None if e is None else sorts.within(e, name, n)
+        def said(e: Affine) -> Affine:
+            return sorts.within(e, name, n)
 
         t, f = w.target, w.exact
+        assert f is not None  # slots have no cells
         if t is not None:
-            t = replace(t, offset=sorts.within(t.offset, name, n), low=sorts.within(t.low, name, n),
-                        high=sorts.within(t.high, name, n))  # fmt: skip
-        exact = None if f is None else self.facts.moved(f, sorts.within(f.offset, name, n))
-        return w._replace(low=said(w.low), high=said(w.high), target=t, exact=exact)
+            t = replace(t, offset=said(t.offset), low=said(t.low), high=said(t.high))
+        ends = None if w.ends is None else (said(w.ends[0]), said(w.ends[1]))
+        return w._replace(ends=ends, target=t, exact=self.facts.moved(f, said(f.offset)))
 
     def widened(self, w: Write, over: Span) -> Write:
         """The write over all iterations."""
         var = over.var
         box = None if w.box is None else hull(w.box, over)
-        ends = None if w.low is None or w.high is None else hull(((w.low, w.high),), over)
-        low, high = ends[0] if ends is not None else (None, None)
+        ends = None if w.ends is None else hull((w.ends,), over)
         t = w.target
         if t is not None:
             rule = t.rule
@@ -143,11 +141,11 @@ class Writes:
                 offset = rule
                 for k, (lo, _) in zip(t.strides, box, strict=True):
                     offset = offset + lo * k
-                wide = tuple(a or (hi - lo) != Affine((), 1) for a, (lo, hi) in zip(t.wide, box, strict=True))
+                wide = tuple((hi - lo) != Affine((), 1) for lo, hi in box)
                 t = replace(t, offset=offset, box=box, hull=box, wide=wide)
         exact = None if w.exact is None else generalised(w.exact, over, self.facts, self.fresh)
-        whole = None if w.whole is None else lifted(w.whole, over, self.fresh())[0]
-        return Write(w.buffer, w.spot, box, low, high, t, w.compute, exact, whole)
+        whole = lifted(w.whole, over, self.fresh())[0]
+        return Write(w.buffer, w.spot, box, ends[0] if ends is not None else None, t, w.compute, exact, whole)
 
     def fresh(self) -> str:
         self._fresh += 1
@@ -171,27 +169,21 @@ def compact(log: list[Write], facts: Facts) -> list[Write]:
 def _join(a: Write, b: Write, facts: Facts) -> Write | None:
     if a == b:
         return a
-    if a.buffer != b.buffer or a.spot != b.spot or a.compute != b.compute:
+    if a.buffer != b.buffer or a.spot != b.spot or a.compute != b.compute or a.box is None or b.box is None:
         return None
-    if a.exact is None and b.exact is None and a.box is not None and b.box is not None:
-        if a.whole is None or b.whole is None or a.whole.over or b.whole.over:
-            return None
-        both = joined(a.box, b.box)
+    if a.exact is None:
+        both = None if a.whole.over or b.whole.over else joined(a.box, b.box)
         return None if both is None else a._replace(box=both, whole=Family(both))
-    if a.target is None or b.target is None:
-        return None
     s, t = a.target, b.target
-    if a.box is None or b.box is None or s.strides != t.strides:
+    if s is None or t is None or s.strides != t.strides or a.ends is None or b.ends is None:
         return None
     box = joined(s.box, t.box)
-    if box is None or s.rule != t.rule or a.low is None or b.low is None or a.high is None or b.high is None:
+    if box is None or s.rule != t.rule or any(k < 0 for k in t.strides):
         return None
-    first = s if box[0:] and all(x[0] == y[0] for x, y in zip(box, s.box, strict=True)) else t
+    ahead = all(x[0] == y[0] for x, y in zip(box, s.box, strict=True))
+    first = s if ahead else t
+    low, high = (a.ends[0], b.ends[1]) if ahead else (b.ends[0], a.ends[1])
     wide = tuple((hi - lo) != Affine((), 1) for lo, hi in box)
-    low = a.low if first is s else b.low
-    high = b.high if first is s else a.high
-    if any(k < 0 for k in t.strides):
-        return None
     target = replace(first, box=box, hull=box, wide=wide, low=low, high=high)
     exact = facts.make(a.buffer, a.spot, None, first.offset, first.strides, box)
-    return Write(a.buffer, a.spot, box, low, high, target, a.compute, exact, Family(box))
+    return Write(a.buffer, a.spot, box, (low, high), target, a.compute, exact, Family(box))

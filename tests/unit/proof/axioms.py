@@ -107,7 +107,41 @@ loop t < 9
       p[u, j] = 0
 """
 
+TERMS = "in a: i8[2]\nin b: i8[3]\nout y: i8[2]"
+TOGETHER = """
+temp t: i8[2, 3]
+temp s: i32[2]
+forall i < 2, j < 3
+  t[i, j] = a[i] + b[j]
+forall i < 2
+  s[i] = 0
+forall i < 2, j < 3
+  s[i] += i32(t[i, j])
+forall i < 2
+  y[i] = i8(s[i])
+"""
+APART = """
+forall i < 2
+  y[i] = a[i]
+forall i < 2, j < 3
+  y[i] += b[j]
+"""
+ZEROS = """
+temp t: i8[8]
+forall i < 4
+  t[i] = 0
+forall i < 4
+  t[i + 4] = x[i + 4] - x[i + 4]
+forall i < 8
+  y[i] = max(t[i], x[i])
+"""
 SAME = (
+    Pair("twice half of all numbers times a product, where numbers wrap", "in x: u8[8]\nin z: u8[8]\nout y: u8[8]", _one("x[i] * z[i] * 128 + z[i] * x[i] * 128"), _one("0")),
+    Pair("what every term of a sum has, in a cast of the sum", TERMS, TOGETHER, APART.replace("= a[i]", "= a[i] * 3")),
+    Pair("numbers compared as they are", "in x: bool[8]\nout y: bool[8]", _one("1 < 2"), _one("2 > 1")),
+    Pair("numbers compared with parts", "in x: bool[8]\nout y: bool[8]", _one("0.5 < 0.25"), _one("0.25 > 0.5")),
+    Pair("a number cast", "in x: i8[8]\nout y: i8[8]", _one("i8(300)"), _one("44")),
+    Pair("zeros of two kinds below max", "in x: i8[8]\nout y: i8[8]", ZEROS, _one("max(0, x[i])")),
     Pair("not less is greater or equal, of integers", FLAGS, _one("x[i] <= z[i]"), _one("not (x[i] > z[i])")),
     Pair("not less is greater or equal, where all is finite", FINITE + WIDE.replace("out y: f32", "out y: bool"), _one("x[i] <= z[i]"), _one("not (x[i] > z[i])")),
     Pair("not equal", FLAGS, _one("x[i] != z[i]"), _one("not (z[i] == x[i])")),
@@ -152,6 +186,11 @@ SAME = (
     Pair("added to where no step has been", REACHED, ADDED, BEFORE, "T"),
 )
 FORGED = (
+    Pair("half of all numbers times a square, where numbers wrap", "in x: u8[8]\nout y: u8[8]", _one("x[i] * x[i] * 128"), _one("0")),
+    Pair("numbers compared with parts, the other way round", "in x: bool[8]\nout y: bool[8]", _one("0.5 < 0.25"), _one("0.25 < 0.5")),
+    Pair("zeros of one kind forgotten below max", "in x: i8[8]\nout y: i8[8]", ZEROS,
+         "forall i < 4\n  y[i] = x[i]\nforall i < 4\n  y[i + 4] = max(0, x[i + 4])"),
+    Pair("what every term of a sum has, taken once in a cast of the sum", TERMS, TOGETHER, APART),
     Pair("not less, of what may be NaN", WIDE.replace("out y: f32", "out y: bool"), _one("x[i] <= z[i]"), _one("not (x[i] > z[i])")),
     Pair("not less is not less or equal", FLAGS, _one("x[i] <= z[i]"), _one("not (x[i] >= z[i])")),
     Pair("or for and", FLAGS, _one("b[i] and c[i]"), _one("b[i] or c[i]")),

@@ -107,7 +107,7 @@ def followed(s: Schedule) -> Iterator[object]:
             yield from (phase, ctx.vars, sorted(map(text, before)), sorted(map(text, after)), found)
         for n in distinct(s.call):
             if isinstance(n, Loop):
-                yield from ((w.buffer, w.spot, w.box, w.low, w.high, w.compute, w.target and text(w.target),
+                yield from ((w.buffer, w.spot, w.box, *(w.ends or (None, None)), w.compute, w.target and text(w.target),
                              w.exact and text(w.exact), w.whole) for w in tree.writes.of(n))  # fmt: skip
                 yield sorted((k, t and text(t)) for k, t in tree.writes.cells(n).items())
 

@@ -32,7 +32,7 @@ def test_what_a_loop_writes_is_told_without_its_variable(name):
         for w in writes.of(n):
             told = [w.box, *(f.box for f in (w.target, w.exact, w.whole) if f is not None)]
             said = [e for box in told for side in box or () for e in side]
-            said += [e for e in (w.low, w.high) if e is not None]
+            said += w.ends or ()
             said += [f.offset for f in (w.target, w.exact) if f is not None]
             assert not any(e.coefficient(n.var) for e in said), (n.var, w)
 

@@ -20,15 +20,21 @@ from isam.schedule.tree import Schedule
 
 FILE = Path(__file__).with_name("verdicts.txt")
 MODULES = (
+    "carried",
     "certificate",
     "checker",
     "course",
     "dealt",
     "equivalence",
+    "facts",
     "flat_compiled",
+    "flat_shapes",
+    "flat_tables",
     "followed",
     "forged",
     "mutants",
+    "off_by_one",
+    "operations",
     "signature",
     "small",
 )

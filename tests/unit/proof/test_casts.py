@@ -1,0 +1,89 @@
+"""Which casts lose nothing, and what numbers become in a type: all numbers of small types, the ends of large ones."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from isam.ir.arithmetic import convert
+from isam.ir.dtype import DTYPES, numpy_dtype
+from isam.proof.casts import RANGE, held_as, rounds_alike, widens, wraps
+
+FLOATS = ("f64", "f32", "f16", "bf16")
+
+
+def several(dtype: str) -> list[Any]:
+    """All numbers of a small type; of a large one, those at its ends and about powers of two."""
+    d, to = DTYPES[dtype], numpy_dtype(dtype)
+    if d.kind == "b":
+        return [np.asarray(x) for x in (False, True)]
+    if d.bits <= 16:
+        every = np.arange(1 << d.bits, dtype=f"u{d.bytes}").view(to)
+        return [x for x, there in zip(every, _wide(every), strict=True) if np.isfinite(there)]
+    if d.kind == "f":
+        least, most = RANGE[dtype]
+        near = [1.0, 1 + 2.0**-10, 1 + 2.0**-23, 1 + 2.0**-52, 2 - 2.0**-7, 1 + 2.0**-7]
+        return [to.type(s * m * 2.0**e) for e in (least, least + 1, -30, -14, 0, 7, 15, 23, 52, 63, most - 1)
+                for m in near for s in (1, -1) if e > -1074 or m == 1]  # fmt: skip
+    limits = np.iinfo(to)
+    near = {s * (1 << k) + j for k in range(d.bits) for j in (-1, 0, 1) for s in (1, -1)} | {limits.min, limits.max}
+    return [to.type(x) for x in sorted(near) if limits.min <= x <= limits.max]
+
+
+def _wide(a: np.ndarray) -> list[Any]:
+    """As numbers of Python, which are compared exactly."""
+    with np.errstate(invalid="ignore"):
+        return (a.astype(np.float64) if a.dtype.kind not in "iub" else a).tolist()
+
+
+@pytest.mark.parametrize("source", DTYPES)
+def test_what_widens_holds_every_number(source: str) -> None:
+    """There, every number is what it was; of what does not widen some number is lost."""
+    some = np.array(several(source), numpy_dtype(source))
+    for target in DTYPES:
+        with np.errstate(all="ignore"):
+            kept = _wide(some) == _wide(convert(some, target))
+        assert widens(source, target) == (kept and (source == target or target != "bool")), (source, target)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_as_they_are_held(dtype: str) -> None:
+    rng = random.Random(dtype)
+    some = [Fraction(x) for x in (0, 1, -1, 127, 128, 255, 256, -128, -129, 65504, 65520, 70000, 2**31, -(2**63))]
+    some += [Fraction(rng.randint(-(10**6), 10**6), rng.choice([1, 3, 7, 1000])) for _ in range(40)]
+    kind = DTYPES[dtype].kind
+    for c in some:
+        if kind in "iu":
+            if c.denominator == 1:
+                wrapped = np.asarray(int(c) % (1 << 64), np.uint64).astype(numpy_dtype(dtype))
+                assert held_as(c, dtype) == int(wrapped)
+        elif kind == "b":
+            assert held_as(c, dtype) == (c != 0)
+        else:
+            with np.errstate(over="ignore"):
+                near = numpy_dtype(dtype).type(float(c))
+            assert held_as(c, dtype) == (Fraction(float(near)) if np.isfinite(near) else None)
+    assert kind != "f" or held_as(Fraction(10) ** 400, dtype) is None
+
+
+def test_a_wrapping_cast_takes_the_last_bits() -> None:
+    for source, target in product(DTYPES, repeat=2):
+        s, t = DTYPES[source], DTYPES[target]
+        last = s.kind in "iu" and t.kind in "iu" and t.bits <= s.bits
+        assert wraps("cast", source, target) == last
+        assert not wraps("cast_sat", source, target)
+        if last:
+            for x in several(source)[::97]:
+                assert (int(x) - int(convert(np.asarray(x), target))) % (1 << t.bits) == 0
+
+
+def test_what_may_be_rounded_twice() -> None:
+    """Figueroa's condition, with room for the exponents of products and quotients."""
+    assert {(n, w) for n in FLOATS for w in FLOATS if rounds_alike(n, w)} == {
+        ("f32", "f64"), ("f16", "f32"), ("f16", "f64"), ("bf16", "f64"),
+    }  # fmt: skip
