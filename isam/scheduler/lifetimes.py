@@ -66,8 +66,11 @@ class InGroup(Lifetimes):
         return self.ending and self._private_here(tile.buffer)
 
     def spent(self, tile: Tile) -> bool:
-        """True when the tile is a temporary that nothing outside the present block reads."""
-        if not (self._private_here(tile.buffer) and self.group.users(tile.buffer) <= self.leaf):
+        """True when the tile is a temporary that nothing behind the present block touches: nests before it are done
+        with it, because no other iteration sees it."""
+        if not (self.leaf and self._private_here(tile.buffer)):
+            return False
+        if any(i > min(self.leaf) for i in self.group.users(tile.buffer) - self.leaf):
             return False
         later = (t for nest, _, _, tiles in self.rest for u, t in zip(nest.uses, tiles, strict=True) if u.reads)
         return all(t.buffer != tile.buffer or disjoint(t, tile, self.scope.ranges) for t in later)
