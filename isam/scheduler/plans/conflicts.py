@@ -17,16 +17,18 @@ MISS = 8.0  # relative cycles for a line of results that has to be fetched
 
 
 def spread(found: list[Block], main: Nest, system: System) -> list[Block]:
-    """The blocks with what conflicts cost, best first."""
+    """The blocks with what conflicts cost, best first, among equals those along inner axes, whose elements lie
+    together."""
     nearest, memory = min(caches(system), default=0), register_memory(main, system)
     if not nearest or not main.reduced or memory is None:
         return found
+    inner = [a for a in reversed(main.axes) if a not in main.reduced]
     lines, cells = nearest // PERIOD, system.memories[memory].limit
 
     def cost(b: Block) -> float:
         return b.cost + conflicts(main, b, lines) + (1.0 if overlaps(main, b) > cells else 0.0)
 
-    return sorted((replace(b, cost=cost(b)) for b in found), key=lambda b: b.cost)
+    return sorted((replace(b, cost=cost(b)) for b in found), key=lambda b: (b.cost, *(-b.of(a) for a in inner)))
 
 
 def overlaps(main: Nest, block: Block) -> int:

@@ -69,7 +69,8 @@ def test_rows_and_columns_meet_on_the_same_set():
 
 def test_among_equals_blocks_go_along_rows():
     """Four rows or four columns cost the same; columns lie together."""
-    found = blocks(seen(DEPTHWISE, {"H": 28, "W": 28, "C": 32}).main, simulated("host-avx512"), {})
+    main, system = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 32}).main, simulated("host-avx512")
+    found = spread(blocks(main, system, {}), main, system)
     pairs = {(b.of("h"), b.of("v"), b.of("c")): (n, b.cost) for n, b in enumerate(found)}
     for (h, v, c), (n, cost) in pairs.items():
         if h < v and (v, h, c) in pairs and pairs[v, h, c][1] == cost:
