@@ -60,11 +60,15 @@ Contest = tuple[dict[str, Callable[[], Any]], dict[str, float], Judge, Judge]  #
 def _case(case: Case, on: str) -> Contest:
     arrays = arrays_of(case)
     fn, stages = compiled(case, on)
-    constants = {n: v for n, v in arrays.items() if n != "X"}
+    kernel, sizes = kernel_of(case)
+    roles = {b.name: b.role for b in kernel.arguments}
+    constants = {n: v for n, v in arrays.items() if roles[n] == "const"}
     fast = fn.bind(**constants) if constants else fn
     judge, theirs = Judge.case(case, arrays), Judge.case(case, arrays, THEIR_ULP)
-    out = np.empty(judge.enclosed[0].shape, np.float32)
-    calls: dict[str, Callable[[], Any]] = {"isam": Call(fast, (arrays["X"],), {"Y": out})}
+    shape = next(b.shape for b in kernel.with_sizes(sizes).arguments if b.role == "out")
+    out = np.empty([int(n) for n in shape], np.float32)
+    given = tuple(v for n, v in arrays.items() if n not in constants)
+    calls: dict[str, Callable[[], Any]] = {"isam": Call(fast, given, {"Y": out})}
     return {**calls, **peers.of_case(case, arrays)}, stages, judge, theirs
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from .data import windows
+from .networks import NETWORKS
 from .shapes import Case, Convolution, Gemm
 from .timing import Call as Timed
 
@@ -107,6 +108,8 @@ def of_case(case: Case, arrays: dict[str, Array]) -> dict[str, Call]:
     given = {n: torch.from_numpy(v) for n, v in arrays.items()}
     if case.kernel == "depthwise":
         return _torch_depthwise(torch, given, dict(case.sizes)["stride"])
+    if case.kernel in NETWORKS:
+        return NETWORKS[case.kernel](torch, given, dict(case.sizes))
     x, f = given["X"], torch.nn.functional
     out = torch.empty_like(x)
     calls: dict[str, dict[str, Call]] = {
@@ -160,7 +163,7 @@ def plain(result: Any) -> Array:
     """A result as (height, width, filters), or as it is when it is an array."""
     if isinstance(result, np.ndarray):
         return result
-    if result.dim() == 2:
+    if result.dim() in (2, 3):
         return result.numpy() if result.dtype != _bf16() else result.view(_i16()).numpy().view(bfloat16)
     dense = result.to_dense() if result.layout != _strided() else result
     return np.ascontiguousarray(dense[0].permute(1, 2, 0).numpy())

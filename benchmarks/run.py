@@ -16,17 +16,17 @@ from isam.cli import fair
 from . import machine, peers
 from .compiling import SAMPLES, cold
 from .measure import LIBRARIES, Settings, Wrong, measure, weighted
-from .shapes import BF16, DEEPBENCH, DEPTHWISE, INT8, LARGE, RESNET50, ROWS, SQUARES, TINY, Shape
+from .shapes import GROUPS, LARGE
 
 SCHEMA = "isam.bench/1"
 SHORT = 1e-5  # seconds: calls of less are told in nanoseconds too
-GROUPS: dict[str, tuple[Shape, ...]] = {
-    "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
-    "depthwise": DEPTHWISE, "rows": ROWS,
-}  # fmt: skip
+CASES = ("depthwise", "rows", "blocks", "attention", "gru")
+LEAST = {"depthwise": 1.3, "block": 1.3, "attention": 1.2, "gru": 1.16}  # of a geometric mean; of others 1.1
 QUICK = {"tiny": ("4x4x4", "16x16x16"), "bf16": ("256x256x256 bf16",), "int8": ("256x256x256 int8",),
          "square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),
          "depthwise": ("depthwise 28x28x256x1",),
+         "blocks": ("block 28x28x256x256x1",), "attention": ("attention 12x128x128x64x64",),
+         "gru": ("gru 128x4x512x512",),
          "rows": ("softmax 256x1024", "layer_norm 256x1024", "bias_gelu 256x1024"),
          "resnet50": ("56x56x64 to 64, 3x3/1", "28x28x512 to 128, 1x1/1")}  # fmt: skip
 
@@ -166,7 +166,7 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
             want = least if row["name"].startswith("256x") else large
             found.append((f"product {row['name']} against oneDNN", row["against"]["onednn"]["best"], want, True))
     found += _means(results)
-    timed = [r["compile"] for g in GROUPS if g not in ("rows", "depthwise") for r in results.get(g, [])]
+    timed = [r["compile"] for g in GROUPS if g not in CASES for r in results.get(g, [])]
     if timed:
         found.append(("slowest compilation of a shape, seconds", max(t["total"] for t in timed), 0.5, False))
     if results.get("compile"):
@@ -181,14 +181,14 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _means(results: dict[str, Any]) -> list[tuple[str, float, float, bool]]:
-    """Geometric means of what is no product: depthwise convolutions, and each kernel on rows."""
+    """Geometric means of what is no product, one per kernel."""
     found = []
     ratios: dict[str, list[float]] = {}
-    for r in (*results.get("depthwise", []), *results.get("rows", [])):
+    for r in (r for group in CASES for r in results.get(group, [])):
         for library, got in r["against"].items():
             ratios.setdefault(f"{r['name'].partition(' ')[0]} against {library}", []).append(got["best"])
     for what, some in ratios.items():
-        found.append((f"{what}, geometric mean", geometric_mean(some), 1.3 if "depthwise" in what else 1.1, True))
+        found.append((f"{what}, geometric mean", geometric_mean(some), LEAST.get(what.partition(" ")[0], 1.1), True))
     return found
 
 

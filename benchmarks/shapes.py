@@ -67,8 +67,8 @@ class Convolution:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kernel of ``kernels.isam`` in f32, from ``X`` and constants to ``Y``. ``flops``: the work of a call; of what is
-    done to the rows of a matrix, its elements."""
+    """A kernel of ``kernels.isam`` in f32, from arguments and constants to ``Y``. ``flops``: the work of a call; of
+    what is done to the rows of a matrix, its elements."""
 
     kernel: str
     sizes: tuple[tuple[str, int], ...]
@@ -92,12 +92,33 @@ def _depthwise(channels: int, size: int, stride: int) -> Case:
     return Case("depthwise", tuple(sizes.items()), 2 * 9 * out * out * channels)
 
 
+def _block(channels: int, size: int, filters: int, stride: int) -> Case:
+    out = size // stride
+    sizes = {"H": out, "W": out, "C": channels, "K": filters, "R": 3, "S": 3, "stride": stride}
+    return Case("block", tuple(sizes.items()), 2 * out * out * channels * (9 + filters))
+
+
+def _attention(heads: int, rows: int, columns: int = 64) -> Case:
+    sizes = {"H": heads, "M": rows, "N": rows, "D": columns, "V": columns}
+    return Case("attention", tuple(sizes.items()), 4 * heads * rows * rows * columns)
+
+
+def _gru(units: int, batch: int, steps: int = 128) -> Case:
+    sizes = {"T": steps, "B": batch, "X": units, "H": units}
+    return Case("gru", tuple(sizes.items()), 2 * steps * batch * 6 * units * units)
+
+
 ROWS = tuple(_rows(k, m, n) for k in ("softmax", "layer_norm", "bias_gelu")
              for m, n in ((256, 1024), (4096, 768), (512, 4096), (128, 1000)))  # fmt: skip
 DEPTHWISE = tuple(_depthwise(*row) for row in (  # those of MobileNet
     (32, 112, 1), (64, 112, 2), (128, 56, 1), (128, 56, 2), (256, 28, 1), (256, 28, 2), (512, 14, 1), (512, 14, 2),
     (1024, 7, 1),
 ))  # fmt: skip
+BLOCKS = tuple(_block(*row) for row in (  # those of MobileNet
+    (32, 112, 64, 1), (64, 112, 128, 2), (128, 56, 128, 1), (256, 28, 256, 1), (512, 14, 512, 1), (1024, 7, 1024, 1),
+))  # fmt: skip
+ATTENTION = tuple(_attention(*row) for row in ((12, 128), (12, 512), (16, 1024)))
+GRU = tuple(_gru(h, b) for h in (512, 1024, 1536, 2048, 2816) for b in (1, 4, 32))
 
 SQUARES = tuple(Gemm(n, n, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048))
 
@@ -126,3 +147,8 @@ RESNET50 = tuple(Convolution(*row) for row in (
 ))  # fmt: skip
 
 LARGE = 100_000_000  # flops from which on a product counts as large: shorter ones are bound by memory and by calling
+
+GROUPS: dict[str, tuple[Shape, ...]] = {
+    "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
+    "depthwise": DEPTHWISE, "rows": ROWS, "blocks": BLOCKS, "attention": ATTENTION, "gru": GRU,
+}  # fmt: skip

@@ -71,6 +71,22 @@ CASES = {
 Those of MobileNet: rows and columns of the result, channels, stride. The image is padded beforehand; weights are bound.
 oneDNN as torch runs it, with weights as they are or laid out beforehand.
 """,
+    "blocks": """## Depthwise and pointwise blocks
+
+Those of MobileNet: rows and columns of the result, channels, filters, stride. A depthwise 3x3 convolution, a product
+over the channels, each with a bias and cut off at 0 and 6; the image is padded beforehand, weights are bound. oneDNN as
+torch runs it, with weights laid out beforehand and what follows each convolution done within it.
+""",
+    "attention": """## Attention
+
+Heads, rows, columns: f32, 64 columns per head. torch's `scaled_dot_product_attention`, or its parts one after the
+other.
+""",
+    "gru": """## Gated recurrent units
+
+Steps, batch, units: weights are bound. torch's `GRU`, or its steps one after the other with weights packed beforehand.
+Every step is judged from the state before it.
+""",
     "rows": """## Rows of a matrix
 
 Softmax, layer normalisation, and GELU after a bias, each written as a handful of loops, which the scheduler puts

@@ -15,7 +15,8 @@ from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson, On
 from isam.diagnostics import InternalError, fail
 
-GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "compile")
+GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "blocks", "attention", "gru",
+          "compile")  # fmt: skip
 ONLY = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--only", metavar="GROUP", help=f"Only this group ({', '.join(GROUPS)}); may be repeated."),
@@ -37,7 +38,10 @@ SAVE = Annotated[
     "bench", settings="rounds, seconds per turn, system, threads", machine="facts and load of the machine",
     versions="of the contenders", tiny="figures per product up to 64", square="figures per square product",
     bf16="figures per product of bf16", int8="figures per product of bytes", deepbench="figures per DeepBench product",
-    resnet50="figures per convolution of ResNet-50", compile="seconds of cold compilations, per stage",
+    resnet50="figures per convolution of ResNet-50", depthwise="figures per depthwise convolution",
+    rows="figures per function of rows", blocks="figures per depthwise and pointwise block",
+    attention="figures per attention", gru="figures per recurrent layer",
+    compile="seconds of cold compilations, per stage",
     weighted="ratios weighted by occurrence, in two readings", targets="what was asked for and what was measured",
     seconds="that all of it took",
 )  # fmt: skip
@@ -45,7 +49,7 @@ def bench(
     on: On = "host", only: ONLY = None, shape: SHAPE = None, quick: QUICK = False, rounds: ROUNDS = 0,
     seconds: SECONDS = 0.0, save: SAVE = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
-    """Measures products and convolutions beside NumPy, and beside oneDNN where torch is installed.
+    """Measures products, convolutions and networks' layers beside NumPy, and beside torch where it is installed.
 
     One thread, random data, contenders taking turns, every result checked against float64 within a bound per element.
     A line per shape as it is done. Exit code 1 when a target is missed.

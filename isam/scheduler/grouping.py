@@ -30,7 +30,10 @@ class Grouping:
         aside: list[Nests] = []  # after the last of those done, of which they do not depend
         for n in nests:
             if done and _plain(n) and _plain(done[-1][-1]):
-                if (got := self._into(done[-1], aside, n)) is not None:
+                got = self._into(done[-1], aside, n)
+                if got is None:
+                    got = self._partly(done[-1], aside, n)
+                if got is not None:
                     done[-1:], aside = got, []
                     continue
                 if not _depends(done[-1], n):
@@ -62,15 +65,31 @@ class Grouping:
         needed = [g for g in aside if len(g) == 1 and _depends(g, n)]
         taken = [g for g in needed if not any(_tied(g, h) for h in aside if h is not g)]
         along = _along(group, [p for (p,) in taken], n, alone)
-        if taken and (joined := self._joined((*group, *along), n, past=True)) is not None:
-            return [*(g for g in aside if g not in taken), (*group, *along, joined)]
+        whole = _between(group, along, alone)
+        if taken and (joined := self._joined(whole, n, past=True)) is not None:
+            return [*(g for g in aside if g not in taken), (*whole, joined)]
         joined = self._joined(group, n, past=bool(aside))
         return None if joined is None else [*aside, (*group, joined)]
 
-    def _joined(self, group: Nests, n: Nest, past: bool = False) -> Nest | None:
+    def _partly(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
+        """The same without the axes of which one call takes more in one than in the other: the nest then has loops of
+        its own along these, inside those that they share."""
+        apart = _crossed(group, n)
+        alone = join(group, n, apart) if apart else None
+        needed = [g for g in aside if _depends(g, n)]
+        if alone is None or any(len(g) > 1 or any(_tied(g, h) for h in aside if h is not g) for g in needed):
+            return None
+        along = _along(group, [p for (p,) in needed], n, alone)
+        joined = self._joined((*group, *along), n, past=bool(aside), apart=apart, along=along)
+        return None if joined is None else [*(g for g in aside if g not in needed), (*group, *along, joined)]
+
+    def _joined(
+        self, group: Nests, n: Nest, past: bool = False, apart: frozenset[str] = frozenset(), along: Nests = ()
+    ) -> Nest | None:
         """The nest as it shares the group's loops, where it may and the Approach wants it to. ``past``: it goes past
-        others, which it could join instead."""
-        joined = join(group, n)
+        others, which it could join instead. ``apart``: axes that it does not share; it takes ``along`` the last nests
+        of the group then."""
+        joined = join(group, n, apart)
         if joined is None or (self.exact and not in_order(plain(Group((*group, joined), True)))):
             return None
         context = {
@@ -78,7 +97,8 @@ class Grouping:
             "nest": n.instruction.name,
             "into": [m.instruction.name for m in group],
             "past": past,
-            "_group": list(group),
+            "apart": sorted(apart),
+            "_group": [m for m in group if m not in along],
             "_nest": joined,
             "_kernel": self.kernel,
             "_system": self.system,
@@ -117,6 +137,15 @@ def _shared(group: Nests, n: Nest) -> set[str]:
     return set() if joined is None else {b for b, a in zip(n.extents, joined.extents, strict=True) if a in axes}
 
 
+def _crossed(group: Nests, n: Nest) -> frozenset[str]:
+    """Axes of a nest that it could share, of which its calls take more or less than those of the group."""
+    joined = join(group, n)
+    if joined is None:
+        return frozenset()
+    shared = zip(n.extents, joined.extents, strict=True)
+    return frozenset(b for b, a in shared if any(m.unit(a) != n.unit(b) for m in group if a in m.extents))
+
+
 def _tied(one: Nests, other: Nests) -> bool:
     """Whether two groups aside have to stay in their order."""
     return any(_depends(one, q) for q in other) or any(_depends(other, p) for p in one)
@@ -140,6 +169,19 @@ def _along(group: Nests, taken: Sequence[Nest], n: Nest, joined: Nest) -> Nests:
         out.append(rename(p, mine))
         used |= set(mine.values())
     return tuple(out)
+
+
+def _between(group: Nests, along: Nests, joined: Nest) -> Nests:
+    """The nests of a group with those that go along: before the last ones that have loops which ``joined`` shares and
+    those lack, which would end these loops. At the end, where they would end other loops there."""
+    lacking = {a for a in joined.extents if any(a not in p.extents for p in along)}
+    at = len(group)
+    while at and lacking & group[at - 1].extents.keys():
+        at -= 1
+    before, after = ({a for n in part for a in n.extents} for part in (group[:at], group[at:]))
+    if any(not before & after <= p.extents.keys() for p in along):
+        at = len(group)
+    return (*group[:at], *along, *group[at:])
 
 
 def _fresh(name: str, used: set[str]) -> str:

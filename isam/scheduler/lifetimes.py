@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Tile
 from isam.scheduler.homes import NO_FOLD, Fold, Turn
 from isam.scheduler.nests import Call
-from isam.scheduler.plan import Plan
+from isam.scheduler.plan import Members, Plan
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import disjoint
 from isam.scheduler.trim import Segment
@@ -31,25 +34,45 @@ class Lifetimes:
 class InGroup(Lifetimes):
     """What follows from a group's plan and where its walk stands.
 
-    ``open``: axes of the kept loops we are in; ``ending``: an iteration is being closed, what only it
-    could see is dead; ``leaf``: the nests of the present block; ``rest``: its calls still to come; ``dealt``: the dealt
-    loops that we are in.
+    ``open``: axes of the kept loops we are in; ``further``: per loop the temporaries that are used behind it, too, by
+    nests that lack its axis as those do that take part in one of its iterations; ``ending``: an iteration is being
+    closed, what only it could see is dead; ``leaf``: the nests of the present block; ``rest``: its calls still to come;
+    ``dealt``: the dealt loops that we are in.
     """
 
     def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop]):
         self.scope, self.plan, self.group, self.dealt = scope, plan, plan.group, dealt
         self.open: list[str] = []
+        self.further: list[frozenset[str]] = []
         self.ending = False
         self.leaf: frozenset[int] = frozenset()
         self.rest: list[Call] = []
+
+    @contextmanager
+    def within(self, axis: str, members: Members) -> Iterator[None]:
+        """In an iteration of a loop, with those nests that take part in it."""
+        self.open.append(axis)
+        self.further.append(frozenset(b for b in self.group.private if self._further(b, members)))
+        try:
+            yield
+        finally:
+            self.open.pop()
+            self.further.pop()
+
+    def _further(self, buffer: str, members: Members) -> bool:
+        users = self.group.users(buffer)
+        return not users.isdisjoint(members) and not users <= set(members)
 
     def dead(self, tile: Tile) -> bool:
         """True when the tile is a temporary that only the iteration being closed could see."""
         return self.ending and self._private_here(tile.buffer)
 
     def spent(self, tile: Tile) -> bool:
-        """True when the tile is a temporary that nothing outside the present block reads."""
-        if not (self._private_here(tile.buffer) and self.group.users(tile.buffer) <= self.leaf):
+        """True when the tile is a temporary that nothing behind the present block touches: nests before it are done
+        with it, because no other iteration sees it."""
+        if not (self.leaf and self._private_here(tile.buffer)):
+            return False
+        if any(i > min(self.leaf) for i in self.group.users(tile.buffer) - self.leaf):
             return False
         later = (t for nest, _, _, tiles in self.rest for u, t in zip(nest.uses, tiles, strict=True) if u.reads)
         return all(t.buffer != tile.buffer or disjoint(t, tile, self.scope.ranges) for t in later)
@@ -61,7 +84,9 @@ class InGroup(Lifetimes):
             return False
         users = self.group.users(buffer)
         between = range(min(users), max(users) + 1)
-        return all(a in private for a in self.open if any(a in self.group.nests[i].extents for i in between))
+        lacked = [all(a not in self.group.nests[i].extents for i in between) for a in self.open]
+        seen = [n and buffer in some for n, some in zip(lacked, self.further, strict=True)]
+        return not any(seen) and all(n or a in private for n, a in zip(lacked, self.open, strict=True))
 
     def fold(self, tile: Tile) -> Fold:
         """Dimensions of a private temporary that need room for one block only, of the iterations of each instance."""

@@ -184,8 +184,9 @@ def _same_axis(r: Affine, s: Affine) -> bool:
     return len(r.terms) == 1 and len(s.terms) == 1 and r.const == s.const and r.terms[0][1] == s.terms[0][1] != 0
 
 
-def join(group: tuple[Nest, ...], q: Nest) -> Nest | None:
+def join(group: tuple[Nest, ...], q: Nest, apart: frozenset[str] = frozenset()) -> Nest | None:
     """``q`` renamed to share axes with the group where every dependence allows it, or None when it shares none.
+    ``apart``: axes of its own that it shall not share.
 
     An axis may be shared only when no nest between lacks it: what lacks it runs before or after the loop.
     """
@@ -206,6 +207,8 @@ def join(group: tuple[Nest, ...], q: Nest) -> Nest | None:
     names: dict[str, str] = {}
     taken: set[str] = set()
     for b in q.axes:
+        if b in apart:
+            continue
         match = next(
             (
                 a

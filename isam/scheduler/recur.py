@@ -91,7 +91,7 @@ class Recur:
         """The state after one iteration, and what happened in it (nodes go to the present recording)."""
         data = self.data
         data.state = state.copy()
-        with self._iteration():
+        with self._iteration(opening=opening, closing=False):
             outer, data.since = data.since, Since()
             self._levels(opening=opening, closing=False)
             since, data.since = data.since, outer
@@ -116,13 +116,11 @@ class Recur:
         self.behind = self.data.state.next | {m: int(USED * state.system.memories[m].limit) for m in staged}
 
     @contextmanager
-    def _iteration(self) -> Iterator[None]:
-        self.walk.lives.open.append(self.cut.axis)
-        try:
-            with self.scope.variable(self.cut.var, self.cut.lo, self.cut.step, self.cut.bounds):
-                yield
-        finally:
-            self.walk.lives.open.pop()
+    def _iteration(self, *, opening: bool, closing: bool) -> Iterator[None]:
+        members = (*(self.first if opening else ()), *self.have, *(self.last if closing else ()))
+        cut = self.cut
+        with self.walk.lives.within(cut.axis, members), self.scope.variable(cut.var, cut.lo, cut.step, cut.bounds):
+            yield
 
     def _carry(self, entry: MachineState, end: MachineState, since: Since) -> dict[Key, Copy]:
         """What may stay resident over iterations: present at the end, not of one iteration only, and either there at
@@ -175,7 +173,7 @@ class Recur:
         data, scope = self.data, self.scope
         with scope.recording() as nodes:
             data.state = begin.copy()
-            with self._iteration():
+            with self._iteration(opening=part == "first", closing=part == "last"):
                 self._levels(opening=part == "first", closing=part == "last")
                 self.walk.lives.ending, was = True, self.walk.lives.ending
                 lost = self._conform(end.copies, fetch=False)
@@ -260,11 +258,10 @@ class Guarded:
         inner = {**env, axis: (Affine.of(var), 1, Affine.of(var))}
         low = offset.bounds(scope.ranges)
         walk.empty()
-        walk.lives.open.append(axis)
-        with scope.recording() as body, scope.variable(var, offset, 1, (low[0], low[1] + n - 1)):
+        bounds = (low[0], low[1] + n - 1)
+        with walk.lives.within(axis, members), scope.recording() as body, scope.variable(var, offset, 1, bounds):
             self._loop(at + 1, inner, members)
             walk.empty()
-        walk.lives.open.pop()
         scope.out.append(Loop(var, tuple(lo), tuple(hi), 1, Seq(tuple(body)), axis=axis))
 
     def _decided(self, w: Affine) -> str:

@@ -73,6 +73,7 @@ class Walk:
             tuple((v, scope.variables[v], scope.ranges[v]) for v in scope.names),
             data.state.signature(),
             self.filling,
+            frozenset().union(*self.lives.further),
         )
         hit = self.memo.get(key)
         if hit is None:
@@ -143,15 +144,15 @@ class Walk:
         for part in self.group.parts(axis, length, block, even=True):
             var, lo = self._var(d), at + part.start
             low, span = lo.bounds(scope.ranges), part.count * part.size
-            self.lives.open.append(axis)
             self.run.data.state.next = {}
             given = replace(deal, first=first)
             node = Loop(var, (Bound(lo),), (Bound(lo + span),), part.size, Seq(), axis=axis, deal=given)
             self.dealt.append(node)
-            with scope.recording() as body, scope.variable(var, lo, part.size, (low[0], low[1] + span - part.size)):
+            bounds = (low[0], low[1] + span - part.size)
+            inside = self.lives.within(axis, members)
+            with inside, scope.recording() as body, scope.variable(var, lo, part.size, bounds):
                 self._level(d + 1, {**env, axis: (Affine.of(var), part.size, Affine.of(var))}, members)
                 self.empty()
-            self.lives.open.pop()
             self.dealt.pop()
             scope.out.append(replace(node, body=Seq(tuple(body))))
             first += part.count * deal.stride
@@ -191,14 +192,14 @@ class Walk:
         outermost = not any(a == axis for a, _ in self.plan.order[:d])
         if part.count == 1:
             inner = {**env, axis: (lo, part.size, lo if outermost else outer)}
-            cut = part.size < env[axis][1]  # other blocks of this axis may want what this one computes
-            if cut:
-                self.lives.open.append(axis)
+            members = tuple(sorted((*first, *have, *last)))
+            if part.size == env[axis][1]:
+                self._level(d + 1, inner, members)
+                return
             before = frozenset(self.run.data.state.copies)
-            self._level(d + 1, inner, tuple(sorted((*first, *have, *last))))
-            if cut:
-                self.lives.open.pop()
-                self._left(axis, before)
+            with self.lives.within(axis, members):  # other blocks of this axis may want what this one computes
+                self._level(d + 1, inner, members)
+            self._left(axis, before)
             return
         var = self._var(d)
         starts = [Affine.of(var) + n * part.size for n in range(together)]

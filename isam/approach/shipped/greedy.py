@@ -9,6 +9,7 @@ from isam.approach.choice import Approach, Choice
 from isam.ir.dtype import size_of
 
 if TYPE_CHECKING:
+    from isam.ir.affine import Affine
     from isam.ir.kernel import Kernel
     from isam.ir.mapping import Mapping, OperandMap
     from isam.scheduler.nests import Nest
@@ -43,24 +44,33 @@ class Greedy(Approach):
         """The cheapest, where what is chosen already and this one take a buffer between them along the same dimensions:
         every buffer on which they disagree counts as twice the price. Rows with gaps that the instruction does not
         take are gathered anew at every use, unless they are constants, which are laid out once: four times the price.
+        A vector of what another one sums into element by element is taken apart, and put together again.
         """
         kernel, chosen = choice.context["_kernel"], choice.context["_chosen"]
         theirs = [(o.buffer, set(o.dims)) for m in chosen for o in m.operands if o.dims]
+        sums = {kernel.statements[s].dest.buffer for m in chosen for s in m.statements if kernel.statements[s].reduces}
+        single = {o.buffer for m in chosen for o in m.operands if not o.dims and o.buffer in sums & made(kernel, m)}
 
         def price(i: int) -> float:
             m = choice.options[i]
             written = {kernel.statements[s].dest.buffer for n in (*chosen, m) for s in n.statements}
             mine = {o.buffer: set(o.dims) for o in m.operands if o.dims and o.buffer in written}
             clashes = {b for b, d in theirs if b in mine and not (d <= mine[b] or mine[b] <= d)}
-            return (choice.costs or ())[i] * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m)
+            apart = 1 + 2 * lanes(m) if single & mine.keys() else 1
+            return (choice.costs or ())[i] * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m) * apart
 
         return choice.options[min(range(len(choice.options)), key=price)]
 
     def fuse(self, choice: Choice) -> Any:
         """Fuses where a whole tile flows from one nest to the next: every dimension of some buffer that joins them is
         indexed by shared axes alone, and one call takes as much of each shared axis in both: even if not, where a
-        temporary between them would be larger than every argument, or some temporary than every cache."""
+        temporary between them would be larger than every argument, or some temporary than every cache. Loops around
+        loops of their own where a temporary between them would be larger than every argument and leave a cache, and all
+        that is read again inside does not."""
         nest, group = choice.context["_nest"], choice.context["_group"]
+        if choice.context["apart"]:
+            kernel, system = choice.context["_kernel"], choice.context["_system"]
+            return swells(kernel, nest, group) and stays(kernel, system, nest, group)
         shared = {a for n in group for a in n.extents}
         crossed = any(n.unit(a) != nest.unit(a) for n in group for a in n.axes if a in nest.extents)
         if (crossed and not self._anyway(choice)) or idles(choice.context["_system"], nest, group):
@@ -98,10 +108,22 @@ class Locality(Greedy):
     def fuse(self, choice: Choice) -> Any:
         """Fuses whatever touches a buffer in common, unless a temporary would grow beyond every argument."""
         nest, group = choice.context["_nest"], choice.context["_group"]
+        if choice.context["apart"]:
+            return super().fuse(choice)
         common = {u.buffer for n in group for u in n.uses} & {u.buffer for u in nest.uses}
         kept = common and not swells(choice.context["_kernel"], nest, group)
         kept = kept and not idles(choice.context["_system"], nest, group)
         return bool(kept) or super().fuse(choice)
+
+
+def made(kernel: Kernel, mapping: Mapping) -> set[str]:
+    """Buffers that a mapping writes."""
+    return {kernel.statements[s].dest.buffer for s in mapping.statements}
+
+
+def lanes(mapping: Mapping) -> int:
+    """Elements that one call takes at most."""
+    return prod(mapping.instruction.span(a).most or 1 for a, _ in mapping.axes)
 
 
 def gathered(kernel: Kernel, mapping: Mapping) -> int:
@@ -127,6 +149,30 @@ def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
         return False
     joined, alone = (Group(tuple(nests)).blocks() for nests in ([*group, nest], group))
     return idle(joined, alone, units)
+
+
+def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
+    """Whether nests that share outer loops keep within half of a cache what one iteration of these touches, while what
+    the group leaves for the nest, kept whole, would take more than that."""
+    from isam.scheduler.plans.cache import caches
+
+    cached = caches(system)
+    if not cached or idles(system, nest, group):
+        return False
+    room = cached[min(1, len(cached) - 1)] // 2
+    shared = {a for n in group for a in n.extents} & set(nest.extents)
+    uses = {(u.buffer, u.index): (n, u) for n in (*group, nest) for u in n.uses if not u.buffer.startswith("#")}
+    inside = sum(size_of(u.dtype) * _within(n, u.index, shared) for n, u in uses.values())
+    written = {u.buffer for n in group for u in n.uses if u.writes}
+    between = [size_of(u.dtype) * _within(nest, u.index, set()) for u in nest.uses
+               if u.reads and u.buffer in written and kernel.buffer(u.buffer).role == "temp"]  # fmt: skip
+    return inside <= room < max(between, default=0)
+
+
+def _within(nest: Nest, index: tuple[Affine, ...], fixed: set[str]) -> int:
+    """Elements that an access reaches while some axes stand still."""
+    return prod(1 + sum(abs(c) * (nest.length(a) - 1) for a, c in row.terms if a in nest.extents and a not in fixed)
+                for row in index)  # fmt: skip
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:

@@ -36,7 +36,7 @@ def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[st
     if not vector:
         return []
     axis, along = max(reduced, key=main.length), vector[-1]
-    others = prod(main.length(a) for a in (*reduced, *vector) if a not in (axis, along))
+    others = prod(main.length(a) for a in (*reduced, *vector) if a not in (axis, along)) * beside(main, along, width)
     size = max((size_of(u.dtype) for u in main.uses if u.reads and not u.buffer.startswith("#")), default=4)
     column = others * size
     rows: float = sum(volume(main, u) for u in main.uses if u.reads and not u.writes and along not in axes_of(u))
@@ -54,6 +54,18 @@ def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[st
     assert best is not None
     _, columns, step = best
     return [(a, b) for a, b in ((along, columns), (axis, step)) if b < main.length(a)]
+
+
+def beside(main: Nest, along: str, width: dict[str, int]) -> int:
+    """How many boxes of what is read along an axis are held side by side: all that the loops inside one that reads them
+    again go through. Axes of a register block of one row are outside the others."""
+    loops = sorted((a for a in main.axes if a not in main.reduced and a not in main.mapped), key=lambda a: width[a] > 1)
+    most = 1
+    for mine in (axes_of(u) for u in main.uses if u.reads and not u.writes and along in axes_of(u)):
+        again = next((n for n, a in enumerate(loops) if a not in mine and main.length(a) > width[a]), len(loops))
+        held = prod(main.length(a) if n > again else width[a] for n, a in enumerate(loops) if a in mine)
+        most = max(most, held)
+    return most
 
 
 def even(length: int, most: int, unit: int) -> int:

@@ -17,16 +17,18 @@ MISS = 8.0  # relative cycles for a line of results that has to be fetched
 
 
 def spread(found: list[Block], main: Nest, system: System) -> list[Block]:
-    """The blocks with what conflicts cost, best first."""
+    """The blocks with what conflicts cost, best first, among equals those along inner axes, whose elements lie
+    together."""
     nearest, memory = min(caches(system), default=0), register_memory(main, system)
     if not nearest or not main.reduced or memory is None:
         return found
+    inner = [a for a in reversed(main.axes) if a not in main.reduced]
     lines, cells = nearest // PERIOD, system.memories[memory].limit
 
     def cost(b: Block) -> float:
         return b.cost + conflicts(main, b, lines) + (1.0 if overlaps(main, b) > cells else 0.0)
 
-    return sorted((replace(b, cost=cost(b)) for b in found), key=lambda b: b.cost)
+    return sorted((replace(b, cost=cost(b)) for b in found), key=lambda b: (b.cost, *(-b.of(a) for a in inner)))
 
 
 def overlaps(main: Nest, block: Block) -> int:
@@ -47,19 +49,24 @@ def conflicts(main: Nest, block: Block, lines: int) -> float:
     terms, cost = prod(main.length(a) for a in main.reduced), 0.0
     for u in main.uses:
         slides = any(len(r.names) > 1 for r in u.index)
-        if (u.writes or slides) and _crowded(main, u, block, lines):
-            cost += MISS / terms if u.writes else 1.0
+        if u.writes or slides:
+            over = max(0.0, _crowd(main, u, block) / lines - 1)
+            cost += over if slides else MISS / terms if over else 0.0
     return cost
 
 
-def _crowded(main: Nest, use: Use, block: Block, lines: int) -> bool:
-    """Whether the rows that a block has side by side are more than the sets they fall on have lines."""
-    stride = size_of(use.dtype)
+def _crowd(main: Nest, use: Use, block: Block) -> int:
+    """How many of the lines that a block has side by side, in one step of the sum but the innermost, fall on the set on
+    which most do."""
+    stride, crowd = size_of(use.dtype), 1
+    steps_of = next((a for a in reversed(main.axes) if a in main.reduced), None)
     for row in reversed(use.index):
         inside = [(a, abs(c)) for a, c in row.terms if a in main.extents]
         tiles = {a: min(block.of(a) * main.unit(a), main.length(a)) for a, _ in inside if a not in main.reduced}
-        rows = 1 + sum(c * (tiles.get(a, 1) - 1) for a, c in inside)
-        if stride % LINE == 0 and rows > lines * (PERIOD // gcd(stride, PERIOD)):
-            return True
+        if steps_of in row.names:
+            tiles[steps_of] = main.length(steps_of)
+        if stride % LINE == 0:
+            rows = 1 + sum(c * (tiles.get(a, 1) - 1) for a, c in inside)
+            crowd *= -(-rows * gcd(stride, PERIOD) // PERIOD)
         stride *= 1 + sum(c * (main.length(a) - 1) for a, c in inside)
-    return False
+    return crowd

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, Stage
@@ -37,7 +38,7 @@ def packs(
         if any(v.writes and v.buffer == u.buffer for n in plan.group.nests for v in n.uses):
             continue
         along = [a for a in mine if a in main.mapped and a not in main.reduced]
-        if along and all(len(r.names) <= 1 for r in u.index):
+        if along and all(len(r.names) <= 1 or digits(main, r, along[0]) for r in u.index):
             stage = panel(plan, main, u, along[0], width, head, bindable, system)
             if stage is not None:
                 out.append(stage)
@@ -59,23 +60,41 @@ def panel(
     system: System,
 ) -> Stage | None:
     """The operand in panels as wide as the register block, contiguous in the order in which they are read."""
-    dim = next(d for d, r in enumerate(use.index) if r.names == (axis,))
+    dim = next(d for d, r in enumerate(use.index) if axis in r.names)
+    parts = digits(main, use.index[dim], axis) or [axis]
+    extent, wide = prod(main.length(a) for a in parts), 1
+    for a in parts:
+        wide *= width[a]
+        if width[a] < main.length(a):
+            break
     group = grouped(use, system)
     native = dim == len(use.index) - 1 and use.steps[use.dims.index(dim)] == 1 and group is None
     bound = use.buffer in bindable
     if native and not bound and outside(main, use, width) < WORTH_PACKING:
         return None
-    if main.length(axis) <= width[axis] and native:
+    if extent <= wide and native:
         return None
     if group is not None and not bound and outside(main, use, width) < 2:
         return None
     order = (dim, *(d for d in range(len(use.index)) if d != dim))
-    cut = ((dim, width[axis]),) if main.length(axis) > width[axis] else ()
+    cut = ((dim, wide),) if extent > wide else ()
     if not cut:
         order = (*(d for d in range(len(use.index)) if d != dim), dim)
     cut = (*(() if group is None else (group,)), *cut)
     return Stage(use.buffer, 0 if bound else head, system.home, order, cut, bound=bound,
                  form=None if group is None else (use.dims[0], use.dims[1]))  # fmt: skip
+
+
+def digits(main: Nest, row: Affine, axis: str) -> list[str]:
+    """The axes that a dimension was split into, innermost first, which is ``axis``; empty where they do not count it
+    element by element."""
+    terms, size, out = sorted((c, a) for a, c in row.terms), 1, []
+    for c, a in terms:
+        if c != size or a in main.reduced:
+            return []
+        size *= main.length(a)
+        out.append(a)
+    return out if out[:1] == [axis] else []
 
 
 def grouped(use: Use, system: System) -> tuple[int, int] | None:

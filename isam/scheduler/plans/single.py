@@ -70,7 +70,8 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     for n in group.nests:
         order += [(a, n.unit(a) * 4) for a in n.axes if a not in main.axes and a not in dict(order)]
     per = dict(block.tiles)
-    unroll = [*reduced, *unroll_order(main, per, Room(main, system))]
+    sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
+    unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     stages = packs(plan, main, width, len(head), system, bindable) if cached else ()
     return replace(plan, stages=stages)

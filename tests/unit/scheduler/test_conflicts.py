@@ -60,6 +60,24 @@ def test_rows_on_the_same_set_are_counted():
     assert conflicts(main, block(h=1, v=28, c=1), 8) == 0, "columns lie 1024 bytes apart: four sets, 32 lines"
 
 
+def test_rows_and_columns_meet_on_the_same_set():
+    """Columns of 1024 channels and rows of nine of them all begin on one set."""
+    main = seen(DEPTHWISE, {"H": 7, "W": 7, "C": 1024}).main
+    assert conflicts(main, block(h=3, v=7, c=1), 12) > conflicts(main, block(h=2, v=7, c=1), 12) > 0.5
+    assert conflicts(main, block(h=1, v=7, c=2), 12) == 0, "nine columns in one row"
+
+
+def test_among_equals_blocks_go_along_rows():
+    """Four rows or four columns cost the same; columns lie together."""
+    main, system = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 32}).main, simulated("host-avx512")
+    found = spread(blocks(main, system, {}), main, system)
+    pairs = {(b.of("h"), b.of("v"), b.of("c")): (n, b.cost) for n, b in enumerate(found)}
+    for (h, v, c), (n, cost) in pairs.items():
+        if h < v and (v, h, c) in pairs and pairs[v, h, c][1] == cost:
+            assert n < pairs[v, h, c][0]
+    assert pairs[1, 4, 1][0] < pairs[4, 1, 1][0]
+
+
 def test_sizes_that_spread_over_the_sets_do_not_conflict():
     main = seen(DEPTHWISE, {"H": 30, "W": 29, "C": 48}).main
     assert conflicts(main, block(h=28, v=1, c=1), 8) == 0

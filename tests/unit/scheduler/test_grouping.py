@@ -33,7 +33,7 @@ class Drawn(Greedy):
 
 def grouped(kernel: Any, sizes: dict[str, int], on: str, approach: Any) -> tuple[list[Any], list[list[Any]]]:
     """All nests in the order of their statements, and the groups."""
-    job = run_stages(new_job(kernel, simulated(on), sizes, None, check=False), "cover")
+    job = run_stages(new_job(kernel, simulated(on), sizes, approach, check=False), "cover")
     assert job.cover is not None
     nests = sorted(nests_of(job.cover, simulated(on)), key=lambda n: n.number)
     exact = "reassociate" not in job.cover.kernel.permits
@@ -61,11 +61,56 @@ def test_every_nest_is_there_once_and_after_what_it_depends_on(seed, percent):
                 assert order.index(p.number) < order.index(q.number), (p.instruction.name, q.instruction.name)
 
 
+class Cheapest(Greedy):
+    """Takes each mapping on its own."""
+
+    mapping = Greedy._cheapest
+
+
 def test_first_values_of_other_lanes_go_before_and_everything_else_shares_the_rows():
-    nests, groups = grouped(parse_kernel(SOFTMAX), {"M": 32, "N": 65}, "host-generic", Greedy())
+    nests, groups = grouped(parse_kernel(SOFTMAX), {"M": 32, "N": 65}, "host-generic", Cheapest())
     assert [len(g) for g in groups] == [1, 1, len(nests) - 2]
     assert names(groups)[:2] == [["copy_s_f32"], ["copy_s_f32"]]
     assert groups[2][0].number < groups[1][0].number, "the second one was written after what it goes before"
+
+
+def test_first_values_of_what_is_summed_row_by_row_are_mapped_row_by_row():
+    """So everything shares the rows; a first value goes before the loop over columns that the sum shares, not in it."""
+    _, groups = grouped(parse_kernel(SOFTMAX), {"M": 32, "N": 65}, "host-generic", Greedy())
+    assert len(groups) == 1
+    assert all("i" in n.extents and not (n.instruction.name.startswith("copy") and n.mapped) for n in groups[0])
+    at = {n.instruction.name: k for k, n in enumerate(groups[0])}
+    exp, total = groups[0][at["exp_v_f32"]], groups[0][at["sum_add_f32"]]
+    assert exp.axes == total.axes, "the loop over columns goes on from one to the other"
+
+
+ATTENTION = """kernel attention(M, N, D)
+  in  Q: f32[M, D]
+  in  K: f32[N, D]
+  in  X: f32[N, D]
+  out Y: f32[M, D]
+  forall i < M, j < N
+    p[i, j] = 0
+  forall i < M, j < N, d < D
+    p[i, j] += Q[i, d] * K[j, d]
+  forall i < M, v < D
+    Y[i, v] = 0
+  forall i < M, v < D, j < N
+    Y[i, v] += p[i, j] * X[j, v]
+"""
+
+
+@pytest.mark.parametrize(("rows", "together"), [(64, False), (512, True)])
+def test_what_is_made_of_lanes_and_read_element_by_element_stays_near(rows, together):
+    """512 x 512 numbers in between leave half of a cache: then the second product has loops of its own inside those
+    over the rows, and what lies between is a block of rows."""
+    sizes = {"M": rows, "N": rows, "D": 64}
+    _, groups = grouped(parse_kernel(ATTENTION), sizes, "host-avx512", Greedy())
+    assert len(groups) == (1 if together else 2)
+    job = compiled(parse_kernel(ATTENTION), sizes, simulated("host-avx512"))
+    assert job.schedule is not None
+    size = next(s.bytes for s in job.schedule.workspace if s.name == "p")
+    assert (size < rows * rows) == together
 
 
 LAYER_NORM = """kernel layer_norm(M, N)
