@@ -270,6 +270,26 @@ GATHERED = """kernel k(T, M)
     forall i < M, s < T where s <= t
       h[i] += a[s]
 """
+KEPT_PLACES = """kernel k(T, M)
+  in    x: f32[T, M]
+  inout h: f32[M]
+  loop s < T
+    forall i < M where i <= s, s <= i
+      t[i] = x[s, i]
+    forall i < M where i <= s
+      h[i] += t[i]
+"""
+KEPT_SUMS = """kernel k(T, M, R)
+  in    x: f32[T, M, R]
+  inout h: f32[M]
+  loop s < T
+    forall i < M where i <= s, s <= i
+      p[i] = 0
+    forall i < M, r < R where i <= s, s <= i
+      p[i] += x[s, i, r]
+    forall i < M where i <= s
+      h[i] += p[i]
+"""
 READ_AFTER = """kernel k(T >= 1, M)
   in    x: f32[T, M]
   inout h: f32[M]
@@ -304,4 +324,60 @@ BORDERED = """kernel k()
   forall i < 6, j < 3, r < 3
     u[i, j, r] = p[i + r, j] * w[r]
     y[i, j] += u[i, j, r]
+"""
+ROOM = """kernel k(M)
+  in  x: f32[M]
+  out y: f32[M]
+  temp t: f32[M + 9]
+  forall i < M
+    t[i + 2] = x[i]
+  forall i < M
+    y[i] = t[i + 2]
+"""
+FIXED = """kernel k()
+  in    x: f32[3, 5]
+  inout y: f32[3]
+  forall k < 5
+    t[k] = 6
+  forall i < 3, k < 5
+    u[i, k] = x[i, k] + t[k]
+  forall i < 3, k < 5
+    y[i] += u[i, k]
+"""
+DIAGONAL = """kernel k(T, M)
+  in    x: f32[T, M]
+  inout h: f32[M]
+  temp  a: f32[M, M]
+  loop t < T
+    forall i < M
+      a[i, i] = x[t, i] * 2
+      h[i] = h[i] * a[i, i]
+"""
+PADDED = """kernel k()
+  permits reassociate, finite
+  in    a: f32[6]
+  in    w: f32[{size}]
+  inout y: f32[6]
+  temp  x: f32[{room}]
+  forall i < 6
+    x[i] = a[i]
+  forall h < {steps}, r < 3 where 0 <= h + r - 1, h + r - 1 < {room}
+    u[h, r] = x[h + r - 1] * w[{row}]
+    y[h] += u[h, r]
+"""
+REVERSED = """kernel k(M)
+  in    a: f32[5, 3]
+  in    p: f32[5]
+  inout y: f32[M]
+  temp  u: f32[5, 3]
+  forall i < 5, k < 3
+    u[4 - i, k] = a[i, k] * p[i]
+  forall j < M, r < 5, k < 3
+    y[j] += u[r, k]
+"""
+READ_TWICE = BORDERED.format(row="i + 1, j + 1").replace("in  x", "inout x") + """  forall i < 4, j < 3
+    x[i, j] = 2
+  forall i < 6, j < 3, r < 3
+    v[i, j, r] = p[i + r, j] * w[r]
+    y[i, j] += v[i, j, r]
 """

@@ -9,22 +9,30 @@ from tests.laws.example_kernels import (
     CARRIED,
     COPY,
     DEAD,
+    DIAGONAL,
     EVEN,
     EXTREMUM,
     FACTOR_IN_LOOP,
     FILTER,
+    FIXED,
     GATHERED,
     IMAGE,
+    KEPT_PLACES,
+    KEPT_SUMS,
     LOOK_THEN_FILL,
     LOWER,
     NESTED,
     NUMBER,
     OUTPUT_READ,
     OVERWRITTEN_LATER,
+    PADDED,
     PARTIAL_THEN_BIAS,
     PRODUCT,
     READ_AFTER,
+    READ_TWICE,
+    REVERSED,
     RNN,
+    ROOM,
     SHARED,
     START_THEN,
     STEPS,
@@ -49,11 +57,17 @@ from tests.laws.example_values import (
     WIDER,
     floats,
     pairs,
+    steps,
 )
 
 HOLDS: dict[str, tuple[str, ...]] = {
     "factor": (FACTOR_IN_LOOP,),
-    "distribute": (SUM_TIMES, SUM_TIMES_SUM, SUM_TIMES_LOOP),
+    "distribute": (
+        SUM_TIMES, SUM_TIMES_SUM, SUM_TIMES_LOOP,
+        SUM_TIMES.replace("out y: f32[M]", "out y: f32[M, 3]").replace(  # the sum's axis is called like another one
+            "forall i < M\n    y[i] = ", "forall i < M, r < 3\n    y[i, r] = "),
+        SUM_TIMES_SUM.replace("    u[i, k] = z", "    u[i, k] = 1\n    u[i, k] = z"),
+    ),
     "nest-sum": (TWO_SUMS.format(where=""), TWO_SUMS.format(where=" where r <= k"), PRODUCT),
     "nest-extremum": (EXTREMUM.format(dtype="f32", start="-inf"),),
     "join": (NESTED.format(where=""), NESTED.format(where=" where r <= k"), PARTIAL_THEN_BIAS),
@@ -91,10 +105,12 @@ HOLDS: dict[str, tuple[str, ...]] = {
         CHOSEN.format(sign=s, yes=y) for s in (">", "<=", "<") for y in ("a[i], b[i]", "b[i], a[i]")
     ),
     "pull-scaling": (
+        steps("t[i] = 3 * a[i]", "s[i] = 3 * b[i]", "y[i] = max(t[i], s[i])"),
         SCALED.format(by="* 2.5", op="max"), SCALED.format(by="* -3", op="min"), SCALED.format(by="+ 0.3", op="max"),
         SCALED.format(by="- 7", op="min").replace("f32", "f16"),
     ),
-    "push-scaling": (PUSHED.format(by="* 0.3", op="max"), PUSHED.format(by="* -3", op="max"),
+    "push-scaling": (PUSHED.format(by="* 0.3", op="max"),
+        steps("t[i] = max(a[i], b[i])", "y[i] = -2 * t[i]"), PUSHED.format(by="* -3", op="max"),
         PUSHED.format(by="- 2", op="min")),
     "pull-monotone": (
         SCALED.format(by="", op="max").replace("= a[i] ", "= exp(a[i])").replace("= b[i] ", "= exp(b[i])"),
@@ -110,10 +126,19 @@ HOLDS: dict[str, tuple[str, ...]] = {
 
 REFUSED: dict[str, tuple[str, ...]] = {
     "factor": (
+        REVERSED,
         "kernel k(M)\n  in  a: f32[M, 3, 3]\n  in  p: f32[M]\n  out y: f32[M]\n  forall i < M\n    y[i] = 0\n"
         "  forall i < M, r < 3, s < 0\n    u[i, r, s] = a[i, r, s] * p[i]\n    y[i] += u[i, r, s]\n",
     ),
-    "unpad": (BORDERED.format(row="2 * i, j"), BORDERED.format(row="i + j, j"), BORDERED.format(row="i + 1, 2 * j")),
+    "narrow": (GATHERED,),
+    "fold-numbers": (steps("y[i] = a[i]", "y[i] += 2", "y[i] *= 0"),),
+    "trim": (ROOM,),
+    "pad": (PADDED.format(row="r", size=3, room=9, steps=4), PADDED.format(row="h + r - 1", size=9, room=6, steps=6)),
+    "round-up-sum": (FIXED,),
+    "unpad": (BORDERED.format(row="2 * i, j"), BORDERED.format(row="i + j, j"), BORDERED.format(row="i + 1, 2 * j"),
+        BORDERED.format(row="i + 1, j + 1").replace("= x[i, j]", "= -x[i, j]"),
+        READ_TWICE,
+    ),
     "distribute": (
         SUM_TIMES.replace("z[i] = 0", "z[i] = 1"),
         SUM_TIMES.replace("z[i] += ", "z[i] *= "),
@@ -137,6 +162,9 @@ REFUSED: dict[str, tuple[str, ...]] = {
         NESTED.format(where="").replace("in    a", "inout a").replace("  forall i < M, k < K\n    y",
             "  forall i < M, k < K, r < R\n    a[i, k, r] = 2\n  forall i < M, k < K\n    y"),
         PARTIAL_THEN_BIAS.replace("y[i2] + p", "p[i2] + p"),
+        NESTED.format(where="").replace("R)", "R >= 1)").replace(
+            "K, r < R\n    p[i, k] += a[i, k, r]", "K\n    p[i, k] = a[i, k, 0] + a[i, k, 0]"),
+        KEPT_SUMS,
     ),
     "hoist": (
         "kernel k(T, M)\n  in    x: f32[T, M]\n  inout y: f32[T + 1, M]\n  loop t < T\n    forall i < M\n"
@@ -144,6 +172,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         LOOK_THEN_FILL,
         GATHERED,
         READ_AFTER,
+        DIAGONAL,
         RNN.replace("x[t, b, k] * w[k, j]", "h[b, j] * w[k, j]"),
         RNN.replace("    forall b < B, j < H\n      a[b, j] = 0\n", "").replace(
             "  loop t", "  forall b < B, j < H\n    a[b, j] = 0\n  loop t"),
@@ -158,7 +187,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
             "x[t + s, i] * 3", "n[i] * 3"),
     ),
     "times-one": (ADD.replace("a[i] + y[i]", "a[i] + a[i]"), EXTREMUM.format(dtype="f32", start="-inf"), PRODUCT),
-    "number-array": (COPY, TWINS.replace(" * 2", " * a[i]")),
+    "number-array": (
+        COPY, TWINS.replace(" * 2", " * a[i]"),
+        steps("c[i] = a[i] > b[i]", "d[i] = c[i] and true", "y[i] = select(d[i], a[i], b[i])"),
+    ),
     "identity-matrix": (
         GUARDED,
         EXTREMUM.format(dtype="f32", start="-inf"),
@@ -167,7 +199,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     "fold-neutral": (*pairs("a[i, j] / 2 + (0 - b[j, i]) / 3"), *floats("max(inf, a[i, j]) + min(a[i, j], -inf)")),
     "fold-zero-added": pairs("a[i, j] - 0 + (b[j, i] + 1)"),
-    "fold-zero-times": pairs("a[i, j] * 1 + (b[j, i] + 0)"),
+    "fold-zero-times": (*pairs("a[i, j] * 1 + (b[j, i] + 0)"), steps("y[i] = a[i]", "y[i] *= 0")),
     "cast-over-extrema": (
         WIDER.format(a="i32", y="i8"), WIDER.format(a="i32", y="f32"), WIDER.format(a="i8", y="u8"),
         WIDER.format(a="bf16", y="f16"), WIDER.format(a="i8", y="i32").replace("max(a[i], b[i])", "a[i] + b[i]"),
@@ -197,6 +229,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         SCALED.format(by="* 3", op="max").replace("f32", "i32"), SCALED.format(by="/ 3", op="max"),
         SCALED.format(by="* 3", op="max").replace("b[i] * 3", "b[i] * 4"), SCALED.format(by="* 0", op="max"),
         SCALED.format(by="* a[i]", op="max"),
+        steps("y[i] = a[i]", "t[i] = a[i] * 2", "y[i] max= t[i]"),
     ),
     "push-scaling": (
         PUSHED.format(by="* 3", op="max").replace("f32", "i32"), PUSHED.format(by="* a[i]", op="max"),
@@ -225,11 +258,15 @@ REFUSED: dict[str, tuple[str, ...]] = {
         EVEN.format(dtype="f32").replace(" * b", " + b"),
         EVEN.format(dtype="f32").replace("(B)", "(B, K)").replace("6", "K"),
     ),
-    "dead": (OVERWRITTEN_LATER, SHARED, CARRIED, ADD.replace("    y[i] = y", "    z[i] = z")),
+    "dead": (
+        OVERWRITTEN_LATER, SHARED, CARRIED, ADD.replace("    y[i] = y", "    z[i] = z"),
+        ADD.replace("forall i < M", "forall i < M where i <= i"),
+    ),
     "inline": (
         COPY.replace("in  a", "inout a").replace("  forall i < M\n    y", "  forall i < M\n    a[i, i] = 2\n    y"),
         COPY.replace("= a[i, j]", "= -a[i, j]"),
         NUMBER.replace("    t[i] = 2", "    t[i] = 2\n    t[i] = t[i] + a[i]"),
+        KEPT_PLACES,
     ),
     "duplicate": (TWINS.replace("t[i] * s[i]", "t[i] * 3"), ADD),
     "unify": (

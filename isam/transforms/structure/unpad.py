@@ -81,7 +81,7 @@ def _copy(kernel: Kernel, name: str) -> Statement | None:
     zero, copy = (kernel.statements[i] for i in made)
     x = copy.sources[0]
     zeros = zero.op == "copy" and isinstance(zero.sources[0], Literal) and zero.sources[0].value == 0
-    if not zeros or not is_full_box(kernel, zero) or copy.op != "copy" or copy.accumulate or copy.domain.where:
+    if not zeros or not is_full_box(kernel, zero) or copy.op != "copy" or copy.domain.where:
         return None
     if not isinstance(x, Access) or x.buffer == name:
         return None

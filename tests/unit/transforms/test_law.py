@@ -15,7 +15,9 @@ from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, gran
 from isam.transforms.narrow import Narrow
 from isam.transforms.structure.axes import AddUnitAxis, RemoveUnitAxis, SplitAxis
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension, split_row
+from isam.transforms.values.nest import Nest
 from tests.corpus import CASES
+from tests.laws.judges import same
 
 SCALE = parse("""kernel scale()
   in  x: f32[8, 6]
@@ -135,3 +137,23 @@ def test_a_law_is_asked_only_by_the_kinds_that_it_names(law: Transform):
         kernel = normal_form(CASES[name].load())
         assert not any(law.answers(Mismatch(kind, "", "", subject=subject)) for kind in others)
         assert not any(law.sites_for(kernel, Mismatch(kind, "", "", subject=subject)) for kind in others)
+
+
+def test_a_limit_of_one_asks_for_no_cut():
+    total = parse("kernel k()\n  in a: f32[8, 6]\n  inout y: f32[8]\n  forall i < 8, r < 6\n    y[i] += a[i, r]\n")
+    for law in (SplitAxis(), Nest()):
+        offered = {}
+        for limit in (1, 2, 3):
+            facts = {"statement": 0, "axis": "r", "lacking": ("Y",), "roles": (("Y", "y"),), "limit": limit}
+            found = law.sites_for(total, Mismatch("axis-missing", "", "", subject=tuple(facts.items())))
+            offered[limit] = {s["factor"] for s in found}
+        assert offered == {1: set() if law == Nest() else {2}, 2: {2}, 3: {3}}, law
+
+
+@pytest.mark.parametrize("where", ["", " where i + r <= 9", " where r <= 4"])
+def test_an_axis_is_not_cut_where_a_condition_binds_it_to_the_result(where):
+    text = "kernel k()\n  in a: f32[8, 6]\n  inout y: f32[8]\n  forall i < 8, r < 6{}\n    y[i] += a[i, r]\n"
+    kernel, law = parse(text.format(where)), Nest(factors=(2, 3))
+    made = [law.apply(kernel, s).kernel for s in law.sites(kernel)]
+    assert len(made) == (0 if "+" in where else 2)
+    assert all(same(law, kernel, after) for after in made)
