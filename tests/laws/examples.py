@@ -67,6 +67,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
         SUM_TIMES.replace("out y: f32[M]", "out y: f32[M, 3]").replace(  # the sum's axis is called like another one
             "forall i < M\n    y[i] = ", "forall i < M, r < 3\n    y[i, r] = "),
         SUM_TIMES_SUM.replace("    u[i, k] = z", "    u[i, k] = 1\n    u[i, k] = z"),
+        SUM_TIMES_SUM.replace("  out y: f32[M]", "  out y: f32[M]\n  out v: f32[M, K]") + "    v[i, k] = u[i, k]\n",
     ),
     "nest-sum": (TWO_SUMS.format(where=""), TWO_SUMS.format(where=" where r <= k"), PRODUCT),
     "nest-extremum": (EXTREMUM.format(dtype="f32", start="-inf"),),
@@ -133,6 +134,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "narrow": (GATHERED,),
     "fold-numbers": (steps("y[i] = a[i]", "y[i] += 2", "y[i] *= 0"),),
     "trim": (ROOM,),
+    "unfold-sum": (
+        steps("c[i] = a[i] > b[i]", "y[2 * i] = select(c[i], a[i], b[i])").replace(
+            "out y: f32[M]", "inout y: f32[2 * M]"),
+    ),
     "pad": (PADDED.format(row="r", size=3, room=9, steps=4), PADDED.format(row="h + r - 1", size=9, room=6, steps=6)),
     "round-up-sum": (FIXED,),
     "unpad": (BORDERED.format(row="2 * i, j"), BORDERED.format(row="i + j, j"), BORDERED.format(row="i + 1, 2 * j"),
@@ -141,6 +146,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     "distribute": (
         SUM_TIMES.replace("z[i] = 0", "z[i] = 1"),
+        SUM_TIMES.replace("z[i] = 0", "z[i] = exp(0)"),
         SUM_TIMES.replace("z[i] += ", "z[i] *= "),
         SUM_TIMES.replace("z[i] * p", "z[i] + p"),
         SUM_TIMES.replace("z[i] * p[i]", "z[i] * z[i]"),

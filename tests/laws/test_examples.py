@@ -11,6 +11,7 @@ import pytest
 
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.hashing import structural_hash
+from isam.ir.interp import run
 from isam.ir.kernel import Kernel, Literal
 from isam.ir.normal import normal_form
 from isam.ir.text import parse
@@ -18,7 +19,7 @@ from isam.ir.verify import verify
 from isam.transforms import ALL, statements, values
 from isam.transforms.law import Site
 from tests.laws.examples import HOLDS, REFUSED
-from tests.laws.judges import same
+from tests.laws.judges import random_numbers, same
 
 LAWS = {t.law: t for t in ALL}
 MINE = (*values.LAWS, *statements.LAWS)
@@ -101,7 +102,10 @@ def test_what_is_computed_of_numbers_is_what_the_machine_computes(dtype):
                 assert bool(law.sites(kernel)) == whole(op, given, dtype), (op, given)
             for site in law.sites(kernel):
                 made += 1
-                assert same(law, kernel, law.apply(kernel, site).kernel), (op, given)
+                after = law.apply(kernel, site).kernel
+                assert same(law, kernel, after), (op, given)
+                (number,), (by_machine, *_) = after.statements[0].sources, run(kernel, random_numbers(kernel, 5))["y"]
+                assert np.signbit(np.asarray(number.value, by_machine.dtype)) == np.signbit(by_machine), (op, given)
                 assert op in ("add", "sub", "mul", "neg")
     assert (made > 20) == (dtype != "bool")
 
