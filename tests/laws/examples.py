@@ -147,6 +147,9 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "distribute": (
         SUM_TIMES.replace("z[i] = 0", "z[i] = 1"),
         SUM_TIMES.replace("z[i] = 0", "z[i] = exp(0)"),
+        SUM_TIMES.replace("z[i] = 0", "z[i, k] = 0").replace("forall i < M\n", "forall i < M, k < M\n")
+        .replace("z[i] +=", "z[i, i] +=").replace("y[i] = z[i] *", "y[i, k] = z[i, k] *")  # the diagonal is summed
+        .replace("y: f32[M]", "y: f32[M, M]"),
         SUM_TIMES.replace("z[i] += ", "z[i] *= "),
         SUM_TIMES.replace("z[i] * p", "z[i] + p"),
         SUM_TIMES.replace("z[i] * p[i]", "z[i] * z[i]"),
@@ -171,6 +174,8 @@ REFUSED: dict[str, tuple[str, ...]] = {
         NESTED.format(where="").replace("R)", "R >= 1)").replace(
             "K, r < R\n    p[i, k] += a[i, k, r]", "K\n    p[i, k] = a[i, k, 0] + a[i, k, 0]"),
         KEPT_SUMS,
+        NESTED.format(where="").replace("(M, K,", "(M,").replace("K", "M").replace(  # the diagonal is summed
+            "forall i < M, k < M, r < R\n    p[i, k] += a[i, k, r]", "forall i < M, r < R\n    p[i, i] += a[i, i, r]"),
     ),
     "hoist": (
         "kernel k(T, M)\n  in    x: f32[T, M]\n  inout y: f32[T + 1, M]\n  loop t < T\n    forall i < M\n"

@@ -66,9 +66,7 @@ class Peel(Transform):
         at = mismatch.about("statement")
         if not self.answers(mismatch) or at is None:
             return ()
-        cuts: list[Cut] = []
-        if mismatch.about("relation") == "conditions":
-            cuts.extend((i, c, i < at) for i, c in mismatch.about("conditions") or ())
+        cuts: list[Cut] = [(i, c, i < at) for i, c in mismatch.about("conditions") or ()]
         if mismatch.about("relation") == "elements":
             others = users(kernel, kernel.statements[at].dest.buffer)
             cuts.extend(c for i in (at, *others) for c in _shared_elements(kernel, i))
