@@ -375,6 +375,20 @@ REVERSED = """kernel k(M)
   forall j < M, r < 5, k < 3
     y[j] += u[r, k]
 """
+TWO_LOOPS = """kernel k(T, M)
+  in    x: f32[T, M]
+  inout h: f32[M]
+  loop s < T
+    forall i < M
+      a[i] = x[s, i] * 2
+      h[i] = h[i] + a[i]
+  forall i < M
+    h[i] = h[i] * 3
+  loop t < T
+    forall i < M
+      b[i] = x[t, i] + 1
+      h[i] = h[i] * b[i]
+"""
 READ_TWICE = BORDERED.format(row="i + 1, j + 1").replace("in  x", "inout x") + """  forall i < 4, j < 3
     x[i, j] = 2
   forall i < 6, j < 3, r < 3

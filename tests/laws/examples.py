@@ -40,6 +40,7 @@ from tests.laws.example_kernels import (
     SUM_TIMES_LOOP,
     SUM_TIMES_SUM,
     TWINS,
+    TWO_LOOPS,
     TWO_SUMS,
 )
 from tests.laws.example_values import (
@@ -80,7 +81,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "winograd-2-3": (FILTER, IMAGE),
     "winograd-4-3": (FILTER, IMAGE),
     "strassen": (EVEN.format(dtype="f32"), EVEN.format(dtype="i16")),
-    "hoist": (RNN, STEPS, LOWER),
+    "hoist": (RNN, STEPS, LOWER, TWO_LOOPS),
     **CONVERTED,
     "times-one": (TWO_SUMS.format(where=" where r <= k"), START_THEN, TWO_SUMS.format(where="").replace("f32", "i8")),
     "number-array": (NUMBER.replace("t[i] = 2", "t[i] = a[i] * 2"), MIXED, *pairs("max(a[i, j], 0) * b[j, i]")),
@@ -143,6 +144,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "unpad": (BORDERED.format(row="2 * i, j"), BORDERED.format(row="i + j, j"), BORDERED.format(row="i + 1, 2 * j"),
         BORDERED.format(row="i + 1, j + 1").replace("= x[i, j]", "= -x[i, j]"),
         READ_TWICE,
+        BORDERED.replace("i < 4, j < 3", "i < 8, j < 5").format(row="i, j").replace("= x[i, j]", "= p[i, j]"),
     ),
     "distribute": (
         SUM_TIMES.replace("z[i] = 0", "z[i] = 1"),

@@ -68,7 +68,7 @@ class Unpad(Transform):
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The instruction has a condition where the kernel reads zeros."""
         at = mismatch.about("statement")
-        if not self.answers(mismatch) or mismatch.about("relation") != "instruction-where" or at is None:
+        if not self.answers(mismatch) or mismatch.about("relation") != "instruction-where":
             return ()
         return tuple(s for s in self.sites(kernel) if any(at in p for p in _read_by(kernel, s["buffer"]).items()))
 

@@ -64,10 +64,10 @@ class Nest(Transform):
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The instruction keeps an axis of its result that the kernel sums away: partial results keep it."""
         at, axis = mismatch.about("statement"), mismatch.about("axis")
-        if not self.answers(mismatch) or at is None or not mismatch.about("lacking"):
+        if not self.answers(mismatch) or at is None:
             return ()
         s = kernel.statements[at]
-        lacking = {dict(mismatch.about("roles") or ()).get(o) for o in mismatch.about("lacking")}
+        lacking = {dict(mismatch.about("roles") or ()).get(o) for o in mismatch.about("lacking") or ()}
         if s.dest.buffer not in lacking:
             return ()
         limit = mismatch.about("limit")

@@ -158,6 +158,8 @@ def test_a_limit_of_one_asks_for_no_cut():
             found = law.sites_for(total, Mismatch("axis-missing", "", "", subject=tuple(facts.items())))
             offered[limit] = {s["factor"] for s in found}
         assert offered == {1: set() if law == Nest() else {2}, 2: {2}, 3: {3}}, law
+    nobody = Mismatch("axis-missing", "", "", subject=(("statement", 0), ("axis", "r"), ("limit", 2)))
+    assert Nest().sites_for(total, nobody) == ()
 
 
 @pytest.mark.parametrize("where", ["", " where i + r <= 9", " where r <= 4"])
