@@ -83,7 +83,7 @@ def _copy(kernel: Kernel, name: str) -> Statement | None:
     zeros = zero.op == "copy" and isinstance(zero.sources[0], Literal) and zero.sources[0].value == 0
     if not zeros or not is_full_box(kernel, zero) or copy.op != "copy" or copy.domain.where:
         return None
-    if not isinstance(x, Access) or x.buffer == name:
+    if not isinstance(x, Access):
         return None
     names = [axis_of(r) for r in x.index]
     shifted = [r.names[0] if len(r.terms) == 1 and r.terms[0][1] == 1 else "" for r in copy.dest.index]
