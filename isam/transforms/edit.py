@@ -111,7 +111,7 @@ def is_full_box(kernel: Kernel, s: Statement) -> bool:
     shape = kernel.buffer(s.dest.buffer).shape
     seen: set[str] = set()
     for row, size in zip(s.dest.index, shape, strict=True):
-        if row.const or len(row.terms) != 1 or row.terms[0][1] != 1 or row.terms[0][0] in seen:
+        if row.const or len(row.terms) != 1 or row.terms[0][0] in seen:
             return False
         name = row.terms[0][0]
         if name not in s.domain.names or s.domain.extent(name) != size:
@@ -184,11 +184,6 @@ def moved_to(x: Source, values: Mapping[str, Affine | int]) -> Source:
 def buffer_of(x: Source) -> str:
     """The buffer a source reads; '' for a number."""
     return x.buffer if isinstance(x, Access) else ""
-
-
-def one_dtype(kernel: Kernel, *statements: Statement) -> bool:
-    """Do the statements compute in a single dtype?"""
-    return len({kernel.buffer(a.buffer).dtype for s in statements for a in accesses(s)}) == 1
 
 
 def made_by(kernel: Kernel, j: int, x: Source) -> tuple[int, ...]:

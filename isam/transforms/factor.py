@@ -80,7 +80,7 @@ def product_of(kernel: Kernel, n: int) -> tuple[int, ...]:
         return ()
     p = kernel.statements[made[0]]
     same_list = any(level.own >> n & 1 and level.own >> made[0] & 1 for level in levels(kernel))
-    return made if p.op == "mul" and not p.accumulate and same_list else ()
+    return made if p.op == "mul" and same_list else ()
 
 
 def renaming(product: Statement, total: Statement) -> dict[str, Affine] | None:
@@ -89,7 +89,7 @@ def renaming(product: Statement, total: Statement) -> dict[str, Affine] | None:
     assert isinstance(read, Access)
     out: dict[str, Affine] = {}
     for w, r in zip(product.dest.index, read.index, strict=True):
-        if not (lone(w) and lone(r)) or w.names[0] in out or r in out.values():
+        if not (lone(w) and lone(r)) or w.names[0] in out:
             return None
         out[w.names[0]] = r
     return out if set(out) == set(product.domain.names) else None

@@ -66,7 +66,7 @@ def _constant_along(kernel: Kernel, name: str, dim: int) -> bool:
 
 def _drops(s: Statement, name: str, dim: int, size: object) -> bool:
     row = s.dest.index[dim]
-    if row.const or len(row.terms) != 1 or row.terms[0][1] != 1:
+    if row.const or len(row.terms) != 1:
         return False
     axis = row.terms[0][0]
     if axis not in s.domain.names or s.domain.extent(axis) != size or not _positive(s.domain.axes, axis):

@@ -66,9 +66,9 @@ def inner_of(kernel: Kernel, j: int) -> tuple[int, ...]:
         if len(made) != 1 or readers(kernel, x.buffer) != (j,) or sum(y == x for y in s.sources) != 1:
             continue
         inner = kernel.statements[made[0]]
-        plain = inner.op == s.op and not inner.accumulate and inner.domain == s.domain and inner.dest == x
+        plain = inner.op == s.op and inner.domain == s.domain and inner.dest == x
         plain = plain and s.dest.buffer not in {a.buffer for a in inner.reads}
-        if plain and made[0] < j and _untouched(kernel, made[0], j) and _one_dtype(kernel, inner, s):
+        if plain and made[0] < j and _untouched(kernel, made[0], j):
             out.append(made[0])
     return tuple(out)
 
@@ -78,8 +78,3 @@ def _untouched(kernel: Kernel, i: int, j: int) -> bool:
     read = {x.buffer for x in kernel.statements[i].sources if isinstance(x, Access)}
     together = any(level.own >> i & 1 and level.own >> j & 1 for level in levels(kernel))
     return together and not any(s.dest.buffer in read for s in kernel.statements[i + 1 : j])
-
-
-def _one_dtype(kernel: Kernel, inner: Statement, outer: Statement) -> bool:
-    names = {a.buffer for s in (inner, outer) for a in (s.dest, *s.sources) if isinstance(a, Access)}
-    return len({kernel.buffer(n).dtype for n in names}) == 1

@@ -14,7 +14,7 @@ import inspect
 import random
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -34,7 +34,7 @@ from tests.laws.examples import HOLDS, REFUSED
 from tests.laws.judges import same
 from tests.laws.law_edits import TYPES, edited
 from tests.laws.test_examples import sized
-from tests.random_kernels import Chooser, Seeded
+from tests.random_kernels import Chooser, Seeded, random_kernel
 
 FILE = Path(__file__).with_name("neighbours.txt")
 DRAWS, KEPT = 900, 120  # per law
@@ -42,23 +42,25 @@ MADE, ASKED, REFUSED_AT = 2, 6, 4  # per kernel
 WORD = re.compile(r"[A-Za-z_]\w*")
 NUMBERED = ("statement", "sum", "product", "inner", "outer", "cast", "first", "second", "compare", "start", "choose")
 OTHERS = 12  # kernels that were not made for a law but have a site of it
+RANDOM, DRAWN = 60, 4  # random kernels, and how many of those with a site
 
 
 @cache
 def written() -> dict[str, Kernel]:
     """Every kernel that laws are tested with; sizes left open, and small."""
     more = {f"{offers.mark(t):08x}": parse(t) for t in test_inverse.KERNELS.values()}
-    found = more | offers.kernels()
+    found = more | offers.kernels() | {f"random {n}": random_kernel(n)[0] for n in range(RANDOM)}
     return found | {f"{name} small": sized(k)[0] for name, k in found.items() if k.syms}
 
 
 def examples(law: Transform) -> list[str]:
-    """Those made for a law, and some others where it has a site."""
+    """Those made for a law, and some others where it has a site, among them some that are random."""
     own = [f"{offers.mark(t):08x}" for t in (*HOLDS.get(law.law, ()), *REFUSED.get(law.law, ()))]
-    others = [n for n, k in written().items() if n not in own and not n.endswith("small") and law.sites(k)]
-    others = others or sorted(written())
+    sites = [n for n, k in written().items() if n not in own and not n.endswith("small") and law.sites(k)]
+    chance = [n for n in sites if n.startswith("random ")]
+    others = [n for n in sites if n not in chance] or sorted(written())
     others.sort(key=lambda n: (len(written()[n].statements), n))
-    found = list(dict.fromkeys((*own, *others[:OTHERS])))
+    found = list(dict.fromkeys((*own, *others[:OTHERS], *chance[:DRAWN])))
     return [*found, *(f"{n} small" for n in found if f"{n} small" in written())]
 
 
@@ -73,11 +75,11 @@ def drawn(name: str, k: Kernel, seed: int) -> Kernel | None:
 
 def chosen(law: Transform) -> str:
     """Which of those drawn are recorded: per example a number with a bit per seed. All at which the law has other sites
-    than at the example, as far as there is room, and some at which it has the same."""
-    own, kept = examples(law), []
-    for name in own:
-        k, bits = written()[name], 0
-        for n in range(DRAWS // len(own)):
+    than at the example, as far as there is room, and some at which it has the same; and those on record."""
+    own, kept, was = examples(law), [], numbers(recorded().get(law.law, ("", ""))[1])
+    for name in dict.fromkeys((*own, *was)):
+        k, bits = written()[name], was.get(name, 0)
+        for n in range(DRAWS // len(own) if name in own and name not in was else 0):
             new = drawn(name, k, n)
             room = bits.bit_count() < KEPT // len(own) + 1
             if new is not None and room and (n % 4 == 0 or law.sites(new) != law.sites(k)) and not verify(new):
@@ -86,10 +88,16 @@ def chosen(law: Transform) -> str:
     return " | ".join(kept)
 
 
+def numbers(which: str) -> dict[str, int]:
+    """Per example which of those drawn, as bits."""
+    found = (x.rpartition(" ") for x in which.split(" | ")) if which else ()
+    return {name: int(bits, 16) for name, _, bits in found if name in written()}
+
+
 def neighbours(which: str) -> Iterator[tuple[str, Kernel]]:
-    for name, _, bits in (x.rpartition(" ") for x in which.split(" | ")):
-        for n in range(int(bits, 16).bit_length()):
-            new = drawn(name, written()[name], n) if int(bits, 16) >> n & 1 else None
+    for name, bits in numbers(which).items():
+        for n in range(bits.bit_length()):
+            new = drawn(name, written()[name], n) if bits >> n & 1 else None
             if new is not None:
                 yield f"{name}/{n}", new
 
@@ -115,16 +123,19 @@ class Done:
         near = rng.choices(found, k=REFUSED_AT) if found and k.statements and refuses(law) else ()
         for site in dict.fromkeys(other(k, s, rng) for s in near):
             if site not in found:
-                self.refused.append(f"{name}, {site}: {self.told(name, k, site)}")
+                self.refused.append(f"{name}, {site}: {self.told(name, k, site, refused=True)}")
         for r in reports(law, name, k, ASKED):
-            self.offers.append(f"{name}, {r.kind} {r.subject}: {' | '.join(map(str, law.sites_for(k, r)))}")
+            offered = law.sites_for(k, r)
+            self.offers.append(f"{name}, {r.kind} {r.subject}: {' | '.join(map(str, offered))}")
+            for site in [s for s in offered if s not in found][:1]:
+                self.made.append(f"{name}, {r.subject}, {site}: {self.told(name, k, site)}")
 
-    def told(self, name: str, k: Kernel, site: Site) -> str:
+    def told(self, name: str, k: Kernel, site: Site, refused: bool = False) -> str:
         """The kernel after the law, with numbers for names it made up, and the way back; or that it refuses."""
         try:
             done = self.law.apply(k, site)
         except Exception as e:
-            self.wrong += [f"{self.law.law} at {site} of {name}: {e!r}\n{k}"] if site in self.law.sites(k) else []
+            self.wrong += [] if refused else [f"{self.law.law} at {site} of {name}: {e!r}\n{k}"]
             return type(e).__name__
         if self.judging and not k.syms and (verify(done.kernel) or not same(self.law, k, done.kernel)):
             self.wrong.append(f"{self.law.law} at {site} of {name}:\n{k}\n{done.kernel}")
@@ -184,8 +195,21 @@ def main(names: list[str]) -> int:
             wrong += len(done.wrong)
     if wrong:
         return 1
-    FILE.write_text("".join(f"{t.law}: {'; '.join(found[t.law])}\n" for t in ALL if t.law in found), encoding="utf-8")
+    write(found)
     return 0
+
+
+def write(found: dict[str, tuple[str, str]]) -> None:
+    FILE.write_text("".join(f"{t.law}: {'; '.join(found[t.law])}\n" for t in ALL if t.law in found), encoding="utf-8")
+
+
+def take(law: Transform, names: Iterable[str]) -> None:
+    """On record, too, without a judgement yet."""
+    said, which = (found := recorded())[law.law]
+    bits = numbers(which)
+    for name, _, n in (x.rpartition("/") for x in names):
+        bits[name] = bits.get(name, 0) | 1 << int(n)
+    write(found | {law.law: (said, " | ".join(f"{name} {x:x}" for name, x in bits.items()))})
 
 
 def reports(law: Transform, name: str, k: Kernel, count: int) -> Iterator[Mismatch]:

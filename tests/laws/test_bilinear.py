@@ -17,7 +17,7 @@ from isam.ir.verify import verify
 from isam.mapper.search import reach
 from isam.transforms.values.algorithms import ALGORITHMS, F23, F43, STRASSEN, is_exact
 from isam.transforms.values.bilinear import Bilinear
-from tests.laws.examples import EVEN, FILTER, IMAGE
+from tests.laws.example_kernels import EVEN, FILTER, IMAGE
 
 SQUARE = """kernel k()
   in  a: f32[4, 6]

@@ -6,9 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 
+from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.hashing import structural_hash
+from isam.ir.interp import run
 from isam.ir.kernel import Kernel, Literal
 from isam.ir.normal import normal_form
 from isam.ir.text import parse
@@ -16,7 +19,7 @@ from isam.ir.verify import verify
 from isam.transforms import ALL, statements, values
 from isam.transforms.law import Site
 from tests.laws.examples import HOLDS, REFUSED
-from tests.laws.judges import same
+from tests.laws.judges import random_numbers, same
 
 LAWS = {t.law: t for t in ALL}
 MINE = (*values.LAWS, *statements.LAWS)
@@ -78,6 +81,14 @@ def test_numbers_are_folded_where_the_machine_computes_them_exactly(dtype, value
         assert not verify(done)
 
 
+def whole(op: str, given: tuple[float, ...], dtype: str) -> bool:
+    """Are the numbers, and what the machine makes of them, numbers of an integer type?"""
+    limits = np.iinfo(numpy_dtype(dtype))
+    rings = {"add": sum(given), "sub": given[0] - given[-1], "mul": given[0] * given[-1], "neg": -given[0]}
+    every = (*given, rings.get(op, 0.5))
+    return all(isinstance(x, int) and limits.min <= x <= limits.max for x in every)
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "u8", "i32", "bool"])
 def test_what_is_computed_of_numbers_is_what_the_machine_computes(dtype):
     law, made = LAWS["fold-numbers"], 0
@@ -87,9 +98,14 @@ def test_what_is_computed_of_numbers_is_what_the_machine_computes(dtype):
             kernel = parse(text)
             s = replace(kernel.statements[0], op=op, sources=tuple(map(Literal, given)))
             kernel = replace(kernel, body=(s,), template=None)
+            if DTYPES[dtype].kind in "iu":
+                assert bool(law.sites(kernel)) == whole(op, given, dtype), (op, given)
             for site in law.sites(kernel):
                 made += 1
-                assert same(law, kernel, law.apply(kernel, site).kernel), (op, given)
+                after = law.apply(kernel, site).kernel
+                assert same(law, kernel, after), (op, given)
+                (number,), (by_machine, *_) = after.statements[0].sources, run(kernel, random_numbers(kernel, 5))["y"]
+                assert np.signbit(np.asarray(number.value, by_machine.dtype)) == np.signbit(by_machine), (op, given)
                 assert op in ("add", "sub", "mul", "neg")
     assert (made > 20) == (dtype != "bool")
 

@@ -282,7 +282,7 @@ MUTANTS = [
     ("structure.unpad", "Unpad", 'copy.op != "copy"', "False", UNPAD.format(fill="0", copy="exp(x[i])", more="")),
     ("structure.unpad", "Unpad", "whole and sorted", "sorted",
      UNPAD.format(fill="0", copy="x[i]", more="").replace("x: f32[6]", "x: f32[9]")),
-    ("structure.unpad", "Unpad", "copy.accumulate or copy.domain.where", "copy.accumulate",
+    ("structure.unpad", "Unpad", " or copy.domain.where", "",
      UNPAD.format(fill="0", copy="x[i]", more="").replace("forall i < 6\n    p", "forall i < 6 where i < 4\n    p")),
     ("structure.unpad", "Unpad", "kept = x.buffer not in written_between(kernel, made[-1], used[-1])", "kept = True",
      UNPAD.format(fill="0", copy="x[i]", more="  forall i < 6\n    x[i] = 2\n")),

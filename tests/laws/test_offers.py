@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from isam.ir.mismatch import KINDS, Mismatch
 from isam.transforms import ALL
 from isam.transforms.law import Transform
 from tests.laws.judges import same
-from tests.laws.offers import kernels, line, recorded, reports
+from tests.laws.neighbours import facts, neighbours
+from tests.laws.neighbours import recorded as recorded_near
+from tests.laws.offers import kernels, line, mark, recorded, reports
+from tests.random_kernels import Seeded
 
 
 @pytest.mark.parametrize("law", ALL, ids=lambda t: t.law)
@@ -24,6 +28,11 @@ def test_there_is_a_line_per_law() -> None:
 def test_a_law_offers_nothing_for_a_report_that_it_does_not_answer(law: Transform) -> None:
     for k, r in reports():
         assert law.answers(r) or law.sites_for(k, r) == (), (law.law, str(r))
+    for name, k in neighbours(recorded_near()[law.law][1]):
+        for n, kind in enumerate(sorted(set(KINDS) - law.kinds)):
+            said = facts(k, kind, Seeded(mark(f"{law.law}/{name}/{n}"))) if k.statements and mark(name) % 4 == 0 else {}
+            r = Mismatch(kind, "", "", subject=tuple((x, v) for x, v in said.items() if v is not None))
+            assert not said or law.sites_for(k, r) == (), (law.law, name, str(r))
 
 
 @pytest.mark.parametrize("law", ALL, ids=lambda t: t.law)

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from isam.ir.dtype import DTYPES, numpy_dtype
+from isam.ir.text import parse
 from isam.proof.casts import rounds_alike, widens
 from isam.transforms.values.casts import holds, holds_products
+from isam.transforms.values.fold import is_exact
+from isam.transforms.values.widen import Widen
 
 NUMBERS = [n for n, d in DTYPES.items() if d.kind in "iuf"]
 FLOATS = [n for n in NUMBERS if DTYPES[n].kind == "f"]
@@ -51,7 +54,17 @@ def test_what_a_type_holds_of_another(wide: str) -> None:
         assert holds_products(wide, narrow) == products, narrow
 
 
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_numbers_that_a_type_has(dtype: str) -> None:
+    for x in {x + more for x in ends(dtype) for more in (-1, 0, 1)}:
+        whole = int(x) if x.denominator == 1 else None
+        assert is_exact(float(x), dtype) == (DTYPES[dtype].kind == "f" and held(Fraction(float(x)), dtype)), x
+        assert whole is None or is_exact(whole, dtype) == held(x, dtype), x
+    assert not any(is_exact(x, dtype) for x in (True, float("inf"), float("nan")))
+
+
 def test_what_a_type_does_not_know_of_truth() -> None:
+    assert not any(is_exact(x, "bool") for x in (True, 1, 1.0))
     assert not any(holds(t, "bool") or holds("bool", t) or holds_products(t, "bool") for t in NUMBERS)
 
 
@@ -59,3 +72,6 @@ def test_types_in_which_operations_may_be_done_first() -> None:
     """More than twice the digits, and room for every product; the table that the theorem asks for."""
     fine = {(n, w) for n, w in product(FLOATS, repeat=2) if rounds_alike(n, w)}
     assert fine == {("f32", "f64"), ("f16", "f64"), ("f16", "f32"), ("bf16", "f64")}
+    text = "kernel k()\n  in a: {d}[2]\n  out y: {d}[2]\n  forall i < 2\n    y[i] = a[i] * a[i]\n"
+    law = Widen(tuple(FLOATS))
+    assert fine == {(n, s["dtype"]) for n in FLOATS for s in law.sites(parse(text.format(d=n)))}

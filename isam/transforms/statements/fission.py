@@ -102,7 +102,7 @@ def _added(s: Statement) -> tuple[Source, ...]:
 def _first(kernel: Kernel, i: int, j: int) -> Source | None:
     """What statement ``i`` writes, in the names of the accumulation ``j`` over the very same elements."""
     first, second = kernel.statements[i], kernel.statements[j]
-    if i >= j or first.op != "copy" or first.accumulate or not together(kernel, i, j):
+    if i >= j or first.op != "copy" or not together(kernel, i, j):
         return None
     if second.op not in REDUCTIONS or second.dest.buffer != first.dest.buffer:
         return None

@@ -72,7 +72,7 @@ def _copy_into(kernel: Kernel, name: str) -> tuple[int, ...]:
     rows = at_rows(s.dest)
     if s.op != "copy" or s.accumulate or rows is None or set(rows) != set(s.domain.names):
         return ()
-    return made if fills_anew(kernel, made[0]) and buffer_of(s.sources[0]) != name else ()
+    return made if fills_anew(kernel, made[0]) else ()
 
 
 def _reader(kernel: Kernel, i: int, j: int) -> Statement | None:
@@ -98,5 +98,4 @@ def _typed(kernel: Kernel, old: Statement, new: Statement) -> bool:
     """A number has no dtype of its own: some array must still say in which one the operation works."""
     if not any(isinstance(x, Literal) for x in new.sources):
         return True
-    named = [g for g in groups(new) if not g.dtype and all(isinstance(m, Literal) for m in g.members)]
-    return not named and not (new.op == "select" and isinstance(new.sources[0], Literal))
+    return not any(all(isinstance(m, Literal) for m in g.members) for g in groups(new))

@@ -113,6 +113,6 @@ def _divided(s: Statement, axis: str, f: int, keep: tuple[str, ...]) -> Statemen
     for a in accesses(s):
         for d, row in enumerate(a.index):
             c = row.coefficient(axis)
-            if c and c % f == 0 and a.buffer not in keep:
-                s = moved(s, a.buffer, d, row - Affine.of(axis, c) + Affine.of(axis, c // f))
+            if a.buffer not in keep:
+                s = moved(s, a.buffer, d, row - Affine.of(axis, c - c // f))
     return s

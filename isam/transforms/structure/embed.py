@@ -70,7 +70,7 @@ class Embed(Transform):
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """An axis that an operand may not depend on, or that only some operands have, and that all of these have."""
         at, axis = mismatch.about("statement"), mismatch.about("axis")
-        if not self.answers(mismatch) or at is None:
+        if not self.answers(mismatch):
             return ()
         return tuple(s for s in self.sites(kernel) if at in (s["sum"], s["product"]) and axis in (None, s["axis"]))
 

@@ -66,11 +66,9 @@ class Peel(Transform):
         at = mismatch.about("statement")
         if not self.answers(mismatch) or at is None:
             return ()
-        cuts: list[Cut] = []
-        if mismatch.about("relation") == "conditions":
-            cuts.extend((i, c, i < at) for i, c in mismatch.about("conditions") or ())
+        cuts: list[Cut] = [(i, c, i < at) for i, c in mismatch.about("conditions") or ()]
         if mismatch.about("relation") == "elements":
-            others = (i for i in users(kernel, kernel.statements[at].dest.buffer) if i != at)
+            others = users(kernel, kernel.statements[at].dest.buffer)
             cuts.extend(c for i in (at, *others) for c in _shared_elements(kernel, i))
         found = [_site(kernel, *c) for c in dict.fromkeys(cuts)]
         return tuple(s for s in found if s is not None and _peels(kernel, s, self.summed))
@@ -121,7 +119,7 @@ def _peels(kernel: Kernel, site: Site, summed: bool) -> bool:
     sizes = {x.name for x in kernel.syms}
     first = {a.name: a.extent for a in kernel.statements[group[0]].domain.axes}
     names = [n for n in cut.names if n in first]
-    if not names or any(n not in first and n not in sizes for n in cut.names):
+    if any(n not in first and n not in sizes for n in cut.names):
         return False
     for i in group:
         have = kernel.statements[i].domain.names

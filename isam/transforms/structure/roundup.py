@@ -86,7 +86,7 @@ class RoundUp(Transform):
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The axis of which a call takes other numbers of steps, to the next number that calls take."""
         padded, axis, at = (mismatch.about(k) for k in ("padded", "axis", "statement"))
-        if not self.answers(mismatch) or padded is None or at is None:
+        if not self.answers(mismatch) or padded is None:
             return ()
         found = (_group(kernel, axis, g) for g in joined(kernel, axis) if at in g)
         sites = (Site.of(axis=axis, statements=g, extent=padded) for g in found)

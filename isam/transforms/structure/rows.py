@@ -59,7 +59,7 @@ def product_of(kernel: Kernel, n: int) -> int | None:
     if kernel.buffer(u.buffer).role != "temp" or len(made) != 1 or readers(kernel, u.buffer) != (n,) or made[0] > n:
         return None
     p = kernel.statements[made[0]]
-    plain = p.op == "mul" and not p.accumulate and p.dest == u and p.domain == s.domain
+    plain = p.op == "mul" and p.dest == u and p.domain == s.domain
     names = sorted(map(axis_of, u.index))
     return made[0] if plain and names == sorted(s.domain.names) and together(kernel, made[0], n) else None
 

@@ -152,10 +152,9 @@ def _spans(kernel: Kernel, buffer: str, d: int) -> tuple[tuple[Affine, Affine], 
 
 def _apart(kernel: Kernel, buffer: str, d: int, cut: Affine) -> bool:
     """Every access certainly lies below the cut, or from it on."""
-    sizes = {s.name for s in kernel.syms}
     below = [nonnegative(cut - 1 - hi, kernel.syms) for _, hi in _spans(kernel, buffer, d)]
     from_it = [nonnegative(lo - cut, kernel.syms) for lo, _ in _spans(kernel, buffer, d)]
-    inside = nonnegative(kernel.buffer(buffer).shape[d] - 1 - cut, kernel.syms) and set(cut.names) <= sizes
+    inside = nonnegative(kernel.buffer(buffer).shape[d] - 1 - cut, kernel.syms)
     return inside and any(below) and all(b or f for b, f in zip(below, from_it, strict=True))
 
 

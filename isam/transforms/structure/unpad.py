@@ -68,7 +68,7 @@ class Unpad(Transform):
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The instruction has a condition where the kernel reads zeros."""
         at = mismatch.about("statement")
-        if not self.answers(mismatch) or mismatch.about("relation") != "instruction-where" or at is None:
+        if not self.answers(mismatch) or mismatch.about("relation") != "instruction-where":
             return ()
         return tuple(s for s in self.sites(kernel) if any(at in p for p in _read_by(kernel, s["buffer"]).items()))
 
@@ -81,9 +81,9 @@ def _copy(kernel: Kernel, name: str) -> Statement | None:
     zero, copy = (kernel.statements[i] for i in made)
     x = copy.sources[0]
     zeros = zero.op == "copy" and isinstance(zero.sources[0], Literal) and zero.sources[0].value == 0
-    if not zeros or not is_full_box(kernel, zero) or copy.op != "copy" or copy.accumulate or copy.domain.where:
+    if not zeros or not is_full_box(kernel, zero) or copy.op != "copy" or copy.domain.where:
         return None
-    if not isinstance(x, Access) or x.buffer == name:
+    if not isinstance(x, Access):
         return None
     names = [axis_of(r) for r in x.index]
     shifted = [r.names[0] if len(r.terms) == 1 and r.terms[0][1] == 1 else "" for r in copy.dest.index]

@@ -81,7 +81,7 @@ def _wholes(kernel: Kernel, s: Statement, t: Statement) -> Iterator[tuple[Statem
     if _same(s, other) and s.domain.axes == other.domain.axes:
         for w in s.domain.where:
             rest = set(s.domain.where) - {w}
-            if set(other.domain.where) == rest | {-w - 1} and -w - 1 not in rest:
+            if set(other.domain.where) == rest | {-w - 1}:
                 kept = tuple(x for x in s.domain.where if x != w)
                 yield replace(s, domain=Domain(s.domain.axes, kept)), w.names
     for p, (a, b) in enumerate(zip(s.domain.axes, axes, strict=True)):
@@ -112,6 +112,6 @@ def _meet(kernel: Kernel, i: int, j: int) -> bool:
 def _well_formed(s: Statement) -> bool:
     """No point reads what another one writes, and a plain assignment writes every element once."""
     own = [x for x in s.sources if isinstance(x, Access) and x.buffer == s.dest.buffer]
-    if any(x.index != s.dest.index for x in own) or (own and s.accumulate and not one_to_one(s)):
+    if any(x.index != s.dest.index for x in own) or (own and not one_to_one(s)):
         return False
     return one_to_one(s) or (s.accumulate and s.op != "select")

@@ -18,7 +18,6 @@ from isam.transforms.edit import (
     fresh,
     moved_to,
     names_in,
-    one_dtype,
     readable_whole,
     splice,
     written_between,
@@ -145,7 +144,7 @@ class _Tiles:
 def _tiles(kernel: Kernel, n: int, m: int, k: int, axes: Sequence[str], al: Algorithm) -> _Tiles | None:
     total, made = kernel.statements[n], kernel.statements[m]
     names = renaming(made, total)
-    if names is None or total.domain.where or made.domain.where or not one_dtype(kernel, total, made):
+    if names is None or total.domain.where or made.domain.where:
         return None
     if not _computes(kernel, total, al) or {buffer_of(x) for x in made.sources} & {total.dest.buffer, ""}:
         return None

@@ -157,17 +157,17 @@ def _lossless(kernel: Kernel, s: Statement) -> bool:
 
 def _products(kernel: Kernel, s: Statement, wide: str, narrow: str) -> bool:
     """Both factors are casts of numbers so short that their product is exact in the narrow dtype already."""
-    own = [_short(kernel, x, s) for x in s.sources]
+    own = [_short(kernel, x) for x in s.sources]
     return holds(wide, narrow) and all(d is not None and holds_products(narrow, d) for d in own) and len(set(own)) == 1
 
 
-def _short(kernel: Kernel, x: Source, user: Statement) -> str | None:
+def _short(kernel: Kernel, x: Source) -> str | None:
     """The dtype of which a factor is a cast that loses nothing."""
     if not isinstance(x, Access):
         return None
     made = writers(kernel, x.buffer)
     s = kernel.statements[made[0]] if len(made) == 1 else None
-    if s is None or not _lossless(kernel, s) or s is user:
+    if s is None or not _lossless(kernel, s):
         return None
     y = s.sources[0]
     assert isinstance(y, Access)

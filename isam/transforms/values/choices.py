@@ -66,7 +66,7 @@ class _Parts:
 
 def _parts(kernel: Kernel, j: int) -> _Parts | None:
     s = kernel.statements[j]
-    if s.op != "select" or not s.accumulate:
+    if s.op != "select":
         return None
     condition, yes = s.sources
     start = next((i for i in reversed(writers(kernel, s.dest.buffer)) if i < j), None)

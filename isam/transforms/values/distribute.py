@@ -15,7 +15,6 @@ from isam.transforms.edit import (
     is_full_box,
     moved_to,
     names_in,
-    one_dtype,
     readers,
     splice,
     together,
@@ -95,7 +94,7 @@ def _parts(kernel: Kernel, m: int, k: int) -> _Parts | None:
     if named is None or buffer_of(product.sources[1 - k]) == z.buffer:
         return None
     term, axes, where = named
-    if buffer_of(term) in written_between(kernel, made[1], m) or not one_dtype(kernel, inner, product):
+    if buffer_of(term) in written_between(kernel, made[1], m):
         return None
     outer = _sum_of(kernel, m)
     if where and outer is not None and not _same_names(kernel, m, outer):
@@ -138,7 +137,7 @@ def _sum_of(kernel: Kernel, m: int) -> int | None:
         return None
     s = kernel.statements[found[0]]
     fits = s.op == "add" and s.accumulate and found[0] > m and together(kernel, m, found[0])
-    return found[0] if fits and one_dtype(kernel, s) else None
+    return found[0] if fits else None
 
 
 def _same_names(kernel: Kernel, m: int, n: int) -> bool:

@@ -80,11 +80,12 @@ class Fold(Transform):
         )
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        if site not in self.sites(kernel):
+            raise ValueError(f"'{self.law}' does not apply at {site}")
         i = site["statement"]
         s = kernel.statements[i]
         value = self.rule(kernel, s)
-        if value is None or s.accumulate:
-            raise ValueError(f"'{self.law}' does not apply at {site}")
+        assert value is not None
         new, origin = splice(kernel, {i: ((replace(s, op="copy", sources=(value,)), (i,)),)})
         return Rewrite(new, Correspondence(origin))
 
@@ -155,7 +156,7 @@ def is_exact(value: float | int | bool, dtype: str) -> bool:
         return False
     kind = numpy_dtype(dtype).type
     if DTYPES[dtype].kind == "f":
-        return float(kind(value)) == value
+        return float(kind(float(value))) == value
     bits, signed = DTYPES[dtype].bits, DTYPES[dtype].kind == "i"
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     return isinstance(value, int) and low <= value <= high

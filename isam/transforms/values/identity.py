@@ -147,7 +147,9 @@ class IdentityMatrix(Transform):
 
 def _added(s: Statement) -> Access:
     """The array that is added to the destination (also written ``y = y + x``), or copied there."""
-    return next(x for x in s.sources if isinstance(x, Access) and x != s.dest)
+    (x,) = (x for x in s.sources if x != s.dest)
+    assert isinstance(x, Access)
+    return x
 
 
 def _numeric(kernel: Kernel, s: Statement) -> bool:

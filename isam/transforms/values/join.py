@@ -15,7 +15,6 @@ from isam.transforms.edit import (
     is_full_box,
     moved_to,
     names_in,
-    one_dtype,
     readers,
     splice,
     together,
@@ -43,15 +42,14 @@ class Join(Transform):
         p = _parts(kernel, site["sum"])
         if p is None:
             raise ValueError(f"'{self.law}' does not apply at {site}")
-        outer = kernel.statements[p.outer]
-        name = buffer_of(outer.sources[0])
+        name = kernel.statements[p.inner].dest.buffer
         new, origin = splice(kernel, {p.start: (), p.inner: (), p.outer: ((p.joined, (p.start, p.inner, p.outer)),)})
         return Rewrite(new, Correspondence(origin, buffers=((name, ()),)))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """Something stands between the terms and the result that the instruction sums them into."""
         at = mismatch.about("statement")
-        if not self.answers(mismatch) or at is None:
+        if not self.answers(mismatch):
             return ()
         found = (_parts(kernel, n) for n in range(len(kernel.statements)))
         return tuple(Site.of(sum=p.outer) for p in found if p is not None and at in (p.start, p.inner, p.outer))
@@ -80,7 +78,7 @@ def _parts(kernel: Kernel, n: int) -> _Parts | None:
     if value is None or start.op != "copy" or number != value or not is_full_box(kernel, start):
         return None
     term, rows = inner.sources[0], at_rows(inner.dest)
-    if not inner.accumulate or inner.op != outer.op or rows is None or not one_dtype(kernel, inner, outer):
+    if not inner.accumulate or inner.op != outer.op or rows is None:
         return None
     if any(inner.domain.extent(a) != size for a, size in zip(rows, kernel.buffer(p.buffer).shape, strict=True)):
         return None
@@ -95,8 +93,7 @@ def _reduced(outer: Statement) -> Access | None:
         return None
     others = [x for x in outer.sources if x != outer.dest]
     own = len(outer.sources) - len(others)
-    fits = own == (0 if outer.accumulate else 1) and len(others) == 1
-    return others[0] if fits and isinstance(others[0], Access) else None
+    return others[0] if own == (0 if outer.accumulate else 1) and isinstance(others[0], Access) else None
 
 
 def _joined(kernel: Kernel, p: Access, inner: Statement, outer: Statement, rows: tuple[str, ...]) -> Statement:

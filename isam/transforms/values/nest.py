@@ -47,7 +47,7 @@ class Nest(Transform):
         s = kernel.statements[n]
         if len(s.reduces) > 1 and _plan(kernel, s, (axis,)) is not None:
             yield Site.of(sum=n, kept=axis, factor=0)
-        for f in self.factors:
+        for f in self.factors if _plan(kernel, s, ()) is not None else ():  # the other part of the axis is summed first
             if _cuts(kernel, n, axis, f):
                 yield Site.of(sum=n, kept=axis, factor=f)
 
@@ -64,11 +64,11 @@ class Nest(Transform):
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The instruction keeps an axis of its result that the kernel sums away: partial results keep it."""
         at, axis = mismatch.about("statement"), mismatch.about("axis")
-        if not self.answers(mismatch) or at is None or not mismatch.about("lacking"):
+        if not self.answers(mismatch) or at is None:
             return ()
         s = kernel.statements[at]
-        lacking = {dict(mismatch.about("roles") or ()).get(o) for o in mismatch.about("lacking")}
-        if not s.accumulate or s.dest.buffer not in lacking:
+        lacking = {dict(mismatch.about("roles") or ()).get(o) for o in mismatch.about("lacking") or ()}
+        if s.dest.buffer not in lacking:
             return ()
         limit = mismatch.about("limit")
         law = replace(self, factors=(limit,)) if isinstance(limit, int) and limit > 1 else self
@@ -97,7 +97,7 @@ def _cut_site(kernel: Kernel, n: int, axis: str, factor: int) -> Site:
 
 
 def _cuts(kernel: Kernel, n: int, axis: str, factor: int) -> bool:
-    return factor > 0 and _cut_site(kernel, n, axis, factor) in SplitAxis((factor,)).sites(kernel)
+    return _cut_site(kernel, n, axis, factor) in SplitAxis((factor,)).sites(kernel)
 
 
 @dataclass(frozen=True, slots=True)

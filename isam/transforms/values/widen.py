@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from isam.classes import dataclass
 from isam.ir.dtype import DTYPES
-from isam.ir.kernel import COMPARISONS, Access, Buffer, Kernel, Literal, Source, Statement
+from isam.ir.kernel import Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import accesses, fresh, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
@@ -76,7 +76,7 @@ class Widen(Transform):
 def _same(kernel: Kernel, s: Statement, wide: str) -> bool:
     """Does the operation give the same number when it is done in the wider dtype?"""
     names = {kernel.buffer(a.buffer).dtype for a in accesses(s)}
-    if s.accumulate or len(names) != 1 or s.op in COMPARISONS or not any(isinstance(x, Access) for x in s.sources):
+    if s.accumulate or len(names) != 1 or not any(isinstance(x, Access) for x in s.sources):
         return False
     (narrow,) = names
     numbers = [x.value for x in s.sources if isinstance(x, Literal)]

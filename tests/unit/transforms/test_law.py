@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from isam.ir.kernel import Literal
 from isam.ir.mismatch import KINDS, Mismatch
 from isam.ir.normal import normal_form
 from isam.ir.text import parse
@@ -15,7 +16,10 @@ from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, gran
 from isam.transforms.narrow import Narrow
 from isam.transforms.structure.axes import AddUnitAxis, RemoveUnitAxis, SplitAxis
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension, split_row
+from isam.transforms.structure.roundup import RoundUpSum
+from isam.transforms.values.nest import Nest
 from tests.corpus import CASES
+from tests.laws.judges import same
 
 SCALE = parse("""kernel scale()
   in  x: f32[8, 6]
@@ -46,6 +50,14 @@ def test_statements_added_by_a_step_belong_to_none_and_stay_so():
     assert turned.back.then(unit.back).statements == ((), (0,), (1,))
     gone = RemoveUnitAxis().apply(unit.kernel, Site.of(axis="one", statement=1))
     assert turned.back.then(unit.back).then(gone.back).new_axes("one") == ()
+
+
+def test_a_name_that_is_gone_may_come_back_for_something_else():
+    first = Correspondence(((0,),), axes=(("i", ("j",)), ("o", ())), buffers=(("t", ("s",)),))
+    second = Correspondence(((0,),), axes=(("i", ("k",)), ("o", ("p",)), ("r", ("q",))), buffers=(("t", ("u",)),))
+    both = first.then(second)
+    assert both.axes == (("i", ("j",)), ("o", ()), ("r", ("q",)))
+    assert both.buffers == (("t", ("s",)),)
 
 
 def test_identity_is_neutral():
@@ -135,3 +147,36 @@ def test_a_law_is_asked_only_by_the_kinds_that_it_names(law: Transform):
         kernel = normal_form(CASES[name].load())
         assert not any(law.answers(Mismatch(kind, "", "", subject=subject)) for kind in others)
         assert not any(law.sites_for(kernel, Mismatch(kind, "", "", subject=subject)) for kind in others)
+
+
+def test_a_limit_of_one_asks_for_no_cut():
+    total = parse("kernel k()\n  in a: f32[8, 6]\n  inout y: f32[8]\n  forall i < 8, r < 6\n    y[i] += a[i, r]\n")
+    for law in (SplitAxis(), Nest()):
+        offered = {}
+        for limit in (1, 2, 3):
+            facts = {"statement": 0, "axis": "r", "lacking": ("Y",), "roles": (("Y", "y"),), "limit": limit}
+            found = law.sites_for(total, Mismatch("axis-missing", "", "", subject=tuple(facts.items())))
+            offered[limit] = {s["factor"] for s in found}
+        assert offered == {1: set() if law == Nest() else {2}, 2: {2}, 3: {3}}, law
+    nobody = Mismatch("axis-missing", "", "", subject=(("statement", 0), ("axis", "r"), ("limit", 2)))
+    assert Nest().sites_for(total, nobody) == ()
+
+
+@pytest.mark.parametrize("where", ["", " where i + r <= 9", " where r <= 4"])
+def test_an_axis_is_not_cut_where_a_condition_binds_it_to_the_result(where):
+    text = "kernel k()\n  in a: f32[8, 6]\n  inout y: f32[8]\n  forall i < 8, r < 6{}\n    y[i] += a[i, r]\n"
+    kernel, law = parse(text.format(where)), Nest(factors=(2, 3))
+    made = [law.apply(kernel, s).kernel for s in law.sites(kernel)]
+    assert len(made) == (0 if "+" in where else 2)
+    assert all(same(law, kernel, after) for after in made)
+
+
+def test_numbers_alone_are_no_zeros_in_the_lanes_that_rounding_up_adds():
+    """The parser computes what stands there in numbers; laws may bring it about."""
+    text = "kernel k()\n  inout y: f32[3]\n  forall k < 5\n    t[k] = 0\n  forall i < 3, k < 5\n    y[i] += t[k]\n"
+    kernel, held = parse(text), {("copy", 0): True, ("mul", 2, 3): False, ("mul", 0, 3): True, ("add", 2, 0): False}
+    start, total = kernel.statements
+    for (op, *numbers), zero in held.items():
+        first = replace(start, op=op, sources=tuple(map(Literal, numbers)))
+        found = RoundUpSum((4,)).sites(replace(kernel, body=(first, total), template=None))
+        assert bool(found) is zero, (op, numbers)
