@@ -211,7 +211,8 @@ def test_an_operand_wider_than_a_lane_is_refused(tmp_path):
     ("%D = tile.groups %S", "%D = tile.load %S", "'tile.load' is not for registers of 'load_groups'"),
     ("%D = tile.group %S", "%D = tile.splat %S", "'tile.splat' is not for registers of 'load_group'"),
     ("tile.store_groups %S, %D", "tile.store %S, %D", "'tile.store' is not for registers of 'store_groups'"),
-    ("homes: {S: [ram, own], D: g}", "homes: {S: [ram, own], D: v}", "'tile.groups' is not for registers of 'load_groups'"),
+    ("homes: {S: [ram, own], D: g}", "homes: {S: [ram, own], D: v}",
+     "'tile.groups' is not for registers of 'load_groups'"),
 ])  # fmt: skip
 def test_templates_move_groups_where_lanes_hold_them(tmp_path, old, new, says):
     import shutil
