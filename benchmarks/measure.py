@@ -13,7 +13,7 @@ import numpy as np
 import isam
 
 from . import peers
-from .data import RESULTS, Judge, arrays_of, operands
+from .data import RESULTS, Array, Judge, arrays_of, operands
 from .kernels import kernel_of
 from .shapes import Case, Convolution, Gemm, Shape
 from .timing import Call, Times, alternate, clock, ratio
@@ -57,18 +57,22 @@ def contenders(shape: Shape, on: str) -> tuple[dict[str, Callable[[], Any]], dic
 Contest = tuple[dict[str, Callable[[], Any]], dict[str, float], Judge, Judge]  # the second judges peers
 
 
+def passed(case: Case, arrays: dict[str, Array]) -> tuple[tuple[Array, ...], dict[str, Array], dict[str, Array]]:
+    """What a call is given in order, what is bound beforehand, and room for the result by its name."""
+    kernel, sizes = kernel_of(case)
+    arguments = kernel.with_sizes(sizes).arguments
+    constants = {b.name: arrays[b.name] for b in arguments if b.role == "const"}
+    out = {b.name: np.empty([int(n) for n in b.shape], np.float32) for b in arguments if b.role == "out"}
+    return tuple(v for n, v in arrays.items() if n not in constants), constants, out
+
+
 def _case(case: Case, on: str) -> Contest:
     arrays = arrays_of(case)
     fn, stages = compiled(case, on)
-    kernel, sizes = kernel_of(case)
-    roles = {b.name: b.role for b in kernel.arguments}
-    constants = {n: v for n, v in arrays.items() if roles[n] == "const"}
+    given, constants, out = passed(case, arrays)
     fast = fn.bind(**constants) if constants else fn
     judge, theirs = Judge.case(case, arrays), Judge.case(case, arrays, THEIR_ULP)
-    shape = next(b.shape for b in kernel.with_sizes(sizes).arguments if b.role == "out")
-    out = np.empty([int(n) for n in shape], np.float32)
-    given = tuple(v for n, v in arrays.items() if n not in constants)
-    calls: dict[str, Callable[[], Any]] = {"isam": Call(fast, given, {"Y": out})}
+    calls: dict[str, Callable[[], Any]] = {"isam": Call(fast, given, out)}
     return {**calls, **peers.of_case(case, arrays)}, stages, judge, theirs
 
 

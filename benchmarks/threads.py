@@ -25,7 +25,7 @@ import numpy as np
 from .data import RESULTS as DTYPES
 from .data import Judge, arrays_of, operands
 from .machine import facts
-from .measure import Wrong, compiled
+from .measure import Wrong, compiled, passed
 from .shapes import DEEPBENCH, DEPTHWISE, LARGE, RESNET50, ROWS, SQUARES, Case, Gemm, Shape
 from .timing import Call, alternate, ratio
 
@@ -46,8 +46,7 @@ def calls_of(shape: Shape, threads: Sequence[int]) -> tuple[dict[str, Callable[[
     """Calls of the shape on so many threads each, all on the same arrays, and who judges their results."""
     if isinstance(shape, Case):
         arrays = arrays_of(shape)
-        judge, constants = Judge.case(shape, arrays), {n: v for n, v in arrays.items() if n != "X"}
-        given, named = (arrays["X"],), {"Y": np.empty(judge.enclosed[0].shape, np.float32)}
+        judge, (given, constants, named) = Judge.case(shape, arrays), passed(shape, arrays)
     else:
         a, b = operands(shape)
         judge, given = Judge.product(shape, a, b), (a,)
@@ -88,11 +87,10 @@ def page(results: dict[str, Any]) -> str:
     ]  # fmt: skip
     lines += [f"| {g} | {COMPUTE.get(g, '')} | {m:.2f} |" for g, m in results["means"].items()]
     for g, rows in results["groups"].items():
-        unit, scale = ("G/s", 1e9)
-        lines += ["", f"## {g[0].upper()}{g[1:]}", "", f"| shape | one, {unit} | {n} threads, {unit} | ratio |",
+        lines += ["", f"## {g[0].upper()}{g[1:]}", "", f"| shape | one, G/s | {n} threads, G/s | ratio |",
                   "|---|---:|---:|---:|"]  # fmt: skip
-        lines += [f"| {r['name']} | {r['flops'] / r['times']['1']['best'] / scale:.3g} | "
-                  f"{r['flops'] / r['times'][str(n)]['best'] / scale:.3g} | {r['best']:.2f} ({r['median']:.2f}) |"
+        lines += [f"| {r['name']} | {r['flops'] / r['times']['1']['best'] / 1e9:.3g} | "
+                  f"{r['flops'] / r['times'][str(n)]['best'] / 1e9:.3g} | {r['best']:.2f} ({r['median']:.2f}) |"
                   for r in rows]  # fmt: skip
     return "\n".join(lines) + "\n"
 

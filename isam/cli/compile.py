@@ -20,7 +20,7 @@ OUT = Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="Where 
 )  # fmt: skip
 def compile_(
     kernel: Kernel, output: OUT, on: On = "host", define: Sizes = None, approach: Approach = "",
-    replay: Replay = None, require: Require = None, threads: Threads = 1, as_json: AsJson = False,
+    replay: Replay = None, require: Require = None, threads: Threads = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Maps, schedules, proves and emits a kernel; the artifact holds the code, the schedule and the certificate."""
     from isam.compiler.report import report

@@ -20,7 +20,8 @@ Replay = Annotated[
     typer.Option("--replay", metavar="TRACE", help="Make the decisions of a recorded trace again."),
 ]
 Threads = Annotated[
-    int, typer.Option("--threads", metavar="N", min=1, help="On how many cores a call may run, where the machine says.")
+    Optional[int],  # noqa: UP045
+    typer.Option("--threads", metavar="N", min=1, help="On how many cores a call may run (ISAM_THREADS, or 1)."),
 ]
 Require = Annotated[
     Optional[list[str]],  # noqa: UP045

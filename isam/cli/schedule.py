@@ -38,7 +38,7 @@ DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions
 def schedule(
     kernel: Kernel, on: On = "host", define: Sizes = None, trace: TRACE = None, full: FULL = False,
     decisions: DECISIONS = False, in_time: TIME = False, perfetto: PERFETTO = None, html: HTML = None,
-    approach: Approach = "", replay: Replay = None, require: Require = None, threads: Threads = 1,
+    approach: Approach = "", replay: Replay = None, require: Require = None, threads: Threads = None,
     as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Schedules a kernel on a machine, proves the schedule and draws it.
@@ -84,9 +84,9 @@ def _trips(schedule: Any) -> dict[str, int]:
 
 
 def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: Path | None,
-         require: list[str] | None, threads: int = 1, until: str = "") -> Any:  # fmt: skip
+         require: list[str] | None, threads: int | None = None, until: str = "") -> Any:  # fmt: skip
     """The job after the stage ``until`` (default: all). Sizes must be given, run-time trips excepted."""
-    from isam.compiler import as_approach
+    from isam.compiler import as_approach, threads_on
     from isam.compiler.function import run_time
     from isam.compiler.stages import new_job, run_stages
     from isam.system.load import load_system
@@ -94,8 +94,9 @@ def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: 
     k, _ = given.kernel(kernel)
     k = given.sized(k, given.sizes(define))
     given.need_sizes(k, (), free=run_time(k))
-    job = new_job(k, load_system(on), {}, as_approach(approach or None), replay=replay, require=tuple(require or ()),
-                  threads=threads)  # fmt: skip
+    system = load_system(on)
+    job = new_job(k, system, {}, as_approach(approach or None), replay=replay, require=tuple(require or ()),
+                  threads=threads_on(system, threads))  # fmt: skip
     return run_stages(job, until)
 
 

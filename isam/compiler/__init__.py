@@ -43,13 +43,11 @@ def compile(
     tells about how its code came about is found out again when somebody asks.
     Raises ``IsamError``; :class:`Refused` when this machine cannot do it.
     """
-    system, wanted = load_system(on), _threads(threads)
-    if threads is None and system.threads is None:
-        wanted = 1  # what the environment says is meant for machines that have any
     demanded = (require,) if isinstance(require, str) else tuple(require)
     with gate.inside():
+        system = load_system(on)
         return Function(_as_kernel(kernel), system, sizes or {}, as_approach(approach), replay, _cache(cache),
-                        require=demanded, check=check, threads=wanted)  # fmt: skip
+                        require=demanded, check=check, threads=threads_on(system, threads))  # fmt: skip
 
 def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
     """An Approach from a name (``greedy``, ``beam:8``), a class or an instance."""
@@ -101,8 +99,9 @@ def _cache(chosen: bool | str | Path) -> Cache | None:
     return Cache(Path(chosen))
 
 
-def _threads(threads: int | None) -> int:
+def threads_on(system: System, threads: int | None) -> int:
+    """How many threads are meant: what the environment says is for machines that have any."""
     text = str(threads) if threads is not None else os.environ.get("ISAM_THREADS", "1")
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise fail("compile-threads", f"'{text}' is no number of threads")
-    return int(text)
+    return 1 if threads is None and system.threads is None else int(text)

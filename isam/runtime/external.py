@@ -34,8 +34,8 @@ class Externals:
             return blas_address(rest)
         if kind == "libm":
             return libm_address(rest)
-        if kind == "isam" and rest.startswith("fork/"):
-            return fork_address(int(rest.partition("/")[2]), self.guarded)
+        if kind == "isam" and rest.startswith("fork/") and rest[5:].isdecimal():
+            return fork_address(int(rest[5:]), self.guarded)
         if kind == "python":
             routine, _, count = rest.partition("/")
             if routine not in self.provided:

@@ -12,9 +12,10 @@ import ctypes
 import os
 import platform
 import sys
-from functools import lru_cache
+import threading
 from pathlib import Path
 
+from isam.runtime.forks import gate
 from isam.runtime.linking import link, to_object
 
 MOST = 255  # threads besides the caller
@@ -66,12 +67,18 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@lru_cache(maxsize=1)
+_made: list[Pool] = []
+_lock = threading.Lock()
+
+
 def pool() -> Pool:
-    made = Pool()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=made.child)
-    return made
+    """The one pool of this process: code that was linked against it keeps its address."""
+    with gate.inside(), _lock:
+        if not _made:
+            _made.append(Pool())
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=_made[0].child)
+        return _made[0]
 
 
 def fork_address(instances: int, guarded: bool) -> int:

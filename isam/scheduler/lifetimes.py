@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Tile
@@ -108,31 +109,27 @@ class InGroup(Lifetimes):
             if axis in private and axis not in outer and not foreign and not any(n.origin for n in between):
                 for d, row in enumerate(rows):
                     if row.terms == ((axis, 1),):
-                        lengths = [self.group.length(axis)] if axis not in self._dealt_axes else self._lengths(axis)
+                        lengths = [p.size for p in self._shares(axis)] or [self.group.length(axis)]
                         size = max((p.size for n in lengths for p in self.plan.parts(axis, n, block)), default=1)
                         out.append((d, self._origin(axis, tile.start[d] - row.const, block) + row.const, size))
             outer.add(axis)
         folded = {rows[d].names[0] for d, _, _ in out}
         return Fold(tuple(out), tuple(self._turn(n) for n in reversed(self.dealt) if n.axis in folded))
 
-    @property
-    def _dealt_axes(self) -> frozenset[str]:
-        return frozenset(a for a, _ in self.plan.order[: len(self.plan.deals)])
-
     def _shares(self, axis: str) -> tuple[Segment, ...]:
-        """How an axis is dealt out."""
-        block = dict(self.plan.order[: len(self.plan.deals)])[axis]
-        return self.group.parts(axis, self.group.length(axis), block, even=True)
-
-    def _lengths(self, axis: str) -> list[int]:
-        return [p.size for p in self._shares(axis)]
+        """How an axis is dealt out; nothing where it is not."""
+        block = dict(self.plan.order[: len(self.plan.deals)]).get(axis)
+        return () if block is None else self.plan.shares(axis, self.group.length(axis), block)
 
     def _turn(self, loop: Loop) -> Turn:
         """Which of the instances that a loop is dealt to we are on: all of the loops beside it count."""
-        spans = tuple((p.count * p.size, p.size) for p in self._shares(loop.axis))
-        low = loop.lo[0].expr
-        at = next(k for k, p in enumerate(self._shares(loop.axis)) if p.start == low.const)
-        return Turn(Affine.of(loop.var) - low, at, spans)
+        assert loop.deal is not None
+        shares = self._shares(loop.axis)
+        own = next(d for (a, _), d in zip(self.plan.order, self.plan.deals, strict=False) if a == loop.axis)
+        before = list(accumulate((p.count for p in shares), initial=0))
+        at = before.index((loop.deal.first - own.first) // own.stride)
+        spans = tuple((p.count * p.size, p.size) for p in shares)
+        return Turn(Affine.of(loop.var) - loop.lo[0].expr, at, spans)
 
     def _origin(self, axis: str, start: Affine, block: int) -> Affine:
         """The first element of the outermost block of the axis, of what an instance has, in which ``start`` lies."""

@@ -115,6 +115,10 @@ class Plan:
         """How a length of an axis is cut into blocks."""
         return self.group.parts(axis, length, block, self.even)
 
+    def shares(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
+        """How a length of an axis is dealt out: as evenly as it can be."""
+        return self.group.parts(axis, length, block, even=True)
+
     def rotates(self, depth: int) -> int:
         """How many blocks an iteration of the loop at ``depth`` holds."""
         return 2 if depth in self.rotate else 1

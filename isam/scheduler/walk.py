@@ -141,7 +141,7 @@ class Walk:
         at, length, _ = env[axis]
         self.empty()
         first = deal.first
-        for part in self.group.parts(axis, length, block, even=True):
+        for part in self.plan.shares(axis, length, block):
             var, lo = self._var(d), at + part.start
             low, span = lo.bounds(scope.ranges), part.count * part.size
             self.run.data.state.next = {}

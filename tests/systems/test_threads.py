@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import isam
+from benchmarks.kernels import sources
 from isam.codegen.llvm import to_ir
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import IsamError
@@ -16,36 +17,12 @@ from isam.proof.races import check_races
 from isam.schedule.steps import steps
 from isam.schedule.tree import Issue, Loop, Node, Seq, distinct
 from isam.scheduler.plans import shared_home
+from isam.scheduler.plans.dealing import dealings
 from tests import campaign_native
 from tests.native_cases import case
+from tests.unit.test_partial import SOFTMAX
 
-PRODUCT = """kernel product(M, N, K)
-  in    A: f32[M, K]
-  const B: f32[K, N]
-  out   C: f32[M, N]
-  permits contract, reassociate
-  forall i < M, j < N
-    C[i, j] = 0
-  forall i < M, j < N, k < K
-    C[i, j] += A[i, k] * B[k, j]
-"""
-ROWS = """kernel rows(M, N)
-  in    x: f32[M, N]
-  out   y: f32[M, N]
-  permits contract, reassociate
-  forall i < M
-    top[i] = -inf
-  forall i < M, j < N
-    top[i] max= x[i, j]
-  forall i < M, j < N
-    e[i, j] = exp(x[i, j] - top[i])
-  forall i < M
-    sum[i] = 0
-  forall i < M, j < N
-    sum[i] += e[i, j]
-  forall i < M, j < N
-    y[i, j] = e[i, j] / sum[i]
-"""
+PRODUCT = sources()["product_bound"]
 
 
 def dealt(fn) -> list[Loop]:
@@ -73,11 +50,26 @@ def test_products_of_all_shapes(m: int, n: int, k: int, bound: bool) -> None:
 
 
 @pytest.mark.parametrize("threads", [3, 4, 6, 9])
-def test_parts_of_two_axes_and_uneven_ones(threads: int) -> None:
-    loops = product(170, 330, 40, threads)
-    busy = {d.deal.first + d.deal.stride * t for d in loops for t in range(d.trip or 0)}
-    assert max(busy) < threads
-    assert any(len(list(distinct(n))) for n in loops)
+def test_uneven_parts_run_side_by_side(threads: int) -> None:
+    a, b = (np.random.default_rng(n).random((k, 131), np.float32) for n, k in ((1, 170), (2, 131)))
+    fn = isam.compile(PRODUCT, sizes={"M": 170, "N": 131, "K": 131}, threads=threads, cache=False)
+    np.testing.assert_allclose(fn(a, b), a.astype(np.float64) @ b, rtol=1e-4)
+    loops = dealt(fn)
+    assert len({n.step for n in loops}) > 1
+    assert sorted(n.deal.first + n.deal.stride * t for n in loops for t in range(n.trip)) == list(range(threads))
+    assert to_ir(fn.schedule)[0].count("call void @isam.fork") == 1  # loops beside each other are one region
+
+
+@pytest.mark.parametrize("threads", [4, 6, 9])
+def test_parts_of_two_axes(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_home, "MEETING", -1e12)
+    monkeypatch.setattr(shared_home, "dealings", lambda *a: [d for d in dealings(*a) if len(d) == 2])
+    rng = np.random.default_rng(threads)
+    a, b = rng.random((170, 3), np.float32), rng.random((3, 150), np.float32)
+    fn = isam.compile(PRODUCT, sizes={"M": 170, "N": 150, "K": 3}, threads=threads, cache=False)
+    np.testing.assert_allclose(fn(a, b), a.astype(np.float64) @ b, rtol=1e-4)
+    assert any(n.deal.stride > 1 for n in dealt(fn))
+    assert check_races(fn.schedule, {}, 1) == []
 
 
 def test_what_is_laid_out_anew_lies_with_each_core() -> None:
@@ -100,7 +92,7 @@ def test_one_thread_is_what_no_thread_was_asked_for() -> None:
 
 def test_rows_of_a_softmax_are_dealt() -> None:
     x = np.random.default_rng(1).standard_normal((300, 1000), np.float32)
-    fn = isam.compile(ROWS, sizes={"M": 300, "N": 1000}, threads=2, cache=False)
+    fn = isam.compile(SOFTMAX, sizes={"M": 300, "N": 1000}, threads=2, cache=False)
     e = np.exp(x - x.max(1, keepdims=True).astype(np.float64))
     np.testing.assert_allclose(fn(x), e / e.sum(1, keepdims=True), rtol=1e-5)
     assert dealt(fn)

@@ -9,7 +9,6 @@ from isam.approach.choice import Approach, Choice
 from isam.ir.dtype import size_of
 
 if TYPE_CHECKING:
-    from isam.ir.affine import Affine
     from isam.ir.kernel import Kernel
     from isam.ir.mapping import Mapping, OperandMap
     from isam.scheduler.nests import Nest
@@ -154,7 +153,7 @@ def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
 def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
     """Whether nests that share outer loops keep within half of a cache what one iteration of these touches, while what
     the group leaves for the nest, kept whole, would take more than that."""
-    from isam.scheduler.plans.cache import caches
+    from isam.scheduler.plans.cache import caches, volume
 
     cached = caches(system)
     if not cached or idles(system, nest, group):
@@ -162,17 +161,11 @@ def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool
     room = cached[min(1, len(cached) - 1)] // 2
     shared = {a for n in group for a in n.extents} & set(nest.extents)
     uses = {(u.buffer, u.index): (n, u) for n in (*group, nest) for u in n.uses if not u.buffer.startswith("#")}
-    inside = sum(size_of(u.dtype) * _within(n, u.index, shared) for n, u in uses.values())
+    inside = sum(size_of(u.dtype) * volume(n, u, shared) for n, u in uses.values())
     written = {u.buffer for n in group for u in n.uses if u.writes}
-    between = [size_of(u.dtype) * _within(nest, u.index, set()) for u in nest.uses
+    between = [size_of(u.dtype) * volume(nest, u) for u in nest.uses
                if u.reads and u.buffer in written and kernel.buffer(u.buffer).role == "temp"]  # fmt: skip
     return inside <= room < max(between, default=0)
-
-
-def _within(nest: Nest, index: tuple[Affine, ...], fixed: set[str]) -> int:
-    """Elements that an access reaches while some axes stand still."""
-    return prod(1 + sum(abs(c) * (nest.length(a) - 1) for a, c in row.terms if a in nest.extents and a not in fixed)
-                for row in index)  # fmt: skip
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:

@@ -123,7 +123,7 @@ class Lowering:
 
 
 def instances(schedule: Schedule) -> int:
-    """Of how many instances there is a part of the workspace: one more than the last that a loop is dealt to."""
+    """Of how many instances there is a part of the workspace: all that there are of what a loop is dealt to."""
     counts = (schedule.system.replicas[n.deal.group].count for tree in (schedule.bind, schedule.call)
               for n in distinct(tree) if isinstance(n, Loop) and n.deal is not None)  # fmt: skip
     return max(counts, default=1)

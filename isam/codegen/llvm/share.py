@@ -32,11 +32,10 @@ class Share:
             raise InternalError(f"loop '{loop.var}' is dealt out, but it is not known where it begins and ends")
         low = loop.lo[0].expr.substitute(walk.env)
         first = (around or Affine()) + deal.first
-        inner = [c for c in _leaves(loop.body) if isinstance(c, Loop) and c.deal is not None]
-        if inner and len(inner) != len(list(_leaves(loop.body))):
+        parts = list(_leaves(loop.body))
+        inner = [c for c in parts if isinstance(c, Loop) and c.deal is not None]
+        if inner and len(inner) != len(parts):
             raise InternalError(f"loop '{loop.var}' is dealt out, and so is a part of its body")
-        walk.labels += 1
-        tag = f"{walk.labels}"
         if inner:
             for t in range(trip):
                 walk.env[loop.var] = low + t * loop.step
@@ -44,6 +43,8 @@ class Share:
                     self.dealt(c, first + t * deal.stride)
             del walk.env[loop.var]
             return
+        walk.labels += 1
+        tag = f"{walk.labels}"
         behind = fn.op(f"sub i64 %instance, {walk.addresses.value(first)}")
         t, mine = behind, fn.op(f"icmp ult i64 {behind}, {trip * deal.stride}")
         if deal.stride > 1:

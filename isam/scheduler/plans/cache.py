@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import ceil, prod
 
 from isam.ir.dtype import size_of
@@ -73,9 +74,10 @@ def even(length: int, most: int, unit: int) -> int:
     return ceil(ceil(length / ceil(length / most)) / unit) * unit
 
 
-def volume(nest: Nest, use: Use) -> int:
-    """Elements of a buffer that the nest touches."""
-    return prod(1 + sum(abs(c) * (nest.length(a) - 1) for a, c in r.terms if a in nest.extents) for r in use.index)
+def volume(nest: Nest, use: Use, still: Collection[str] = ()) -> int:
+    """Elements of a buffer that the nest touches, while the axes ``still`` stand still."""
+    moving = nest.extents.keys() - set(still)
+    return prod(1 + sum(abs(c) * (nest.length(a) - 1) for a, c in r.terms if a in moving) for r in use.index)
 
 
 def outside(main: Nest, use: Use, width: dict[str, int]) -> int:

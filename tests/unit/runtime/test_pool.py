@@ -62,8 +62,16 @@ def test_serial_keeps_to_the_caller_in_order() -> None:
 
 def test_no_more_threads_than_cpus() -> None:
     fork_address(1000, False)
-    assert pool().threads <= max(2, cpus(), 1)
-    assert pool().threads <= MOST + 1
+    assert pool().threads == min(cpus(), MOST + 1)
+
+
+def test_there_is_one_pool_whoever_asks_first() -> None:
+    text = (
+        "import sys, threading\nfrom isam.runtime.pool import pool\nsys.setswitchinterval(1e-6)\nseen = []\n"
+        "some = [threading.Thread(target=lambda: seen.append(id(pool()))) for _ in range(8)]\n"
+        "[t.start() for t in some]\n[t.join() for t in some]\nsys.exit(len(set(seen)) != 1)"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
 
 @pytest.mark.skipif(cpus() < 2, reason="one CPU: nobody shares")
