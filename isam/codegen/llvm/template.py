@@ -8,7 +8,8 @@ A template is a list of lines. ``%A`` is the value (or, in addressed memory, the
   ``$inc(A)`` the distance of the elements of a vector operand, ``$stride(A.0)`` that along its dimension 0;
 * ``%r = use NAME(%a, %b)``: a snippet of the description (a template whose first line is ``a, b -> r``);
 * ``%r = tree NAME(%x)``: the lanes of ``x`` combined pairwise by a snippet of two arguments, the result in all lanes;
-* ``$f32(0.5)``: a constant in all lanes (decimal, hexadecimal, inf, nan; rounded to the dtype);
+* ``$f32(0.5)``: a constant in all lanes (decimal, hexadecimal, inf, nan; rounded to the dtype); ``$f32(1, 2, 3, 4)``:
+  one for each lane;
 * ``%r = each FUNCTION f64(%x)``: a function of the C library called lane by lane;
 * ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
 * ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, with
@@ -120,7 +121,7 @@ def _macro(m: re.Match[str], setting: Setting) -> str:
         operand, _, d = m["arg"].partition(".")
         return str(setting.tiles[operand].stride(int(d)))
     if m["dtype"]:
-        return f"splat ({ELEMENT[m['dtype']]} {tiles.constant(m['dtype'], _number(m['number']))})"
+        return _constant(m["dtype"], m["number"].split(","), setting.lanes)
     word = m["word"]
     if word.startswith("L"):  # also glued to a suffix: v$Lf32
         return str(setting.lanes) + word[1:]
@@ -129,6 +130,15 @@ def _macro(m: re.Match[str], setting: Setting) -> str:
     if word in setting.sizes:
         return str(setting.sizes[word])
     raise fail("emission-name", f"the emission template uses '${word}', which is no type and no size")
+
+
+def _constant(dtype: str, numbers: list[str], lanes: int) -> str:
+    values = [f"{ELEMENT[dtype]} {tiles.constant(dtype, _number(n.strip()))}" for n in numbers]
+    if len(values) == 1:
+        return f"splat ({values[0]})"
+    if len(values) != lanes:
+        raise fail("emission-lanes", f"the emission template gives {len(values)} constants for {lanes} lanes")
+    return "<" + ", ".join(values) + ">"
 
 
 def _number(text: str) -> float | int:
