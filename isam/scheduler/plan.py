@@ -7,6 +7,7 @@ run says.
 from __future__ import annotations
 
 from dataclasses import field, replace
+from functools import cached_property
 from math import lcm, prod
 
 from isam.classes import dataclass
@@ -15,6 +16,7 @@ from isam.schedule.tree import Deal
 from isam.scheduler.nests import Nest
 from isam.scheduler.trim import Segment, even_segments, segments
 
+FEW = 1 / 16  # of the calls of a group's main nest
 USED = 0.9  # of a memory, by boxes that are brought there ahead; the rest is for what passes through
 Members = tuple[int, ...]  # nests of a group that take part, by position
 
@@ -55,7 +57,7 @@ class Group:
     def axes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(a for n in self.nests for a in n.axes))
 
-    @property
+    @cached_property
     def main(self) -> Nest:
         """The nest with the most dynamic calls."""
         return max(self.nests, key=lambda n: n.calls())
@@ -72,10 +74,12 @@ class Group:
         return segments(length, block, self.unit(axis), any(axis in n.reduced for n in nests))
 
     def unit(self, axis: str) -> int:
-        """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted."""
-        mapped = [n.mapped[axis] for n in self.nests if axis in n.mapped]
-        step = lcm(*(m.unit for m in mapped))
-        return -(-max([1, *(m.limit or 1 for m in mapped)]) // step) * step
+        """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted.
+        Calls that would be few even if each took the least it may need not be large."""
+        mapped = [(n, n.mapped[axis]) for n in self.nests if axis in n.mapped]
+        step = lcm(*(m.unit for _, m in mapped))
+        wide = [m.limit or 1 for n, m in mapped if n.calls() * (m.limit or 1) > FEW * self.main.calls() * m.unit]
+        return -(-max([1, *wide]) // step) * step
 
     def apart(self) -> frozenset[str]:
         """Axes of all nests whose blocks share nothing that one of them writes: in every access to what is written

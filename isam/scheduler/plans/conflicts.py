@@ -17,8 +17,8 @@ MISS = 8.0  # relative cycles for a line of results that has to be fetched
 
 
 def spread(found: list[Block], main: Nest, system: System) -> list[Block]:
-    """The blocks with what conflicts cost, best first, among equals those along inner axes, whose elements lie
-    together."""
+    """The blocks with what conflicts cost, best first; among equals those of few calls, which leave room for what
+    passes between nests, then those along inner axes, whose elements lie together."""
     nearest, memory = min(caches(system), default=0), register_memory(main, system)
     if not nearest or not main.reduced or memory is None:
         return found
@@ -28,13 +28,16 @@ def spread(found: list[Block], main: Nest, system: System) -> list[Block]:
     def cost(b: Block) -> float:
         return b.cost + conflicts(main, b, lines) + (1.0 if overlaps(main, b) > cells else 0.0)
 
-    return sorted((replace(b, cost=cost(b)) for b in found), key=lambda b: (b.cost, *(-b.of(a) for a in inner)))
+    def rank(b: Block) -> tuple[float, ...]:
+        return b.cost, b.calls, *(-b.of(a) for a in inner)
+
+    return sorted((replace(b, cost=cost(b)) for b in found), key=rank)
 
 
 def overlaps(main: Nest, block: Block) -> int:
     """Registers for results, for what consecutive steps of a sum share of a window, and one for each other operand."""
     inner = next((a for a in reversed(main.axes) if a in main.reduced), None)
-    total = prod(n for _, n in block.tiles)
+    total = block.calls
     again = steps(total) - 1 if inner not in main.mapped else 0
     live = 1
     for u in main.uses:

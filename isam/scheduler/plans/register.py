@@ -26,6 +26,10 @@ class Block:
     def of(self, axis: str) -> int:
         return dict(self.tiles).get(axis, 1)
 
+    @property
+    def calls(self) -> int:
+        return prod(n for _, n in self.tiles)
+
 
 def register_memory(nest: Nest, system: System) -> str | None:
     """The memory, other than home, that the nest's operands must be brought to."""
@@ -95,7 +99,7 @@ def _named(index: tuple[Affine, ...]) -> frozenset[str]:
 
 def least(group: Group, main: Nest) -> dict[str, int]:
     """Tiles of an axis below which no block of the main nest may go, because one call of another nest takes as much."""
-    units = {a: max(group.unit(a), *(n.unit(a) for n in group.nests if a in n.extents)) for a in main.axes}
+    units = {a: group.unit(a) for a in main.axes}
     return {a: -(-min(u, main.length(a)) // max(1, main.unit(a))) for a, u in units.items() if u > main.unit(a)}
 
 

@@ -13,6 +13,7 @@ from isam.scheduler.plans.pack import packs, repack
 from isam.scheduler.plans.register import Block, Room, steps, unroll_order
 from isam.system.graph import System
 
+TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency
 ROWS = 16  # rows of an operand that stays where it is, read side by side (measured)
 
 
@@ -67,9 +68,11 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
         inner = reduced[-1]
         several = 1 if inner in main.mapped else steps(prod(n for _, n in block.tiles))
         order.append((inner, unit[inner] * several))
-    for n in group.nests:
-        order += [(a, n.unit(a) * 4) for a in n.axes if a not in main.axes and a not in dict(order)]
     per = dict(block.tiles)
+    for n in group.nests:
+        beside = prod(per.get(a, 1) for a in n.axes)  # calls
+        several = max(1, min(4, TOGETHER // beside))
+        order += [(a, n.unit(a) * several) for a in n.axes if a not in main.axes and a not in dict(order)]
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
     unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
