@@ -6,7 +6,8 @@ needs no state: the form, the range of instances, and that no iteration touches 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 
 from isam.classes import dataclass
@@ -14,6 +15,8 @@ from isam.ir.affine import Affine
 from isam.proof.boxes import Box, disjoint, replaced, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
 from isam.proof.facts import Facts
+from isam.proof.sets import Layout
+from isam.proof.state import Target
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq
 
@@ -21,13 +24,23 @@ from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq
 @dataclass(frozen=True, slots=True)
 class Access:
     """A box of elements (or bytes) of a base in a shared memory, under ``over`` loops inside an iteration (outermost
-    first). ``issue``: one of the steps that touch it."""
+    first). ``issue``: one of the steps that touch it, ``target``: what it touches exactly."""
 
     spot: tuple[str, str]
     box: Box
     over: tuple[Var, ...]
     writes: bool
     issue: Issue
+    target: Target
+
+    def layout(self, more: dict[str, Affine]) -> Layout:
+        """The elements and where they lie, of all iterations inside; ``more``: what stands for a variable."""
+        t, over = self.target, tuple(_named(v, "", (), more) for v in (*self.over, *self.target.over))
+        box = tuple((lo.substitute(more), hi.substitute(more)) for lo, hi in t.box)
+        return box, t.offset.substitute(more), t.strides, over
+
+
+Apart = Callable[[Access, Access, str, Affine, Context], bool]  # the second in a later iteration
 
 
 @dataclass(slots=True)
@@ -95,18 +108,23 @@ class Dealt:
     # -- independence ------------------------------------------------------------------------------------------------
     def independent(self, n: Loop, ctx: Context) -> None:
         """No iteration touches what a later one writes, nor the other way round."""
-        found = merged(self.accesses(n.body, (), local(self.schedule, n.deal)))
+        every = list(self.accesses(n.body, (), local(self.schedule, n.deal)))
         var = loop_var(n)
         later = Affine.of("^later")
         after = replace(var, name="^later", lo=(*var.lo, Bound(Affine.of(n.var) + n.step)))
         both = ctx.with_var(var).with_var(after)
+        for spot in dict.fromkeys(w.spot for w in self.meeting(merged(every), n.var, later, both, self.apart)):
+            here = [a for a in every if a.spot == spot]  # boxes around them may meet where they do not
+            for w in itertools.islice(self.meeting(here, n.var, later, both, self.exactly_apart), 1):
+                text = f"iterations of loop '{n.var}' run side by side, but may meet in {spot[0]}.{spot[1]}"
+                self.out.add(8, "deal", text, w.issue)
+
+    def meeting(self, found: list[Access], var: str, later: Affine, ctx: Context, apart: Apart) -> Iterator[Access]:
+        """Writes that may meet what another iteration touches."""
         for w in found:
             for x in found if w.writes else ():
-                if w.spot != x.spot:
-                    continue
-                if not (self.apart(w, x, n.var, later, both) and self.apart(x, w, n.var, later, both)):
-                    text = f"iterations of loop '{n.var}' run side by side, but may meet in {w.spot[0]}.{w.spot[1]}"
-                    self.out.add(8, "deal", text, w.issue)
+                if w.spot == x.spot and not (apart(w, x, var, later, ctx) and apart(x, w, var, later, ctx)):
+                    yield w
 
     def accesses(self, node: Node, over: tuple[Var, ...], own: frozenset[str]) -> Iterator[Access]:
         """What a node touches, but in the memories that every instance has for its ``own``."""
@@ -116,7 +134,7 @@ class Dealt:
                 t = self.facts.target(o)
                 if t.spot[0] not in own:
                     box = t.hull if self.facts.legality.one_address(o.place.base) else ((t.low, t.high),)
-                    yield Access(t.spot, box, over, o.name in writes, node)
+                    yield Access(t.spot, box, over, o.name in writes, node, t)
         elif isinstance(node, Seq):
             for c in node.children:
                 yield from self.accesses(c, over, own)
@@ -133,6 +151,15 @@ class Dealt:
         for v in two.over:
             ctx = ctx.with_var(_named(v, "^b", two.over, {var: later}))
         return disjoint(_moved(one.box, one.over, "^a", {}), _moved(two.box, two.over, "^b", {var: later}), ctx)
+
+    def exactly_apart(self, one: Access, two: Access, var: str, later: Affine, ctx: Context) -> bool:
+        """The same, byte by byte."""
+        sizes = self.facts.legality.buffers
+        size = sizes[one.target.buffer].bytes, sizes[two.target.buffer].bytes
+        return self.apart(one, two, var, later, ctx) or (
+            one.target.cells is None is two.target.cells
+            and self.facts.isl.no_clash(one.layout({}), two.layout({var: later}), size, False, ctx)
+        )
 
 
 def _bodies(n: Loop) -> Iterator[tuple[Node, Var]]:

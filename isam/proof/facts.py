@@ -28,7 +28,7 @@ from isam.proof.context import Context, Var
 from isam.proof.cuts import outside
 from isam.proof.geometry import resolve
 from isam.proof.instances import Instance, Instances
-from isam.proof.layout import Layout, alike, elsewhere
+from isam.proof.layout import Layout, alike, elsewhere, strides_as
 from isam.proof.legal import Legality
 from isam.proof.progressions import progressions, put_back
 from isam.proof.sets import Isl
@@ -219,7 +219,9 @@ class Facts:
     def _usable(self, f: Fact, t: Target, ctx: Context, holes: bool = True) -> Family | None:
         """The part of a fact that lies just as the operand says, if it may help."""
         if not alike(f, t):
-            return None
+            f = self.with_holes(self.make(f.buffer, f.spot, f.cells, f.offset, strides_as(f, t), f.box, f.over), f.holes)
+            if not alike(f, t):
+                return None
         box, rule = f.box, f.rule
         if f.over:
             values = chosen(f.over, box, t.box, ctx)

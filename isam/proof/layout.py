@@ -72,6 +72,12 @@ def alike(f: Fact, t: Target) -> bool:
     return f.strides == t.strides or all(a == b for a, b, w in zip(f.strides, t.strides, t.wide, strict=True) if w)
 
 
+def strides_as(f: Fact, t: Target) -> tuple[int, ...]:
+    """The strides of a fact, and those of an operand along dimensions of which the fact knows one element only."""
+    sides = zip(f.strides, t.strides, f.box, strict=True)
+    return tuple(b if not f.over and hi - lo == Affine((), 1) else a for a, b, (lo, hi) in sides)
+
+
 def elsewhere(f: Fact, t: Target) -> bool:
     """Whether numbers alone say that a fact lies apart from an operand, and not by the operand's rule: most do."""
     (low, first), (high, last) = t.low, t.high

@@ -69,6 +69,7 @@ class Transfer:
             return
         self.part = self._part()
         self._whole_cells()
+        self.told = self._told()
         self._cut(0, self.tile)
 
     def _whole_cells(self) -> None:
@@ -78,6 +79,12 @@ class Transfer:
             return
         bound = f"one move carries {' x '.join(map(str, self.part))} elements of it"
         raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", bound))
+
+    def _told(self) -> bool:
+        """Whether parts may be told apart by the variable of a loop: not those of a tile in several cells, where the
+        cell that a part lies in has to be known."""
+        ends = (self.data.system.memories[m] for m in (self.path[0], self.path[-1]))
+        return all(m.cells is None or units_needed(m, self.tile, self.dtype) <= 1 for m in ends)
 
     def _direct(self) -> list[Hop] | None:
         """The common case: the whole tile in one call per hop. What carries it depends only on shapes and strides."""
@@ -252,7 +259,7 @@ class Transfer:
             size, then, name = self.grain[d], d, name + "b"
         full, rest = divmod(n, size)
         wide = then == d or any(m > p for m, p in zip(tile.shape[d + 1 :], self.part[d + 1 :], strict=True))
-        if full > self.UNROLL or (full > 1 and wide):
+        if self.told and (full > self.UNROLL or (full > 1 and wide)):
             self._loop(d, tile, full, size, then, name, wide)
         else:
             for i in range(full):
