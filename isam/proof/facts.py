@@ -219,7 +219,8 @@ class Facts:
     def _usable(self, f: Fact, t: Target, ctx: Context, holes: bool = True) -> Family | None:
         """The part of a fact that lies just as the operand says, if it may help."""
         if not alike(f, t):
-            f = self.with_holes(self.make(f.buffer, f.spot, f.cells, f.offset, strides_as(f, t), f.box, f.over), f.holes)
+            bare = self.make(f.buffer, f.spot, f.cells, f.offset, strides_as(f, t), f.box, f.over)
+            f = self.with_holes(bare, f.holes)
             if not alike(f, t):
                 return None
         box, rule = f.box, f.rule
