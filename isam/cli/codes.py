@@ -5,6 +5,8 @@ from __future__ import annotations
 CODES: dict[str, str] = {
     "cli-array": "An array given with --input, or asked for with --output, does not exist or cannot be used.",
     "cli-code": "No diagnostic has this code.",
+    "calibrate-backend": "A machine without code for this CPU is to be measured on it.",
+    "calibrate-none": "No instruction between registers has the name that is to be measured.",
     "cli-file": "A file named on the command line cannot be read or written, or is no text.",
     "cli-kernel": "The file has no kernel (of this name), or has several and none was named (FILE:NAME).",
     "cli-limit": "The simulator, or the judge of results, would work for longer than --limit allows.",

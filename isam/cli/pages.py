@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 REMARKS = """\
 `isam --version` and `isam VERB --help` exist. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or
 `-`. With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and `verdict` (`yes`, `no`, `input`,
-`internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. Progress is shown on a terminal only.
-Measuring the costs of a machine (`system calibrate`) is a later verb."""
+`internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. Progress is shown on a terminal only."""
 CHOICES = """\
 An Approach is a class with a method per choice point ([approaches.md](approaches.md)). The method gets a `Choice`:
 `options`, all legal, of the classes named here; `costs`, one per option, where the core predicts them; `context`, a

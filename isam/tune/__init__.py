@@ -1,1 +1,1 @@
-"""."""
+"""What is measured on the machine at hand."""

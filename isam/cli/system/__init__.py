@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from isam.cli.system import check, listing, new, schema, show, trial
+from isam.cli.system import calibrate, check, listing, new, schema, show, trial
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Descriptions of machines.")
 app.command("list")(listing.list_)
@@ -13,3 +13,4 @@ app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("new")(new.new)
 app.command("test")(trial.trial)
+app.command("calibrate")(calibrate.calibrate)

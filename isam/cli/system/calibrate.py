@@ -1,0 +1,147 @@
+"""``isam system calibrate``: what instructions take on this CPU, beside what the description says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from isam.cli.answer import Answer, answering
+from isam.cli.options import AsJson
+from isam.cli.progress import counting
+from isam.cli.system.trial import ONLY
+from isam.diagnostics import fail
+
+if TYPE_CHECKING:
+    from isam.system.graph import System
+    from isam.tune.calibrate import Calibration, Measured, Stream
+
+SHOWN = 20  # rows of instructions, those that are furthest off
+OFF = 1.5  # times as long, or short, as the description says
+SYSTEM = Annotated[str, typer.Argument(metavar="SYSTEM", help="A shipped system or the path of a YAML description.")]
+OUT = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("-o", "--output", metavar="FILE.yaml",
+                 help="Write a description there that extends this one with what was measured."),
+]  # fmt: skip
+
+
+@answering(
+    "system calibrate", system="its name", clock="cycles per second of this CPU's clock, while it computes",
+    instructions="name to issue and latency in cycles, measured and stated (null: not told, not stated)",
+    streams="move, nearest memory that holds what is gone over, bytes of that, bytes per cycle",
+    peaks="kernel to operations per second that compiled code reaches, products whose operands lie in caches",
+    refused="name to why an instruction could not be measured", file="where the description was written, or null",
+)  # fmt: skip
+def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = None, as_json: AsJson = False) -> Answer:
+    """Repeats every instruction between registers on random data, and moves over memory; compares with the description.
+
+    Issue: cycles until the next call can begin; latency: until a call that waits for the result. Shown are the
+    instructions that are furthest from what the description says, with `--json` all of them.
+    """
+    from isam.system.load import load_system
+    from isam.tune.calibrate import Calibration
+
+    if output is not None and output.exists():
+        raise fail("cli-file", f"cannot write {output}: it is there already", hint="name another file, or remove it")
+    s = load_system(system)
+    c = Calibration(s)
+    chosen = [i for i in c.instructions() if fnmatch(i.name, instruction)]
+    if not chosen:
+        raise fail("calibrate-none", f"no instruction between registers of '{s.name}' is called '{instruction}'",
+                   hint="isam system show lists them")  # fmt: skip
+    found, refused = [], {}
+    for i in counting(chosen, "instructions"):
+        try:
+            found.append(c.measure(i))
+        except (RuntimeError, KeyError) as e:  # code that LLVM does not make for this CPU
+            refused[i.name] = (str(e).splitlines() or [type(e).__name__])[0]
+    streams, peaks = list(c.streams()), _peaks(s) if instruction == "*" else {}
+    if output is not None:
+        _write(output, _description(s, c, found, streams))
+    data = {
+        "system": s.name, "clock": c.clock, "refused": refused, "file": None if output is None else str(output),
+        "instructions": {m.name: {"issue": m.issue, "latency": m.latency, "stated_issue": m.stated_issue,
+                                  "stated_latency": m.stated_latency} for m in found},
+        "streams": [[x.name, x.memory, x.size, x.rate] for x in streams], "peaks": peaks,
+    }  # fmt: skip
+    return Answer("\n".join(_lines(s, c, found, streams, peaks, refused, output)), data)
+
+
+def _peaks(s: System) -> dict[str, float]:
+    """What compiled products reach whose operands lie in caches, in operations per second."""
+    import time
+
+    import numpy as np
+
+    import isam
+
+    m, n, k = 96, 192, 256
+    out = {}
+    for dtype in ("f32", "f64"):
+        text = f"kernel product\n  in A: {dtype}[{m}, {k}]\n  in B: {dtype}[{k}, {n}]\n  out C: {dtype}[{m}, {n}]\n"
+        text += f"  forall i < {m}, j < {n}\n    C[i, j] = 0\n"
+        text += f"  forall i < {m}, j < {n}, k < {k}\n    C[i, j] += A[i, k] * B[k, j]\n"
+        rng = np.random.default_rng(1)
+        a, b = (rng.random(shape).astype("float32" if dtype == "f32" else "float64") for shape in ((m, k), (k, n)))
+        fn, best = isam.compile(text, on=s), float("inf")
+        for _ in range(50):
+            start = time.perf_counter()
+            fn(a, b)
+            best = min(best, time.perf_counter() - start)
+        out[f"product {m}x{n}x{k} {dtype}"] = 2 * m * n * k / best
+    return out
+
+
+def _lines(s: System, c: Calibration, found: list[Measured], streams: list[Stream], peaks: dict[str, float],
+           refused: dict[str, str], output: Path | None) -> Iterable[str]:  # fmt: skip
+    yield f"{s.name}: clock {c.clock / 1e9:.2f} GHz, {len(found)} instructions in {len(c.known)} kinds of code"
+    yield from (f"  {name}: {rate / 1e9:.0f} Gop/s" for name, rate in peaks.items())
+    yield from (f"  {x.name} over {x.size >> 10} KiB ({x.memory}): {x.rate:.1f} B/cycle" for x in streams)
+    far = sorted((m for m in found if _off(m) > OFF), key=_off, reverse=True)
+    yield f"{len(far)} instructions take more than {OFF} times as long or short as described"
+    if far:
+        yield f"  {'instruction':<24} {'issue':>8} {'stated':>8} {'latency':>8} {'stated':>8}"
+    yield from (f"  {m.name:<24} {m.issue:8.2f} {_number(m.stated_issue)} {_number(m.latency)} "
+                f"{_number(m.stated_latency)}" for m in far[:SHOWN])  # fmt: skip
+    yield from [f"  and {len(far) - SHOWN} more (--json)"] if len(far) > SHOWN else []
+    yield from (f"  not measured: {n}: {why}" for n, why in refused.items())
+    yield from [f"wrote {output}"] if output is not None else []
+
+
+def _off(m: Measured) -> float:
+    """How many times as long or short the interval is."""
+    if not m.stated_issue:
+        return 1.0
+    return max(m.issue / m.stated_issue, m.stated_issue / max(m.issue, 1e-3))
+
+
+def _number(x: float | None) -> str:
+    return f"{x:8.2f}" if x is not None else f"{'-':>8}"
+
+
+def _description(s: System, c: Calibration, found: list[Measured], streams: list[Stream]) -> str:
+    """A description that extends the system by what was measured."""
+    lines = ["isam: 1", f"system: {s.name}-measured", f'description: "{s.name} with costs measured on one machine."',
+             f"extends: {s.name}", "units:"]  # fmt: skip
+    lines += [f"  {u}: {{clock: {c.clock / 1e9:.2f} GHz}}" for u in s.units]
+    lines += ["instructions:"]
+    near = {x.name: x for x in reversed(streams)}  # the smallest last: what is nearest counts
+    lines += [f"  {n}: {{cost: {{issue: {c.part / x.rate:.2f} cycles, bandwidth: {x.rate:.1f} B/cycle}}}}"
+              for n, x in near.items()]  # fmt: skip
+    for m in found:
+        latency = m.latency if m.latency is not None else m.stated_latency
+        more = f", latency: {max(latency, m.issue):.2f} cycles" if latency is not None else ""
+        lines.append(f"  {m.name}: {{cost: {{issue: {m.issue:.2f} cycles{more}}}}}")
+    return "\n".join(lines) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with open(path, "x", encoding="utf-8") as f:
+            f.write(text)
+    except OSError as e:
+        raise fail("cli-file", f"cannot write {path}: {e.strerror or e}") from None

@@ -1,0 +1,286 @@
+"""What instructions of this CPU take: each carried out alone, many times over, as its template says (SYS-7).
+
+An instruction between registers is repeated on random operands that nothing before it has made, which gives the cycles
+until the unit takes the next one; then each call on the result of the last, which gives the latency. A move between
+memory and registers is repeated over as much memory as each cache holds, and over more than any. Cycles are those of
+the CPU's clock, told by a chain of additions, one cycle each.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from isam.classes import dataclass
+from isam.codegen.llvm.irtext import ELEMENT, Function, Module, vector
+from isam.codegen.llvm.lanes import lanes_of
+from isam.codegen.llvm.template import Setting, expand
+from isam.codegen.llvm.tiles import Addressed
+from isam.diagnostics import fail
+from isam.ir.dtype import ANY, size_of
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Buffer
+from isam.runtime.external import Externals
+from isam.runtime.linking import features, initialised, link, target_machine
+from isam.system.features import lacking
+from isam.system.graph import COUNTED, System
+
+COPIES = 8  # of an instruction in one iteration, each on operands of its own
+SECONDS = 2e-4  # of one measurement at least
+TIMES = 5  # the quickest counts: nothing makes code quicker than it is
+SHORTEST = 16  # bytes of a register of vectors
+AWAY = 64 << 20  # bytes that no cache holds
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Cycles of an instruction, and what the description says; None: not stated, or not to be told (a result that is
+    no operand of the next call has no chain)."""
+
+    name: str
+    issue: float
+    latency: float | None
+    stated_issue: float | None
+    stated_latency: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Bytes per cycle of a move over ``size`` bytes, again and again; ``memory``: the nearest that holds them."""
+
+    name: str
+    memory: str
+    size: int
+    rate: float
+
+
+class Calibration:
+    """Measures one machine whose code runs here. Raises :class:`IsamError` where this CPU lacks what it needs."""
+
+    def __init__(self, system: System):
+        if system.backend != "llvm":
+            raise fail("calibrate-backend", f"'{system.name}' has no code that runs here", hint="calibrate 'host'")
+        if missing := lacking(system.needs, features()):
+            raise fail("system-features", f"'{system.name}' needs {', '.join(missing)}, which this CPU lacks",
+                       hint="calibrate 'host', which is chosen for this CPU")  # fmt: skip
+        self.system, self.lanes = system, lanes_of(system)
+        self.known: dict[str, float] = {}  # cycles by code: many instructions are the same to a CPU
+        self.snippets: dict[str, str] = {}
+        for key, table in system.facts.items():
+            if key.startswith("snippets"):
+                self.snippets |= table
+        self.part = 64 if "avx512f" in features() else 32 if "avx" in features() else 16  # bytes of a register
+        self.register = "v" if "avx512f" in features() else "x"  # what assembly calls those of vectors
+        self.room = np.random.default_rng(1).uniform(0.5, 1.5, AWAY // 4 + 4096).astype(np.float32)
+
+    @cached_property
+    def clock(self) -> float:
+        """Cycles per second: of additions, each of which waits for the one before."""
+        module = Module()
+        fn = Function(module, "clock", ["ptr %in", "i64 %n"], linkage="")
+        loop = _Loop(fn, "i64", ["0"])
+        x = loop.carried[0]
+        for _ in range(64):
+            x = fn.op(f'call i64 asm sideeffect "", "=r,0"(i64 {fn.op(f"add i64 {x}, 1")})')
+        (x,) = loop.end([x])
+        fn.do(f'call void asm sideeffect "", "r"(i64 {x})')
+        return 64 / self._seconds(module, "clock")
+
+    def instructions(self) -> list[Instruction]:
+        """Those between registers, each in its widest form."""
+        out = [i for i in self.system.compute if not any(h.kind != COUNTED for h in self._memories(i))]
+        return [i for i in out if i.body.arguments and all(b.dtype != ANY for b in i.body.arguments)]
+
+    def measure(self, i: Instruction) -> Measured:
+        """Cycles of one instruction."""
+        latency = None
+        reads = [b for b in i.body.arguments if b.role in ("in", "const", "inout")]
+        (out, *more) = [b for b in i.body.arguments if b.role in ("out", "inout")]
+        fed = [b for b in reads if b.role == "inout" or (self._type(i, b) == self._type(i, out))]
+        if fed and not more:
+            latency = self._cycles(lambda m: self._chain(m, i, fed[0], out), COPIES)
+        issue = self._cycles(lambda m: self._apart(m, i), COPIES)
+        return Measured(i.name, issue, latency, i.cost.issue, i.cost.latency)
+
+    def streams(self) -> Iterator[Stream]:
+        """Whole registers from and to memory, over each cache and beyond."""
+        caches = sorted((m for m in self.system.memories.values() if m.kind == "cached"), key=lambda m: m.limit)
+        sizes = [(m.name, m.limit // 2) for m in caches] + [(self.system.home, AWAY)]
+        for move in ("load", "store"):
+            if move not in self.system.instructions:
+                continue
+            for name, size in sizes:
+                once = self.part * COPIES
+                cycles = self._cycles(lambda m, move=move, size=size: self._over(m, move, size), 1, size // once)
+                yield Stream(move, name, size, once / cycles)
+
+    # -- code --------------------------------------------------------------------------------------------------------
+    def _memories(self, i: Instruction) -> list[Any]:
+        homes = (h for b in i.body.arguments for h in i.contract(b.name).homes[:1])
+        return [self.system.memories[h] for h in homes]
+
+    def _type(self, i: Instruction, b: Buffer) -> str:
+        memory = self.system.memories[i.contract(b.name).homes[0]]
+        return vector(b.dtype, memory.elements(b.dtype))
+
+    def _setting(self, i: Instruction) -> Setting:
+        sizes = {s.name: s.hi or 1 for s in i.syms}
+        lane = next((m.lane for m in self.system.memories.values() if m.lane), 0)
+        return Setting(self.lanes, self.snippets, sizes, {}, lane or 0)
+
+    def _given(self, fn: Function, i: Instruction, b: Buffer, number: int) -> str:
+        """An operand of random numbers."""
+        type_ = self._type(i, b)
+        if b.dtype not in ("f32", "f64"):  # random bits are no random numbers of the others: small whole ones, or 1.0
+            one = {"f16": 0x3C00, "bf16": 0x3F80}.get(b.dtype, 1)
+            return fn.op(f"add {type_} zeroinitializer, splat ({ELEMENT[b.dtype]} {one})")
+        values = fn.op(f"load <{type_[1:].split()[0]} x float>, ptr {fn.gep('%in', 64 * number)}, align 4")
+        return values if b.dtype == "f32" else fn.op(f"fpext {type_.replace('double', 'float')} {values} to {type_}")
+
+    def _opaque(self, fn: Function, type_: str, value: str, back: bool) -> str:
+        """The value as if from somewhere (``back``), or used by somebody: nothing is known of it, nothing is done."""
+        count, element = type_[1:-1].split(" x ")
+        width = {"double": 8, "float": 4, "half": 2, "bfloat": 2}.get(element) or int(element[1:]) // 8
+        size, parts = int(count) * width, []
+        whole = fn.op(f"bitcast {type_} {value} to <{size} x i8>")
+        if size < SHORTEST:
+            order = ", ".join(f"i32 {min(k, size)}" for k in range(SHORTEST))
+            long = fn.op(f"shufflevector <{size} x i8> {whole}, <{size} x i8> zeroinitializer, "
+                         f"<{SHORTEST} x i32> <{order}>")  # fmt: skip
+            made = self._opaque(fn, f"<{SHORTEST} x i8>", long, back)
+            first = ", ".join(f"i32 {k}" for k in range(size))
+            if not back:
+                return ""
+            short = fn.op(f"shufflevector <{SHORTEST} x i8> {made}, <{SHORTEST} x i8> poison, <{size} x i32> <{first}>")
+            return fn.op(f"bitcast <{size} x i8> {short} to {type_}")
+        step = min(self.part, size)
+        for at in range(0, size, step):
+            order = ", ".join(f"i32 {k}" for k in range(at, at + step))
+            piece = fn.op(f"shufflevector <{size} x i8> {whole}, <{size} x i8> poison, <{step} x i32> <{order}>")
+            if back:
+                how = f'asm sideeffect "", "={self.register},0"'
+                parts.append(fn.op(f"call <{step} x i8> {how}(<{step} x i8> {piece})"))
+            else:
+                fn.emit(f'call void asm sideeffect "", "{self.register}"(<{step} x i8> {piece})')
+        while len(parts) > 1:
+            both = ", ".join(f"i32 {k}" for k in range(2 * step))
+            parts = [fn.op(f"shufflevector <{step} x i8> {a}, <{step} x i8> {b}, <{2 * step} x i32> <{both}>")
+                     for a, b in zip(parts[::2], parts[1::2], strict=True)]  # fmt: skip
+            step *= 2
+        return fn.op(f"bitcast <{size} x i8> {parts[0]} to {type_}") if back else ""
+
+    def _call(self, fn: Function, i: Instruction, values: dict[str, str]) -> dict[str, str]:
+        return expand(fn, str(i.emission["llvm"]), values, self._setting(i))
+
+    def _apart(self, module: Module, i: Instruction) -> None:
+        """Copies that wait for nothing but their own accumulators."""
+        fn = Function(module, "apart", ["ptr %in", "i64 %n"], linkage="")
+        reads = [b for b in i.body.arguments if b.role in ("in", "const")]
+        sums = [b for b in i.body.arguments if b.role == "inout"]
+        outs = [b for b in i.body.arguments if b.role == "out"]
+        given = {b.name: self._given(fn, i, b, n) for n, b in enumerate([*reads, *sums])}
+        kept = [b for _ in range(COPIES) for b in sums]
+        loop = _Loop(fn, [self._type(i, b) for b in kept], [given[b.name] for b in kept])
+        after: list[str] = []
+        for k in range(COPIES):
+            values = {b.name: self._opaque(fn, self._type(i, b), given[b.name], True) for b in reads}
+            values |= {b.name: loop.carried[k * len(sums) + n] for n, b in enumerate(sums)}
+            made = self._call(fn, i, values)
+            after += [made[b.name] for b in sums]
+            for b in outs:
+                self._opaque(fn, self._type(i, b), made[b.name], False)
+        for type_, x in zip(loop.types, loop.end(after), strict=True):
+            self._opaque(fn, type_, x, False)
+
+    def _chain(self, module: Module, i: Instruction, fed: Buffer, out: Buffer) -> None:
+        """Each call on the result of the last."""
+        fn = Function(module, "apart", ["ptr %in", "i64 %n"], linkage="")
+        reads = [b for b in i.body.arguments if b.role in ("in", "const", "inout")]
+        given = {b.name: self._given(fn, i, b, n) for n, b in enumerate(reads)}
+        loop = _Loop(fn, [self._type(i, out)], [given[fed.name]])
+        x = loop.carried[0]
+        for _ in range(COPIES):
+            x = self._call(fn, i, {**given, fed.name: x})[out.name]
+        loop.end([x])
+        self._opaque(fn, self._type(i, out), x, False)
+
+    def _over(self, module: Module, move: str, size: int) -> None:
+        """One pass of a move over memory, register by register."""
+        fn = Function(module, "apart", ["ptr %in", "i64 %n"], linkage="")
+        dtype, i = "f32", self.system.instructions[move]
+        operands = {b.role in ("out", "inout"): b for b in i.body.arguments}
+        type_, width = vector(dtype, self.lanes), self.lanes * size_of(dtype)
+        value = fn.op(f"load {type_}, ptr %in, align 4")
+        loop = _Loop(fn, ["i64"], ["0"])
+        at = loop.carried[0]
+        for k in range(self.part * COPIES // width):
+            pointer = fn.gep(fn.gep("%in", at), k * width)
+            far = {operands[move == "store"].name: Addressed(pointer, dtype, (self.lanes,), (size_of(dtype),))}
+            near = operands[move != "store"].name
+            setting = Setting(self.lanes, self.snippets, {s.name: self.lanes for s in i.syms}, far)
+            names = {n: t.pointer for n, t in far.items()} | ({near: value} if move == "store" else {})
+            made = expand(fn, str(i.emission["llvm"]), names, setting)
+            if move == "load":
+                self._opaque(fn, type_, made[near], False)
+        following = fn.op(f"add i64 {at}, {self.part * COPIES}")
+        more = fn.op(f"icmp ult i64 {following}, {size}")
+        loop.end([fn.op(f"select i1 {more}, i64 {following}, i64 0")])
+
+    # -- time --------------------------------------------------------------------------------------------------------
+    def _cycles(self, write: Callable[[Module], None], calls: int, least: int = 1) -> float:
+        module = Module()
+        write(module)
+        text = str(module)
+        if text not in self.known:
+            self.known[text] = self._seconds(module, "apart", least) * self.clock / calls
+        return self.known[text]
+
+    def _seconds(self, module: Module, name: str, least: int = 1) -> float:
+        """Of one iteration, where it is quickest."""
+        llvm = initialised()
+        code = target_machine().emit_object(llvm.parse_assembly(str(module)))
+        symbols = {c: Externals({}).address(s) for c, s in module.externals.items()}
+        library = link("calibrate", code, symbols, [name])
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library[name])
+        at, n = self.room.ctypes.data, max(64, least)
+        while True:
+            took = _took(call, at, n)
+            if took > SECONDS:
+                break
+            n *= 4
+        return min(took, *(_took(call, at, n) for _ in range(TIMES))) / n
+
+
+class _Loop:
+    """``n`` iterations with values carried from each to the next; the function ends after it."""
+
+    def __init__(self, fn: Function, types: list[str] | str, begin: list[str]):
+        self.fn = fn
+        self.types = [types] if isinstance(types, str) else types
+        fn.emit("br label %loop")
+        fn.label("loop")
+        self.head, self.begin = fn.buffer(), begin
+        self.carried = [fn.fresh() for _ in begin]
+
+    def end(self, after: list[str]) -> list[str]:
+        """The values after the last iteration: code that nobody asks for them would not be there."""
+        fn = self.fn
+        for type_, x, first, then in zip(self.types, self.carried, self.begin, after, strict=True):
+            fn.emit(f"{x} = phi {type_} [ {first}, %entry ], [ {then}, %loop ]", self.head)
+        fn.emit("%k = phi i64 [ 0, %entry ], [ %next, %loop ]", self.head)
+        fn.emit("%next = add i64 %k, 1")
+        again = fn.op("icmp slt i64 %next, %n")
+        fn.emit(f"br i1 {again}, label %loop, label %done")
+        fn.label("done")
+        return after
+
+
+def _took(call: Callable[[int, int], None], at: int, n: int) -> float:
+    start = time.perf_counter()
+    call(at, n)
+    return time.perf_counter() - start

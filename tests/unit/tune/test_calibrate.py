@@ -1,0 +1,99 @@
+"""What instructions take on this CPU: orders that hold on any, however busy it is, and what is written down."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import isam
+from isam.cli.app import app
+from isam.diagnostics import IsamError
+from isam.system.features import lacking
+from isam.system.load import load_system
+from isam.tune.calibrate import Calibration, Measured
+
+MACHINES = ["host-avx512", "host-avx2", "host-generic"]
+
+
+@pytest.fixture(scope="module")
+def host() -> Calibration:
+    return Calibration(load_system("host"))
+
+
+def measured(c: Calibration, name: str) -> Measured:
+    return c.measure(c.system.instructions[name])
+
+
+def test_a_cycle_is_one_of_this_cpu(host: Calibration) -> None:
+    assert 2e8 < host.clock < 1e10
+
+
+def test_divisions_take_longer_than_sums_and_exponentials_longer_still(host: Calibration) -> None:
+    add, divide, exp = (measured(host, n) for n in ("add_vv_f32", "div_vv_f32", "exp_v_f32"))
+    assert 0.05 < add.issue < divide.issue < 100
+    assert add.issue * 3 < exp.issue < 1000
+    assert add.latency is not None
+    assert exp.latency is not None
+    assert add.latency * 3 < exp.latency
+
+
+def test_what_waits_for_its_own_result_takes_longer(host: Calibration) -> None:
+    m = measured(host, "fma_vv_f32")
+    assert m.latency is not None
+    assert m.issue < m.latency
+
+
+def test_a_copy_that_needs_no_code_takes_next_to_nothing(host: Calibration) -> None:
+    assert measured(host, "copy_f32").issue < measured(host, "div_vv_f64").issue
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_kind_of_register_can_be_measured(name: str) -> None:
+    system = load_system(name)
+    if missing := lacking(system.needs):
+        pytest.skip(f"this CPU lacks {', '.join(missing)}")
+    c = Calibration(system)
+    kinds = {tuple(c._type(i, b) for b in i.body.arguments): i for i in c.instructions()}
+    assert len(kinds) > 40
+    for i in list(kinds.values())[::4]:
+        m = c.measure(i)
+        assert 0 < m.issue < math.inf
+        assert m.latency is None or m.latency > 0
+
+
+def test_what_is_not_in_caches_comes_slower(host: Calibration) -> None:
+    found = {(s.name, s.memory): s.rate for s in host.streams()}
+    assert found["load", "ram"] < found["load", "l1"] < 1000
+    assert {m for _, m in found} == {"l1", "l2", "ram"}
+
+
+def test_what_was_measured_is_a_description(tmp_path) -> None:
+    out = tmp_path / "mine.yaml"
+    made = CliRunner().invoke(app, ["system", "calibrate", "host", "-i", "add_v*_f32", "-o", str(out), "--json"])
+    assert made.exit_code == 0, made.output
+    said = json.loads(made.stdout)
+    assert set(said["instructions"]) == {"add_vv_f32", "add_vs_f32"}
+    mine = load_system(out)
+    assert mine.instructions["add_vv_f32"].cost.issue == round(said["instructions"]["add_vv_f32"]["issue"], 2)
+    assert mine.instructions["mul_vv_f32"].cost == load_system("host").instructions["mul_vv_f32"].cost
+    assert mine.units["core"].clock == pytest.approx(said["clock"], rel=0.01)
+    a, b = (np.arange(6, dtype=np.float32).reshape(s) for s in ((2, 3), (3, 2)))
+    np.testing.assert_array_equal(isam.compile(isam.einsum("mk,kn->mn"), on=mine, cache=False)(a, b), a @ b)
+    again = CliRunner().invoke(app, ["system", "calibrate", "host", "-i", "add_v*_f32", "-o", str(out)])
+    assert again.exit_code == 2
+    assert "is there already" in again.output
+
+
+def test_machines_that_do_not_run_here_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = CliRunner().invoke(app, ["system", "calibrate", "host", "-i", "no_such"])
+    assert made.exit_code == 2
+    assert "calibrate-none" in made.output
+    with pytest.raises(IsamError, match="'toy' has no code that runs here"):
+        Calibration(load_system("toy"))
+    monkeypatch.setattr("isam.tune.calibrate.features", lambda: frozenset())
+    with pytest.raises(IsamError, match="which this CPU lacks"):
+        Calibration(load_system("host-avx2"))
