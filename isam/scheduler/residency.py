@@ -151,9 +151,10 @@ class Residency:
         if staged is not None:
             pinned.add(staged[1])
             return staged
+        place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
         source = self.source(tile, memory)
-        place = self.room(memory, tile, pinned, form)
-        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), pinned | {key})
+        held = pinned | {key} | {k for k in self.state.of(tile.buffer) if k[0] == source.memory}
+        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), held)
         self.state.put(key, Copy(place, False, self.units(memory, tile, form)))
         self.since.fetch(key, self.scope.ranges)
         return place, key
