@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from isam.approach.shipped.casestudy import CaseStudy
 from isam.approach.shipped.greedy import Greedy
 from isam.cost.perfetto import events_of
 from isam.cost.timeline import timeline
@@ -70,6 +71,18 @@ def test_two_units_that_move_along_one_edge_share_the_moves():
     shares = calls(job, "copy")
     assert min(shares["dma"], shares["dma1"]) * 2 >= max(shares["dma"], shares["dma1"])
     assert timeline(job.schedule).ticks < timeline(alone.schedule).ticks
+
+
+def test_the_case_study_goes_on_where_its_data_is_and_takes_few_hops():
+    sizes = {"M": 8, "N": 8, "K": 8}
+    job, products = run(TWIN, sizes, CaseStudy())
+    ends = {}  # the unit of every tile of the result
+    for e in events_of(job.schedule, None, 10_000)[0]:
+        if e.issue.instruction == "mm4_f32":
+            ends.setdefault(e.issue.operands[2].tile, set()).add(e.issue.unit)
+    assert products.total() == 8
+    assert {len(units) for units in ends.values()} == {1}
+    assert ("dram", "ra") in edges(run(direct(500.0), sizes, CaseStudy())[0])
 
 
 def edges(job) -> set[tuple[str, str]]:
