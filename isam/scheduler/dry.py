@@ -66,6 +66,10 @@ class DryRun:
     def _issue(self, calls: list[Call]) -> None:
         """Calls with all their operands in place."""
         bound = [list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)) for nest, _, _, tiles in calls]
+        if len(calls) > 1 and self._expels(bound) and not self._expels(bound[:1]):
+            for c in calls:  # one after the other: results stay where they are
+                self._issue([c])
+            return
         pinned = {k for one in bound for o in one if (k := self._key(*o)) is not None}
         try:
             places = [self._read(one, pinned) for one in bound]
@@ -138,6 +142,17 @@ class DryRun:
         costs = [self._price(list(zip(nest.uses, tiles, o.memories, strict=True))) for o in options]
         context = {"instruction": nest.instruction.name, "tiles": [str(t) for t in tiles]}
         return self.trace.choose(Choice("place", options, context, costs)).memories
+
+    def _expels(self, bound: list[list[Bound]]) -> bool:
+        """Whether some result would have to go home to make room in cells for operands of these calls."""
+        state, wanted = self.data.state, {k: u for one in bound for u in one if (k := self._key(*u)) is not None}
+        free = {m: n for m in {k[0] for k in wanted} if (n := self.system.memories[m].cells) is not None}
+        for key, (_, tile, m) in wanted.items():
+            if m in free:
+                free[m] -= self.data.units(m, tile) if key not in state.copies else 0
+        for m in free:
+            free[m] -= sum(n for _, n, k in state.used(m) if k in wanted or state.copies[k].dirty)
+        return any(n < 0 for n in free.values())
 
     def _price(self, bound: list[Bound]) -> float:
         """What a placement costs: tiles to be brought, others that would have to go for them, dirty ones above all."""

@@ -11,7 +11,7 @@ from isam.cost.perfetto import events_of
 from isam.cost.timeline import timeline
 from isam.proof import prove
 from isam.schedule.tree import Issue, distinct
-from isam.system.graph import Move, System
+from isam.system.graph import Cluster, Move, System
 from tests.corpus import CASES
 from tests.pipeline import compiled, judge, simulated
 
@@ -50,6 +50,17 @@ def test_a_sum_stays_on_the_unit_that_began_it():
 
 def test_a_unit_that_would_be_done_later_is_left_idle():
     assert run(SLOW, {"M": 8, "N": 8, "K": 8})[1].keys() == {"mm"}
+
+
+def test_a_step_of_a_cluster_sends_no_result_away():
+    """15 sums and the one tile that they read fill a register file: where two calls would read two of them, they are
+    made one after the other."""
+    pair = replace(TWIN, clusters={"pair": Cluster("pair", ("mm", "mm1"))})
+    sizes = {"M": 12, "N": 20, "K": 40}
+    job, two = run(pair, sizes)
+    assert two.total() == 150
+    assert two["mm1"] >= 60
+    assert timeline(job.schedule).ticks <= timeline(run(TOY, sizes)[0].schedule).ticks
 
 
 def test_an_approach_may_decide_otherwise():
