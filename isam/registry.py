@@ -16,6 +16,8 @@ SHIPPED: dict[str, dict[str, str]] = {
     "isam.approaches": {
         "first-fit": "isam.approach.choice:Approach",
         "greedy": "isam.approach.shipped.greedy:Greedy",
+        "locality": "isam.approach.shipped.greedy:Locality",
+        "casestudy": "isam.approach.shipped.casestudy:CaseStudy",
         "best-first": "isam.approach.shipped.strategies:BestFirst",
         "beam": "isam.approach.shipped.strategies:Beam",
         "mcts": "isam.approach.shipped.strategies:MonteCarlo",

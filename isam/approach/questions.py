@@ -132,8 +132,18 @@ QUESTIONS: tuple[Question, ...] = (
         "device",
         "which unit issues a call",
         ("builtins.str",),
-        {"instruction": "its name"},
-        note="Names of units. Asked where several run the instruction.",
+        {"instruction": "its name", "wrote": "those of the units whose stream made operands of it"},
+        "seconds until it would be done, from the begin of the present list of steps",
+        "Names of units. Asked where several run the instruction, or issue a move along the same edge; of a step of a "
+        "cluster its first member.",
+    ),
+    Question(
+        "route",
+        "along which memories elements of a type go from one memory to another, in the whole schedule",
+        ("isam.scheduler.move.Path",),
+        {"from": "the memory they come from", "to": "the one they go to", "dtype": "their type"},
+        "seconds for one cell of the target, or 1 KiB",
+        "`memories`: all of them, the shortest way first. Asked where there are several.",
     ),
     Question(
         "place",

@@ -64,7 +64,7 @@ def fits(nest: Nest, data: Residency, units: Mapping[str, int]) -> bool:
 
 def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
     """Whether the tile can be carried from home to ``memory``: whole where that has cells, one operand in each."""
-    m, path = data.system.memories[memory], data.route(data.system.home, memory)
+    m, path = data.system.memories[memory], data.route(data.system.home, memory, use.dtype)
     if m.cells is None or m.kind == COUNTED or path is None:
         return True  # parts may land one by one; or no call fits, which the dry run says better
     shape = data.homes.shape(tile.buffer)

@@ -32,8 +32,7 @@ class DryRun:
         self.scope = Scope()
         self.homes = Homes(kernel, system)
         self.data = Residency(system, trace, self.scope, self.homes)
-        self._runners: dict[str, tuple[str, ...]] = {}
-        self._clusters: dict[str, tuple[str, ...]] = {}
+        self.devices = self.data.devices
         self._placements: dict[str, list[Placement]] = {}
         self._roomy: dict[object, list[Placement]] = {}  # those of them that hold such tiles
 
@@ -44,7 +43,7 @@ class DryRun:
         out, left = [], list(calls)
         while left:
             step, at = [left.pop(0)], 0
-            most = len(self._members(step[0][0]))
+            most = max(map(len, self.devices.streams(step[0][0].instruction.name)))
             while len(step) < most and at < min(len(left), AHEAD):
                 call = left[at]
                 if all(_together(c, call) for c in step) and all(_apart(c, call) for c in left[:at]):
@@ -56,18 +55,21 @@ class DryRun:
 
     def step(self, calls: list[Call]) -> None:
         """Calls that start together, on a member of a cluster each; one after the other where they do not fit."""
-        if len(calls) == 1:
-            self._issue(calls, [self._unit(calls[0][0])])
-            return
         try:
-            self._issue(calls, list(self._members(calls[0][0])))
+            self._issue(calls)
         except NoSchedule:
+            if len(calls) == 1:
+                raise
             for c in calls:
-                self._issue([c], [self._unit(c[0])])
+                self._issue([c])
 
-    def _issue(self, calls: list[Call], units: list[str]) -> None:
-        """Calls with all their operands in place, on these units."""
+    def _issue(self, calls: list[Call]) -> None:
+        """Calls with all their operands in place."""
         bound = [list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)) for nest, _, _, tiles in calls]
+        if len(calls) > 1 and self._expels(bound) and not self._expels(bound[:1]):
+            for c in calls:  # one after the other: results stay where they are
+                self._issue([c])
+            return
         pinned = {k for one in bound for o in one if (k := self._key(*o)) is not None}
         try:
             places = [self._read(one, pinned) for one in bound]
@@ -84,7 +86,8 @@ class DryRun:
             raise
         finally:
             step.close()
-        for n, ((nest, point, sizes, _), one, there, unit) in enumerate(zip(calls, bound, places, units, strict=False)):
+        units = self.devices.units(calls)
+        for n, ((nest, point, sizes, _), one, there, unit) in enumerate(zip(calls, bound, places, units, strict=True)):
             operands = tuple(Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one)
             around = ((t, Affine.of(t)) for t in nest.mapping.loops)
             where = (*around, *((nest.own.get(a, a), p) for a, p in point.items()))
@@ -111,24 +114,8 @@ class DryRun:
                 landed.append((key, t, known is not None and known.dirty))
         return landed
 
-    def _members(self, nest: Nest) -> tuple[str, ...]:
-        """The units that may execute the nest's calls in one step."""
-        name = nest.instruction.name
-        if name not in self._clusters:
-            self._clusters[name] = self.system.stepping(name)
-        return self._clusters[name]
-
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
         return None if memory == self.system.home else (memory, tile, mv.form_of(self.system, memory, tile, use.dims))
-
-    def _unit(self, nest: Nest) -> str:
-        name = nest.instruction.name
-        names = self._runners.get(name)
-        if names is None:
-            names = self._runners[name] = tuple(u.name for u in self.system.units_of(name))
-        if len(names) == 1:
-            return names[0]
-        return self.trace.choose(Choice("device", list(names), {"instruction": name}))
 
     def _memories(self, nest: Nest, tiles: tuple[Tile, ...]) -> tuple[str, ...]:
         """A legal joint placement of the operands (SCH-4, SYS-3)."""
@@ -155,6 +142,17 @@ class DryRun:
         costs = [self._price(list(zip(nest.uses, tiles, o.memories, strict=True))) for o in options]
         context = {"instruction": nest.instruction.name, "tiles": [str(t) for t in tiles]}
         return self.trace.choose(Choice("place", options, context, costs)).memories
+
+    def _expels(self, bound: list[list[Bound]]) -> bool:
+        """Whether some result would have to go home to make room in cells for operands of these calls."""
+        state, wanted = self.data.state, {k: u for one in bound for u in one if (k := self._key(*u)) is not None}
+        free = {m: n for m in {k[0] for k in wanted} if (n := self.system.memories[m].cells) is not None}
+        for key, (_, tile, m) in wanted.items():
+            if m in free:
+                free[m] -= self.data.units(m, tile) if key not in state.copies else 0
+        for m in free:
+            free[m] -= sum(n for _, n, k in state.used(m) if k in wanted or state.copies[k].dirty)
+        return any(n < 0 for n in free.values())
 
     def _price(self, bound: list[Bound]) -> float:
         """What a placement costs: tiles to be brought, others that would have to go for them, dirty ones above all."""

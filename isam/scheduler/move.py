@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import permutations
+from itertools import pairwise, permutations
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -13,7 +13,7 @@ from isam.ir.kernel import Access
 from isam.ir.span import Span
 from isam.schedule.tree import Issue, Operand, Place, Tile
 from isam.scheduler.state import Form
-from isam.system.graph import COUNTED, Move, System
+from isam.system.graph import COUNTED, MANAGED, Move, System
 
 
 @dataclass(frozen=True)
@@ -56,23 +56,84 @@ def carriers(system: System, source: str, target: str) -> tuple[Carrier, ...]:
     return tuple(out)
 
 
-def route(system: System, source: str, target: str) -> tuple[str, ...] | None:
-    """The shortest path of memories from source to target (both included), or None. A path of at least one edge."""
+@dataclass(frozen=True)
+class Path:
+    """An option at ``route``: memories from a source to a target, both included."""
+
+    memories: tuple[str, ...]
+
+    def label(self) -> str:
+        return " -> ".join(self.memories)
+
+
+LONGER = 2  # edges that a way may have more than the shortest
+WAYS = 8  # between two memories, the shortest first
+TYPICAL = 1024  # bytes by which ways are compared where the target has no cells
+
+
+def ways(system: System, source: str, target: str, dtype: str = ANY) -> tuple[Path, ...]:
+    """Ways from source to target that moves of this type lead along, the shortest first: registers that a compiler
+    allocates and home lie on the shortest only. At least one edge each."""
+    edges: dict[str, list[str]] = {}
+    for (a, b), moves in system.moves_by_edge.items():
+        if dtype == ANY or any(_takes(system.instructions[m.by], dtype) for m in moves):
+            edges.setdefault(a, []).append(b)
+    shortest = _shortest(edges, source, target)
+    if shortest is None:
+        return ()
+    found, todo = [Path(shortest)], deque[tuple[str, ...]]([(source,)])
+    while todo and len(found) < WAYS:
+        here = todo.popleft()
+        for b in edges.get(here[-1], ()):
+            path = (*here, b)
+            if b == target and path != shortest:
+                found.append(Path(path))
+            elif b != target and b not in here and len(path) < len(shortest) + LONGER and _crossed(system, b):
+                todo.append(path)
+    return tuple(found[:WAYS])
+
+
+def _takes(instruction: Instruction, dtype: str) -> bool:
+    return all(b.dtype in (ANY, dtype) for b in instruction.body.arguments)
+
+
+def _crossed(system: System, memory: str) -> bool:
+    """Whether another way than the shortest may cross it."""
+    m = system.memories[memory]
+    return m.kind == MANAGED and memory != system.home
+
+
+def _shortest(edges: dict[str, list[str]], source: str, target: str) -> tuple[str, ...] | None:
     came: dict[str, str] = {}
     todo = deque([source])
     while todo:
         here = todo.popleft()
-        for a, b in system.moves_by_edge:
-            if a == here and b not in came:
+        for b in edges.get(here, ()):
+            if b not in came:
                 came[b] = here
                 if b == target:
                     path = [b]
-                    while True:
+                    while len(path) == 1 or path[-1] != source:
                         path.append(came[path[-1]])
-                        if path[-1] == source:
-                            return tuple(reversed(path))
+                    return tuple(reversed(path))
                 todo.append(b)
     return None
+
+
+def seconds(system: System, path: Path) -> float:
+    """Predicted for one cell of the target, or ``TYPICAL`` bytes, edge by edge."""
+    size, total = system.memories[path.memories[-1]].cell or TYPICAL, 0.0
+    for edge in pairwise(path.memories):
+        moves = system.moves_by_edge[edge]
+        costs = [(system.instructions[m.by].cost, system.units[m.issuer].clock) for m in moves]
+        shared = max((size / k.bandwidth for k in system.links_of(*edge)), default=0.0)
+        total += max(shared, min(c.move(size, links=False)[0] / clock for c, clock in costs))
+    return total
+
+
+def route(system: System, source: str, target: str) -> tuple[str, ...] | None:
+    """The way that is predicted quickest, of equals the shortest; or None. A path of at least one edge."""
+    return min(ways(system, source, target), key=lambda p: seconds(system, p), default=Path(())).memories or None
 
 
 def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tuple[int | None, ...]]:

@@ -8,6 +8,7 @@ from isam.approach.choice import Choice, Trace
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
+from isam.scheduler.devices import Devices
 from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
@@ -38,6 +39,7 @@ class Residency:
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
         self.state = MachineState(system)
+        self.devices = Devices(system, trace, scope)
         self.lifetimes = Lifetimes()
         self.since = Since()
         self.later: dict[Tile, list[int]] = {}
@@ -45,7 +47,7 @@ class Residency:
         self.carriers: dict[object, list[Hop] | None] = {}
         self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
         self._units: dict[object, int] = {}
-        self._routes: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        self._routes: dict[tuple[str, str, str], tuple[str, ...] | None] = {}
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies in home memory."""
@@ -112,8 +114,8 @@ class Residency:
         self.state.mark(key, False)
 
     def carry(self, tile: Tile, source: End, target: End, pinned: set[Key]) -> None:
-        """Moves a tile along the shortest route; what lands on the way is dropped again."""
-        path = self.route(source.memory, target.memory)
+        """Moves a tile along its route; what lands on the way is dropped again."""
+        path = self.route(source.memory, target.memory, self.homes.dtype(tile.buffer))
         if path is None:
             raise NoSchedule(
                 Infeasible(
@@ -130,11 +132,21 @@ class Residency:
             self._edges[source, target] = mv.carriers(self.system, source, target)
         return self._edges[source, target]
 
-    def route(self, source: str, target: str) -> tuple[str, ...] | None:
-        """The shortest path between two memories, found once."""
-        if (source, target) not in self._routes:
-            self._routes[source, target] = mv.route(self.system, source, target)
-        return self._routes[source, target]
+    def alike(self, c: mv.Carrier) -> tuple[mv.Carrier, ...]:
+        """The carriers on its edge that differ from it in nothing but who issues them, itself among them."""
+        return tuple(o for o in self.carriers_of(c.move.source, c.move.target) if o.move.by == c.move.by)
+
+    def route(self, source: str, target: str, dtype: str) -> tuple[str, ...] | None:
+        """The way between two memories that elements of a type take, decided once."""
+        key = (source, target, dtype)
+        if key not in self._routes:
+            options = mv.ways(self.system, source, target, dtype)
+            if len(options) > 1:
+                costs = [mv.seconds(self.system, p) for p in options]
+                context = {"from": source, "to": target, "dtype": dtype}
+                options = (self.trace.choose(Choice("route", options, context, costs)),)
+            self._routes[key] = options[0].memories if options else None
+        return self._routes[key]
 
     def read(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None]:
         """The place of a readable operand in ``memory``, fetched when it is not there."""
@@ -165,7 +177,7 @@ class Residency:
         memory, tile, form = key
         there = (k for k in self.state.of(tile.buffer) if k[1] == tile and k[0] != memory and k not in pinned)
         old = next((k for k in there if self.state.copies[k].dirty), None)
-        path = None if old is None else self.route(old[0], memory)
+        path = None if old is None else self.route(old[0], memory, self.homes.dtype(tile.buffer))
         if old is None or path is None or self.system.home in path:
             return False
         copy, held = self.state.copies[old], pinned | {key, old}
@@ -187,12 +199,13 @@ class Residency:
     def source(self, tile: Tile, memory: str) -> End:
         """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
         options: list[End] = []
+        dtype = self.homes.dtype(tile.buffer)
         for key in self.state.of(tile.buffer):
             if (
                 key[1] == tile
                 and key[0] != memory
                 and self.state.copies[key].stage is None
-                and self.route(key[0], memory)
+                and self.route(key[0], memory, dtype)
             ):
                 place = self.state.copies[key].place
                 options.append(End(key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
@@ -204,7 +217,7 @@ class Residency:
         options.append(End(self.system.home, self.home))
         if len(options) == 1:
             return options[0]
-        hops = [len(self.route(o.memory, memory) or ()) for o in options]
+        hops = [len(self.route(o.memory, memory, dtype) or ()) for o in options]
         sources = [Source(tile.buffer, o) for o in options]
         return self.trace.choose(Choice("source", sources, {"tile": str(tile), "to": memory}, hops)).end
 

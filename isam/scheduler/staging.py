@@ -8,6 +8,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun
+from isam.scheduler.move import route
 from isam.scheduler.plan import Members, Plan, Stage
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout, within
 from isam.scheduler.stays import Stays
@@ -62,7 +63,7 @@ class Stager:
 
     def _beside(self, memory: str) -> bool:
         """Whether registers lie between home and a memory (home itself, or what an instance has like it)."""
-        path = self.run.data.route(self.run.system.home, memory)
+        path = route(self.run.system, self.run.system.home, memory)
         return path is not None and len(path) == 3 and self.run.system.memories[path[1]].kind == COUNTED
 
     def _panel(self, stage: Stage, box: Tile) -> None:
@@ -144,7 +145,7 @@ class Stager:
     def _paths(self, stage: Stage) -> list[tuple[str, ...]]:
         """The shortest way; for what is laid out anew, over each of the registers between."""
         system, home, there = self.run.system, self.run.system.home, stage.memory
-        path = self.run.data.route(home, there)
+        path = self.run.data.route(home, there, self.run.homes.dtype(stage.buffer))
         assert path is not None
         edges = system.moves_by_edge
         if not self._beside(there):

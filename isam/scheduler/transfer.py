@@ -315,7 +315,15 @@ class Transfer:
                     )
                 )
             c, dims = got
-            data.scope.out.append(mv.make_issue(c, dims, tile, places[i], places[i + 1]))
+            data.scope.out.append(mv.make_issue(self._mover(c, tile), dims, tile, places[i], places[i + 1]))
+
+    def _mover(self, c: mv.Carrier, tile: Tile) -> mv.Carrier:
+        """The carrier, or one that is the same but for its issuer, whoever is done first."""
+        alike = self.data.alike(c)
+        if len(alike) == 1:
+            return c
+        size = prod(tile.shape) * size_of(self.dtype)
+        return alike[self.data.devices.mover([a.move for a in alike], c.instruction, size)]
 
 
 def _crop(tile: Tile, grain: dict[int, int]) -> Tile:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import field
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import NamedTuple
 
@@ -14,6 +17,7 @@ from isam.scheduler.footprints import Footprint, Prints, Where, hulls, values_of
 from isam.scheduler.look import NONE, Calls, Look, Met, Span
 from isam.scheduler.state import Ranges, bounds_of
 
+FEW = 64  # accesses that are looked over one by one
 NOBODY = Footprint(("", ""), "", Affine(), Affine(), False)  # who looks where only calls are counted
 
 
@@ -35,16 +39,33 @@ class Row:
     before: tuple[Calls, ...]
     touching: dict[tuple[Where, bool], tuple[Touch, ...]]
     streams: dict[tuple[Where, bool], frozenset[Met]]  # who touches it, where that can be said
-    _near: dict[tuple[Where, bool, Span], tuple[Touch, ...]] = field(default_factory=dict)
+    _near: dict[tuple[Where, bool, Span], tuple[tuple[Touch, ...], tuple[int, ...]]] = field(default_factory=dict)
+    _sorted: dict[tuple[Where, bool], tuple[list[int], list[int], int]] = field(default_factory=dict)
 
-    def near(self, where: Where, writes: bool, span: Span) -> tuple[Touch, ...]:
-        """What touches bytes between two numbers: a row is looked over from many places for each access."""
-        got = self._near.get((where, writes, span))
+    def near(self, where: Where, writes: bool, span: Span, end: int) -> Iterator[Touch]:
+        """What touches bytes between two numbers in children before ``end``, the last first: a row is looked over from
+        many places for each access."""
+        key = (where, writes, span)
+        got = self._near.get(key)
         if got is None:
-            first, last = span
-            some = self.touching.get((where, writes), ())
-            got = self._near[where, writes, span] = tuple([t for t in some if t.span[0] < last and first < t.span[1]])
-        return got
+            some = self._some(where, writes, span)
+            got = self._near[key] = (some, tuple([-t.at for t in some]))
+        touches, ats = got
+        return islice(touches, bisect_right(ats, -end), None)
+
+    def _some(self, where: Where, writes: bool, span: Span) -> tuple[Touch, ...]:
+        """By where accesses begin, and how long the longest is."""
+        (first, last), all_ = span, self.touching.get((where, writes), ())
+        if len(all_) < FEW:
+            return tuple([t for t in all_ if t.span[0] < last and first < t.span[1]])
+        got = self._sorted.get((where, writes))
+        if got is None:
+            order = sorted(range(len(all_)), key=lambda n: all_[n].span[0])
+            longest = max(t.span[1] - t.span[0] for t in all_)
+            got = self._sorted[where, writes] = ([all_[n].span[0] for n in order], order, longest)
+        begins, order, longest = got
+        found = order[bisect_left(begins, first - longest) : bisect_left(begins, last)]
+        return tuple([all_[n] for n in sorted(found) if first < all_[n].span[1]])
 
 
 @dataclass

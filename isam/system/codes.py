@@ -75,6 +75,8 @@ CODES: dict[str, str] = {
     "system-yaml": "The file is not YAML.",
     "remark-begin": "An instruction adds to what no instruction of the machine can begin.",
     "remark-idle": "A memory that no operand may live in and that nothing passes through.",
+    "remark-in-place": "An instruction replaces what it reads, and no other does the same from one operand to another: "
+    "it fits what a kernel's caller sees, but no temporary, which is a new one wherever it is assigned anew.",
     "remark-link": "A shared bandwidth that all its moves together do not use up.",
     "remark-register": "A configuration register that nothing depends on.",
     "remark-room": "An operand at the instruction's limits is larger than every memory it may live in.",

@@ -177,11 +177,13 @@ class System:
         """The cluster whose instruction stream the unit follows; None for one with a stream of its own."""
         return next((c.name for c in self.clusters.values() if unit in c.units), None)
 
-    def stepping(self, instruction: str) -> tuple[str, ...]:
-        """The units that may start calls of it at once: the members of a cluster that run it, or one unit alone."""
-        units = [u.name for u in self.units_of(instruction)]
-        cluster = self.cluster_of(units[0])
-        return tuple(u for u in units if self.cluster_of(u) == cluster) if cluster else tuple(units[:1])
+    def streams(self, instruction: str) -> tuple[tuple[str, ...], ...]:
+        """The units that run it: those of a cluster together, which may start calls of it at once, others alone."""
+        out: dict[str, tuple[str, ...]] = {}
+        for u in self.units_of(instruction):
+            stream = self.cluster_of(u.name) or f"unit {u.name}"
+            out[stream] = (*out.get(stream, ()), u.name)
+        return tuple(out.values())
 
     def links_of(self, source: str, target: str) -> tuple[Link, ...]:
         """What a move along this edge shares with others."""

@@ -9,6 +9,7 @@ from math import prod
 from isam.diagnostics import Diagnostic
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
+from isam.ir.normal import normal_form
 from isam.system.graph import Memory, System
 
 _HEAD = re.compile(r"instruction \w+")
@@ -16,7 +17,7 @@ _HEAD = re.compile(r"instruction \w+")
 
 def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
-    found = [d for look in (_room, _beginnings, _idle, _twins, _links, _registers) for d in look(system)]
+    found = [d for look in (_room, _beginnings, _in_place, _idle, _twins, _links, _registers) for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
     return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
 
@@ -52,6 +53,22 @@ def _beginnings(system: System) -> Iterator[Diagnostic]:
                 yield Diagnostic("remark-begin",
                                  f"'{i.name}' adds to '{a.name}', but no instruction writes a first {a.dtype}", i.loc,
                                  "describe one that fills with zeros, or that overwrites")  # fmt: skip
+
+
+def _in_place(system: System) -> Iterator[Diagnostic]:
+    """Instructions that replace what they read, where nothing does the same from one operand to another: a kernel's
+    temporary is a new one wherever it is assigned anew, so that they fit only what the caller sees."""
+    found: dict[tuple[str, str], list[tuple[Instruction, str | None]]] = {}
+    for i in system.compute:
+        body = normal_form(i.body)
+        if len(body.statements) == 1 and not (s := body.statements[0]).accumulate:
+            own = s.dest.buffer if s.dest in s.sources else None
+            found.setdefault((s.op, body.buffer(s.dest.buffer).dtype), []).append((i, own))
+    for (op, dtype), alike in found.items():
+        for i, own in alike if all(own for _, own in alike) else ():
+            what = f"'{i.name}' does '{op}' in place, and nothing does it on {dtype} from one operand to another"
+            yield Diagnostic("remark-in-place", what, i.loc,
+                             f"it fits no temporary: read another operand than '{own}', both may be one buffer")
 
 
 def _idle(system: System) -> Iterator[Diagnostic]:

@@ -11,6 +11,7 @@ from isam.approach.choice import POINTS, Choice, label_of
 from isam.approach.questions import QUESTIONS
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler import Refused
+from isam.system.graph import Move
 from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.pipeline import compiled, simulated
@@ -45,11 +46,13 @@ class Trying(Curious):
 
 
 def cramped():
-    """`toy` with two units for the vectors and little room."""
+    """`toy` with two units for the vectors, another way into a register file, and little room."""
     toy = simulated("toy")
     files = {n: replace(toy.memories[n], cells=2, cell=32, capacity=64) for n in ("ra", "rb")}
     units = {**toy.units, "twin": replace(toy.units["vec"], name="twin")}
-    return replace(toy, memories={**toy.memories, **files, "sp": replace(toy.memories["sp"], capacity=96)}, units=units)
+    moves = (*toy.moves, Move("dram", "ra", "copy", "dma"))
+    sp = replace(toy.memories["sp"], capacity=96)
+    return replace(toy, memories={**toy.memories, **files, "sp": sp}, units=units, moves=moves)
 
 
 @pytest.fixture(scope="module")

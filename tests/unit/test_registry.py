@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,13 @@ def test_shipped_names_load():
     assert registry.load("isam.approaches", "first-fit") is Approach
     assert {"first-fit", "greedy"} <= set(registry.names("isam.approaches"))
     assert callable(registry.load("isam.backends", "simulator"))
+
+
+def test_a_checkout_knows_the_names_that_the_package_registers():
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    registered = tomllib.loads(text)["project"]["entry-points"]
+    for group in ("isam.approaches", "isam.backends"):
+        assert registry.SHIPPED[group] == registered[group]
 
 
 def test_an_unknown_name_gets_a_hint():

@@ -30,7 +30,13 @@ class Greedy(Approach):
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
     search = kernel = cover = layout = pack = tile = tail = order = _cheapest
-    device = source = place = route = schedule = measure = _cheapest
+    source = place = route = schedule = measure = _cheapest
+
+    def device(self, choice: Choice) -> Any:
+        """Who would be done first; of equals one that made what the call takes, which need not be waited for."""
+        costs, wrote = choice.costs or [0.0] * len(choice.options), choice.context["wrote"]
+        order = sorted(range(len(costs)), key=lambda i: (costs[i], choice.options[i] not in wrote))
+        return choice.options[order[0]]
 
     def variant(self, choice: Choice) -> Any:
         """The quickest; one whose results are less exact only where it is predicted to take half the time: predictions

@@ -165,7 +165,7 @@ class Exhaustive(Strategy):
     why = "nothing is left out"
     patient = True
     tries = 512
-    varied = ("tail", "fuse", "tile", "device", "place", "source", "victim")
+    varied = ("tail", "fuse", "tile", "device", "place", "route", "source", "victim")
 
     def _next(self, steps: list[Expansion], states: tuple[State[Any], ...]) -> Expansion:
         return min(steps, key=lambda e: len(e.state.steps))

@@ -75,7 +75,7 @@ class Machine:
     @cached_property
     def members(self) -> int:
         """Units that work on the nest's calls at a time."""
-        return len(self.system.stepping(self.main.instruction.name))
+        return len(self.system.units_of(self.main.instruction.name))
 
     def cells(self, memory: str) -> int:
         """How much a memory holds: cells, or bytes."""

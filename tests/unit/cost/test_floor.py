@@ -168,7 +168,7 @@ def test_the_report_tells_what_the_timeline_says():
 def test_a_trace_has_every_call_once_and_in_its_stream():
     schedule, late = schedule_of("softmax")
     rows = json.loads(trace(schedule, late))["traceEvents"]
-    calls = [r for r in rows if r["ph"] == "X"]
+    calls = [r for r in rows if r.get("cat") == "unit"]
     assert len(calls) == timeline(schedule, late).calls
     for n in {r["tid"] for r in calls}:
         mine = [r for r in calls if r["tid"] == n]

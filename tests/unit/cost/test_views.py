@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
+from itertools import pairwise
 
 from isam.cost.occupancy import occupancy
 from isam.cost.page import page
@@ -27,10 +29,24 @@ def crowd():
 
 def test_a_track_per_unit_and_instance():
     rows = json.loads(trace(crowd()))["traceEvents"]
-    calls = [r for r in rows if r["ph"] == "X"]
+    calls = [r for r in rows if r["ph"] == "X" and r["cat"] == "unit"]
     assert len(calls) == timeline(crowd()).calls
     assert {r["pid"] for r in calls} == {1, 2, 3}
     assert {r["name"] for r in rows if r["ph"] == "C"} >= {"in use sp", "in use ra", "bytes dram -> sp"}
+
+
+def test_a_track_per_port_says_what_passes_it_and_when():
+    schedule, events = crowd(), list[Event]()
+    rows = json.loads(trace(schedule))["traceEvents"]
+    named = {(r["pid"], r["tid"]): r["args"]["name"] for r in rows if r["name"] == "thread_name"}
+    ports = [r for r in rows if r["ph"] == "X" and r["cat"] == "port"]
+    timeline(schedule, watch=events.append, whole=True)
+    moves = Counter((e.instance + 1, f"{' -> '.join(e.edge)} by {e.issue.unit}") for e in events if e.edge)
+    assert Counter((r["pid"], named[r["pid"], r["tid"]]) for r in ports) == moves
+    spans: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for r in ports:
+        spans.setdefault((r["pid"], r["tid"]), []).append((r["ts"], r["ts"] + r["dur"]))
+    assert all(a[1] <= b[0] + 1e-6 for found in spans.values() for a, b in pairwise(sorted(found)))
 
 
 def test_the_scratchpad_holds_two_boxes_and_the_result():

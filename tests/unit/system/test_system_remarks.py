@@ -18,12 +18,23 @@ ZERO = """  zero4:
     homes: [ra, rb]
     cost: {issue: 1 cycle, latency: 1 cycle}
 """
+NEGATE = """  neg:
+    body: |
+      instruction neg(M <= 4, N <= 4)
+        {}: f32[M, N]
+        forall i < M, j < N
+          D[i, j] = -{}[i, j]
+    homes: [ra, rb]
+    cost: {{issue: 1 cycle, latency: 1 cycle}}
+"""
 SOUND = TINY.replace("runs: [mm4]", "runs: [mm4, zero4]") + ZERO
 
 # name: (description, line, code, part of the message)
 ODD = {
     "begin": (TINY, 15, "remark-begin", "'mm4' adds to 'C', but no instruction writes a first f32"),
     "room": (SOUND.replace("zero4(M <= 4,", "zero4(M <= 400,"), 34, "remark-room", "up to 6400 B"),
+    "in-place": (SOUND.replace("[mm4, zero4]", "[mm4, zero4, neg]") + NEGATE.format("inout D", "D"), 42,
+                 "remark-in-place", "'neg' does 'neg' in place"),
     "idle": (SOUND.replace("moves:", "  spare: {runs: []}\nmoves:\n  - {from: dram, to: rx, by: copy, issuer: dma}")
              .replace("units:", "  rx: {kind: managed, capacity: 1 KiB}\nunits:"), 8, "remark-idle", "works in 'rx'"),
     "twin": (SOUND.replace("[mm4, zero4]", "[mm4, zero4, zero5]") + ZERO.replace("zero4", "zero5"), 42, "remark-twin",
@@ -36,6 +47,11 @@ ODD = {
 
 
 def test_what_is_sound_draws_no_remark() -> None:
+    both = NEGATE.format("in A: f32[M, N]\n        out D", "A")
+    assert remarks(parse_system(SOUND.replace("[mm4, zero4]", "[mm4, zero4, neg]") + both, "m.yaml")) == []
+    here = NEGATE.format("inout D", "D").replace("neg", "gen")
+    pair = SOUND.replace("[mm4, zero4]", "[mm4, zero4, neg, gen]") + both + here
+    assert remarks(parse_system(pair, "m.yaml")) == []
     assert remarks(parse_system(SOUND, "m.yaml")) == []
     assert [d.code for d in remarks(parse_system(MACHINE, "m.yaml"))] == ["remark-link", "remark-begin"]
     for name in ("casestudy", "dual", "toy", "toy_grid", "toy_pair", "gemmini", "systolic", "tpu_v1_like"):
