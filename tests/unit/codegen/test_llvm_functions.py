@@ -8,6 +8,7 @@ import pytest
 from isam.ir.dtype import numpy_dtype
 from isam.system.features import lacking
 from isam.system.load import load_system
+from tests.erf_table import table
 from tests.native import run
 from tests.values import special, ulps
 from tests.vectors import mapped
@@ -64,6 +65,12 @@ def test_narrower_vectors_keep_the_error(name: str, system_name: str) -> None:
     got = run(mapped(system, instruction, len(x)), {"A": x, "D": np.zeros_like(x)})["D"]
     with np.errstate(all="ignore"):
         assert ulps(got, exact(name, x.astype(np.float64)), "f32").max() <= instruction.ulp
+
+
+def test_the_table_of_the_error_function_is_what_was_fitted() -> None:
+    rows = (f"$f32({', '.join(map(str, half))})" for row in table() for half in (row[:16], row[16:]))
+    text = "".join(load_system("host-avx512").facts["snippets_erf"].values())
+    assert [r for r in rows if r not in text] == []
 
 
 def test_the_measure_itself() -> None:

@@ -45,6 +45,7 @@ def test_constants_sizes_and_masks() -> None:
     assert "select <4 x i1> <i1 1, i1 1, i1 1, i1 0>, <4 x i32> splat (i32 -1), <4 x i32> splat (i32 0)" in text
     assert "splat (float 0x3FB99999A0000000)" in emitted("%D = fadd $f32 %A, $f32(0.1)")[0]  # rounded to f32 first
     assert "i64 3" in emitted("%D = add i64 $J, 1", sizes={"J": 3})[0]
+    assert "<i32 1, i32 -2, i32 3, i32 4>" in emitted("%D = add $i32 %A, $i32(1, -2, 3, 4)")[0]
 
 
 def test_intrinsics_are_declared_once_with_their_types() -> None:
@@ -69,6 +70,7 @@ def test_c_functions_are_called_per_element_or_once() -> None:
     ("%D = fadd $f32 %A, %C", "'%C', which is no operand"),
     ("%D = use nothing.f32(%A)", "a snippet 'nothing.f32' that the description lacks"),
     ("%D = add i64 $K, 1", "'\\$K', which is no type and no size"),
+    ("%D = add $i32 %A, $i32(1, 2, 3)", "gives 3 constants for 4 lanes"),
 ])  # fmt: skip
 def test_faults_name_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(IsamError, match=message):
