@@ -1,9 +1,10 @@
 """Inputs of the checkers, each with a name that it can be made from again, and what is said about them.
 
-``schedule/SOURCE/SEED/N``: a schedule of ``tests/cases.py``, or one made by hand of ``test_course``, with fault number N (``right``: without one), before every
-judge; ``walk/...``: the same before the compiled walk; ``document/SOURCE/SEED/N`` and ``certificate/...``: what
-certifies its mappings, or the schedule, with one entry edited; ``pair/N``: a kernel and what laws and edits made of it
-(``tests/campaign_equivalence.py``); ``rewriting/WHAT/N``: a pair of the tests of rewritings, edited.
+``schedule/SOURCE/SEED/N``: a schedule of ``tests/cases.py``, or one made by hand of ``test_course``, with fault number
+N (``right``: without one), before every judge; ``walk/...``: the same before the compiled walk;
+``document/SOURCE/SEED/N`` and ``certificate/...``: what certifies its mappings, or the schedule, with one entry edited;
+``pair/N``: a kernel and what laws and edits made of it (``tests/campaign_equivalence.py``); ``rewriting/WHAT/N``: a
+pair of the tests of rewritings, edited.
 """
 
 from __future__ import annotations

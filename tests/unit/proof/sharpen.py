@@ -1,15 +1,18 @@
-"""``python -m tests.unit.proof.sharpen [--sample N] [--seed S] [--seconds T]``: inputs that tell mutants apart.
+"""``python -m tests.unit.proof.sharpen [--cover K] [--sample N] [--seed S] [--seconds T]``: inputs for ``picked.txt``.
 
-Every mutant of the checker (:mod:`tests.mutation`), or a sample of them, judges what is on record in ``picked.txt`` as
-far as it reaches the changed statement, then further inputs of a pool (:mod:`tests.unit.proof.inputs`), until it says
-something else of one: that is on record from then on, if what the checker as it is says of it is right, which is judged
-by carrying out, or by the oracle. Prints what nothing tells apart, and what nothing reaches.
+``--cover``: so many of the pool (:mod:`tests.unit.proof.inputs`) that each statement of the checker is reached by K of
+them, where there are so many; those that reach most for their time.
+Then every mutant of the checker (:mod:`tests.mutation`), or a sample of them, judges what is on record as far as it
+reaches the changed statement, then further inputs of the pool, until it says something else of one: that is on record
+from then on. Nothing is that of which the checker as it is says what is wrong: carrying out, or the oracle, judges.
+Prints what nothing tells apart, and what nothing reaches.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import heapq
 import pickle
 import random
 import signal
@@ -30,14 +33,15 @@ from tests.campaign_mutants import judged as judged_schedule
 from tests.campaign_mutants import races
 from tests.cases import SOURCES
 from tests.harm import Case
-from tests.mutation.__main__ import COMPILED, HARMLESS, SOURCES as FILES, drawn, files, known  # fmt: skip
+from tests.mutation.__main__ import COMPILED, HARMLESS, drawn, files, known  # fmt: skip
+from tests.mutation.__main__ import SOURCES as FILES
 from tests.mutation.edits import Mutant, mutated
 from tests.mutation.face import apart, gently
 from tests.mutation.live import ROOT, Place, numbered, watched
 from tests.mutation.live import _code as code_of
 from tests.mutation.live import _function as function_of
-from tests.unit.proof.test_course import SCHEDULES
 from tests.unit.proof.inputs import PAIRS, RIGHT, case, document, kernels, planted, proved, said_of, schedule
+from tests.unit.proof.test_course import SCHEDULES
 
 FILE = Path(__file__).with_name("picked.txt")
 CASES, SEEDS = 2, 12  # of each source, among the first seeds
@@ -60,12 +64,7 @@ def pool(seed: int) -> Iterator[str]:
     """Names of inputs, those of one case together."""
     choose = random.Random(seed)
     for source in (*SCHEDULES, *SOURCES):
-        made = 0
-        for n in range(SEEDS * seed, SEEDS * (seed + 1)) if source in SOURCES else (0,):
-            start = time.process_time()
-            if made == CASES or source in SOURCES and SOURCES[source](n) is None or time.process_time() - start > FEW:
-                continue
-            made += 1
+        for n in quick(source, seed):
             kinds: dict[str, list[int]] = {}
             for i, (kind, _) in enumerate(planted(source, n)):
                 kinds.setdefault(kind, []).append(i)
@@ -78,6 +77,16 @@ def pool(seed: int) -> Iterator[str]:
             yield from (f"certificate/{source}/{n}/{i}" for i in (RIGHT, *range(CERTIFICATES)))
     yield from (f"pair/{n}" for n in range(MANY * seed, MANY * (seed + 1)))
     yield from (f"rewriting/{what}/{n}" for what in PAIRS for n in range(EDITS * seed, EDITS * (seed + 1)))
+
+
+def quick(source: str, seed: int) -> Iterator[int]:
+    """Seeds of cases that are soon made."""
+    made = 0
+    for n in range(SEEDS * seed, SEEDS * (seed + 1)) if source in SOURCES else (0,):
+        start = time.process_time()
+        if made < CASES and (source in SCHEDULES or SOURCES[source](n)) and time.process_time() - start < FEW:
+            made += 1
+            yield n
 
 
 Seen = dict[str, tuple[str, int, float]]  # what is said, the statements reached as bits, seconds
@@ -226,6 +235,28 @@ class Picks:
         return True
 
 
+def covering(was: Seen, often: int) -> Iterator[str]:
+    """Inputs by which every statement is reached so often, if it can be; of alike documents, one."""
+    reach = {n: [i for i, c in enumerate(reversed(bin(bits))) if c == "1"] for n, (_, bits, _) in was.items()}
+    count = Counter(i for some in reach.values() for i in some)
+    need = {i: min(often, c) for i, c in count.items()}
+    waiting = [(-1e9, n) for n in was]
+    said = set[str]()
+    while waiting:
+        _, name = heapq.heappop(waiting)
+        what, _, took = was[name]
+        gain = sum(need[i] > 0 for i in reach[name]) / (took + 0.002)
+        if not gain or (what in said and not name.startswith(("schedule", "walk"))):
+            continue
+        if waiting and -gain > waiting[0][0]:
+            heapq.heappush(waiting, (-gain, name))
+            continue
+        said.add(what)
+        for i in reach[name]:
+            need[i] -= need[i] > 0
+        yield name
+
+
 class AsPython:
     """The walk without compiling it: a mutant of it is in place at once."""
 
@@ -238,6 +269,7 @@ class AsPython:
 
 def main() -> int:
     p = argparse.ArgumentParser(prog="python -m tests.unit.proof.sharpen", description=__doc__)
+    p.add_argument("--cover", type=int, default=0)
     p.add_argument("--sample", type=int, default=0)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--seconds", type=float, default=3600)
@@ -263,6 +295,9 @@ def main() -> int:
     gc.collect()
     gc.freeze()
     picks, reasons, count = Picks(was), known(), Counter[str]()
+    for name in covering(was, o.cover) if o.cover else ():
+        picks.take(name)
+    print(f"{len(picks.names)} on record", flush=True)
     every = drawn("checker", o.sample, o.seed)
     random.Random(o.seed).shuffle(every)
     every.sort(key=lambda m: m.file in COMPILED)  # which has been looked at most

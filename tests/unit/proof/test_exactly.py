@@ -1,0 +1,137 @@
+"""Small parts of the provers against what their docstrings say, by enumeration."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import islpy
+import pytest
+
+from isam.ir.affine import Affine
+from isam.ir.relation import Rel
+from isam.ir.text import parse_kernel
+from isam.proof.context import Var
+from isam.proof.digits import _factor
+from isam.proof.equivalence import equivalent
+from isam.proof.fibres import fibres
+from isam.proof.progressions import _finer
+from isam.schedule.tree import Bound
+
+V = Affine.of
+
+
+def bound(e: Affine | int, div: int = 1) -> Bound:
+    return Bound(Affine.lift(e), div)
+
+
+# progressions ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("origin", [Affine(), V("o"), V("o") + 3])
+def test_between_the_values_of_a_variable(origin: Affine) -> None:
+    """With a step of so many parts it takes the values of before, and those between them and behind the last."""
+    seen = 0
+    for last, step, count in product((0, 1, 5, 6, 12), (1, 2, 3), (2, 3)):
+        v = Var("v", (bound(origin),), (bound(origin + last),), step * count, origin)
+        made = _finer(v, step, count)
+        assert made is not None
+        assert (made.name, made.lo, made.step, made.origin) == ("v", v.lo, step, origin)
+        (hi,) = made.hi
+        values = range(0, last + 1, step * count)
+        assert range(0, (hi.expr - origin).const + 1, step) == range(0, values[-1] + step * count, step)
+        seen += 1
+    assert seen == 30
+
+
+def test_between_the_values_of_a_variable_whose_last_one_is_not_known() -> None:
+    def finer(lo: tuple[Bound, ...], hi: tuple[Bound, ...], origin: Affine | None, step: int = 6) -> Var | None:
+        return _finer(Var("v", lo, hi, step, origin), 2, 3)
+
+    zero, o = (bound(0),), V("o")
+    assert finer(zero, (bound(11),), Affine()) is not None
+    assert finer(zero, (bound(11), bound(V("n"))), Affine()) is None
+    assert finer(zero, (bound(V("n")),), Affine()) is None
+    assert finer(zero, (bound(11, 2),), Affine()) is None
+    assert finer(zero, (bound(-1),), Affine()) is None
+    assert finer(zero, (), Affine()) is None
+    assert finer(zero, (bound(11),), None) is None
+    assert finer((bound(1),), (bound(11),), Affine()) is None
+    assert finer((bound(0), bound(o)), (bound(11),), Affine()) is None
+    assert finer(zero, (bound(11),), Affine(), 5) is None
+    two = finer((bound(o),), (bound(o + 13), bound(o + 20)), o)
+    assert two is not None
+    assert two.hi == (bound(o + 16),)
+
+
+# digits ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(3))
+def test_factors(seed: int) -> None:
+    choose, found = random.Random(seed), 0
+    for _ in range(150):
+        apart = V("a", choose.randint(-3, 3)) + V("b", choose.randint(-2, 2)) + choose.randint(-4, 4)
+        k = choose.randint(-3, 3)
+        rest = apart * k + choose.choice((Affine(), Affine(), V("a", 1), V("c", 1), Affine((), 1)))
+        right = [n for n in range(-40, 41) if apart * n == rest]
+        made = _factor(rest, apart)
+        assert made in right if right and apart != Affine() else made is None
+        found += made is not None
+    assert found > 50
+
+
+# how many terms are added ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ [i] -> [j] : 0 <= i < 3 and 0 <= j < 20 }",
+        "{ [i] -> [j, j] : 0 <= i < 3 and 0 <= j < 20 }",
+        "{ [i] -> [j, i + j] : 0 <= i < 3 and 0 <= j < 20 }",
+        "{ [i] -> [j, 2j, k] : 0 <= i < 3 and 0 <= j < 20 and 0 <= k < 2 }",
+        "{ [i] -> [j, k] : 0 <= i < 3 and 0 <= j < 5 and 0 <= k <= j }",
+        "{ [i] -> [j] : 0 <= i < 5 and 0 <= j <= i }",
+        "{ [i] -> [i] : 0 <= i < 5 }",
+    ],
+)
+def test_how_many_outputs_inputs_have(text: str) -> None:
+    points, said, counted = Rel(islpy.Map(text)), Counter[str](), Counter[str]()
+
+    def adding(n: int) -> Callable[[Any], None]:
+        return lambda p: said.update({str(p): n})
+
+    def count(p: Any) -> None:
+        counted[str(p)] = points.raw.intersect_domain(islpy.Set.from_point(p)).range().count_val().to_python()
+
+    for n, more, region in fibres(points):
+        assert not more
+        region.raw.foreach_point(adding(n))
+    points.raw.domain().foreach_point(count)
+    assert said == counted
+
+
+# loops one after the other --------------------------------------------------------------------------------------------
+LOOPS = """kernel k(T)
+  in x: f32[T]
+  inout h: f32
+  out y: f32[T]
+  out z: f32[T]
+  loop t < T
+    {}
+    h[] = tanh(h[] + x[t])
+    y[t] = h[]
+  loop t < T
+    {}
+    h[] = tanh(h[] * x[t])
+    z[t] = h[]
+"""
+
+
+def test_every_loop_counts() -> None:
+    """Of two loops one after the other, each changed."""
+    k = LOOPS.replace("    {}\n", "")
+    right = parse_kernel(k)
+    assert equivalent(right, parse_kernel(k.replace("h[] + x[t]", "x[t] + h[]").replace("h[] * x[t]", "x[t] * h[]")))
+    for old, new in (("h[] + x[t]", "h[] - x[t]"), ("h[] * x[t]", "h[] - x[t]"), ("y[t] = h[]", "y[t] = x[t]"),
+                     ("z[t] = h[]", "z[t] = x[t]")):  # fmt: skip
+        assert not equivalent(right, parse_kernel(k.replace(old, new)))
+        assert not equivalent(parse_kernel(k.replace(old, new)), right)
