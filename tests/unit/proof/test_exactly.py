@@ -6,20 +6,27 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
+from operator import mul
 from typing import Any
 
 import islpy
 import pytest
 
 from isam.ir.affine import Affine
+from isam.ir.kernel import Kernel
 from isam.ir.relation import Rel
 from isam.ir.text import parse_kernel
-from isam.proof.context import Var
+from isam.proof.bounds import _address
+from isam.proof.context import Context, Var
 from isam.proof.digits import _factor
 from isam.proof.equivalence import equivalent
 from isam.proof.fibres import fibres
+from isam.proof.legal import Legality
 from isam.proof.progressions import _finer
-from isam.schedule.tree import Bound
+from isam.proof.sets import Isl
+from isam.proof.violation import Findings
+from isam.schedule.tree import Bound, Issue, Operand, Place, Tile, distinct
+from tests.unit.proof.handmade import tiny_matmul
 
 V = Affine.of
 
@@ -135,3 +142,51 @@ def test_every_loop_counts() -> None:
                      ("z[t] = h[]", "z[t] = x[t]")):  # fmt: skip
         assert not equivalent(right, parse_kernel(k.replace(old, new)))
         assert not equivalent(parse_kernel(k.replace(old, new)), right)
+
+
+# numbers without a buffer ---------------------------------------------------------------------------------------------
+def test_a_number_that_is_cast_has_the_type_that_holds_it() -> None:
+    """2 to the 53 and 1 is no float."""
+
+    def of(value: str) -> Kernel:
+        return parse_kernel(f"kernel k()\n  out y: i64[2]\n  forall i < 2\n    y[i] = {value}\n")
+
+    assert equivalent(of("i64(9007199254740993)"), of("9007199254740993"))
+    assert not equivalent(of("i64(9007199254740993)"), of("9007199254740992"))
+    assert equivalent(of("i64(2.0)"), of("2"))
+
+
+# addresses ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(4))
+def test_places_leave_neither_their_cell_nor_their_memory(seed: int) -> None:
+    """For every value of a loop's variable."""
+    s, choose = tiny_matmul(), random.Random(seed)
+    lg, isl, said = Legality(s), Isl(), Counter[str]()
+    issue = next(n for n in distinct(s.call) if isinstance(n, Issue))
+    for _ in range(80):
+        last, cell = choose.randint(0, 3), choose.choice((None, 0, 1, 7, 8))
+        memory = s.system.memories["sp" if cell is None else "ra"]
+        v = Var("v", (bound(0),), (bound(last),), 1, Affine())
+        strides = tuple(choose.choice((-16, -4, 0, 4, 16)) for _ in range(2))
+        shape = tuple(choose.randint(1, 4) for _ in range(2))
+        end = 64 if cell is not None else memory.capacity
+        offset = V("v", choose.choice((-16, -4, 0, 4, 16))) + choose.choice((0, 0, 4, 16, 48, end - 64, end - 16))
+        place = Place(memory.name, "", offset, strides, cell)
+        tile = Tile("C", (Affine(), Affine()), shape, (1, 1))
+        out = Findings()
+        _address(Operand("C", tile, place, (0, 1)), lg, Context().with_var(v), isl, issue, out, 1)
+        bytes_ = [offset.evaluate({"v": n}) + sum(map(mul, strides, at)) for n in range(last + 1)
+                  for at in product(*map(range, shape))]  # fmt: skip
+        low, high = min(bytes_), max(bytes_) + 4
+        want = set()
+        if cell is not None:
+            assert memory.cells is not None
+            if offset.terms and not 0 <= low < high <= 64:
+                want.add("cell")
+            low, high, end = low + 64 * cell, high + 64 * cell, 64 * memory.cells
+        if not 0 <= low < high <= end:
+            want.add("address")
+        assert {x.kind for x in out.found} - {"align"} == want
+        said.update(want or {"inside"})
+    assert min(said.values()) > 8
+    assert len(said) == 3
