@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from operator import mul
 from typing import Any
@@ -26,6 +27,7 @@ from isam.proof.progressions import _finer
 from isam.proof.sets import Isl
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Operand, Place, Tile, distinct
+from tests.edits import put
 from tests.unit.proof.handmade import tiny_matmul
 
 V = Affine.of
@@ -145,15 +147,18 @@ def test_every_loop_counts() -> None:
 
 
 # numbers without a buffer ---------------------------------------------------------------------------------------------
-def test_a_number_that_is_cast_has_the_type_that_holds_it() -> None:
+def test_numbers_have_the_type_that_holds_them() -> None:
     """2 to the 53 and 1 is no float."""
 
-    def of(value: str) -> Kernel:
-        return parse_kernel(f"kernel k()\n  out y: i64[2]\n  forall i < 2\n    y[i] = {value}\n")
+    def of(value: str, dtype: str, cast: bool = False) -> Kernel:
+        k = parse_kernel(f"kernel k()\n  permits exact\n  out y: {dtype}[2]\n  forall i < 2\n    y[i] = {value}\n")
+        return put(k, 0, [replace(k.statements[0], op="cast")]) if cast else k
 
-    assert equivalent(of("i64(9007199254740993)"), of("9007199254740993"))
-    assert not equivalent(of("i64(9007199254740993)"), of("9007199254740992"))
-    assert equivalent(of("i64(2.0)"), of("2"))
+    large, less = "9007199254740993", "9007199254740992"
+    assert equivalent(of(large, "i64", cast=True), of(large, "i64"))
+    assert not equivalent(of(large, "i64", cast=True), of(less, "i64"))
+    assert not equivalent(of(f"{less} < {large}", "bool"), of(f"{less} < {less}", "bool"))
+    assert equivalent(of("2.0", "i64", cast=True), of("2", "i64"))
 
 
 # addresses ------------------------------------------------------------------------------------------------------------
