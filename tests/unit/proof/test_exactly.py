@@ -15,9 +15,9 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
-from isam.ir.relation import Rel
+from isam.ir.relation import Rel, TooMuch
 from isam.ir.text import parse_kernel
-from isam.proof.bounds import _address
+from isam.proof.bounds import _address, _tile
 from isam.proof.context import Context, Var
 from isam.proof.digits import _factor
 from isam.proof.equivalence import equivalent
@@ -25,6 +25,7 @@ from isam.proof.fibres import fibres
 from isam.proof.legal import Legality
 from isam.proof.progressions import _finer
 from isam.proof.sets import Isl
+from isam.proof.value import Ring
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Operand, Place, Tile, distinct
 from tests.edits import put
@@ -195,3 +196,29 @@ def test_places_leave_neither_their_cell_nor_their_memory(seed: int) -> None:
         said.update(want or {"inside"})
     assert min(said.values()) > 8
     assert len(said) == 3
+
+
+def test_what_is_known_of_one_tile_is_not_said_of_another() -> None:
+    """Whatever was asked before in this context."""
+    ctx, isl, issue = Context(), Isl(), next(n for n in distinct(tiny_matmul().call) if isinstance(n, Issue))
+    asked = 0
+    for start, n, step, full in product((0, 1, 2), (1, 2, 3, 4), (1, 2, 3), (1, 2, 3, 5, 8)):
+        tile = Tile("C", (Affine.lift(start),), (n,), (step,))
+        out, o = Findings(), Operand("C", tile, Place("sp", "", Affine(), (4,)), (0,))
+        _tile(o, (Affine.lift(full),), ctx, isl, issue, out)
+        assert bool(out.found) == (start + (n - 1) * step >= full)
+        asked += bool(out.found)
+    assert asked > 30
+
+
+# what takes too long --------------------------------------------------------------------------------------------------
+def test_what_takes_too_long_is_not_equal() -> None:
+    k = "kernel k()\n  in x: f32[8]\n  in z: f32[8]\n  out y: f32[8]\n  forall i < 8\n    y[i] = x[i] + z[i]\n"
+    assert equivalent(parse_kernel(k), parse_kernel(k.replace("x[i] + z[i]", "z[i] + x[i]")))
+
+    def endless(*_: Any) -> bool:
+        raise TooMuch("too many pieces")
+
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(Ring, "equal", endless)
+        assert not equivalent(parse_kernel(k), parse_kernel(k.replace("+", "-")))

@@ -121,10 +121,11 @@ def test_no_register_that_a_command_sets_is_known_at_the_start() -> None:
     assert at_start(made) == {n: (r.reset, "") for n, r in state.items() if n not in changed}
 
 
-def test_too_many_points_are_not_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_points_are_not_told_apart() -> None:
     s = tiny_matmul()
-    monkeypatch.setattr(flat, "POINTS", 1)
-    done = replayed(s)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(flat, "POINTS", 1)
+        done = replayed(s)
     assert [(v.obligation, v.kind) for v in done.found] == [(0, "budget")]
     assert (done.steps, done.alone) == (0, 0)
 
