@@ -20,11 +20,12 @@ from isam.proof.induction import survives
 from isam.proof.legal import Legality
 from isam.proof.progressions import progressions, put_back
 from isam.proof.registers import at_start
+from isam.proof.tree import check_tree
 from isam.proof.violation import Findings
 from isam.proof.workspace import check_workspace
 from isam.proof.writes import Write
-from isam.schedule.tree import Bound, Issue, Loop, Seq, distinct
-from tests.unit.proof import test_registers
+from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
+from tests.unit.proof import test_dealt, test_registers
 from tests.unit.proof.handmade import tiny_matmul, vec_matmul
 from tests.unit.proof.test_layouts import SIZE, facts, places
 
@@ -145,3 +146,21 @@ def test_homes_of_temporaries_are_slots() -> None:
     assert f"the home of '{name}' is no slot" in found()
     assert f"the home of '{name}' is no slot" in found(base="elsewhere")
     assert f"the home of '{name}' is no slot" not in found(base=slot)
+
+
+# dealt loops ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("part", ["first", "last", "enter", "exit"])
+def test_no_part_of_a_dealt_loop_runs_once(part: str) -> None:
+    """Even one that does what every iteration does, or nothing new."""
+    loops: list[Loop] = []
+
+    def edit(n: Node) -> Node:
+        if not isinstance(n, Loop) or n.deal is None:
+            return n
+        loops.append(n)
+        return replace(n, **{part: n.body if part in ("first", "last") else Seq((Seq(),))})
+
+    made = test_dealt.edited(test_dealt.good(), edit)
+    assert loops
+    found = {(v.obligation, v.message) for v in check_tree(made) if v.kind == "deal"}
+    assert (11, f"loop '{loops[0].var}' is dealt out, but has a run-time trip or parts that run once") in found
