@@ -17,6 +17,7 @@ from isam.proof.boxes import Box, Family, span
 from isam.proof.context import Context, Var
 from isam.proof.flat import check_flat, replayed
 from isam.proof.induction import survives
+from isam.proof.layout import elsewhere
 from isam.proof.legal import Legality
 from isam.proof.progressions import progressions, put_back
 from isam.proof.registers import at_start
@@ -164,3 +165,38 @@ def test_no_part_of_a_dealt_loop_runs_once(part: str) -> None:
     assert loops
     found = {(v.obligation, v.message) for v in check_tree(made) if v.kind == "deal"}
     assert (11, f"loop '{loops[0].var}' is dealt out, but has a run-time trip or parts that run once") in found
+
+
+# places ---------------------------------------------------------------------------------------------------------------
+def test_an_instruction_that_names_no_memories_works_at_home() -> None:
+    s = tiny_matmul()
+    free = {n: replace(i, operands={}) if n == "mm4" else i for n, i in s.system.instructions.items()}
+    mappings = tuple(replace(m, instruction=free[m.instruction.name]) for m in s.cover.mappings)
+    made = replace(s, system=replace(s.system, instructions=free), cover=replace(s.cover, mappings=mappings))
+    for judge in (check_tree, check_flat):
+        found = {(v.obligation, v.kind) for v in judge(made)}
+        assert (9, "home") in found
+        assert not judge(s)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_numbers_alone_say_lies_apart(seed: int) -> None:
+    """No byte of the operand is the fact's, whatever the variables."""
+    choose, said = random.Random(seed), Counter[bool]()
+    for _ in range(1200):
+        fs, drawn = facts(), []
+        for _ in range(2):
+            row = choose.choice((Affine(), V("v"), V("w"), V("v", 2))) + choose.randint(0, 3)
+            wide = choose.choice((Affine(), Affine(), V("w")))
+            box = ((row, row + wide + choose.randint(1, 2)), (Affine(), Affine((), choose.randint(1, 3))))
+            at = choose.choice((Affine(), V("v", 16), V("w", 16), V("v", 16))) + 4 * choose.randint(0, 24)
+            drawn.append(fs.make("a", ("m", ""), None, at, (16, 4), box))
+        f, other = drawn
+        t = fs.sought(other)
+        told = elsewhere(f, t)
+        said[told] += 1
+        for v, w in product(range(3), repeat=2) if told else ():
+            ends = [[e.evaluate({"v": v, "w": w}) for e in (x.low, x.high)] for x in (f, t)]
+            (low, high), (first, last) = ends
+            assert high <= first or last <= low
+    assert min(said.values()) > 30
