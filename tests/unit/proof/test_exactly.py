@@ -20,7 +20,7 @@ from isam.ir.text import parse_kernel
 from isam.proof.bounds import _address, _tile
 from isam.proof.context import Context, Var
 from isam.proof.digits import _factor
-from isam.proof.equivalence import equivalent
+from isam.proof.equivalence import equivalent, granted_numerics
 from isam.proof.fibres import fibres
 from isam.proof.legal import Legality
 from isam.proof.progressions import _finer
@@ -222,3 +222,13 @@ def test_what_takes_too_long_is_not_equal() -> None:
     with pytest.MonkeyPatch.context() as m:
         m.setattr(Ring, "equal", endless)
         assert not equivalent(parse_kernel(k), parse_kernel(k.replace("+", "-")))
+
+
+def test_exact_is_exact_whatever_else_is_permitted() -> None:
+    k = parse_kernel("kernel k()\n  in x: f32[8]\n  out y: f32[8]\n  forall i < 8\n    y[i] = x[i]\n")
+    for finite in ((), ("finite",)):
+        always = {"exact", "integers", *finite}
+        for permits in (("exact",), ("exact", "reassociate"), ()):
+            assert granted_numerics(replace(k, permits=frozenset((*permits, *finite)))) == always
+        free = granted_numerics(replace(k, permits=frozenset(("reassociate", *finite))))
+        assert free == always | {"reassociates", "rounding"}
