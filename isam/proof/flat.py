@@ -61,7 +61,7 @@ def replayed(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget:
     out, given = Findings(), dict(sizes or {})
     if compiled is None:
         compiled = expected(schedule, given) >= MANY and available()
-    alone = left = budget
+    alone, left = 0, budget
     try:
         replay = Replay(schedule, given, out, budget, compiled)
         try:
