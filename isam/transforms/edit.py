@@ -107,11 +107,12 @@ def readers(kernel: Kernel, buffer: str) -> tuple[int, ...]:
 
 
 def is_full_box(kernel: Kernel, s: Statement) -> bool:
-    """Does the statement write every element of its destination once, whatever it held before?"""
+    """Does the statement write every element of its destination once, whatever it held before? An index in range that
+    takes as many values as there are elements takes all of them, forwards or backwards."""
     shape = kernel.buffer(s.dest.buffer).shape
     seen: set[str] = set()
     for row, size in zip(s.dest.index, shape, strict=True):
-        if row.const or len(row.terms) != 1 or row.terms[0][0] in seen:
+        if len(row.terms) != 1 or row.terms[0][0] in seen:
             return False
         name = row.terms[0][0]
         if name not in s.domain.names or s.domain.extent(name) != size:

@@ -11,6 +11,7 @@ import pytest
 
 from isam.ir import oracle
 from isam.ir.dtype import numpy_dtype
+from isam.ir.hashing import structural_hash
 from isam.ir.interp import run
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse, parse_file, print_kernel
@@ -81,19 +82,23 @@ def test_results_are_kernels_that_print_and_know_their_way_back(name):
             assert carried == set(old) - ({site["statement"]} if law.law == "dead" else set())
             assert not verify(done.kernel), f"{law.law} at {site}:\n{print_kernel(done.kernel)}"
             text = print_kernel(done.kernel)
-            assert oracle.equal(parse(text), done.kernel, {}, 3), text
+            again = parse(text)
+            alike = structural_hash(again) == structural_hash(done.kernel)
+            assert alike or oracle.equal(again, done.kernel, {}, 3), text  # -(1) is read as -1
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_laws_hold_for_sizes_that_are_left_open(name):
     """A site of the kernel for all sizes is right for each of them, zero and one included."""
     kernel, small = open_kernel(name)
+    before = {(model, n): oracle.evaluate(kernel, x, 5, model) for model in MODELS for n, x in enumerate(small)}
     for law in ALL:
         for site in sample(law, kernel)[:3] if law.judge == "residues" else ():
             done = law.apply(kernel, site).kernel
             assert not verify(done), f"{law.law} at {site}:\n{done}\n" + "\n".join(map(str, verify(done)))
-            for sizes in small:
-                kept = oracle.equal(kernel, done, sizes, 5, law.model)
+            for n, sizes in enumerate(small):
+                was, now = before[law.model, n], oracle.evaluate(done, sizes, 5, law.model)
+                kept = was.keys() == now.keys() and all(np.array_equal(was[x], now[x]) for x in was)
                 assert kept, f"{law.law} at {site}, {sizes}:\n{print_kernel(kernel)}\n{print_kernel(done)}"
 
 

@@ -1,0 +1,114 @@
+"""Conditions of laws that small edits of examples do not reach, each decided by a kernel written for it: how many sites
+the law has there; where it has any, it keeps the meaning. And laws can be asked by reports that say little."""
+
+from __future__ import annotations
+
+import pytest
+
+import isam.transforms
+from isam.ir.kernel import Kernel
+from isam.ir.mismatch import Mismatch
+from isam.ir.text import parse
+from isam.ir.verify import verify
+from isam.transforms import ALL, Transform, shipped
+from tests.laws.judges import same
+from tests.laws.neighbours import examples, facts, written
+from tests.laws.offers import mark
+from tests.laws.test_examples import sized
+from tests.random_kernels import Seeded
+
+LAWS = {t.law: t for t in ALL}
+ESSENTIAL = {"coefficient": {"have", "need", "row"}, "extra-dependence": {"row"}}  # what reports of a kind always say
+
+
+def kernel(head: str, *lines: str) -> Kernel:
+    """Of a head like ``N; in a: f32[N]; out y: f32[N]`` and of statements, indented as they stand in loops."""
+    sizes, *buffers = head.split("; ")
+    text = f"kernel k({sizes.strip()})\n" + "".join(f"  {b}\n" for b in buffers) + "".join(f"  {x}\n" for x in lines)
+    return parse(text)
+
+
+ROWS: dict[str, tuple[str, int, Kernel]] = {
+    "the operand that stays is read elsewhere before it is written": ("reassociate", 0, kernel(
+        " ; in a: f32[4]; in b: f32[4]; inout y: f32[4]; permits reassociate",
+        "forall i < 4", "  t[i] = y[3 - i] + a[i]", "  y[i] = t[i] + b[i]")),
+    "nothing is read of an axis without elements": ("narrow", 0, kernel(
+        " ; in a: f32[3]; temp t: f32[3, 0]; out y: f32[3]",
+        "forall i < 3, k < 0", "  t[i, k] = a[i + 9]", "forall i < 3", "  y[i] = a[i]")),
+    "another axis has no elements": ("narrow", 1, kernel(
+        " ; in a: f32[3]; temp t: f32[0, 3]; out y: f32[3]",
+        "forall i < 0, k < 3", "  t[i, k] = a[i]", "forall i < 3", "  y[i] = a[i]")),
+    "both rows are one axis": ("narrow", 0, kernel(
+        " ; in a: f32[3]; temp t: f32[3, 3]; out y: f32[3]",
+        "forall k < 3", "  t[k, k] = 2", "forall k < 3", "  y[k] = a[k] * t[k, k]")),
+    "a dimension is filled from its end": ("narrow", 1, kernel(
+        " ; in a: f32[3]; out y: f32[3]",
+        "forall i < 3, k < 3", "  t[i, 2 - k] = a[i]", "forall i < 3", "  y[i] = a[i] * t[i, i]")),
+    "what is overwritten is overwritten from its end": ("dead", 1, kernel(
+        " ; in a: f32[3]; out y: f32[3]",
+        "forall i < 3", "  y[i] = a[i]", "forall i < 3", "  y[2 - i] = a[i]")),
+    "a copy that skips elements": ("fusion", 0, kernel(
+        " ; in a: f32[2]; in b: f32[4]; inout y: f32[4]",
+        "forall i < 2", "  y[2 * i] = a[i]", "forall i < 4", "  y[i] += b[i]")),
+    "a copy with an axis of one element more": ("fusion", 0, kernel(
+        " ; in a: f32[4, 1]; in b: f32[4]; out y: f32[4]",
+        "forall i < 4, k < 1", "  y[i] = a[i, k]", "forall i < 4", "  y[i] += b[i]")),
+    "the last step that chooses decides": ("hoist", 0, kernel(
+        "T; in c: bool[T, 4]; in a: f32[T, 4]; inout y: f32[4]",
+        "loop t < T", "  forall i < 4", "    y[i] = select(c[t, i], a[t, i], y[i])")),
+    "the name of all steps is taken": ("hoist", 1, kernel(
+        "T; in x: f32[T, 4]; inout h: f32[4]",
+        "loop t < T", "  forall t_all < 4", "    a[t_all] = exp(x[t, t_all])", "    h[t_all] = h[t_all] * a[t_all]")),
+    "two sums may leave, and what follows them need not": ("hoist", 2, kernel(
+        "T; in x: f32[T, 4]; const w: f32[4, 3]; const v: f32[4, 3]; inout h: f32[3]",
+        "loop t < T",
+        "  forall j < 3", "    p[j] = 0", "  forall j < 3, k < 4", "    p[j] += x[t, k] * w[k, j]",
+        "  forall j < 3", "    q[j] = 0", "  forall j < 3, k < 4", "    q[j] += x[t, k] * v[k, j]",
+        "  forall j < 3", "    r[j] = exp(q[j])", "    h[j] = h[j] * p[j]", "    h[j] = h[j] + r[j]")),
+    "a copy into every other element": ("inline", 0, kernel(
+        " ; in a: f32[2]; temp t: f32[4]; out y: f32[2]",
+        "forall i < 2", "  t[2 * i] = a[i]", "forall i < 2", "  y[i] = exp(t[2 * i])")),
+    "a copy along an axis of one element": ("inline", 0, kernel(
+        " ; in a: f32[4, 1]; out y: f32[4]",
+        "forall i < 4, k < 1", "  t[i] = a[i, k]", "forall i < 4", "  y[i] = exp(t[i])")),
+    "statements joined through others have the axis together": ("split-axis", 1, kernel(
+        " ; in a: f32[4]; out y: f32[4]; out z: f32[4]",
+        "forall i < 4", "  t[i] = a[i] * 3", "  s[i] = t[i] + 1", "  v[i] = s[i] * 2", "  y[i] = v[i] + 5",
+        "  z[i] = t[i] * 7")),
+    "terms may be missing where a size is not known": ("factor", 0, kernel(
+        "N; in a: f32[N, 4]; in p: f32[N]; out y: f32[N]; permits reassociate",
+        "forall i < N", "  y[i] = 0", "forall i < N, j < 4 where i <= j",
+        "  u[i, j] = a[i, j] * p[i]", "  y[i] += u[i, j]")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_a_law_holds_where_it_is_right_and_nowhere_else(what: str) -> None:
+    name, count, k = ROWS[what]
+    law = LAWS[name]
+    assert not verify(k)
+    assert len(law.sites(k)) == count, list(map(str, law.sites(k)))
+    for small in sized(k) if k.syms else [k]:
+        for site in law.sites(small):
+            after = law.apply(small, site).kernel
+            assert not verify(after)
+            assert same(law, small, after), f"{site}:\n{after}"
+
+
+@pytest.mark.parametrize("law", ALL, ids=lambda t: t.law)
+def test_a_law_can_be_asked_by_reports_that_say_less(law: Transform) -> None:
+    """What it offers then are sites that it can be applied at."""
+    for name in examples(law)[:4]:
+        k = written()[name]
+        for kind in sorted(law.kinds) if k.statements else ():
+            said = facts(k, kind, Seeded(mark(f"{law.law}/{name}/{kind}")))
+            for left_out in said.keys() - ESSENTIAL.get(kind, set()):
+                report = {x: v for x, v in said.items() if x != left_out and v is not None}
+                for site in law.sites_for(k, Mismatch(kind, "", "", subject=tuple(report.items())))[:1]:
+                    assert law.apply(k, site)
+
+
+def test_the_laws_shipped_are_there_by_name_and_nothing_else_is() -> None:
+    assert isam.transforms.__getattr__("ALL") is shipped.ALL
+    with pytest.raises(AttributeError):
+        isam.transforms.__getattr__("SOME")
