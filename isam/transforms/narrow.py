@@ -58,7 +58,7 @@ class Narrow(Transform):
 
 
 def _constant_along(kernel: Kernel, name: str, dim: int) -> bool:
-    """Every writer's row ``dim`` is one whole axis, either way round, that nothing else in the statement mentions."""
+    """Every writer's row ``dim`` is one whole axis, either way round, that nothing else there mentions."""
     size = kernel.buffer(name).shape[dim]
     found = writers(kernel, name)
     return bool(found) and all(_drops(kernel.statements[i], name, dim, size) for i in found)

@@ -75,6 +75,33 @@ ROWS: dict[str, tuple[str, int, Kernel]] = {
         " ; in a: f32[4]; out y: f32[4]; out z: f32[4]",
         "forall i < 4", "  t[i] = a[i] * 3", "  s[i] = t[i] + 1", "  v[i] = s[i] * 2", "  y[i] = v[i] + 5",
         "  z[i] = t[i] * 7")),
+    "a number would choose": ("inline", 0, kernel(
+        " ; in a: f32[4]; in b: f32[4]; temp t: bool[4]; out y: f32[4]",
+        "forall i < 4", "  t[i] = true", "  y[i] = select(t[i], a[i], b[i])")),
+    "an index below the factor, of a size that is not known": ("split-dimension", 0, kernel(
+        "N; in b: f32[4 * N]; out y: f32[N]", "forall i < N", "  y[i] = b[i]")),
+    "an index below the factor where a condition holds": ("split-dimension", 0, kernel(
+        " ; in b: f32[8]; inout y: f32[2]",
+        "forall a < 2, i < 2, j < 3 where i <= j", "  y[a] += b[4 * a + j - i]")),
+    "steps of the axis are left out": ("dilate", 0, kernel(
+        " ; in x: f32[3]; in w: f32[2]; inout y: f32[6]; permits reassociate, finite",
+        "forall a < 3, r < 2 where r <= a", "  u[a, r] = x[a] * w[r]", "  y[2 * a + r] += u[a, r]")),
+    "rows of the temporary are longer than the axis": ("fuse-axes", 0, kernel(
+        " ; in x: f32[6]; temp t: f32[2, 4]; out y: f32[6]",
+        "forall a < 2, b < 3", "  t[a, b] = x[3 * a + b]", "  y[3 * a + b] = t[a, b]")),
+    "the temporary has both axes twice": ("fuse-axes", 0, kernel(
+        " ; in x: f32[6]; out y: f32[6]",
+        "forall a < 2, b < 3", "  t[a, b, a, b] = x[3 * a + b]", "  y[3 * a + b] = t[a, b, a, b]")),
+    "one statement has the outer axis only": ("fuse-axes", 0, kernel(
+        " ; in x: f32[2]; in w: f32[6]; out y: f32[6]",
+        "forall a < 2", "  t[a] = x[a]", "forall a < 2, b < 3", "  y[3 * a + b] = t[a] * w[3 * a + b]")),
+    "one statement has fewer steps of the inner axis": ("fuse-axes", 0, kernel(
+        " ; in x: f32[6]; inout y: f32[6]",
+        "forall a < 2, b < 3", "  t[3 * a + b] = x[3 * a + b]", "forall a < 2, b < 2",
+        "  y[3 * a + b] = t[3 * a + b]")),
+    "what is summed lies between the axes": ("fuse-axes", 1, kernel(
+        " ; in x: f32[6, 4]; inout y: f32[6]",
+        "forall a < 2, k < 4, b < 3", "  y[3 * a + b] += x[3 * a + b, k]")),
     "terms may be missing where a size is not known": ("factor", 0, kernel(
         "N; in a: f32[N, 4]; in p: f32[N]; out y: f32[N]; permits reassociate",
         "forall i < N", "  y[i] = 0", "forall i < N, j < 4 where i <= j",
