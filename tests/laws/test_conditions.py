@@ -102,6 +102,52 @@ ROWS: dict[str, tuple[str, int, Kernel]] = {
     "what is summed lies between the axes": ("fuse-axes", 1, kernel(
         " ; in x: f32[6, 4]; inout y: f32[6]",
         "forall a < 2, k < 4, b < 3", "  y[3 * a + b] += x[3 * a + b, k]")),
+    "sizes of the data are not known": ("pad", 0, kernel(
+        "N; in x: f32[N]; in w: f32[3]; inout y: f32[]; permits reassociate, finite",
+        "forall h < N, r < 3 where 1 <= h + r, h + r <= N", "  u[h, r] = x[h + r - 1] * w[r]", "  y[] += u[h, r]")),
+    "a size stands in the index": ("pad", 0, kernel(
+        "N; in x: f32[9]; in w: f32[4]; inout y: f32[]; permits reassociate, finite",
+        "forall h < 4 where h + N <= 8", "  u[h] = x[h + N] * w[h]", "  y[] += u[h]")),
+    "a size stands in the index of the other factor": ("pad", 0, kernel(
+        "N; in x: f32[9]; in w: f32[N + 1]; inout y: f32[]; permits reassociate, finite",
+        "forall h < 9 where 1 <= h", "  u[h] = x[h - 1] * w[N]", "  y[] += u[h]")),
+    "the other factor has a size that is not known": ("pad", 0, kernel(
+        "N; in x: f32[9]; in w: f32[N + 9]; inout y: f32[]; permits reassociate, finite",
+        "forall h < 9 where 1 <= h", "  u[h] = x[h - 1] * w[h]", "  y[] += u[h]")),
+    "the result would leave its range": ("pad", 0, kernel(
+        " ; in x: f32[6]; in w: f32[3]; inout y: f32[6]; permits reassociate, finite",
+        "forall h < 5, r < 3 where h + r <= 5", "  u[h, r] = x[h + r] * w[r]", "  y[h + r] += u[h, r]")),
+    "the other factor would leave its range": ("pad", 0, kernel(
+        " ; in x: f32[6]; in w: f32[6]; inout y: f32[5]; permits reassociate, finite",
+        "forall h < 5, r < 3 where h + r <= 5", "  u[h, r] = x[h + r] * w[h + r]", "  y[h] += u[h, r]")),
+    "the first element is not read": ("pad", 1, kernel(
+        " ; in x: f32[6]; in w: f32[8]; inout y: f32[]; permits reassociate, finite",
+        "forall h < 8 where h + 1 <= 5", "  u[h] = x[h + 1] * w[h]", "  y[] += u[h]")),
+    "the last elements are not read": ("pad", 1, kernel(
+        " ; in x: f32[6]; in w: f32[4]; inout y: f32[]; permits reassociate, finite",
+        "forall h < 4 where 2 <= h", "  u[h] = x[h - 2] * w[h]", "  y[] += u[h]")),
+    "a condition stands there the other way round": ("peel", 0, kernel(
+        "N; in x: f32[N, N]; out y: f32[N, N]",
+        "forall i < N, j < N where i <= j", "  y[i, j] = x[i, j]",
+        "forall i < N, j < N where j < i", "  y[i, j] = x[i, j] * 2")),
+    "not all that goes along has both axes of a condition": ("peel", 0, kernel(
+        "N; in a: f32[N]; in b: f32[N]; out z: f32[N, N]; inout c: f32[N, N]",
+        "forall i < N", "  t[i] = a[i]", "forall i < N, j < N", "  z[i, j] = t[i] * b[j]",
+        "forall i < N, j < N where j <= i", "  c[i, j] = 2")),
+    "a condition ends before the cut": ("peel", 2, kernel(
+        " ; in x: f32[5]; inout y: f32[8]", "forall h < 8 where h <= 4", "  u[h] = x[h] * 2", "  y[h] += u[h]")),
+    "rows are as long as asked": ("pitch", 0, kernel(
+        " ; in b: f32[16]; out y: f32[16]", "forall i < 16", "  y[i] = b[i]")),
+    "one element is used": ("trim", 1, kernel(
+        " ; in b: f32[3]; temp t: f32[3]; out y: f32[3]", "forall i < 1", "  t[i] = b[i]",
+        "forall i < 3", "  y[i] = b[i] * t[0]")),
+    "a temporary is not used": ("trim", 0, kernel(
+        " ; in b: f32[3]; temp t: f32[3]; out y: f32[3]", "forall i < 3", "  y[i] = b[i]")),
+    "nothing is added along an axis of one element": ("round-up-sum", 0, kernel(
+        " ; in a: f32[3, 1]; in b: f32[3, 1]; out y: f32[3]", "forall i < 3, k < 1", "  y[i] = a[i, k] + b[i, k]")),
+    "fewer steps of an axis of that name write the same": ("round-up", 2, kernel(
+        " ; in a: f32[3]; in b: f32[2]; out y: f32[3]", "forall i < 3", "  y[i] = a[i]", "forall i < 2",
+        "  y[i] = b[i]")),
     "terms may be missing where a size is not known": ("factor", 0, kernel(
         "N; in a: f32[N, 4]; in p: f32[N]; out y: f32[N]; permits reassociate",
         "forall i < N", "  y[i] = 0", "forall i < N, j < 4 where i <= j",
@@ -119,6 +165,7 @@ def test_a_law_holds_where_it_is_right_and_nowhere_else(what: str) -> None:
         for site in law.sites(small):
             after = law.apply(small, site).kernel
             assert not verify(after)
+            assert all(n.const >= 0 for b in after.buffers for n in b.shape), after
             assert same(law, small, after), f"{site}:\n{after}"
 
 
