@@ -182,6 +182,49 @@ def test_a_law_can_be_asked_by_reports_that_say_less(law: Transform) -> None:
                     assert law.apply(k, site)
 
 
+def asked(law: str, k: Kernel, kind: str, **said: object) -> list[str]:
+    """What a law offers for a report."""
+    return [str(s) for s in LAWS[law].sites_for(k, Mismatch(kind, "", "", subject=tuple(said.items())))]  # type: ignore
+
+
+MATVEC = ("  u[i, k] = a[i, k] * x[k]", "  y[i] += u[i, k]")
+
+
+def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
+    k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]", "forall i < 4, k < 3", *MATVEC)
+    report = {"statement": 1, "lacking": ("B",), "roles": (("B", "x"),)}
+    assert asked("add-unit-axis", k, "axis-missing", **report) == ["axis , buffers x, statements 0 1"]
+    law = LAWS["add-unit-axis"]
+    (site,) = law.sites_for(k, Mismatch("axis-missing", "", "", subject=tuple(report.items())))
+    after = law.apply(k, site).kernel
+    assert [len(after.buffer(n).shape) for n in ("u", "x_t", "y")] == [3, 2, 1]
+    assert same(law, k, after)
+    k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]", "forall i < 4, k < 3, o < 1", *MATVEC)
+    near = {"statement": 1, "axis": "o", "buffer": "y", "lacking": ("B",), "roles": (("B", "x"),)}
+    assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
+
+
+def test_steps_are_filled_up_by_the_multiple_that_an_axis_has_of_what_is_needed() -> None:
+    k = kernel(" ; in x: f32[3]; in w: f32[2]; inout y: f32[10]", "forall a < 3, r < 2",
+               "  u[a, r] = x[a] * w[r]", "  y[4 * a + r] += u[a, r]")  # fmt: skip
+    report = {"axis": "a", "have": 4, "need": 2, "statement": 1, "row": 0}
+    offered = ["axis a, factor 2, product 0, spread 0, sum 1"]
+    assert asked("dilate", k, "coefficient", **report) == asked("dilate", k, "coefficient", **report | {"statement": 0})
+    assert asked("dilate", k, "coefficient", **report) == offered
+    for other in ({"need": 0}, {"need": 3}, {"need": 4}, {"axis": "r"}, {"statement": 2}):
+        assert asked("dilate", k, "coefficient", **report | other) == []
+
+
+def test_elements_that_others_touch_are_cut_off_where_they_begin_and_end() -> None:
+    k = kernel(" ; in x: f32[6]; inout y: f32[9]", "forall i < 6", "  y[i + 2] = x[i]", "forall j < 2",
+               "  y[j + 4] += x[j]")  # fmt: skip
+    offered = asked("peel", k, "domain", statement=0, relation="elements")
+    assert offered == ["cut -i + 1, late False, statements 0", "cut -i + 3, late True, statements 0"]
+    k = kernel("N; in x: f32[N]; inout y: f32[N + 3]", "forall i < 3, j < N", "  y[i + j] += x[j]", "forall i < 3",
+               "  y[i] += 2")  # fmt: skip
+    assert asked("peel", k, "domain", statement=1, relation="elements") == []
+
+
 def test_the_laws_shipped_are_there_by_name_and_nothing_else_is() -> None:
     assert isam.transforms.__getattr__("ALL") is shipped.ALL
     with pytest.raises(AttributeError):
