@@ -148,6 +148,32 @@ ROWS: dict[str, tuple[str, int, Kernel]] = {
     "fewer steps of an axis of that name write the same": ("round-up", 2, kernel(
         " ; in a: f32[3]; in b: f32[2]; out y: f32[3]", "forall i < 3", "  y[i] = a[i]", "forall i < 2",
         "  y[i] = b[i]")),
+    "the larger of zeros and zero": ("round-up-sum", 2, kernel(
+        " ; in a: f32[3]; inout y: f32[]; permits reassociate", "forall k < 3", "  t[k] = max(a[k], 0)",
+        "  y[] += t[k]")),
+    "the first element is added to all": ("round-up-sum", 0, kernel(
+        " ; in a: f32[3]; inout y: f32[]; permits reassociate", "forall k < 3", "  t[k] = a[k] + a[0]",
+        "  y[] += t[k]")),
+    "the product is added once, and not up": ("pad", 0, kernel(
+        " ; in x: f32[6]; in w: f32[6]; in b: f32[6]; inout y: f32[6]; permits reassociate, finite",
+        "forall h < 6 where 1 <= h", "  u[h] = x[h - 1] * w[h]", "  y[h] = u[h] + b[h]")),
+    "products lie apart": ("pad", 0, kernel(
+        " ; in x: f32[6]; in w: f32[6]; inout y: f32[]; temp u: f32[11]; permits reassociate, finite",
+        "forall h < 6 where 1 <= h", "  u[2 * h] = x[h - 1] * w[h]", "  y[] += u[2 * h]")),
+    "each step is scattered elsewhere": ("skew", 0, kernel(
+        " ; in x: f32[3]; inout y: f32[4]; permits reassociate",
+        "loop t < 2", "  forall a < 3", "    y[a + t] += x[a]")),
+    "each step reads elsewhere": ("unfold", 0, kernel(
+        " ; in x: f32[4]; inout y: f32[3]", "loop t < 2", "  forall a < 3", "    y[a] += x[a + t]")),
+    "integers have no least number": ("unfold-sum", 0, kernel(
+        " ; in x: i32[3, 2]; inout y: i32[4]", "forall a < 3, b < 2", "  y[a + b] max= x[a, b]")),
+    "floats have a least number": ("unfold-sum", 1, kernel(
+        " ; in x: f32[3, 2]; inout y: f32[4]; permits reassociate", "forall a < 3, b < 2",
+        "  y[a + b] max= x[a, b]")),
+    "zeros around the data are a result": ("unpad", 0, kernel(
+        " ; in x: f32[3]; in w: f32[3]; out p: f32[5]; inout y: f32[3]; permits reassociate, finite",
+        "forall i < 5", "  p[i] = 0", "forall i < 3", "  p[i + 1] = x[i]", "forall h < 3, r < 3",
+        "  u[h, r] = p[h + r] * w[r]", "  y[h] += u[h, r]")),
     "terms may be missing where a size is not known": ("factor", 0, kernel(
         "N; in a: f32[N, 4]; in p: f32[N]; out y: f32[N]; permits reassociate",
         "forall i < N", "  y[i] = 0", "forall i < N, j < 4 where i <= j",

@@ -154,7 +154,7 @@ def _zeros(kernel: Kernel, axis: str, group: tuple[int, ...], wide: Wide) -> fro
         lost = {
             s.dest.buffer
             for s in (kernel.statements[i] for i in group)
-            if s.dest.buffer in zeros and not _summed(s, axis) and not _keeps_zero(s, axis, zeros)
+            if s.dest.buffer in zeros and not _keeps_zero(s, axis, zeros)
         }
         if not lost:
             return frozenset(zeros)
@@ -183,7 +183,7 @@ def _unfilled(kernel: Kernel, buffer: str, group: tuple[int, ...]) -> bool:
     """Some lanes of the temporary could be read before the group has written them."""
     made = writers(kernel, buffer)
     first = kernel.statements[made[0]] if made else None
-    return first is None or not set(made) <= set(group) or first.accumulate or bool(first.domain.where)
+    return first is None or not set(made) <= set(group) or bool(first.domain.where)
 
 
 def _copies(kernel: Kernel, buffer: str, name: str) -> tuple[Statement, Statement]:
