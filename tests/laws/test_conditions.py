@@ -174,6 +174,60 @@ ROWS: dict[str, tuple[str, int, Kernel]] = {
         " ; in x: f32[3]; in w: f32[3]; out p: f32[5]; inout y: f32[3]; permits reassociate, finite",
         "forall i < 5", "  p[i] = 0", "forall i < 3", "  p[i + 1] = x[i]", "forall h < 3, r < 3",
         "  u[h, r] = p[h + r] * w[r]", "  y[h] += u[h, r]")),
+    "zeros around the data, times a number": ("unpad", 1, kernel(
+        " ; in x: f32[3]; temp p: f32[5]; inout y: f32[3]; permits reassociate, finite",
+        "forall i < 5", "  p[i] = 0", "forall i < 3", "  p[i + 1] = x[i]", "forall h < 3, r < 3",
+        "  u[h, r] = 2 * p[h + r]", "  y[h] += u[h, r]")),
+    "what is around the data is no zero": ("unpad", 0, kernel(
+        " ; in x: f32[3]; in v: f32[5]; in w: f32[3]; temp p: f32[5]; inout y: f32[3]; permits reassociate, finite",
+        "forall i < 5", "  p[i] = 0 - v[i]", "forall i < 3", "  p[i + 1] = x[i]", "forall h < 3, r < 3",
+        "  u[h, r] = p[h + r] * w[r]", "  y[h] += u[h, r]")),
+    "zeros are read before the data is there": ("unpad", 0, kernel(
+        " ; in x: f32[3]; in w: f32[3]; temp p: f32[5]; inout y: f32[3]; permits reassociate, finite",
+        "forall i < 5", "  p[i] = 0", "forall h < 3, r < 3", "  u[h, r] = p[h + r] * w[r]", "  y[h] += u[h, r]",
+        "forall i < 3", "  p[i + 1] = x[i]")),
+    "zeros around the data are read twice at once": ("unpad", 0, kernel(
+        " ; in x: f32[3]; in w: f32[3]; temp p: f32[5]; inout y: f32[3]; permits reassociate, finite",
+        "forall i < 5", "  p[i] = 0", "forall i < 3", "  p[i + 1] = x[i]",
+        "forall h < 3, r < 3", "  u[h, r] = p[h + r] * p[h]", "  y[h] += u[h, r]",
+        "forall h < 3, r < 3", "  v[h, r] = p[h + r] * w[h]", "  y[h] += v[h, r]")),
+    "the data is made after the zeros": ("unpad", 1, kernel(
+        " ; inout x: f32[3]; in w: f32[3]; temp p: f32[5]; inout y: f32[3]; permits reassociate, finite",
+        "forall i < 5", "  p[i] = 0", "forall i < 3", "  x[i] = x[i] * 2", "  p[i + 1] = x[i]", "forall h < 3, r < 3",
+        "  u[h, r] = p[h + r] * w[r]", "  y[h] += u[h, r]")),
+    "parts of what is added to": ("unpeel", 1, ADDED := kernel(
+        " ; in a: f32[5]; inout y: f32[5]", "forall i < 2", "  y[i] += a[i]", "forall i < 3",
+        "  y[i + 2] += a[i + 2]")),
+    "parts of what is added to are no parts of a sum": ("unpeel-sum", 0, ADDED),
+    "parts of a sum under a condition": ("unpeel-sum", 1, SUMMED := kernel(
+        " ; in a: f32[3, 3]; inout y: f32[3]; permits reassociate", "forall i < 3, k < 3 where k <= i",
+        "  y[i] += a[i, k]", "forall i < 3, k < 3 where i < k", "  y[i] += a[i, k]")),
+    "parts of a sum are added in another order": ("unpeel", 0, SUMMED),
+    "the second part is what the first one reads": ("unpeel", 0, kernel(
+        " ; inout y: f32[6]", "forall i < 2", "  y[i] = y[i + 2] * 2", "forall i < 2",
+        "  y[i + 2] = y[i + 4] * 2")),
+    "both parts write one element": ("unpeel", 0, ONE_ELEMENT := kernel(
+        " ; in a: f32[2]; out y: f32[1]", "forall k < 1", "  y[0] = a[k]", "forall k < 1", "  y[0] = a[k + 1]")),
+    "both parts write one element, which is no sum": ("unpeel-sum", 0, ONE_ELEMENT),
+    "both parts choose one element": ("unpeel-sum", 0, kernel(
+        " ; in c: bool[2]; in a: f32[2]; inout y: f32[1]; permits reassociate",
+        "forall k < 1", "  y[0] = select(c[k], a[k], y[0])", "forall k < 1",
+        "  y[0] = select(c[k + 1], a[k + 1], y[0])")),
+    "one part has an axis more": ("unpeel", 0, kernel(
+        " ; in a: f32[3, 3]; out y: f32[3, 3]", "forall i < 3", "  y[i, 0] = a[i, 0]", "forall i < 3, j < 2",
+        "  y[i, j + 1] = a[i, j + 1]")),
+    "one part has a step more": ("unpeel", 0, kernel(
+        " ; in a: f32[4, 3]; inout y: f32[4, 3]", "forall i < 3, j < 3 where i <= j", "  y[i, j] = a[i, j]",
+        "forall i < 4, j < 3 where j < i", "  y[i, j] = a[i, j]")),
+    "parts of any size": ("unpeel", 1, kernel(
+        "N, M; in a: f32[N + M]; out y: f32[N + M]", "forall i < N", "  y[i] = a[i]", "forall i < M",
+        "  y[i + N] = a[i + N]")),
+    "a part may have less than no steps": ("unpeel", 0, kernel(
+        "N; in a: f32[N + 2]; inout y: f32[N + 2]", "forall i < 2", "  y[i] = a[i]", "forall i < N - 1",
+        "  y[i + 2] = a[i + 2]")),
+    "all is read between the parts": ("unpeel", 0, kernel(
+        " ; in a: f32[4]; inout y: f32[4]; out z: f32[4]", "forall i < 2", "  y[i] = a[i]", "forall i < 4",
+        "  z[i] = y[i]", "forall i < 2", "  y[i + 2] = a[i + 2]")),
     "terms may be missing where a size is not known": ("factor", 0, kernel(
         "N; in a: f32[N, 4]; in p: f32[N]; out y: f32[N]; permits reassociate",
         "forall i < N", "  y[i] = 0", "forall i < N, j < 4 where i <= j",
