@@ -28,6 +28,8 @@ def kernel(head: str, *lines: str) -> Kernel:
     return parse(text)
 
 
+PAIR = " ; in a: f32[4]; in b: f32[4]; inout y: f32[4]"
+MATMUL = ("  u[i, j, k] = a[i, k] * b[k, j]", "  y[i, j] += u[i, j, k]")
 ROWS: dict[str, tuple[str, int, Kernel]] = {
     "the operand that stays is read elsewhere before it is written": ("reassociate", 0, kernel(
         " ; in a: f32[4]; in b: f32[4]; inout y: f32[4]; permits reassociate",
@@ -228,6 +230,52 @@ ROWS: dict[str, tuple[str, int, Kernel]] = {
     "all is read between the parts": ("unpeel", 0, kernel(
         " ; in a: f32[4]; inout y: f32[4]; out z: f32[4]", "forall i < 2", "  y[i] = a[i]", "forall i < 4",
         "  z[i] = y[i]", "forall i < 2", "  y[i + 2] = a[i + 2]")),
+    "tiles of an unknown number": ("strassen", 0, kernel(
+        "N; in a: f32[N + 2, 4]; in b: f32[4, 4]; inout y: f32[N + 2, 4]; permits reassociate, finite",
+        "forall i < N + 2, j < 4, k < 4", *MATMUL)),
+    "no tiles": ("strassen", 0, kernel(
+        " ; in a: f32[0, 4]; in b: f32[4, 4]; inout y: f32[0, 4]; permits reassociate, finite",
+        "forall i < 0, j < 4, k < 4", *MATMUL)),
+    "the sum is a factor too": ("strassen", 2, kernel(
+        " ; in a: f32[4, 4]; inout y: f32[4, 4]; permits reassociate, finite",
+        "forall i < 4, j < 4, k < 4", "  u[i, j, k] = a[i, k] * y[k, j]", "  y[i, j] += u[i, j, k]")),
+    "the product has the names of the sum otherwise": ("strassen", 2, kernel(
+        " ; in a: f32[4, 4]; in b: f32[4, 4]; inout y: f32[4, 4]; permits reassociate, finite",
+        "forall j < 4, i < 4, k < 4", "  u[j, i, k] = a[j, k] * b[k, i]",
+        "forall i < 4, j < 4, k < 4", "  y[i, j] += u[i, j, k]")),
+    "the first of two is no cast": ("join-casts", 0, kernel(
+        " ; in a: f32[4]; in b: f32[4]; out y: f64[4]", "forall i < 4", "  t[i] = max(a[i], b[i])",
+        "  y[i] = f64(t[i])")),
+    "what stays was read before it changed": ("choice-to-extremum", 0, kernel(
+        " ; in a: f32[4]; inout b: f32[4]; out y: f32[4]; permits finite", "forall i < 4", "  y[i] = b[i]",
+        "  b[i] = b[i] * 2", "  c[i] = a[i] > b[i]", "  y[i] = select(c[i], a[i], y[i])")),
+    "what stays lies elsewhere": ("choice-to-extremum", 0, kernel(
+        " ; in a: f32[4]; in b: f32[4]; out y: f32[4]; permits finite", "forall i < 4", "  c[i] = a[i] > b[i]",
+        "  y[3 - i] = b[i]", "  y[i] = select(c[i], a[i], y[i])")),
+    "what is multiplied is no sum": ("distribute", 0, kernel(
+        " ; in a: f32[4]; in b: f32[4]; in p: f32[4]; temp z: f32[4]; out y: f32[4]", "forall i < 4", "  z[i] = 0",
+        "  z[i] = a[i] + b[i]", "  y[i] = z[i] * p[i]")),
+    "the largest product": ("distribute", 1, kernel(
+        " ; in a: f32[4, 3]; in p: f32[4]; inout y: f32[]", "forall i < 4", "  z[i] = 0", "forall i < 4, r < 3",
+        "  z[i] += a[i, r]", "forall i < 4", "  u[i] = z[i] * p[i]", "  y[] max= u[i]")),
+    "what is taken in is no scaling": ("push-scaling", 0, kernel(
+        PAIR, "forall i < 4", "  t[i] = max(a[i], b[i])", "  y[i] += t[i]")),
+    "what is infinite is no scaling": ("push-scaling", 0, kernel(
+        PAIR, "forall i < 4", "  t[i] = max(a[i], b[i])", "  y[i] = t[i] + inf")),
+    "the larger one is the smaller one below zero": ("push-scaling", 1, kernel(
+        PAIR, "forall i < 4", "  t[i] = max(a[i], b[i])", "  y[i] = -t[i]")),
+    "the larger the less is left": ("push-scaling", 0, kernel(
+        PAIR, "forall i < 4", "  t[i] = max(a[i], b[i])", "  y[i] = 3 - t[i]")),
+    "a sum is scaled": ("push-scaling", 0, kernel(
+        PAIR, "forall i < 4", "  t[i] = a[i] + b[i]", "  y[i] = t[i] * 3")),
+    "truths are copied": ("identity-matrix", 0, kernel(
+        " ; in a: bool[4]; out y: bool[4]", "forall i < 4", "  y[i] = a[i]")),
+    "the largest of what was there before": ("join", 0, kernel(
+        " ; in a: i32[4, 3]; in b: i32[4]; inout y: i32[]", "forall i < 4", "  p[i] = b[i]", "forall i < 4, r < 3",
+        "  p[i] max= a[i, r]", "forall i < 4", "  y[] max= p[i]")),
+    "partial sums are taken away": ("join", 0, kernel(
+        " ; in a: f32[4, 3]; inout y: f32[4]", "forall i < 4", "  p[i] = 0", "forall i < 4, r < 3",
+        "  p[i] += a[i, r]", "forall i < 4", "  y[i] = y[i] - p[i]")),
     "terms may be missing where a size is not known": ("factor", 0, kernel(
         "N; in a: f32[N, 4]; in p: f32[N]; out y: f32[N]; permits reassociate",
         "forall i < N", "  y[i] = 0", "forall i < N, j < 4 where i <= j",
