@@ -10,7 +10,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
 from isam.ir.text import parse
 from isam.ir.verify import verify
-from isam.transforms import ALL, Transform, shipped
+from isam.transforms import ALL, Site, Transform, shipped
 from tests.laws.judges import same
 from tests.laws.neighbours import examples, facts, written
 from tests.laws.offers import mark
@@ -276,6 +276,10 @@ ROWS: dict[str, tuple[str, int, Kernel]] = {
     "partial sums are taken away": ("join", 0, kernel(
         " ; in a: f32[4, 3]; inout y: f32[4]", "forall i < 4", "  p[i] = 0", "forall i < 4, r < 3",
         "  p[i] += a[i, r]", "forall i < 4", "  y[i] = y[i] - p[i]")),
+    "some elements are never there": ("dilate", 0, kernel(
+        " ; in b: f32[3]; in w: f32[2]; temp x: f32[4]; inout y: f32[6]; permits reassociate, finite",
+        "forall i < 3", "  x[i] = b[i]", "forall a < 3, r < 2", "  u[a, r] = x[a] * w[r]",
+        "  y[2 * a + r] += u[a, r]")),
     "terms may be missing where a size is not known": ("factor", 0, kernel(
         "N; in a: f32[N, 4]; in p: f32[N]; out y: f32[N]; permits reassociate",
         "forall i < N", "  y[i] = 0", "forall i < N, j < 4 where i <= j",
@@ -330,6 +334,13 @@ def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
     k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]", "forall i < 4, k < 3, o < 1", *MATVEC)
     near = {"statement": 1, "axis": "o", "buffer": "y", "lacking": ("B",), "roles": (("B", "x"),)}
     assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
+
+
+def test_partial_results_that_would_start_from_no_number_are_refused() -> None:
+    k = kernel(" ; in a: i32[4, 3, 2]; inout y: i32[4]", "forall i < 4, k < 3, r < 2", "  y[i] max= a[i, k, r]")
+    for name in ("nest-extremum", "nest-sum"):
+        with pytest.raises(ValueError, match="partial results"):
+            LAWS[name].apply(k, Site.of(sum=0, kept="k", factor=0))
 
 
 def test_steps_are_filled_up_by_the_multiple_that_an_axis_has_of_what_is_needed() -> None:
