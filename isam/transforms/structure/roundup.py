@@ -164,7 +164,7 @@ def _zeros(kernel: Kernel, axis: str, group: tuple[int, ...], wide: Wide) -> fro
 def _keeps_zero(s: Statement, axis: str, zeros: set[str]) -> bool:
     """Zeros go into the added lanes of the destination: made of zeros alone, or zeros times a number."""
     known = [_is_zero(x, axis, zeros) or (s.op == "mul" and _is_finite(x)) for x in s.sources]
-    made = s.op != "mul" or s.accumulate or any(_is_zero(x, axis, zeros) for x in s.sources)
+    made = s.accumulate or any(_is_zero(x, axis, zeros) for x in s.sources)
     return s.op in ZERO_OF_ZEROS and all(known) and made
 
 
