@@ -81,7 +81,7 @@ ROWS: dict[str, tuple[str, int, Kernel]] = {
         " ; in a: f32[4]; in b: f32[4]; temp t: bool[4]; out y: f32[4]",
         "forall i < 4", "  t[i] = true", "  y[i] = select(t[i], a[i], b[i])")),
     "an index below the factor, of a size that is not known": ("split-dimension", 0, kernel(
-        "N; in b: f32[4 * N]; out y: f32[N]", "forall i < N", "  y[i] = b[i]")),
+        "N; in b: f32[4 * N + 12]; out y: f32[N + 3]", "forall i < N + 3", "  y[i] = b[i]")),
     "an index below the factor where a condition holds": ("split-dimension", 0, kernel(
         " ; in b: f32[8]; inout y: f32[2]",
         "forall a < 2, i < 2, j < 3 where i <= j", "  y[a] += b[4 * a + j - i]")),
@@ -333,6 +333,9 @@ def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
     assert same(law, k, after)
     k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]", "forall i < 4, k < 3, o < 1", *MATVEC)
     near = {"statement": 1, "axis": "o", "buffer": "y", "lacking": ("B",), "roles": (("B", "x"),)}
+    assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
+    k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]; out z: f32[4, 3]", "forall i < 4, k < 3, o < 1",
+               *MATVEC, "forall i < 4, k < 3", "  z[i, k] = u[i, k] + x[k]")  # fmt: skip
     assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
 
 
