@@ -22,7 +22,7 @@ from tests.corpus import CASES
 from tests.laws.examples import HOLDS
 from tests.laws.judges import same
 
-SITES = 8  # per law, case and sizes; which ones is drawn from a fixed seed
+SITES, AGAIN = 8, 3  # per law and case, which ones is drawn from a fixed seed; and at further sizes
 
 OF_FUNCTIONS = {"sigmoid-by-tanh": "sigmoid", "sigmoid-by-exp": "sigmoid", "rsqrt-by-sqrt": "rsqrt"}
 MODELS = sorted({t.model for t in ALL}, key=sorted)  # what the oracle is granted: most laws need nothing
@@ -53,10 +53,10 @@ def sample(law: Transform, kernel: Kernel):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_law_keeps_the_meaning(name):
-    for kernel in kernels(name):
+    for n, kernel in enumerate(kernels(name)):
         before = {model: oracle.evaluate(kernel, {}, 7, model) for model in MODELS}
         for law in ALL:
-            for site in sample(law, kernel):
+            for site in sample(law, kernel)[: AGAIN if n else SITES]:
                 done = law.apply(kernel, site)
                 if law.judge == "residues":
                     after = oracle.evaluate(done.kernel, {}, 7, law.model)
