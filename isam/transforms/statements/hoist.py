@@ -153,7 +153,7 @@ def _counted(dest: Access, counter: str) -> bool:
 
 def _rewrite(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> Rewrite:
     counter, trip = loop.item.axis.name, loop.item.axis.extent
-    every = fresh(names_in(kernel) | {counter}, f"{counter}_all")
+    every = fresh(names_in(kernel), f"{counter}_all")
     made = {kernel.statements[i].dest.buffer for i in moved}
     still = _still(kernel, loop, moved)
     private = frozenset(b for b in made if _private(kernel, loop, b)) - still
