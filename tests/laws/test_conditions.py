@@ -59,7 +59,8 @@ MATVEC = ("  u[i, k] = a[i, k] * x[k]", "  y[i] += u[i, k]")
 
 
 def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
-    k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]", "forall i < 4, k < 3", *MATVEC)
+    k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]; inout z: f32[4]", "forall i < 4, k < 3", *MATVEC,
+               "forall i < 4", "  z[i] = z[i] * 2")  # fmt: skip
     report = {"statement": 1, "lacking": ("B",), "roles": (("B", "x"),)}
     assert asked("add-unit-axis", k, "axis-missing", **report) == ["axis , buffers x, statements 0 1"]
     law = LAWS["add-unit-axis"]
@@ -70,6 +71,7 @@ def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
     k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]", "forall i < 4, k < 3, o < 1", *MATVEC)
     near = {"statement": 1, "axis": "o", "buffer": "y", "lacking": ("B",), "roles": (("B", "x"),)}
     assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
+    assert asked("add-unit-axis", k, "axis-missing", **near | {"buffer": "nobody"}) == []
     k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]; out z: f32[4, 3]", "forall i < 4, k < 3, o < 1",
                *MATVEC, "forall i < 4, k < 3", "  z[i, k] = u[i, k] + x[k]")  # fmt: skip
     assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
@@ -91,6 +93,30 @@ def test_steps_are_filled_up_by_the_multiple_that_an_axis_has_of_what_is_needed(
     assert asked("dilate", k, "coefficient", **report) == offered
     for other in ({"need": 0}, {"need": 3}, {"need": 4}, {"axis": "r"}, {"statement": 2}):
         assert asked("dilate", k, "coefficient", **report | other) == []
+
+
+def test_a_source_is_filled_up_where_the_missing_axis_lies_between_its_steps() -> None:
+    k = kernel(" ; in x: f32[3]; in w: f32[2]; inout y: f32[10]; inout z: f32[6]", "forall a < 3, r < 2",
+               "  u[a, r] = x[a] * w[r]", "  y[4 * a + r] += u[a, r]", "  v[a, r] = x[a] * w[r]",
+               "  z[2 * a + r] += v[a, r]")  # fmt: skip
+    for at, factor in ((0, 4), (2, 2)):
+        offered = [f"axis a, factor {factor}, product {at}, spread 0, sum {at + 1}"]
+        assert asked("dilate", k, "axis-missing", statement=at, axis="r") == offered
+    assert asked("dilate", k, "axis-missing", statement=1, axis="r") == []
+
+
+def test_sums_leave_a_loop_with_what_they_need() -> None:
+    k = ROWS["two sums may leave, and what follows them need not"][2]
+    own = [i for i, s in enumerate(k.statements) if s.dest.buffer not in ("r", "h")]
+    sums = [i for i in own if i <= max(i for i in own if k.statements[i].accumulate)]
+    assert [list(s["statements"]) for s in LAWS["hoist"].sites(k)][1] == sums
+
+
+def test_two_results_are_not_one() -> None:
+    k = kernel(" ; in a: f32[4]; in b: f32[4]; out t: f32[4]; inout y: f32[4]", "forall i < 4", "  t[i] = a[i]",
+               "  y[i] += b[i]")  # fmt: skip
+    with pytest.raises(ValueError, match="does not apply"):
+        LAWS["fusion"].apply(k, Site.of(first=0, second=1))
 
 
 def test_elements_that_others_touch_are_cut_off_where_they_begin_and_end() -> None:
