@@ -72,6 +72,8 @@ def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
     near = {"statement": 1, "axis": "o", "buffer": "y", "lacking": ("B",), "roles": (("B", "x"),)}
     assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
     assert asked("add-unit-axis", k, "axis-missing", **near | {"buffer": "nobody"}) == []
+    longer = asked("add-unit-axis", k, "axis-missing", **near | {"axis": "k"})
+    assert longer == ["axis , buffers x, statements 0 1"]
     k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]; out z: f32[4, 3]", "forall i < 4, k < 3, o < 1",
                *MATVEC, "forall i < 4, k < 3", "  z[i, k] = u[i, k] + x[k]")  # fmt: skip
     assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
