@@ -64,6 +64,7 @@ def names_in(kernel: Kernel) -> set[str]:
     known = kernel.__dict__.get("_names")
     if known is None:
         loops = {n for s in kernel.statements for n in mentioned(s)}
+        loops |= {r.axis.name for level in levels(kernel) for r in level.recurrences}
         known = frozenset({s.name for s in kernel.syms} | {b.name for b in kernel.buffers} | loops)
         kernel.__dict__["_names"] = known
     return set(known)
@@ -107,11 +108,12 @@ def readers(kernel: Kernel, buffer: str) -> tuple[int, ...]:
 
 
 def is_full_box(kernel: Kernel, s: Statement) -> bool:
-    """Does the statement write every element of its destination once, whatever it held before?"""
+    """Does the statement write every element of its destination once, whatever it held before? An index in range that
+    takes as many values as there are elements takes all of them, forwards or backwards."""
     shape = kernel.buffer(s.dest.buffer).shape
     seen: set[str] = set()
     for row, size in zip(s.dest.index, shape, strict=True):
-        if row.const or len(row.terms) != 1 or row.terms[0][0] in seen:
+        if len(row.terms) != 1 or row.terms[0][0] in seen:
             return False
         name = row.terms[0][0]
         if name not in s.domain.names or s.domain.extent(name) != size:
@@ -196,6 +198,6 @@ def made_by(kernel: Kernel, j: int, x: Source) -> tuple[int, ...]:
         return ()
     s = kernel.statements[made[0]]
     rows, read = at_rows(s.dest), {buffer_of(a) for a in s.sources}
-    plain = not s.accumulate and rows is not None and set(rows) == set(s.domain.names)
+    plain = rows is not None and set(rows) == set(s.domain.names)
     changed = read & (written_between(kernel, made[0], j) | {kernel.statements[j].dest.buffer})
     return made if plain and not changed and fills_anew(kernel, made[0]) else ()

@@ -120,10 +120,8 @@ def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
         return replace(x, index=tuple(i.substitute(values) for i in x.index)) if isinstance(x, Access) else x
 
     factor, term = named(product.sources[pulled]), named(product.sources[1 - pulled])
-    used = (buffer_of(factor), buffer_of(term), product.dest.buffer, total.dest.buffer)
-    names = {kernel.buffer(b).dtype for b in used if b}
     moved = [a for a in total.reduces if a not in used_by(factor)]
-    if len(names) != 1 or not moved:
+    if not moved:
         return None
     axes = set(total.domain.names)
     inner = (used_by(term) & axes) | set(moved)
@@ -134,7 +132,7 @@ def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
         inner |= more
     kept = inner - set(moved)
     where = total.domain.where
-    finite = DTYPES[next(iter(names))].kind != "f" or "finite" in kernel.permits
+    finite = DTYPES[kernel.buffer(total.dest.buffer).dtype].kind != "f" or "finite" in kernel.permits
     if not finite and not _surely_some(total.domain, moved):
         return None  # what is added where the inner sum is empty is `p * 0`, which is not 0 for every `p`
     return _Plan(

@@ -58,7 +58,7 @@ class Narrow(Transform):
 
 
 def _constant_along(kernel: Kernel, name: str, dim: int) -> bool:
-    """Every writer's row ``dim`` is one whole axis that nothing else in the statement mentions."""
+    """Every writer's row ``dim`` is one whole axis, either way round, that nothing else there mentions."""
     size = kernel.buffer(name).shape[dim]
     found = writers(kernel, name)
     return bool(found) and all(_drops(kernel.statements[i], name, dim, size) for i in found)
@@ -66,7 +66,7 @@ def _constant_along(kernel: Kernel, name: str, dim: int) -> bool:
 
 def _drops(s: Statement, name: str, dim: int, size: object) -> bool:
     row = s.dest.index[dim]
-    if row.const or len(row.terms) != 1:
+    if len(row.terms) != 1:
         return False
     axis = row.terms[0][0]
     if axis not in s.domain.names or s.domain.extent(axis) != size or not _positive(s.domain.axes, axis):

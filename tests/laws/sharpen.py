@@ -24,7 +24,7 @@ from isam.transforms import ALL
 from isam.transforms.law import Transform
 from tests.laws import neighbours
 from tests.laws.neighbours import Done, drawn, examples, recorded, written
-from tests.mutation.__main__ import SOURCES, files
+from tests.mutation.__main__ import HARMLESS, SOURCES, files, known
 from tests.mutation.__main__ import drawn as drawn_mutants
 from tests.mutation.edits import Mutant, mutated
 from tests.mutation.face import MEMORY, gently
@@ -80,12 +80,24 @@ def seen(law: Transform, places: dict[Place, int]) -> Seen:
     return out
 
 
+def module(m: Mutant) -> str:
+    return m.file.removesuffix(".py").replace("/", ".")
+
+
+def concerned(modules: set[str]) -> tuple[Transform, ...]:
+    """The laws that these modules define; all where one of them defines none, because others use it."""
+    homes = {type(law).__module__ for law in ALL}
+    return tuple(law for law in ALL if type(law).__module__ in modules) if modules <= homes else ALL
+
+
 def put(mutant: Mutant) -> None:
     code = compile(mutated(ROOT / mutant.file, mutant), mutant.file, "exec", dont_inherit=True)
     function_of(mutant.file, mutant.function).__code__ = code_of(code, mutant.function)
 
 
-def told(mutant: Mutant, here: int, laws: list[Transform], was: Seen, picks: dict[str, list[str]]) -> tuple[str, str]:
+def told(
+    mutant: Mutant, here: int, laws: list[tuple[str, Transform]], was: Seen, picks: dict[str, list[str]]
+) -> tuple[str, str]:
     """The law and the kernel of which the mutant says something else, those on record first; none: nothing does."""
 
     def near(law: str) -> Iterator[Near]:
@@ -94,11 +106,11 @@ def told(mutant: Mutant, here: int, laws: list[Transform], was: Seen, picks: dic
         yield from on_record(law)
 
     for some in (near, more):
-        for law in laws:
-            for name, k in some(law.law):
-                said, reached = was[law.law, name]
+        for called, law in laws:
+            for name, k in some(called):
+                said, reached = was[called, name]
                 if reached & here and does(law, name, k) != said:
-                    return law.law, name
+                    return called, name
     return "", ""
 
 
@@ -106,15 +118,17 @@ def main() -> int:
     p = argparse.ArgumentParser(prog="python -m tests.laws.sharpen", description=__doc__)
     p.add_argument("--sample", type=int, default=0)
     p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--seconds", type=int, default=3600)
+    p.add_argument("--begin", type=int, default=0, help="with which of them")
     o = p.parse_args()
     gently(5)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     places = numbered(files(SOURCES["transforms"]))
+    mutants = drawn_mutants("transforms", o.sample, o.seed)[o.begin :]
     was: Seen = {}
-    for law in ALL:
+    asked = concerned({module(m) for m in mutants})
+    for law in asked:
         was |= seen(law, places)
-    bits = {law.law: 0 for law in ALL}
+    bits = {law.law: 0 for law in asked}
     for (law, _), (_, reached) in was.items():
         bits[law] |= reached
     picks: dict[str, list[str]] = {}
@@ -124,15 +138,16 @@ def main() -> int:
         raise Slow
 
     signal.signal(signal.SIGVTALRM, late)
-    count = 0
-    for m in drawn_mutants("transforms", o.sample, o.seed):
-        module = m.file.removesuffix(".py").replace("/", ".")
+    count, reasons = o.begin, known()
+    for m in mutants:
         here = 1 << places[m.file, m.function, m.statement]
-        laws = [law for law in ALL if bits[law.law] & here]
-        laws.sort(key=lambda law: (type(law).__module__ != module, bits[law.law].bit_count()))
+        laws = [(law.law, law) for law in asked if bits[law.law] & here]
+        laws.sort(key=lambda law: (type(law[1]).__module__ != module(m), bits[law[0]].bit_count()))
         target = function_of(m.file, m.function)
         code = target.__code__
         count += 1
+        if reasons.get(str(m), "").startswith(HARMLESS):
+            continue
         try:
             signal.setitimer(signal.ITIMER_VIRTUAL, LONG)
             put(m)

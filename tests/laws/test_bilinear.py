@@ -51,6 +51,16 @@ def test_an_algorithm_is_its_bilinear_form_and_no_entry_may_change(al):
                 assert not is_exact(replace(al, **{name: wrong})), (name, r, c)
 
 
+def test_an_algorithm_may_have_its_fractions_behind_the_products():
+    def times(matrix, n):
+        return tuple(tuple(v * n for v in row) for row in matrix)
+
+    al = replace(F23, a=times(F23.a, 2), c=times(F23.c, Fraction(1, 2)))
+    kernel, law = parse(FILTER).with_sizes({"N": 1, "C": 2, "K": 3}), Bilinear(al)
+    assert is_exact(al)
+    assert oracle.equal(kernel, law.apply(kernel, law.sites(kernel)[0]).kernel, {}, 3, DIVISION)
+
+
 def test_products_that_are_saved():
     direct = {al.name: prod(e for _, e in al.axes) for al in ALGORITHMS}
     assert {al.name: (al.rank, direct[al.name]) for al in ALGORITHMS} == {

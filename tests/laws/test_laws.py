@@ -11,6 +11,7 @@ import pytest
 
 from isam.ir import oracle
 from isam.ir.dtype import numpy_dtype
+from isam.ir.hashing import structural_hash
 from isam.ir.interp import run
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse, parse_file, print_kernel
@@ -21,7 +22,7 @@ from tests.corpus import CASES
 from tests.laws.examples import HOLDS
 from tests.laws.judges import same
 
-SITES = 8  # per law, case and sizes; which ones is drawn from a fixed seed
+SITES, AGAIN = 8, 3  # per law and case, which ones is drawn from a fixed seed; and at further sizes
 
 OF_FUNCTIONS = {"sigmoid-by-tanh": "sigmoid", "sigmoid-by-exp": "sigmoid", "rsqrt-by-sqrt": "rsqrt"}
 MODELS = sorted({t.model for t in ALL}, key=sorted)  # what the oracle is granted: most laws need nothing
@@ -52,10 +53,10 @@ def sample(law: Transform, kernel: Kernel):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_law_keeps_the_meaning(name):
-    for kernel in kernels(name):
+    for n, kernel in enumerate(kernels(name)):
         before = {model: oracle.evaluate(kernel, {}, 7, model) for model in MODELS}
         for law in ALL:
-            for site in sample(law, kernel):
+            for site in sample(law, kernel)[: AGAIN if n else SITES]:
                 done = law.apply(kernel, site)
                 if law.judge == "residues":
                     after = oracle.evaluate(done.kernel, {}, 7, law.model)
@@ -81,19 +82,23 @@ def test_results_are_kernels_that_print_and_know_their_way_back(name):
             assert carried == set(old) - ({site["statement"]} if law.law == "dead" else set())
             assert not verify(done.kernel), f"{law.law} at {site}:\n{print_kernel(done.kernel)}"
             text = print_kernel(done.kernel)
-            assert oracle.equal(parse(text), done.kernel, {}, 3), text
+            again = parse(text)
+            alike = structural_hash(again) == structural_hash(done.kernel)
+            assert alike or oracle.equal(again, done.kernel, {}, 3), text  # -(1) is read as -1
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_laws_hold_for_sizes_that_are_left_open(name):
     """A site of the kernel for all sizes is right for each of them, zero and one included."""
     kernel, small = open_kernel(name)
+    before = {(model, n): oracle.evaluate(kernel, x, 5, model) for model in MODELS for n, x in enumerate(small)}
     for law in ALL:
         for site in sample(law, kernel)[:3] if law.judge == "residues" else ():
             done = law.apply(kernel, site).kernel
             assert not verify(done), f"{law.law} at {site}:\n{done}\n" + "\n".join(map(str, verify(done)))
-            for sizes in small:
-                kept = oracle.equal(kernel, done, sizes, 5, law.model)
+            for n, sizes in enumerate(small):
+                was, now = before[law.model, n], oracle.evaluate(done, sizes, 5, law.model)
+                kept = was.keys() == now.keys() and all(np.array_equal(was[x], now[x]) for x in was)
                 assert kept, f"{law.law} at {site}, {sizes}:\n{print_kernel(kernel)}\n{print_kernel(done)}"
 
 

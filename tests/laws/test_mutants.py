@@ -296,7 +296,7 @@ MUTANTS = [
     ("structure.unpeel", "Unpeel", " or any(a.buffer == t.dest.buffer for a in x.reads)", "",
      _kernel("forall i < 3", "  y[i] = x[i]", "forall i < 5", "  h[i] = y[i + 3]", "forall i < 5",
              "  y[i + 3] = x[i + 3]")),
-    ("structure.unpeel", "Unpeel", "or not nonnegative(over.extent, kernel.syms)", "",
+    ("structure.unpeel", "Unpeel", "for x in (under, over)", "for x in (under,)",
      _kernel("forall i < 4", "  y[i] = x[i]", "forall i < N - 1", "  y[i + 4] = x[i + 4]")),
     ("structure.unpeel", "Unpeel", "if _same(low, moved) and ", "if ",
      _kernel("forall i < 4", "  y[i] = x[i]", "forall i < 4", "  y[i + 4] = w[i]")),

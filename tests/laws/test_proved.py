@@ -25,16 +25,19 @@ UNDECIDED: dict[tuple[str, str], str] = {
     ("exp-of-sum", "causal_attention"): CANCEL,
 }
 """(law, case) and why; these stand on the oracle alone (``test_laws``)."""
+LONG = {"strassen": "conv1d"}
+"""Laws whose proof takes seconds and is the same in every case, with the one where the tests ask for it."""
 
 
-def judged(name: str, sites: int = SITES) -> list[tuple[str, str, Verdict, frozenset[str]]]:
-    """(law, site, verdict, numerics that the law declares) at sampled sites of one case."""
+def judged(name: str, sites: int = SITES, every: bool = True) -> list[tuple[str, str, Verdict, frozenset[str]]]:
+    """(law, site, verdict, numerics that the law declares) at sampled sites of one case; of ``every`` law or but for
+    those that take long."""
     case = CASES[name]
     kernel = case.load().with_sizes(case.small[0])
     out = []
     for law in ALL:
         k = granting(kernel, law.needs)
-        found = list(law.sites(k))
+        found = list(law.sites(k)) if every or LONG.get(law.law, name) == name else []
         e = Equivalence()
         for site in random.Random(f"{law.law}/{k.name}").sample(found, min(sites, len(found))):
             out.append((law.law, str(site), e.judge(k, law.apply(k, site).kernel, sorted(law.needs)), law.needs))
@@ -53,7 +56,7 @@ def granting(kernel: Kernel, needs: frozenset[str]) -> Kernel:
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_every_law_is_proved_at_its_sites(name):
-    for law, site, verdict, needs in judged(name, HERE):
+    for law, site, verdict, needs in judged(name, HERE, every=False):
         if (law, name) in UNDECIDED:
             continue
         assert verdict, f"{law} ({site}): {verdict}"

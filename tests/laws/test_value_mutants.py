@@ -62,7 +62,7 @@ MUTANTS = [
     ("statements.inline", "inline", "buffer_of(x) in written_between(kernel, i, j) | {s.dest.buffer}", "False"),
     ("statements.inline", "inline", 's.op != "copy" or ', ""),
     ("statements.inline", "inline", "if len(made) != 1 or", "if not made or"),
-    ("statements.duplicate", "unify", "copy not in touches(a) and name not in touches(b)", "True"),
+    ("statements.duplicate", "unify", "name not in touches(b)", "True"),
     ("statements.duplicate", "unify", "_renamed(b, copy, name) == a", "True"),
     ("statements.duplicate", "duplicate", "parts[i] = ((_renamed(s, name, own), (i,)), (s, (i,)))",
      "parts[i] = ((s, (i,)),)"),

@@ -4,10 +4,11 @@ Parts: matcher, transforms, checker. ``--sample``: so many mutants per part, dra
 test runs on the sources as they are, to see which of their statements it reaches. A mutant is put in place of its
 function in a child process and faces the tests that reach the statement that it changes, quick ones first, until one
 fails; ``--seconds`` keeps to those that together take so long, ``--only`` to those whose names begin so (``laws
-unit.transforms``): what is killed then is killed, what survives may not. ``--log``: keep what is done here, and go on
-from there (for one state of sources and tests). Prints the figures and the survivors; exits with 1 where a survivor is
-not in ``survivors.txt``, which says for each why no test can, or need, kill it: equivalent, or only speed, the order of
-offers, a report or names would differ. ``--tidy``: only drop from there what is no mutant any more.
+unit.transforms``): what is killed then is killed, what survives may not. ``--these``: only mutants that stand in that
+file, one a line. ``--log``: keep what is done here, and go on from there (for one state of sources and tests). Prints
+the figures and the survivors; exits with 1 where a survivor is not in ``survivors.txt``, which says for each why no
+test can, or need, kill it: equivalent, or only speed, the order of offers, a report or names would differ. ``--tidy``:
+only drop from there what is no mutant any more.
 """
 
 from __future__ import annotations
@@ -131,11 +132,15 @@ def facing(here: int, every: list[Reached], seconds: float) -> tuple[list[Check]
     return [r.check for r in sorted(own, key=lambda r: r.statements.bit_count())], seconds - left
 
 
-def campaign(part: str, sample: int, seed: int, seconds: float, only: Sequence[str], log: Log) -> dict[str, str]:
+def campaign(
+    part: str, sample: int, seed: int, seconds: float, only: Sequence[str], log: Log, these: Sequence[str] = ()
+) -> dict[str, str]:
     """Per mutant what killed it, '' for a survivor."""
     places = numbered([f for patterns in SOURCES.values() for f in files(patterns)])
     every, out = reached(places, only, log), {}
     for m in drawn(part, sample, seed):
+        if these and str(m) not in these:
+            continue
         place = m.file, m.function, m.statement
         here = 1 << places[place] | 1 << places[COMPILED.get(m.file, place)]
         own, took = facing(here, every, seconds)
@@ -150,6 +155,7 @@ def main() -> int:
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--seconds", type=float, default=60)
     p.add_argument("--only", nargs="*", default=[])
+    p.add_argument("--these", type=Path)
     p.add_argument("--nice", type=int, default=5)
     p.add_argument("--log", type=Path)
     p.add_argument("--tidy", action="store_true")
@@ -160,7 +166,8 @@ def main() -> int:
     gently(o.nice)
     reasons, bad, log = known(), 0, Log(o.log)
     for part in o.part:
-        found = campaign(part, o.sample, o.seed, o.seconds, o.only, log)
+        these = [x.strip() for x in o.these.read_text(encoding="utf-8").splitlines()] if o.these else ()
+        found = campaign(part, o.sample, o.seed, o.seconds, o.only, log, these)
         left = [m for m, by in found.items() if by == SURVIVED]
         new = [m for m in left if m not in reasons]
         killed = len(found) - len(left)

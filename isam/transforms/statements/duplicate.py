@@ -30,7 +30,7 @@ class Duplicate(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         name, mine = site["buffer"], set(site["readers"])
-        if kernel.buffer(name).role not in ("temp", "out") or not mine <= set(_others(kernel, name)):
+        if not mine <= set(_others(kernel, name)):
             raise ValueError(f"'{self.law}' does not apply at {site}")
         own = fresh(names_in(kernel), name)
         parts: dict[int, tuple[Part, ...]] = {}
@@ -47,7 +47,7 @@ class Duplicate(Transform):
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """The readers that are not in the way of the instruction get their own; of an output, the one that is."""
         name = mismatch.about("buffer")
-        if not self.answers(mismatch) or name not in kernel.by_name:
+        if not self.answers(mismatch):
             return ()
         return tuple(s for s in self.sites(kernel) if s["buffer"] == name)
 
@@ -93,7 +93,7 @@ class Unify(Transform):
 
 def _others(kernel: Kernel, name: str) -> tuple[int, ...]:
     """Statements that read the buffer and do not write it; none where what it held before the first write counts."""
-    if kernel.buffer(name).role not in ("temp", "out") or not writers(kernel, name):
+    if kernel.buffer(name).role not in ("temp", "out"):
         return ()
     return tuple(j for j in readers(kernel, name) if kernel.statements[j].dest.buffer != name)
 
@@ -119,5 +119,4 @@ def _alike(kernel: Kernel, name: str, copy: str) -> bool:
 def _same(kernel: Kernel, i: int, name: str, j: int, copy: str) -> bool:
     """Statement ``j`` does to ``copy`` what ``i`` does to ``name``, and neither looks at the other's."""
     a, b = kernel.statements[i], kernel.statements[j]
-    apart = copy not in touches(a) and name not in touches(b)
-    return apart and together(kernel, i, j) and _renamed(b, copy, name) == a
+    return name not in touches(b) and together(kernel, i, j) and _renamed(b, copy, name) == a

@@ -111,8 +111,7 @@ def _moved(kernel: Kernel, loop: _Loop, among: Sequence[int]) -> tuple[int, ...]
             break
         moved -= stay
     used = {b for i in moved if not _number(kernel.statements[i]) for b in touches(kernel.statements[i])}
-    moved = {i for i in moved if not _number(kernel.statements[i]) or kernel.statements[i].dest.buffer in used}
-    return tuple(sorted(moved)) if any(not _number(kernel.statements[i]) for i in moved) else ()
+    return tuple(sorted(i for i in moved if kernel.statements[i].dest.buffer in used))
 
 
 def _number(s: Statement) -> bool:
@@ -124,8 +123,7 @@ def _private(kernel: Kernel, loop: _Loop, name: str) -> bool:
     users = [i for i, s in enumerate(kernel.statements) if name in touches(s)]
     first = kernel.statements[users[0]]
     inside = all(loop.start <= i < loop.end for i in users)
-    own = {a.buffer for a in first.sources if isinstance(a, Access)}
-    return inside and kernel.buffer(name).role == "temp" and is_full_box(kernel, first) and name not in own
+    return inside and kernel.buffer(name).role == "temp" and is_full_box(kernel, first)
 
 
 def _may_leave(
@@ -135,7 +133,7 @@ def _may_leave(
     s = kernel.statements[i]
     earlier = range(loop.start, i)
     for a in s.sources:
-        if isinstance(a, Access) and a.buffer in written and a.buffer != s.dest.buffer:
+        if isinstance(a, Access) and a.buffer in written:
             made = [j for j in earlier if kernel.statements[j].dest.buffer == a.buffer]
             if a.buffer not in private or any(j not in moved for j in made):
                 return False
@@ -145,8 +143,7 @@ def _may_leave(
     if name in private:
         return all(j in moved for j in earlier if name in touches(kernel.statements[j]))
     alone = all(name not in touches(kernel.statements[j]) for j in range(loop.start, loop.end) if j != i)
-    reads_own = any(isinstance(a, Access) and a.buffer == name for a in s.sources)
-    return alone and not reads_own and ((s.accumulate and s.op != "select") or _counted(s.dest, loop.item.axis.name))
+    return alone and ((s.accumulate and s.op != "select") or _counted(s.dest, loop.item.axis.name))
 
 
 def _counted(dest: Access, counter: str) -> bool:
@@ -156,7 +153,7 @@ def _counted(dest: Access, counter: str) -> bool:
 
 def _rewrite(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> Rewrite:
     counter, trip = loop.item.axis.name, loop.item.axis.extent
-    every = fresh(names_in(kernel) | {counter}, f"{counter}_all")
+    every = fresh(names_in(kernel), f"{counter}_all")
     made = {kernel.statements[i].dest.buffer for i in moved}
     still = _still(kernel, loop, moved)
     private = frozenset(b for b in made if _private(kernel, loop, b)) - still
@@ -210,7 +207,7 @@ class _Move:
         for it in body:
             if isinstance(it, Statement):
                 self.origins.append(self.at)
-                yield self.wide(it) if self.loop.start <= self.at < self.loop.end else it
+                yield self.wide(it)
                 self.at += 1
             elif it is self.loop.item:
                 yield from self.opened(it)

@@ -58,7 +58,7 @@ class Inline(Transform):
             buffer = mismatch.about("buffer") if mismatch.about("shares") else None
             return tuple(s for s in self.sites(kernel) if s["buffer"] == buffer)
         at = mismatch.about("statement")
-        if not self.answers(mismatch) or at is None or kernel.statements[at].op != "copy":
+        if not self.answers(mismatch) or at is None:
             return ()
         return tuple(s for s in self.sites(kernel) if s["buffer"] == kernel.statements[at].dest.buffer)
 
@@ -70,7 +70,7 @@ def _copy_into(kernel: Kernel, name: str) -> tuple[int, ...]:
         return ()
     s = kernel.statements[made[0]]
     rows = at_rows(s.dest)
-    if s.op != "copy" or s.accumulate or rows is None or set(rows) != set(s.domain.names):
+    if s.op != "copy" or rows is None or set(rows) != set(s.domain.names):
         return ()
     return made if fills_anew(kernel, made[0]) else ()
 

@@ -61,7 +61,7 @@ class Dilate(Transform):
         def stepped(s: Statement) -> Statement:
             axes = [Axis(wide, size) if a.name == axis else a for a in s.domain.axes]
             step = {axis: Affine.of(wide)}
-            rows = moved(_divided(s, axis, f, keep=(u.buffer,)), u.buffer, at, Affine.of(axis))
+            rows = moved(_divided(s, axis, f), u.buffer, at, Affine.of(axis))
             return substituted(rows, step, axes)
 
         one = stepped(replace(product, sources=tuple(read if j == k else y for j, y in enumerate(product.sources))))
@@ -108,11 +108,10 @@ def _spreads(kernel: Kernel, n: int, m: int, k: int, axis: str, f: int) -> bool:
     return any(rows) and not any(c % f for c in rows)
 
 
-def _divided(s: Statement, axis: str, f: int, keep: tuple[str, ...]) -> Statement:
-    """The statement with the axis' coefficients divided by the factor, those in accesses of ``keep`` left alone."""
+def _divided(s: Statement, axis: str, f: int) -> Statement:
+    """The statement with the axis' coefficients divided by the factor."""
     for a in accesses(s):
         for d, row in enumerate(a.index):
             c = row.coefficient(axis)
-            if a.buffer not in keep:
-                s = moved(s, a.buffer, d, row - Affine.of(axis, c - c // f))
+            s = moved(s, a.buffer, d, row - Affine.of(axis, c - c // f))
     return s

@@ -127,7 +127,7 @@ def _splits(kernel: Kernel, buffer: str, dim: int, factor: int) -> bool:
 
 def _coefficients(kernel: Kernel, buffer: str | None, dim: int | None) -> tuple[int, ...]:
     """The coefficients above 1 in that row of any access: the factors by which it could be split."""
-    if dim is None or buffer not in kernel.by_name:
+    if dim is None:
         return ()
     rows = [a.index[dim] for s in kernel.statements for a in accesses(s) if a.buffer == buffer and dim < len(a.index)]
     return tuple(sorted({c for r in rows for _, c in r.terms if c > 1}))

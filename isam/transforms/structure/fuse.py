@@ -50,11 +50,11 @@ class FuseDimensions(Transform):
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """An operand whose axes share a row wants them in one dimension; an axis left over wants to be fused first
         where it indexes data."""
-        if mismatch.kind == "extra-dependence" and mismatch.about("shares"):
+        if mismatch.about("shares"):
             row = mismatch.about("row")
             places = [(mismatch.about("buffer"), d) for d in (row, row - 1)]
             return tuple(s for s in self.sites(kernel) if (s["buffer"], s["dim"]) in places)
-        if mismatch.kind == "domain" and mismatch.about("relation") == "left-over":
+        if mismatch.about("relation") == "left-over":
             axis = mismatch.about("axis")
             return tuple(s for s in self.sites(kernel) if _indexes_pair(kernel, s["buffer"], s["dim"], axis))
         return ()
@@ -95,7 +95,7 @@ class FuseAxes(Transform):
         return Rewrite(new, back.then(step))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
-        if not self.answers(mismatch) or mismatch.about("relation") != "left-over":
+        if mismatch.about("relation") != "left-over":
             return ()
         axis = mismatch.about("axis")
         return tuple(s for s in self.sites(kernel) if axis in (s["outer"], s["inner"]))

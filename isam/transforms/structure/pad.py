@@ -9,7 +9,7 @@ from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statem
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, names_in, readable_whole, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
-from isam.transforms.structure.rows import product_of
+from isam.transforms.structure.rows import axis_of, product_of
 
 
 class Pad(Transform):
@@ -62,7 +62,10 @@ class Pad(Transform):
         )
         after = ((replace(total, domain=Domain(total.domain.axes)), (n,)),)
         shape = tuple(Affine((), hi - lo + 1) for lo, hi in box)
-        buffers = (*kernel.buffers, Buffer(name, shape, old.dtype, "temp", declared=True, loc=old.loc))
+        u = product.dest  # without the condition it may be longer
+        terms = tuple(product.domain.extent(axis_of(r)) for r in u.index)
+        buffers = [replace(b, shape=terms) if b.name == u.buffer else b for b in kernel.buffers]
+        buffers.append(Buffer(name, shape, old.dtype, "temp", declared=True, loc=old.loc))
         new, origin = splice(kernel, {m: before, n: after}, buffers=buffers)
         back = Correspondence(origin, meanings=((name, f"{x.buffer} with a border of zeros"),))
         return Rewrite(new, back)

@@ -96,7 +96,7 @@ def _site(kernel: Kernel, at: int, cut: Affine, late: bool) -> Site | None:
 def _ends(kernel: Kernel) -> Iterator[Site]:
     for i, s in enumerate(kernel.statements):
         for a in s.domain.axes:
-            if a.extent.is_constant and a.extent.const > 1:
+            if a.extent.is_constant:
                 for m in (1, a.extent.const - 1):
                     site = _site(kernel, i, -Affine.of(a.name) + (m - 1), m > 1)
                     if site is not None:
@@ -173,8 +173,9 @@ def _sizes(b: Buffer, along: int | None, cut: Affine) -> tuple[Buffer, Buffer]:
         return b, b
     m = cut.const + 1
     before, behind = b.shape[:along], b.shape[along + 1 :]
-    low = replace(b, shape=(*before, Affine((), m), *behind))
-    return low, replace(b, shape=(*before, b.shape[along] - m, *behind))
+    rest = b.shape[along] - m  # under a condition it may be shorter than the axis, and end before the cut
+    rest = Affine() if rest.is_constant and rest.const < 0 else rest
+    return replace(b, shape=(*before, Affine((), m), *behind)), replace(b, shape=(*before, rest, *behind))
 
 
 def _shifted(x: Access, along: Mapping[str, int | None], m: int) -> Access:
@@ -212,10 +213,9 @@ def _shared_elements(kernel: Kernel, at: int) -> Iterator[Cut]:
                 spans = [_span(r, t.domain) for r, t in ((mine, s), (row, kernel.statements[i]))]
                 if None in spans or len(mine.terms) != 1 or mine.terms[0][1] != 1:
                     continue
-                (lo, hi), (start, end) = (span or (0, 0) for span in spans)
+                (lo, _), (start, end) = (span or (0, 0) for span in spans)
                 for m, below in ((start, False), (end + 1, True)):
-                    if lo < m <= hi:
-                        yield at, -Affine.of(mine.names[0]) + (m - lo - 1), below == (at < i)
+                    yield at, -Affine.of(mine.names[0]) + (m - lo - 1), below == (at < i)
 
 
 def _span(row: Affine, domain: Domain) -> tuple[int, int] | None:

@@ -154,7 +154,7 @@ def _zeros(kernel: Kernel, axis: str, group: tuple[int, ...], wide: Wide) -> fro
         lost = {
             s.dest.buffer
             for s in (kernel.statements[i] for i in group)
-            if s.dest.buffer in zeros and not _summed(s, axis) and not _keeps_zero(s, axis, zeros)
+            if s.dest.buffer in zeros and not _keeps_zero(s, axis, zeros)
         }
         if not lost:
             return frozenset(zeros)
@@ -164,7 +164,7 @@ def _zeros(kernel: Kernel, axis: str, group: tuple[int, ...], wide: Wide) -> fro
 def _keeps_zero(s: Statement, axis: str, zeros: set[str]) -> bool:
     """Zeros go into the added lanes of the destination: made of zeros alone, or zeros times a number."""
     known = [_is_zero(x, axis, zeros) or (s.op == "mul" and _is_finite(x)) for x in s.sources]
-    made = s.op != "mul" or s.accumulate or any(_is_zero(x, axis, zeros) for x in s.sources)
+    made = s.accumulate or any(_is_zero(x, axis, zeros) for x in s.sources)
     return s.op in ZERO_OF_ZEROS and all(known) and made
 
 
@@ -183,7 +183,7 @@ def _unfilled(kernel: Kernel, buffer: str, group: tuple[int, ...]) -> bool:
     """Some lanes of the temporary could be read before the group has written them."""
     made = writers(kernel, buffer)
     first = kernel.statements[made[0]] if made else None
-    return first is None or not set(made) <= set(group) or first.accumulate or bool(first.domain.where)
+    return first is None or not set(made) <= set(group) or bool(first.domain.where)
 
 
 def _copies(kernel: Kernel, buffer: str, name: str) -> tuple[Statement, Statement]:

@@ -46,7 +46,7 @@ class Skew(Transform):
             axes = [Axis(name, size) if a.name == axis else a for a in s.domain.axes]
             new = substituted(s, {axis: value}, axes)
             new = replace(new, domain=replace(new.domain, where=(*new.domain.where, *kept)))
-            return moved(new, u, at, Affine.of(name)) if u else new
+            return moved(new, u, at, Affine.of(name))
 
         buffers = [resized(b, at, size) if b.name == u else b for b in kernel.buffers]
         new, origin = splice(kernel, {i: ((one(kernel.statements[i]), (i,)),) for i in group}, buffers=buffers)

@@ -11,7 +11,7 @@ from isam.ir.kernel import Access, Axis, Domain, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.ir.normal import one_to_one
 from isam.ir.ranges import nonnegative
-from isam.transforms.edit import accesses, splice, substituted, together
+from isam.transforms.edit import splice, substituted, together
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
@@ -55,8 +55,7 @@ class Unpeel(Transform):
         if (s.dest.buffer, s.op, s.accumulate) != (t.dest.buffer, t.op, t.accumulate) or not _meet(kernel, i, j):
             return
         for whole, names in _wholes(kernel, s, t):
-            sums = s.accumulate and any(n in whole.reduces for n in names)
-            if sums is self.summed and _well_formed(whole):
+            if any(n in whole.reduces for n in names) is self.summed and _well_formed(whole):
                 yield whole
 
 
@@ -72,7 +71,7 @@ class UnpeelSum(Unpeel):
 
 def _wholes(kernel: Kernel, s: Statement, t: Statement) -> Iterator[tuple[Statement, tuple[str, ...]]]:
     """The statement over both domains, and the axes along which they were cut."""
-    if len(s.domain.axes) != len(t.domain.axes) or len(accesses(s)) != len(accesses(t)):
+    if len(s.domain.axes) != len(t.domain.axes):
         return
     mine = dict(zip(t.domain.names, s.domain.names, strict=True))
     renamed = {n: Affine.of(m) for n, m in mine.items()}
@@ -87,7 +86,7 @@ def _wholes(kernel: Kernel, s: Statement, t: Statement) -> Iterator[tuple[Statem
     for p, (a, b) in enumerate(zip(s.domain.axes, axes, strict=True)):
         alike = all(x == y for q, (x, y) in enumerate(zip(s.domain.axes, axes, strict=True)) if q != p)
         for low, high, under, over in ((s, other, a, b), (other, s, b, a)) if alike else ():
-            if not under.extent.is_constant or under.extent.const < 0 or not nonnegative(over.extent, kernel.syms):
+            if not all(nonnegative(x.extent, kernel.syms) for x in (under, over)):
                 continue
             moved = substituted(high, {a.name: Affine.of(a.name) - under.extent}, axes)
             if _same(low, moved) and set(low.domain.where) == set(moved.domain.where):

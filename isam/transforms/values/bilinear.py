@@ -146,9 +146,7 @@ def _tiles(kernel: Kernel, n: int, m: int, k: int, axes: Sequence[str], al: Algo
     names = renaming(made, total)
     if names is None or total.domain.where or made.domain.where:
         return None
-    if not _computes(kernel, total, al) or {buffer_of(x) for x in made.sources} & {total.dest.buffer, ""}:
-        return None
-    if {buffer_of(x) for x in made.sources} & written_between(kernel, m, n):
+    if not _computes(kernel, total, al) or {buffer_of(x) for x in made.sources} & written_between(kernel, m, n):
         return None
     values, tile, outer, meanings = _cut(kernel, total, axes, al)
     found: list[_Operand] = []
@@ -183,7 +181,6 @@ def _cut(
             tile[name] = axis
             continue
         outer, inner = fresh(taken, f"{axis}_o"), fresh(taken, f"{axis}_i")
-        taken |= {outer, inner}
         tile[name], rest[axis] = inner, Axis(outer, Affine((), extent // size))
         values[axis] = Affine.of(outer, size) + inner
         meanings += [(outer, f"{axis} // {size}"), (inner, f"{axis} % {size}")]

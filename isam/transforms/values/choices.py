@@ -81,9 +81,7 @@ def _parts(kernel: Kernel, j: int) -> _Parts | None:
     assert isinstance(condition, Access)
     values = read_as(test.dest, condition)
     pair: list[Source] = [moved_to(x, values) for x in test.sources]
-    if {buffer_of(no), buffer_of(yes)} & (written_between(kernel, start, j) | {s.dest.buffer}):
-        return None
-    if pair not in ([yes, no], [no, yes]) or yes == no:
+    if {buffer_of(no), buffer_of(yes)} & written_between(kernel, start, j) or pair not in ([yes, no], [no, yes]):
         return None
     op = "max" if pair[LARGER[test.op]] == yes else "min"
     return _Parts(made[0], start, j, replace(s, op=op, sources=(yes, no), accumulate=False))

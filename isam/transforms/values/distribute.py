@@ -116,7 +116,6 @@ def _in_names_of(
     for a in inner.domain.axes:
         if a.name not in rows:
             name = a.name if a.name not in _names_near(kernel, product) else fresh(taken, a.name)
-            taken.add(name)
             values[a.name] = Affine.of(name)
             axes.append(Axis(name, a.extent))
     where = tuple(w.substitute(values) for w in inner.domain.where)

@@ -25,8 +25,6 @@ def neutral(kernel: Kernel, s: Statement) -> Source | None:
         return None
     a, b = s.sources
     idle = {"mul": ONE, "div": ONE, "sub": ZERO, "max": Literal(float("-inf")), "min": Literal(float("inf"))}.get(s.op)
-    if idle is None:
-        return None
     if b == idle:
         return a
     return b if a == idle and s.op in ("mul", "max", "min") else None
@@ -34,7 +32,7 @@ def neutral(kernel: Kernel, s: Statement) -> Source | None:
 
 def zero_added(kernel: Kernel, s: Statement) -> Source | None:
     """``a + 0`` is ``a``, but for the sign of a zero."""
-    if s.op != "add" or len(s.sources) != 2 or ZERO not in s.sources:
+    if s.op != "add" or ZERO not in s.sources:
         return None
     a, b = s.sources
     return a if b == ZERO else b

@@ -61,7 +61,6 @@ class NumberArray(Transform):
         return tuple(
             Site.of(statement=i, source=k, axes=axes)
             for i, s in enumerate(kernel.statements)
-            if s.op != "copy"
             for k, x in enumerate(s.sources)
             if isinstance(x, Literal) and not isinstance(x.value, bool)
             for rank in (0, 1, 2)
@@ -84,7 +83,7 @@ class NumberArray(Transform):
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         """An array of that many dimensions is wanted in the place of a number."""
         at, rank = mismatch.about("statement"), mismatch.about("rank")
-        if not self.answers(mismatch) or rank is None or mismatch.about("buffer") is not None:
+        if not self.answers(mismatch) or mismatch.about("buffer") is not None:
             return ()
         return tuple(s for s in self.sites(kernel) if s["statement"] == at and len(s["axes"]) == rank)
 
@@ -155,9 +154,8 @@ def _added(s: Statement) -> Access:
 def _numeric(kernel: Kernel, s: Statement) -> bool:
     """Does the statement add an array of numbers to another one, or copy it there?"""
     others = [x for x in s.sources if x != s.dest]
-    adds = s.op == "add" and s.accumulate == (len(s.sources) == 1)
     plain = len(others) == 1 and isinstance(others[0], Access) and buffer_of(others[0]) != s.dest.buffer
-    return (adds or s.op == "copy") and plain and DTYPES[kernel.buffer(s.dest.buffer).dtype].kind in "fiu"
+    return s.op in ("add", "copy") and plain and DTYPES[kernel.buffer(s.dest.buffer).dtype].kind in "fiu"
 
 
 def _passes(s: Statement, axis: str) -> bool:

@@ -103,7 +103,6 @@ def _joined(kernel: Kernel, p: Access, inner: Statement, outer: Statement, rows:
     for a in inner.domain.axes:
         if a.name not in rows:
             name = a.name if a.name not in outer.domain.names else fresh(taken, a.name)
-            taken.add(name)
             values[a.name] = Affine.of(name)
             axes.append(Axis(name, a.extent))
     where = (*outer.domain.where, *(w.substitute(values) for w in inner.domain.where))

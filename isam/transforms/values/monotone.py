@@ -20,7 +20,7 @@ EXTREMA = {"max": "min", "min": "max"}
 
 def function(s: Statement) -> int:
     """1 where the statement applies a rising function to one array; 0 where it does not."""
-    return 1 if not s.accumulate and s.op in RISING and isinstance(s.sources[0], Access) else 0
+    return 1 if s.op in RISING and isinstance(s.sources[0], Access) else 0
 
 
 def scaling(s: Statement) -> int:
@@ -182,4 +182,4 @@ def _alike(a: Statement, b: Statement) -> bool:
     def shape(s: Statement) -> tuple[object, ...]:
         return (s.op, s.accumulate, *(x if isinstance(x, Literal) else Affine() for x in s.sources))
 
-    return shape(a) == shape(b) and sum(isinstance(x, Access) for x in a.sources) == 1
+    return shape(a) == shape(b)

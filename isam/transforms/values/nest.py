@@ -87,7 +87,7 @@ def _fits(extent: Affine, limit: int | None) -> bool:
 
 
 def _reduces(kernel: Kernel, s: Statement, ops: tuple[str, ...]) -> bool:
-    plain = s.accumulate and s.op in ops and isinstance(s.sources[0], Access) and bool(s.reduces)
+    plain = s.accumulate and s.op in ops and isinstance(s.sources[0], Access)
     return plain and neutral(s.op, kernel.buffer(s.dest.buffer).dtype) is not None
 
 
@@ -114,9 +114,6 @@ def _plan(kernel: Kernel, s: Statement, kept: tuple[str, ...]) -> _Plan | None:
     axes = tuple(a for a in s.domain.axes if a.name not in inner)
     mixed = {n for w in s.domain.where if inner & set(w.names) for n in w.names}
     if mixed & used_by(s.dest) or s.dest.buffer == getattr(s.sources[0], "buffer", ""):
-        return None
-    known = {x.name for x in kernel.syms}
-    if any(n not in known for a in axes for n in a.extent.names):
         return None
     return _Plan(axes, tuple(w for w in s.domain.where if not inner & set(w.names)))
 
