@@ -101,7 +101,7 @@ def by_hand(seed: int) -> Case | None:
 
 
 SOURCES: dict[str, Callable[[int], Case | None]] = {
-    "toy": drawn("toy"), "host": drawn("host"), "random machine": on_random, "crowd": crowd,
+    "toy": drawn("toy"), "host": drawn("host-avx512"), "random machine": on_random, "crowd": crowd,
     "recurrence": recurrent, "casestudy": clusters, "casestudy, random kernels": drawn("casestudy"),
     "gemmini": products("gemmini", 40), "gemmini, convolutions": convolved,
     "tpu_v1_like": products("tpu_v1_like", 40), "systolic": products("systolic", 70), "dual": products("dual", 40),

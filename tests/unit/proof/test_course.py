@@ -27,7 +27,7 @@ from isam.proof.violation import Findings
 from isam.schedule.tree import Deal, Loop, Schedule, distinct
 from tests.corpus import CASES
 from tests.double_buffered import product
-from tests.pipeline import compiled
+from tests.pipeline import compiled, simulated
 from tests.unit.proof import test_bursts, test_dealt, test_filled, test_instances, test_numerics, test_pieces
 from tests.unit.proof.handmade import vec_matmul
 from tests.unit.proof.mutants import mutants
@@ -37,7 +37,7 @@ from tests.unit.proof.verdicts import on_record, verdicts
 
 def einsum(text: str, on: str, **sizes: int) -> Callable[[], Schedule]:
     def make() -> Schedule:
-        s = compiled(isam.einsum(text), sizes, isam.load_system(on)).schedule
+        s = compiled(isam.einsum(text), sizes, simulated(on)).schedule
         assert s is not None
         return s
 
@@ -72,7 +72,7 @@ SCHEDULES: dict[str, Callable[[], Schedule]] = {
     "a batch on toy": einsum("bmk,bkn->bmn", "toy", B=2, M=8, N=17, K=8),
     "columns on toy": einsum("km,kn->mn", "toy", M=9, N=16, K=19),
     "a border on toy": corpus("conv_same", "toy", N=1, H=4, W=5, C=2, K=3),
-    "on host": einsum("mk,kn->mn", "host", M=9, N=17, K=5),
+    "on host": einsum("mk,kn->mn", "host-avx512", M=9, N=17, K=5),
 }
 
 
