@@ -127,12 +127,15 @@ class Transfer:
         return "no move instruction on that path can, with these strides"
 
     def _aligned(self, part: tuple[int, ...]) -> bool:
-        """Whether every part lands where an access to the last memory may begin."""
-        align, target = self.data.system.memories[self.path[-1]].align, self.target_of(_crop(self.tile, self.most))
-        if align <= 1 or target is None or target.memory == self.data.system.home:
-            return True
-        sides = zip(part, self.tile.shape, target.strides, strict=True)
-        return all(n >= whole or n * stride % align == 0 for n, whole, stride in sides)
+        """Whether every part begins where an access to the memory at either end may begin."""
+        whole = _crop(self.tile, self.most)
+        for name, place_of in ((self.path[0], self.source_of), (self.path[-1], self.target_of)):
+            align, place = self.data.system.memories[name].align, place_of(whole)
+            if align > 1 and place is not None and place.memory != self.data.system.home:
+                sides = zip(part, self.tile.shape, place.strides, strict=True)
+                if any(n < whole and n * stride % align for n, whole, stride in sides):
+                    return False
+        return True
 
     def whole(self) -> bool:
         """Whether the tile can be carried in one part."""
