@@ -18,7 +18,7 @@ import numpy as np
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, Function, Module, vector
-from isam.codegen.llvm.lanes import lanes_of
+from isam.codegen.llvm.lanes import lane_of, lanes_of, snippets_of
 from isam.codegen.llvm.template import Setting, expand
 from isam.codegen.llvm.tiles import Addressed
 from isam.diagnostics import fail
@@ -34,6 +34,7 @@ COPIES = 8  # of an instruction in one iteration, each on operands of its own
 SECONDS = 2e-4  # of one measurement at least
 TIMES = 5  # the quickest counts: nothing makes code quicker than it is
 SHORTEST = 16  # bytes of a register of vectors
+REPEATED = "repeated"
 AWAY = 64 << 20  # bytes that no cache holds
 
 
@@ -68,12 +69,9 @@ class Calibration:
         if missing := lacking(system.needs, features()):
             raise fail("system-features", f"'{system.name}' needs {', '.join(missing)}, which this CPU lacks",
                        hint="calibrate 'host', which is chosen for this CPU")  # fmt: skip
-        self.system, self.lanes = system, lanes_of(system)
+        self.system, self.lanes, self.lane = system, lanes_of(system), lane_of(system)
         self.known: dict[str, float] = {}  # cycles by code: many instructions are the same to a CPU
-        self.snippets: dict[str, str] = {}
-        for key, table in system.facts.items():
-            if key.startswith("snippets"):
-                self.snippets |= table
+        self.snippets = snippets_of(system)
         self.part = 64 if "avx512f" in features() else 32 if "avx" in features() else 16  # bytes of a register
         self.register = "v" if "avx512f" in features() else "x"  # what assembly calls those of vectors
         self.room = np.random.default_rng(1).uniform(0.5, 1.5, AWAY // 4 + 4096).astype(np.float32)
@@ -82,14 +80,14 @@ class Calibration:
     def clock(self) -> float:
         """Cycles per second: of additions, each of which waits for the one before."""
         module = Module()
-        fn = Function(module, "clock", ["ptr %in", "i64 %n"], linkage="")
+        fn = _function(module)
         loop = _Loop(fn, "i64", ["0"])
         x = loop.carried[0]
         for _ in range(64):
             x = fn.op(f'call i64 asm sideeffect "", "=r,0"(i64 {fn.op(f"add i64 {x}, 1")})')
         (x,) = loop.end([x])
         fn.do(f'call void asm sideeffect "", "r"(i64 {x})')
-        return 64 / self._seconds(module, "clock")
+        return 64 / self._seconds(module)
 
     def instructions(self) -> list[Instruction]:
         """Those between registers, each in its widest form."""
@@ -130,8 +128,7 @@ class Calibration:
 
     def _setting(self, i: Instruction) -> Setting:
         sizes = {s.name: s.hi or 1 for s in i.syms}
-        lane = next((m.lane for m in self.system.memories.values() if m.lane), 0)
-        return Setting(self.lanes, self.snippets, sizes, {}, lane or 0)
+        return Setting(self.lanes, self.snippets, sizes, {}, self.lane)
 
     def _given(self, fn: Function, i: Instruction, b: Buffer, number: int) -> str:
         """An operand of random numbers."""
@@ -179,7 +176,7 @@ class Calibration:
 
     def _apart(self, module: Module, i: Instruction) -> None:
         """Copies that wait for nothing but their own accumulators."""
-        fn = Function(module, "apart", ["ptr %in", "i64 %n"], linkage="")
+        fn = _function(module)
         reads = [b for b in i.body.arguments if b.role in ("in", "const")]
         sums = [b for b in i.body.arguments if b.role == "inout"]
         outs = [b for b in i.body.arguments if b.role == "out"]
@@ -199,7 +196,7 @@ class Calibration:
 
     def _chain(self, module: Module, i: Instruction, fed: Buffer, out: Buffer) -> None:
         """Each call on the result of the last."""
-        fn = Function(module, "apart", ["ptr %in", "i64 %n"], linkage="")
+        fn = _function(module)
         reads = [b for b in i.body.arguments if b.role in ("in", "const", "inout")]
         given = {b.name: self._given(fn, i, b, n) for n, b in enumerate(reads)}
         loop = _Loop(fn, [self._type(i, out)], [given[fed.name]])
@@ -211,7 +208,7 @@ class Calibration:
 
     def _over(self, module: Module, move: str, size: int) -> None:
         """One pass of a move over memory, register by register."""
-        fn = Function(module, "apart", ["ptr %in", "i64 %n"], linkage="")
+        fn = _function(module)
         dtype, i = "f32", self.system.instructions[move]
         operands = {b.role in ("out", "inout"): b for b in i.body.arguments}
         type_, width = vector(dtype, self.lanes), self.lanes * size_of(dtype)
@@ -237,16 +234,16 @@ class Calibration:
         write(module)
         text = str(module)
         if text not in self.known:
-            self.known[text] = self._seconds(module, "apart", least) * self.clock / calls
+            self.known[text] = self._seconds(module, least) * self.clock / calls
         return self.known[text]
 
-    def _seconds(self, module: Module, name: str, least: int = 1) -> float:
+    def _seconds(self, module: Module, least: int = 1) -> float:
         """Of one iteration, where it is quickest."""
         llvm = initialised()
         code = target_machine().emit_object(llvm.parse_assembly(str(module)))
         symbols = {c: Externals({}).address(s) for c, s in module.externals.items()}
-        library = link("calibrate", code, symbols, [name])
-        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library[name])
+        library = link("calibrate", code, symbols, [REPEATED])
+        call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library[REPEATED])
         at, n = self.room.ctypes.data, max(64, least)
         while True:
             took = _took(call, at, n)
@@ -254,6 +251,11 @@ class Calibration:
                 break
             n *= 4
         return min(took, *(_took(call, at, n) for _ in range(TIMES))) / n
+
+
+def _function(module: Module) -> Function:
+    """What is timed: it repeats something ``n`` times, beginning with numbers at ``in``."""
+    return Function(module, REPEATED, ["ptr %in", "i64 %n"], linkage="")
 
 
 class _Loop:

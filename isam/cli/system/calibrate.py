@@ -12,7 +12,8 @@ import typer
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson
 from isam.cli.progress import counting
-from isam.cli.system.trial import ONLY
+from isam.cli.system.new import write_new
+from isam.cli.system.trial import ONLY, SYSTEM
 from isam.diagnostics import fail
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 SHOWN = 20  # rows of instructions, those that are furthest off
 OFF = 1.5  # times as long, or short, as the description says
-SYSTEM = Annotated[str, typer.Argument(metavar="SYSTEM", help="A shipped system or the path of a YAML description.")]
 OUT = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("-o", "--output", metavar="FILE.yaml",
@@ -61,7 +61,7 @@ def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = No
             refused[i.name] = (str(e).splitlines() or [type(e).__name__])[0]
     streams, peaks = list(c.streams()), _peaks(s) if instruction == "*" else {}
     if output is not None:
-        _write(output, _description(s, c, found, streams))
+        write_new(output, _description(s, c, found, streams))
     data = {
         "system": s.name, "clock": c.clock, "refused": refused, "file": None if output is None else str(output),
         "instructions": {m.name: {"issue": m.issue, "latency": m.latency, "stated_issue": m.stated_issue,
@@ -73,26 +73,20 @@ def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = No
 
 def _peaks(s: System) -> dict[str, float]:
     """What compiled products reach whose operands lie in caches, in operations per second."""
-    import time
-
     import numpy as np
 
     import isam
+    from isam.cli.timing import alternate
+    from isam.ir.dtype import numpy_dtype
 
     m, n, k = 96, 192, 256
     out = {}
     for dtype in ("f32", "f64"):
-        text = f"kernel product\n  in A: {dtype}[{m}, {k}]\n  in B: {dtype}[{k}, {n}]\n  out C: {dtype}[{m}, {n}]\n"
-        text += f"  forall i < {m}, j < {n}\n    C[i, j] = 0\n"
-        text += f"  forall i < {m}, j < {n}, k < {k}\n    C[i, j] += A[i, k] * B[k, j]\n"
         rng = np.random.default_rng(1)
-        a, b = (rng.random(shape).astype("float32" if dtype == "f32" else "float64") for shape in ((m, k), (k, n)))
-        fn, best = isam.compile(text, on=s), float("inf")
-        for _ in range(50):
-            start = time.perf_counter()
-            fn(a, b)
-            best = min(best, time.perf_counter() - start)
-        out[f"product {m}x{n}x{k} {dtype}"] = 2 * m * n * k / best
+        a, b = (rng.random(shape).astype(numpy_dtype(dtype)) for shape in ((m, k), (k, n)))
+        fn = isam.compile(isam.einsum("mk,kn->mn", dtype), on=s, sizes={"M": m, "N": n, "K": k})
+        times = alternate({"": lambda fn=fn, a=a, b=b: fn(a, b)}, 0.05)
+        out[f"product {m}x{n}x{k} {dtype}"] = 2 * m * n * k / times[""].best
     return out
 
 
@@ -137,11 +131,3 @@ def _description(s: System, c: Calibration, found: list[Measured], streams: list
         more = f", latency: {max(latency, m.issue):.2f} cycles" if latency is not None else ""
         lines.append(f"  {m.name}: {{cost: {{issue: {m.issue:.2f} cycles{more}}}}}")
     return "\n".join(lines) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        with open(path, "x", encoding="utf-8") as f:
-            f.write(text)
-    except OSError as e:
-        raise fail("cli-file", f"cannot write {path}: {e.strerror or e}") from None

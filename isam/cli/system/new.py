@@ -29,10 +29,15 @@ def new(name: NAME, output: OUT = None, as_json: AsJson = False) -> Answer:
     text = files("isam.cli").joinpath("templates/system.yaml").read_text(encoding="utf-8").replace("NAME", name, 1)
     if output is None:
         return Answer(text, {"name": name, "file": None, "text": text})
-    try:
-        with open(output, "x", encoding="utf-8") as f:
-            f.write(text)
-    except OSError as e:
-        raise fail("cli-file", f"cannot write {output}: {e.strerror or e}") from None
+    write_new(output, text)
     lines = f"wrote {output}\n  isam system check {output}\n  isam run matmul.isam --on {output} -D M=8,N=8,K=8 --check"
     return Answer(lines, {"name": name, "file": str(output), "text": text})
+
+
+def write_new(path: Path, text: str) -> None:
+    """A file that was not there. Raises ``IsamError`` where there is one, or none can be written."""
+    try:
+        with open(path, "x", encoding="utf-8") as f:
+            f.write(text)
+    except OSError as e:
+        raise fail("cli-file", f"cannot write {path}: {e.strerror or e}") from None

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from isam.codegen.llvm.irtext import ELEMENT, vector
-from isam.codegen.llvm.lanes import lanes_of
+from isam.codegen.llvm.lanes import lanes_of, snippets_of
 from isam.codegen.llvm.reading import Line, read
 from isam.diagnostics import did_you_mean
 from isam.ir.dtype import ANY
@@ -54,8 +54,7 @@ class Machine:
 
     def __init__(self, system: System, lanes: int):
         self.lanes = lanes
-        tables = (t for key, t in system.facts.items() if key.startswith("snippets") and isinstance(t, dict))
-        self.texts = {str(k): str(v) for t in tables for k, v in t.items()}
+        self.texts = snippets_of(system)
         self.names = frozenset(self.texts)
         self.memories = system.memories
         self.home = (system.home,)

@@ -27,3 +27,9 @@ def lane_of(system: System) -> int:
             what = f"lanes of '{m.name}' and '{grouped[0].name}' of '{system.name}' have different sizes"
             raise fail("emission-lanes", what, m.loc, "one size of groups can be emitted")
     return grouped[0].lane or 0 if grouped else 0
+
+
+def snippets_of(system: System) -> dict[str, str]:
+    """The pieces of code that templates share, by name."""
+    tables = (t for key, t in system.facts.items() if key.startswith("snippets") and isinstance(t, dict))
+    return {str(k): str(v) for t in tables for k, v in t.items()}

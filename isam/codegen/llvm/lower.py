@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import Function, Module, vector
-from isam.codegen.llvm.lanes import lane_of, lanes_of
+from isam.codegen.llvm.lanes import lane_of, lanes_of, snippets_of
 from isam.codegen.llvm.liveness import Flow, references, weight
 from isam.codegen.llvm.share import Share
 from isam.codegen.llvm.walk import Walk
@@ -45,12 +45,8 @@ class Lowering:
         self.flow = Flow(schedule)
         self.references = references(schedule.bind, schedule.call)
         self.shared: dict[int, Shared] = {}
-        facts = schedule.system.facts
         self.lanes, self.lane = lanes_of(schedule.system), lane_of(schedule.system)
-        self.snippets: dict[str, str] = {}
-        for key, table in facts.items():
-            if key.startswith("snippets"):
-                self.snippets |= table
+        self.snippets = snippets_of(schedule.system)
         self.slots = {s.name: s for s in schedule.workspace}
         self.bases = tuple(b.name for b in schedule.kernel.arguments) + tuple(
             s.name for s in schedule.workspace if s.literal is None)  # fmt: skip
