@@ -26,10 +26,9 @@ from tests.laws import neighbours
 from tests.laws.neighbours import Done, drawn, examples, recorded, written
 from tests.mutation.__main__ import HARMLESS, SOURCES, files, known
 from tests.mutation.__main__ import drawn as drawn_mutants
-from tests.mutation.edits import Mutant, mutated
+from tests.mutation.edits import Mutant
 from tests.mutation.face import MEMORY, gently
-from tests.mutation.live import ROOT, Place, numbered, watched
-from tests.mutation.live import _code as code_of
+from tests.mutation.live import Place, Slow, alarmed, exchange, numbered, watched
 from tests.mutation.live import _function as function_of
 
 MORE = 60  # further draws per example
@@ -40,10 +39,6 @@ LONG = 20  # seconds of one mutant
 BY_NAME = {law.law: law for law in ALL}
 Near = tuple[str, Kernel]
 Seen = dict[tuple[str, str], tuple[str, int]]  # law and kernel: what it does, the statements reached as bits
-
-
-class Slow(BaseException):
-    """A mutant that does not end."""
 
 
 def does(law: Transform, name: str, k: Kernel) -> str:
@@ -90,11 +85,6 @@ def concerned(modules: set[str]) -> tuple[Transform, ...]:
     return tuple(law for law in ALL if type(law).__module__ in modules) if modules <= homes else ALL
 
 
-def put(mutant: Mutant) -> None:
-    code = compile(mutated(ROOT / mutant.file, mutant), mutant.file, "exec", dont_inherit=True)
-    function_of(mutant.file, mutant.function).__code__ = code_of(code, mutant.function)
-
-
 def told(
     mutant: Mutant, here: int, laws: list[tuple[str, Transform]], was: Seen, picks: dict[str, list[str]]
 ) -> tuple[str, str]:
@@ -133,11 +123,7 @@ def main() -> int:
         bits[law] |= reached
     picks: dict[str, list[str]] = {}
     fresh = 0
-
-    def late(*_: object) -> None:
-        raise Slow
-
-    signal.signal(signal.SIGVTALRM, late)
+    alarmed()
     count, reasons = o.begin, known()
     for m in mutants:
         here = 1 << places[m.file, m.function, m.statement]
@@ -150,7 +136,7 @@ def main() -> int:
             continue
         try:
             signal.setitimer(signal.ITIMER_VIRTUAL, LONG)
-            put(m)
+            exchange(m)
             law, name = told(m, here, laws[:LAWS], was, picks)
         except (Slow, MemoryError, SyntaxError, ValueError):
             continue

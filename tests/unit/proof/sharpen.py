@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gc
 import heapq
-import pickle
 import random
 import signal
 import sys
@@ -35,11 +34,9 @@ from tests.cases import SOURCES
 from tests.harm import Case
 from tests.mutation.__main__ import COMPILED, HARMLESS, drawn, files, known  # fmt: skip
 from tests.mutation.__main__ import SOURCES as FILES
-from tests.mutation.edits import Mutant, mutated
+from tests.mutation.edits import Mutant
 from tests.mutation.face import apart, gently
-from tests.mutation.live import ROOT, Place, numbered, watched
-from tests.mutation.live import _code as code_of
-from tests.mutation.live import _function as function_of
+from tests.mutation.live import Place, Slow, alarmed, exchange, numbered, watched
 from tests.unit.proof.inputs import PAIRS, RIGHT, case, document, kernels, planted, proved, said_of, schedule
 from tests.unit.proof.test_course import SCHEDULES
 
@@ -49,10 +46,6 @@ MOST = 0.06  # seconds of an input
 FEW = 0.4  # seconds of a case
 EACH = 0.6  # seconds of a mutant
 DOCUMENTS, CERTIFICATES, MANY, EDITS, WALKS = 15, 5, 500, 1, 4
-
-
-class Slow(BaseException):
-    """A mutant that does not end."""
 
 
 def recorded() -> dict[str, str]:
@@ -133,21 +126,13 @@ def fresh() -> None:
                 f.cache_clear()
 
 
-def put(mutant: Mutant) -> None:
-    code = compile(mutated(ROOT / mutant.file, mutant), mutant.file, "exec", dont_inherit=True)
-    function_of(mutant.file, mutant.function).__code__ = code_of(code, mutant.function)
-
-
 def told(mutant: Mutant, names: list[str], was: Seen) -> str:
     """The first input of which the mutant says something else; '' where there is none."""
 
-    def late(*_: object) -> None:
-        raise Slow
-
     def work() -> str:
-        signal.signal(signal.SIGVTALRM, late)
+        alarmed()
         try:
-            put(mutant)
+            exchange(mutant)
         except (SyntaxError, ValueError):
             return "no program"
         fresh()
@@ -274,21 +259,14 @@ def main() -> int:
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--seconds", type=float, default=3600)
     p.add_argument("--pool", type=int, default=0, help="which pool")
-    p.add_argument("--kept", type=Path, help="keeps what is said of the pool, for one state of the sources")
     o = p.parse_args()
     gently(5)
     end = time.time() + o.seconds
-    signal.signal(signal.SIGVTALRM, lambda *_: (_ for _ in ()).throw(Slow()))
+    alarmed()
     flat_program.Compiled = AsPython  # type: ignore[misc]
     places = numbered(files(FILES["checker"]))
-    if o.kept and o.kept.exists():
-        was = pickle.loads(o.kept.read_bytes())
-        was |= seen((n for n in recorded() if n not in was), places, True)
-    else:
-        was = seen(iter(recorded()), places, True)
-        was |= seen((n for n in pool(o.pool) if n not in recorded()), places, False)
-        if o.kept:
-            o.kept.write_bytes(pickle.dumps(was))
+    was = seen(iter(recorded()), places, True)
+    was |= seen((n for n in pool(o.pool) if n not in recorded()), places, False)
     for name in was:
         made(name)
     print(f"{len(was)} inputs of {sum(t for _, _, t in was.values()):.0f} s", flush=True)
