@@ -176,9 +176,11 @@ class Behind:
         """Back over the children before ``end``; what is passed is not added up."""
         row, mine, found = self.within.row(seq, view.dealt), look.mine, look.found
         most = row.streams.get((mine.where, mine.writes))
-        for i, child, one, met, _ in row.near(mine.where, mine.writes, look.span, end):
+        for i, child, one, met, _ in row.near(
+            mine.where, mine.writes, look.span, end, lambda f: clash(view.seen(f), mine, view.ranges)
+        ):
             if one is not None:  # one access of a call
-                if met in found or not clash(view.seen(one), mine, view.ranges):
+                if met in found:
                     continue
                 got = {met: 0}
             else:

@@ -163,12 +163,12 @@ class DryRun:
                 price += 1 if u.reads else 0.25
                 if m != self.system.home:
                     needed[m] = needed.get(m, 0) + self.data.units(m, t)
-                if any(k[1] == t and state.copies[k].dirty for k in state.of(t.buffer)):
+                if any(state.copies[k].dirty for k in state.holding(t)):
                     price += 2
         for m, units in needed.items():
             there = self.system.memories[m]
             if there.cells is not None:
-                price += units > there.cells - sum(n for _, n, _ in state.used(m))
+                price += units > there.cells - state.taken(m)
             else:
                 price += state.find_room(there, units) is None
         return price
@@ -176,9 +176,7 @@ class DryRun:
     def release(self, tile: Tile, crowded: bool) -> None:
         """After its last use in a block: copies that no later iteration can use make room at once; where the block's
         tiles do not all fit, so do clean copies that a later iteration could have used."""
-        for key in self.data.state.of(tile.buffer):
-            if key[1] != tile:
-                continue
+        for key in self.data.state.holding(tile):
             c = self.data.state.copies[key]
             inner = self.scope.names[-1] if self.scope.names else None
             useless = self.data.lifetimes.spent(tile) if c.dirty else crowded or inner is None or mentions(tile, inner)

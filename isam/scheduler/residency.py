@@ -175,7 +175,7 @@ class Residency:
         """Whether the tile's only fresh copy lies in another memory from which a route leads here, not by way of home:
         then that one is brought here and given up there, and need not go home."""
         memory, tile, form = key
-        there = (k for k in self.state.of(tile.buffer) if k[1] == tile and k[0] != memory and k not in pinned)
+        there = (k for k in self.state.holding(tile) if k[0] != memory and k not in pinned)
         old = next((k for k in there if self.state.copies[k].dirty), None)
         path = None if old is None else self.route(old[0], memory, self.homes.dtype(tile.buffer))
         if old is None or path is None or self.system.home in path:
@@ -200,13 +200,8 @@ class Residency:
         """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
         options: list[End] = []
         dtype = self.homes.dtype(tile.buffer)
-        for key in self.state.of(tile.buffer):
-            if (
-                key[1] == tile
-                and key[0] != memory
-                and self.state.copies[key].stage is None
-                and self.route(key[0], memory, dtype)
-            ):
+        for key in self.state.holding(tile):
+            if key[0] != memory and self.state.copies[key].stage is None and self.route(key[0], memory, dtype):
                 place = self.state.copies[key].place
                 options.append(End(key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
         for key in self.state.stages_around(tile, self.scope.ranges):

@@ -152,7 +152,8 @@ class Since:
 
     def disjoint(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
         """Whether certainly no element of the tile was written."""
-        return all(disjoint(t, tile, ranges) for t in self.written.get(tile.buffer, ()))
+        written = self.written.get(tile.buffer, {})
+        return tile not in written and all(disjoint(t, tile, ranges) for t in written)
 
     def write(self, tile: Tile) -> None:
         self.written.setdefault(tile.buffer, {})[tile] = None
@@ -169,19 +170,23 @@ class Since:
 class MachineState:
     """The residency of every memory but home. Mutated by the dry run; ``copy`` is shallow and cheap."""
 
-    __slots__ = ("_buffers", "copies", "next", "system")
+    __slots__ = ("_buffers", "_memories", "_tiles", "copies", "next", "system")
 
     def __init__(self, system: System):
         self.system = system
         self.next: dict[str, int] = {}  # per memory, behind what was put there last
         self.copies: dict[Key, Copy] = {}
         self._buffers: dict[str, dict[Key, None]] = {}
+        self._memories: dict[str, dict[Key, Copy]] = {}
+        self._tiles: dict[Tile, dict[Key, None]] = {}
 
     def copy(self) -> MachineState:
         other = MachineState(self.system)
         other.next = dict(self.next)
         other.copies = dict(self.copies)
         other._buffers = {b: dict(k) for b, k in self._buffers.items()}
+        other._memories = {m: dict(c) for m, c in self._memories.items()}
+        other._tiles = {t: dict(k) for t, k in self._tiles.items()}
         return other
 
     def signature(self) -> frozenset[tuple[Key, Copy]]:
@@ -191,26 +196,40 @@ class MachineState:
     def of(self, buffer: str) -> tuple[Key, ...]:
         return tuple(self._buffers.get(buffer, ()))
 
+    def holding(self, tile: Tile) -> tuple[Key, ...]:
+        """The copies of just this tile."""
+        return tuple(self._tiles.get(tile, ()))
+
     def of_any(self) -> tuple[Key, ...]:
         return tuple(self.copies)
 
     def put(self, key: Key, copy: Copy) -> None:
         self.copies[key] = copy
         self._buffers.setdefault(key[1].buffer, {})[key] = None
+        self._memories.setdefault(key[0], {})[key] = copy
+        self._tiles.setdefault(key[1], {})[key] = None
 
     def drop(self, key: Key) -> None:
         del self.copies[key]
         del self._buffers[key[1].buffer][key]
+        del self._memories[key[0]][key]
+        del (left := self._tiles[key[1]])[key]
+        if not left:
+            del self._tiles[key[1]]
 
     def mark(self, key: Key, dirty: bool) -> None:
         c = self.copies[key]
         if c.dirty != dirty:
-            self.copies[key] = replace(c, dirty=dirty)
+            self.put(key, replace(c, dirty=dirty))
+
+    def taken(self, memory: str) -> int:
+        """How many cells or bytes of a memory are occupied."""
+        return sum([c.units for c in self._memories.get(memory, {}).values() if not c.place.base])
 
     def used(self, memory: str) -> Iterator[tuple[int, int, Key]]:
         """Occupied ``(first, count, key)`` in a memory, in cells or bytes."""
-        for key, c in self.copies.items():
-            if key[0] == memory and not c.place.base:
+        for key, c in self._memories.get(memory, {}).items():
+            if not c.place.base:
                 yield c.place.offset.const if c.place.cell is None else c.place.cell, c.units, key
 
     def find_room(self, memory: Memory, units: int) -> int | None:
@@ -218,8 +237,7 @@ class MachineState:
         just been given up is not waited for; else the lowest; or None. Counted registers have no addresses to wait for.
         """
         begin = 0 if memory.kind == COUNTED else self.next.get(memory.name, 0)
-        places = [(c.place, c.units) for key, c in self.copies.items() if key[0] == memory.name]
-        used = sorted([(p.offset.const if p.cell is None else p.cell, n) for p, n in places if not p.base])
+        used = sorted([(first, n) for first, n, _ in self.used(memory.name)])
         at = self._room_from(memory, units, begin, used)
         return self._room_from(memory, units, 0, used) if at is None and begin else at
 

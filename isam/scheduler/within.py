@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import field
 from functools import reduce
-from itertools import islice
 from operator import or_
 from typing import NamedTuple
 
@@ -39,19 +38,31 @@ class Row:
     before: tuple[Calls, ...]
     touching: dict[tuple[Where, bool], tuple[Touch, ...]]
     streams: dict[tuple[Where, bool], frozenset[Met]]  # who touches it, where that can be said
-    _near: dict[tuple[Where, bool, Span], tuple[tuple[Touch, ...], tuple[int, ...]]] = field(default_factory=dict)
+    _near: dict[tuple[Where, bool, Span], tuple[tuple[list[Touch], list[int]], ...]] = field(default_factory=dict)
     _sorted: dict[tuple[Where, bool], tuple[list[int], list[int], int]] = field(default_factory=dict)
 
-    def near(self, where: Where, writes: bool, span: Span, end: int) -> Iterator[Touch]:
-        """What touches bytes between two numbers in children before ``end``, the last first: a row is looked over from
-        many places for each access."""
+    def near(self, where: Where, writes: bool, span: Span, end: int, meets: Callable[[Footprint], bool]) -> list[Touch]:
+        """What touches bytes between two numbers in children before ``end``, the last first; of single accesses only
+        the last of each stream that ``meets`` the one that looks: a row is looked over from many places for each."""
         key = (where, writes, span)
         got = self._near.get(key)
         if got is None:
-            some = self._some(where, writes, span)
-            got = self._near[key] = (some, tuple([-t.at for t in some]))
-        touches, ats = got
-        return islice(touches, bisect_right(ats, -end), None)
+            streams: dict[Met | None, list[Touch]] = {}
+            for t in self._some(where, writes, span):
+                streams.setdefault(None if t.one is None else t.met, []).append(t)
+            got = self._near[key] = tuple((ts, [-t.at for t in ts]) for ts in streams.values())
+        out: list[Touch] = []
+        for touches, ats in got:
+            begin = bisect_right(ats, -end)
+            if begin < len(ats) and touches[begin].one is None:
+                out += touches[begin:]
+                continue
+            for n in range(begin, len(ats)):
+                one = touches[n].one
+                if one is not None and meets(one):
+                    out.append(touches[n])
+                    break
+        return sorted(out, key=lambda t: -t.at) if len(got) > 1 else out
 
     def _some(self, where: Where, writes: bool, span: Span) -> tuple[Touch, ...]:
         """By where accesses begin, and how long the longest is."""
@@ -175,26 +186,19 @@ class Within:
             for i, c in enumerate(seq.children):
                 total.move(self.calls(c, dealt))
                 before.append(dict(total.passed))
-                for where, all_prints in self.reach(c).items():
-                    plain = isinstance(c, Issue) and (dealt == () or all_prints[0].stream not in self.groups)
+                for where, prints in self.reach(c).items():
+                    plain = isinstance(c, Issue) and (dealt == () or prints[0].stream not in self.groups)
+                    spans = [self.span(f) for f in prints]
                     for writes in (False, True):
-                        prints = all_prints if writes else tuple(f for f in all_prints if f.writes)
-                        some = self._touches(i, c, prints, plain)
+                        some = [x for x in zip(prints, spans, strict=True) if writes or x[0].writes]
                         if some:
-                            touching.setdefault((where, writes), []).extend(some)
+                            touching.setdefault((where, writes), []).extend(_touches(i, c, some, plain))
             reach = {} if self.deals(seq) else self.reach(seq)
             streams = {(w, writes): frozenset(Met(f.stream) for f in fs if writes or f.writes)
                        for w, fs in reach.items() for writes in (False, True)}  # fmt: skip
             got = Row(tuple(before), {w: tuple(reversed(t)) for w, t in touching.items()}, streams)
             self._rows[key] = got
         return got
-
-    def _touches(self, at: int, child: Node, prints: tuple[Footprint, ...], plain: bool) -> list[Touch]:
-        """A child's accesses one by one, or all of them together."""
-        spans = [self.span(f) for f in prints]
-        if plain or not prints:
-            return [Touch(at, child, f, Met(f.stream), span) for f, span in zip(prints, spans, strict=True)]
-        return [Touch(at, child, None, Met(""), (min(a for a, _ in spans), max(b for _, b in spans)))]
 
     def met_by(self, node: Node, mine: Footprint) -> tuple[Footprint, ...]:
         """What a node touches of where an access lies; for who reads only the writes."""
@@ -219,10 +223,18 @@ class Within:
                         mine = [f.over(node.var, low, high) for f in mine]
                     found += mine
             by: dict[Where, list[Footprint]] = {}
-            for f in hulls(found):
+            alone = len({(f.where, f.writes) for f in found}) == len(found)
+            for f in found if alone else hulls(found):
                 by.setdefault(f.where, []).append(f)
             got = self._reach[id(node)] = {w: tuple(fs) for w, fs in by.items()}
         return got
+
+
+def _touches(at: int, child: Node, prints: list[tuple[Footprint, Span]], plain: bool) -> list[Touch]:
+    """A child's accesses one by one, or all of them together."""
+    if plain:
+        return [Touch(at, child, f, Met(f.stream), span) for f, span in prints]
+    return [Touch(at, child, None, Met(""), (min(s[0] for _, s in prints), max(s[1] for _, s in prints)))]
 
 
 def runs(node: Node) -> tuple[Node, ...]:

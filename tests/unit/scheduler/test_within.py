@@ -1,4 +1,4 @@
-"""What is found in a sequence by bytes and place is what looking at every access would find."""
+"""What is found in a sequence by bytes and place is, of each stream, the first that looking at each would find."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ def touches(rng: random.Random, many: int) -> tuple[Touch, ...]:
     return tuple(out)
 
 
-def test_near_is_what_a_look_at_each_access_finds():
+def test_near_is_the_first_of_each_stream_that_a_look_at_every_access_finds():
     rng = random.Random(5)
     for many in (0, 1, FEW // 4, 3 * FEW):
         row = Row((), {(WHERE, True): touches(rng, many)}, {})
         for _ in range(60):
             first, end = rng.randrange(210), rng.randint(0, many + 1)
             span = (first, first + rng.randint(1, 30))
-            found = list(row.near(WHERE, True, span, end))
-            assert found == [t for t in row.touching[WHERE, True]
-                             if t.at < end and t.span[0] < span[1] and span[0] < t.span[1]]  # fmt: skip
-        assert not list(row.near(WHERE, False, (0, 300), many))
+            odd = [print_ for _, _, print_, _, _ in row.touching[WHERE, True] if rng.random() < 0.5]
+            found = row.near(WHERE, True, span, end, lambda f, odd=odd: f in odd)
+            near = [t for t in row.touching[WHERE, True]
+                    if t.at < end and t.span[0] < span[1] and span[0] < t.span[1] and t.one in odd]  # fmt: skip
+            assert set(found) == {t for n, t in enumerate(near) if t.met not in [x.met for x in near[:n]]}
+            assert [t.at for t in found] == sorted((t.at for t in found), reverse=True)
+        assert not row.near(WHERE, False, (0, 300), many, lambda _: True)
