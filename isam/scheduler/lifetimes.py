@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
@@ -37,8 +38,9 @@ class InGroup(Lifetimes):
 
     ``open``: axes of the kept loops we are in; ``further``: per loop the temporaries that are used behind it, too, by
     nests that lack its axis as those do that take part in one of its iterations; ``ending``: an iteration is being
-    closed, what only it could see is dead; ``leaf``: the nests of the present block; ``rest``: its calls still to come;
-    ``dealt``: the dealt loops that we are in.
+    closed, what only it could see is dead; ``leaf``: the nests of the present block; ``reads``: what its calls read of
+    each private temporary, with their positions; ``done``: how many of them are over; ``dealt``: the dealt loops that
+    we are in.
     """
 
     def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop]):
@@ -47,7 +49,16 @@ class InGroup(Lifetimes):
         self.further: list[frozenset[str]] = []
         self.ending = False
         self.leaf: frozenset[int] = frozenset()
-        self.rest: list[Call] = []
+        self.reads: dict[str, list[tuple[int, Tile]]] = {}
+        self.done = 0
+
+    def begin(self, calls: list[Call]) -> None:
+        """A block of these calls, or none."""
+        self.reads, self.done = {}, 0
+        for at, (nest, _, _, tiles) in enumerate(calls):
+            for u, t in zip(nest.uses, tiles, strict=True):
+                if u.reads and t.buffer in self.group.private:
+                    self.reads.setdefault(t.buffer, []).append((at, t))
 
     @contextmanager
     def within(self, axis: str, members: Members) -> Iterator[None]:
@@ -75,8 +86,9 @@ class InGroup(Lifetimes):
             return False
         if any(i > min(self.leaf) for i in self.group.users(tile.buffer) - self.leaf):
             return False
-        later = (t for nest, _, _, tiles in self.rest for u, t in zip(nest.uses, tiles, strict=True) if u.reads)
-        return all(t.buffer != tile.buffer or disjoint(t, tile, self.scope.ranges) for t in later)
+        reads = self.reads.get(tile.buffer, [])
+        later = reads[bisect_left(reads, self.done, key=lambda r: r[0]) :]
+        return all(disjoint(t, tile, self.scope.ranges) for _, t in later)
 
     def _private_here(self, buffer: str) -> bool:
         """Whether no iteration of an open loop, other than the present one, can see the temporary's elements here."""

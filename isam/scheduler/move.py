@@ -205,8 +205,8 @@ def form_of(system: System, memory: str, tile: Tile, dims: tuple[int | None, ...
     if m.row:  # which one lies within the rows
         inner = dims[-1] if dims else None
         return None if inner in (None, len(tile.shape) - 1) else (inner,)
-    long = tuple(d for d in dims if d is not None and tile.shape[d] > 1)
-    return long if long != tuple(sorted(long)) else None
+    long = [d for d in dims if d is not None and tile.shape[d] > 1]
+    return tuple(long) if long != sorted(long) else None
 
 
 def sub_place(place: Place, tile: Tile, part: Tile) -> Place:

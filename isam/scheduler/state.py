@@ -178,7 +178,7 @@ class MachineState:
         self.copies: dict[Key, Copy] = {}
         self._buffers: dict[str, dict[Key, None]] = {}
         self._memories: dict[str, dict[Key, Copy]] = {}
-        self._tiles: dict[Tile, dict[Key, None]] = {}
+        self._tiles: dict[Tile, tuple[Key, ...]] = {}
 
     def copy(self) -> MachineState:
         other = MachineState(self.system)
@@ -186,7 +186,7 @@ class MachineState:
         other.copies = dict(self.copies)
         other._buffers = {b: dict(k) for b, k in self._buffers.items()}
         other._memories = {m: dict(c) for m, c in self._memories.items()}
-        other._tiles = {t: dict(k) for t, k in self._tiles.items()}
+        other._tiles = dict(self._tiles)
         return other
 
     def signature(self) -> frozenset[tuple[Key, Copy]]:
@@ -198,7 +198,7 @@ class MachineState:
 
     def holding(self, tile: Tile) -> tuple[Key, ...]:
         """The copies of just this tile."""
-        return tuple(self._tiles.get(tile, ()))
+        return self._tiles.get(tile, ())
 
     def of_any(self) -> tuple[Key, ...]:
         return tuple(self.copies)
@@ -207,15 +207,17 @@ class MachineState:
         self.copies[key] = copy
         self._buffers.setdefault(key[1].buffer, {})[key] = None
         self._memories.setdefault(key[0], {})[key] = copy
-        self._tiles.setdefault(key[1], {})[key] = None
+        known = self._tiles.get(key[1], ())
+        if key not in known:
+            self._tiles[key[1]] = (*known, key)
 
     def drop(self, key: Key) -> None:
         del self.copies[key]
         del self._buffers[key[1].buffer][key]
         del self._memories[key[0]][key]
-        del (left := self._tiles[key[1]])[key]
-        if not left:
-            del self._tiles[key[1]]
+        left = tuple(k for k in self._tiles.pop(key[1]) if k != key)
+        if left:
+            self._tiles[key[1]] = left
 
     def mark(self, key: Key, dirty: bool) -> None:
         c = self.copies[key]

@@ -235,19 +235,20 @@ class Walk:
             for t in tiles:
                 run.data.later[t].append(at)
         done = 0
+        self.lives.begin(calls)
         for step in steps:
             begin, done = done, done + len(step)
             for _, _, _, tiles in step:
                 for t in tiles:
                     run.data.later[t].pop()
             run.step(step)
-            self.lives.rest = calls[done:]
+            self.lives.done = done
             for at in range(begin, done):
                 for t in dict.fromkeys(calls[at][3]):
                     if last[t] == at:
                         run.release(t, crowded)
         run.data.later = {}
-        self.lives.rest = []
+        self.lives.begin([])
 
     def _crowded(self, calls: list[Call]) -> bool:
         """Whether the block's tiles together exceed a memory that they must be brought to."""

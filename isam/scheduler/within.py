@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import field
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import NamedTuple
 
@@ -30,6 +31,9 @@ class Touch(NamedTuple):
     span: Span
 
 
+Some = tuple[Met | None, list[Touch], list[int]]  # of a stream, or of any; and at which child each is, negative
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A sequence: calls before each child (and after all), and which children touch what, the last first. Who reads
@@ -38,31 +42,30 @@ class Row:
     before: tuple[Calls, ...]
     touching: dict[tuple[Where, bool], tuple[Touch, ...]]
     streams: dict[tuple[Where, bool], frozenset[Met]]  # who touches it, where that can be said
-    _near: dict[tuple[Where, bool, Span], tuple[tuple[list[Touch], list[int]], ...]] = field(default_factory=dict)
+    _near: dict[tuple[Where, bool, Span], tuple[Some, ...]] = field(default_factory=dict)
     _sorted: dict[tuple[Where, bool], tuple[list[int], list[int], int]] = field(default_factory=dict)
 
-    def near(self, where: Where, writes: bool, span: Span, end: int, meets: Callable[[Footprint], bool]) -> list[Touch]:
-        """What touches bytes between two numbers in children before ``end``, the last first; of single accesses only
-        the last of each stream that ``meets`` the one that looks: a row is looked over from many places for each."""
+    def near(self, where: Where, writes: bool, span: Span, end: int, meets: Callable[[Touch], bool]) -> list[Touch]:
+        """What touches bytes between two numbers in children before ``end``, of a stream and of loops the last first: a
+        row is looked over from many places for each access. Where that is much, of single accesses only the last of
+        each stream that ``meets`` the one that looks."""
         key = (where, writes, span)
         got = self._near.get(key)
         if got is None:
             streams: dict[Met | None, list[Touch]] = {}
-            for t in self._some(where, writes, span):
-                streams.setdefault(None if t.one is None else t.met, []).append(t)
-            got = self._near[key] = tuple((ts, [-t.at for t in ts]) for ts in streams.values())
+            some = self._some(where, writes, span)
+            for t in some:
+                streams.setdefault(None if t.one is None or len(some) < FEW else t.met, []).append(t)
+            got = self._near[key] = tuple((met, ts, [-t.at for t in ts]) for met, ts in streams.items())
         out: list[Touch] = []
-        for touches, ats in got:
+        for met, touches, ats in got:
             begin = bisect_right(ats, -end)
-            if begin < len(ats) and touches[begin].one is None:
+            if met is None:
                 out += touches[begin:]
-                continue
-            for n in range(begin, len(ats)):
-                one = touches[n].one
-                if one is not None and meets(one):
-                    out.append(touches[n])
-                    break
-        return sorted(out, key=lambda t: -t.at) if len(got) > 1 else out
+            else:
+                out += islice(filter(meets, map(touches.__getitem__, range(begin, len(ats)))), 1)
+        several = len(got) > 1 and any(met is None for met, _, _ in got)
+        return sorted(out, key=lambda t: -t.at) if several else out
 
     def _some(self, where: Where, writes: bool, span: Span) -> tuple[Touch, ...]:
         """By where accesses begin, and how long the longest is."""
