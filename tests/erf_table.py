@@ -1,4 +1,4 @@
-"""``python -m tests.erf_table``: the constants of ``hwdesc/x86/erf_table.yaml``, from the error function itself.
+"""``python -m tests.erf_table``: the constants of ``hwdesc/cpu/erf_table.yaml``, from the error function itself.
 
 32 polynomials of degree 4, one around each multiple of 1/8 (the first for what lies above 0 only), each fitted to the
 relative error at Chebyshev's points; coefficients are rounded to f32 from the lowest on, and the others fitted anew.

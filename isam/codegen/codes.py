@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
-    "codegen-features": "The description needs CPU features that this machine lacks.",
+    "codegen-features": "The description needs CPU features that the CPU which code is made for lacks.",
+    "codegen-target": "LLVM makes no code for the target that the description names.",
     "emission-increment": "A template needs a distance in elements where the distance in bytes is no multiple of them.",
     "emission-lanes": "A tile does not fit the vector of a template, or registers do not say what they hold.",
     "emission-leading": "A template needs a leading dimension that holds the rows of the tile.",

@@ -127,12 +127,13 @@ def _in_parts(cover: Cover) -> set[str]:
 
 
 def _beyond(cover: Cover, system: System) -> set[str]:
-    """The instructions of a cover that this CPU does not have, where code for it is made."""
+    """The instructions of a cover that the CPU does not have, where code for one is made."""
     from isam.system.features import lacking
 
     if system.backend != "llvm":
         return set()
-    return {m.instruction.name for m in cover.mappings if m.instruction.needs and lacking(m.instruction.needs)}
+    have = system.target.features if system.target else None
+    return {m.instruction.name for m in cover.mappings if m.instruction.needs and lacking(m.instruction.needs, have)}
 
 
 def _required(job: Job) -> tuple[str, ...]:

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import sys
 import threading
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 _lock = threading.Lock()
 _numbers = itertools.count()
+SCALABLE = "sve-"  # begins the name of a feature: registers of SVE that are just so many bits long
+VECTOR_LENGTH = 51  # PR_SVE_GET_VL of prctl(2); the low 16 bits of what it returns are bytes
+
+
+class Target(NamedTuple):
+    """A CPU that code is made for, by LLVM's names. ``features``: what it has besides, its architecture among them."""
+
+    triple: str
+    cpu: str
+    features: frozenset[str]
+
+    @property
+    def flags(self) -> str:
+        """The features that LLVM knows of."""
+        known = sorted(f for f in self.features if f != architecture(self.triple) and not f.startswith(SCALABLE))
+        return ",".join(f"+{f}" for f in known)
 
 
 @lru_cache(maxsize=1)
@@ -24,12 +42,27 @@ def initialised() -> Any:
 
 @lru_cache(maxsize=1)
 def features() -> frozenset[str]:
-    """What this CPU has, by LLVM's names (``avx2``, ``neon``); read from the CPU itself, unlike its name. Empty where
-    LLVM cannot tell."""
+    """What this CPU has, by LLVM's names (``avx2``, ``neon``), and its architecture (``x86_64``, ``aarch64``); read
+    from the CPU itself, unlike its name. Nothing else where LLVM cannot tell."""
+    own = architecture(initialised().get_process_triple())
     try:
-        return frozenset(name for name, has in initialised().get_host_cpu_features().items() if has)
+        named = frozenset(name for name, has in initialised().get_host_cpu_features().items() if has)
     except RuntimeError:
-        return frozenset()
+        named = frozenset()
+    return named | {own, *([f"{SCALABLE}{_scalable()}"] if "sve" in named else [])}
+
+
+def architecture(triple: str) -> str:
+    """What a triple begins with, by one name for each."""
+    name = triple.split("-")[0]
+    return {"arm64": "aarch64", "amd64": "x86_64"}.get(name, name)
+
+
+def _scalable() -> int:
+    """Bits of a register of SVE in this process; 0 where nobody tells."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    return max(0, ctypes.CDLL(None).prctl(VECTOR_LENGTH, 0, 0, 0, 0)) % (1 << 16) * 8
 
 
 @lru_cache(maxsize=1)
@@ -40,9 +73,15 @@ def host() -> tuple[str, str, str]:
     return version, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
-def target_machine(level: int = 2) -> Any:
-    """The target machine for this CPU. ``level``: effort of code generation (0 to 3)."""
+def target_machine(level: int = 2, other: Target | None = None) -> Any:
+    """The target machine for this CPU, or for another one. ``level``: effort of code generation (0 to 3). Raises
+    ``RuntimeError`` where LLVM makes no code for the other one."""
     llvm = initialised()
+    if other is not None:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        return llvm.Target.from_triple(other.triple).create_target_machine(
+            cpu=other.cpu, features=other.flags, opt=level, reloc="pic", codemodel="small")  # fmt: skip
     _, cpu, flags = host()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(cpu=cpu, features=flags, opt=level, reloc="pic", codemodel="small",

@@ -9,7 +9,7 @@ from typing import Any
 
 from isam.diagnostics import Loc
 from isam.system.faults import MAX_FAULTS, Faults, nearest
-from isam.system.schema import BURST, COST, PORTS, WORD, Field, Table
+from isam.system.schema import BURST, COST, PORTS, TARGET, WORD, Field, Table
 from isam.system.source import Mapping, Node, Scalar, Sequence, describe
 from isam.system.units import QuantityError, parse_count, parse_quantity, parse_throughput
 
@@ -204,6 +204,10 @@ def _burst(node: Node, f: Field, faults: Faults) -> Values:
     return read_fields(node, BURST, "a burst", faults)
 
 
+def _target(node: Node, f: Field, faults: Faults) -> Values:
+    return read_fields(node, TARGET, "a target", faults)
+
+
 def _ports(node: Node, f: Field, faults: Faults) -> Values:
     return read_fields(node, PORTS, "the ports of a memory", faults)
 
@@ -295,7 +299,7 @@ def _keep(node: Node, f: Field, faults: Faults) -> Node:
 _READ: dict[str, Callable[[Any, Field, Faults], Any]] = {
     "count": _count, "flag": _flag, "word": read_word, "words": words, "text": _text, "block": _block, "homes": _homes,
     "groups": _groups, "aligns": _aligns, "alignment": _alignment, "strides": _strides, "cost": _cost, "free": free,
-    "burst": _burst,
+    "burst": _burst, "target": _target,
     "ports": _ports, "edges": _edges, "settings": _settings, "per": _per,
     "counts": _counts, "places": _places,
     "entries": _keep, "moves": _keep, "variants": _keep, "lists": _keep,

@@ -1,6 +1,6 @@
 """Where descriptions are: an explicit path, the folders in ISAM_HWDESC, the package's data, the checkout, plug-ins.
 
-A root holds folders, a folder holds systems: ``hwdesc/x86/avx2.yaml`` is the system ``avx2``. Files without a
+A root holds folders, a folder holds systems: ``hwdesc/cpu/avx2.yaml`` is the system ``avx2``. Files without a
 ``system:`` line are parts of others.
 """
 

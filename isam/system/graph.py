@@ -12,6 +12,7 @@ from isam.diagnostics import NOWHERE, Loc, fail
 from isam.ir.dtype import size_of
 from isam.ir.instruction import Instruction
 from isam.ir.table import Some, Table
+from isam.runtime.linking import Target
 from isam.system.groups import Cluster, Link, Mesh, Ports, Register, Replica
 
 ANY_NUMBER = Ports()
@@ -113,6 +114,7 @@ class System:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     state: dict[str, Register] = field(default_factory=dict)
     meshes: dict[str, Mesh] = field(default_factory=dict)
+    target: Target | None = None  # the CPU that code is made for, where it is not the one we run on
 
     @property
     def digest(self) -> str:

@@ -13,6 +13,7 @@ from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 from isam.garbage import seldom
 from isam.ir.instruction import Cost, Instruction
 from isam.ir.table import Table, Unread
+from isam.runtime.linking import Target, architecture
 from isam.system.bodies import parse_body, permission, place_in
 from isam.system.check import Marks, assumed_costs, check_system, stated_costs
 from isam.system.draft import Draft, Reader
@@ -135,6 +136,15 @@ def _unread(draft: Draft, faults: Faults) -> System:
     return replace(system, assumed=(*system.assumed, *assumed_costs(costs, system.moves)))
 
 
+def _target(given: Values | None) -> Target | None:
+    """The CPU that code is made for; its architecture is one of its features."""
+    if not given or "triple" not in given:
+        return None
+    triple = given["triple"].text
+    cpu = given["cpu"].text if "cpu" in given else "generic"
+    return Target(triple, cpu, frozenset({architecture(triple), *(w.text for w in given.get("features", ()))}))
+
+
 class _Build:
     """Entries to values. ``declared``: all names given, broken entries included; ``broken``: sections with faults."""
 
@@ -167,7 +177,7 @@ class _Build:
                       backend=top["backend"].text if "backend" in top else "simulator",
                       approach=top["approach"].text if "approach" in top else "greedy",
                       facts=self._facts(top), assumed=tuple(self.assumed), source=self.draft.file,
-                      needs=tuple(w.text for w in top.get("needs", ())),
+                      needs=tuple(w.text for w in top.get("needs", ())), target=_target(top.get("target")),
                       backend_loc=self.marks.get(("backend",), NOWHERE),
                       replicas=self._section("replicas", self.groups.replica),
                       meshes=self._section("meshes", self.groups.mesh),

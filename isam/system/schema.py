@@ -124,6 +124,11 @@ BURST: Table = {
     "most": Field("count", "so many calls at most", True),
     "step": Field("aligns", "bytes from one operand to the next, where that is fixed: {S: 16 B}"),
 }
+TARGET: Table = {
+    "triple": Field("word", "LLVM's name for architecture and system: aarch64-unknown-linux-gnu", True),
+    "cpu": Field("word", "LLVM's name of the CPU; absent: any"),
+    "features": Field("words", "what it has besides, by LLVM's names; what the machine needs must be among them"),
+}
 VARIANT: Table = {
     "system": Field("word", "the system to take", True),
     "needs": Field("words", "CPU features that this takes; the first variant whose needs are met is taken"),
@@ -133,6 +138,7 @@ TOP: Table = {
     "system": Field("word", "name of the machine"),
     "description": Field("text", "for readers"),
     "needs": Field("words", "CPU features without which the machine cannot run"),
+    "target": Field("target", "the CPU that code is made for, where it is not the one we run on"),
     "backend": Field("word", "emitter of code (simulator, llvm, ...); none: semantics only"),
     "approach": Field("word", "the Approach whose opinions suit this machine"),
     "facts": Field("free", "what only Approaches and reports look at"),
@@ -240,5 +246,5 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
         "places": {"type": "object", "additionalProperties": {"type": "array", "items": counts, "minItems": 1}},
         "settings": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},
     }
-    inside = {"cost": COST, "ports": PORTS, "burst": BURST}
+    inside = {"cost": COST, "ports": PORTS, "burst": BURST, "target": TARGET}
     return _holed(inside[f.kind]) if f.kind in inside else kinds[f.kind]

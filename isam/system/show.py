@@ -17,6 +17,8 @@ def text(system: System) -> str:
     head = [f"system {system.name}", f"  {end}, approach {system.approach}"]
     if system.needs:
         head.append(f"  needs {', '.join(system.needs)}")
+    if system.target:
+        head.append(f"  code for {system.target.cpu} ({system.target.triple})")
     parts = ["\n".join(head)]
     memories = [_memory(m) for m in system.memories.values()]
     parts.append(_table("memories", ["name", "kind", "size", "align", ""], memories))

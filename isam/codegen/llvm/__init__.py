@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.schedule.tree import Issue, Schedule, distinct
@@ -9,7 +11,7 @@ from isam.schedule.tree import Issue, Schedule, distinct
 
 @dataclass(frozen=True)
 class Code:
-    """An object file for this CPU. Entries ``bind`` and ``call``: ``void (ptr* arguments, ptr workspace, i64* sizes)``.
+    """An object file for a CPU. Entries ``bind`` and ``call``: ``void (ptr* arguments, ptr workspace, i64* sizes)``.
 
     ``workspace``: bytes of the block that both entries get; its first ``bound`` bytes are filled by ``bind`` and kept.
     ``sizes``: names of run-time sizes in the order of the third argument. ``symbols``: names in the object to what the
@@ -32,35 +34,43 @@ def to_ir(schedule: Schedule) -> tuple[str, dict[str, str]]:
     from isam.codegen.llvm.irtext import Module
     from isam.codegen.llvm.lower import Lowering
 
-    module = Module()
+    module = Module(scalable(schedule.system.needs))
     lowering = Lowering(schedule, module)
     lowering.main("bind", schedule.bind)
     lowering.main("call", schedule.call)
     return str(module), dict(module.externals)
 
 
+def scalable(needs: Iterable[str]) -> int:
+    """How many bits the registers of SVE have; 0 where the machine does not count on them."""
+    from isam.runtime.linking import SCALABLE
+
+    return next((int(bits) for n in needs if n.startswith(SCALABLE) and (bits := n[len(SCALABLE) :]).isdecimal()), 0)
+
+
 def generate(schedule: Schedule, assembly: bool = False) -> Code:
-    """Native code of a schedule. Raises ``IsamError`` when this CPU lacks what the machine or an instruction needs."""
+    """Native code of a schedule, for this CPU or the one that the machine's description names. Raises ``IsamError``
+    when the CPU lacks what the machine or an instruction needs."""
     from isam.codegen.llvm.lower import slot_offsets, workspace_bytes
     from isam.codegen.llvm.machine import check_features, compile_object, features
 
     system = schedule.system
     used = {n.instruction for root in (schedule.bind, schedule.call) for n in distinct(root) if isinstance(n, Issue)}
-    check_features(system.needs, f"the system '{system.name}'")
+    check_features(system.needs, f"the system '{system.name}'", system.target)
     for name in sorted(used):
-        check_features(system.instructions[name].needs, f"the instruction '{name}'")
+        check_features(system.instructions[name].needs, f"the instruction '{name}'", system.target)
     text, symbols = to_ir(schedule)
-    blob, listing = compile_object(text, assembly)
+    blob, listing = compile_object(text, assembly, system.target)
     offsets = slot_offsets(schedule)
     kept = max((offsets[s.name] + s.bytes for s in schedule.workspace if s.bound and s.name in offsets), default=0)
     sizes = tuple(s.name for s in schedule.kernel.syms)
     entries = ("bind", "call") if any(isinstance(n, Issue) for n in distinct(schedule.bind)) else ("call",)
-    total, needs = workspace_bytes(schedule), tuple(sorted(features()))
-    return Code(blob, text, entries, symbols, total, kept, sizes, needs, listing)
+    needs = tuple(sorted(system.target.features if system.target else features()))
+    return Code(blob, text, entries, symbols, workspace_bytes(schedule), kept, sizes, needs, listing)
 
 
 def emit(schedule: Schedule) -> Artifact:
-    """The artifact of a schedule for this CPU: its object code and what a loader has to know."""
+    """The artifact of a schedule: its object code and what a loader has to know."""
     from isam import __version__
     from isam.codegen.llvm.machine import version
     from isam.ir.signature import arguments_of, points_of, sizes_of

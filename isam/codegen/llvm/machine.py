@@ -1,4 +1,4 @@
-"""LLVM IR text to object bytes for this CPU."""
+"""LLVM IR text to object bytes, for this CPU or for the one that a description names."""
 
 from __future__ import annotations
 
@@ -7,27 +7,37 @@ from functools import lru_cache
 from typing import Any
 
 from isam.diagnostics import InternalError, fail
-from isam.runtime.linking import features, host, initialised, target_machine
+from isam.runtime.linking import Target, features, host, initialised, target_machine
 
 
 def version() -> str:
     return host()[0]
 
 
-@lru_cache(maxsize=1)
-def _machine() -> Any:
-    return target_machine()
+@lru_cache(maxsize=8)
+def _machine(target: Target | None = None) -> Any:
+    try:
+        return target_machine(other=target)
+    except RuntimeError as e:
+        assert target is not None
+        raise fail("codegen-target", f"LLVM makes no code for '{target.triple}': {e}",
+                   hint="a triple like aarch64-unknown-linux-gnu") from None  # fmt: skip
 
 
-def check_features(needs: Iterable[str], what: str) -> None:
-    """Raises ``IsamError`` when this CPU lacks one of ``needs``: LLVM would end the process instead."""
-    lacks = [n for n in needs if n not in features()]
+def check_features(needs: Iterable[str], what: str, target: Target | None = None) -> None:
+    """Raises ``IsamError`` when the CPU lacks one of ``needs``: LLVM would end the process instead."""
+    have = features() if target is None else target.features
+    lacks = [n for n in needs if n not in have]
+    if lacks and target is not None:
+        raise fail("codegen-features", f"the target's features do not say {', '.join(lacks)}, which {what} needs",
+                   hint="name what the CPU has under 'target: {features: [...]}'")  # fmt: skip
     if lacks:
         raise fail("codegen-features", f"this CPU lacks {', '.join(lacks)}, which {what} needs",
-                   hint="compile on='host' takes the variant that this CPU can run")  # fmt: skip
+                   hint="compile on='host' takes the variant that this CPU can run; code for another CPU takes a "
+                        "'target:' in the description")  # fmt: skip
 
 
-def compile_object(text: str, assembly: bool = False) -> tuple[bytes, str]:
+def compile_object(text: str, assembly: bool = False, target: Target | None = None) -> tuple[bytes, str]:
     """Object file and, on request, assembly. Raises ``InternalError`` when LLVM refuses the text."""
     llvm = initialised()
     try:
@@ -35,6 +45,6 @@ def compile_object(text: str, assembly: bool = False) -> tuple[bytes, str]:
         module.verify()
     except RuntimeError as e:
         raise InternalError(f"LLVM refuses the code: {e}") from e
-    machine = _machine()
+    machine = _machine() if target is None else _machine(target)
     machine.set_asm_verbosity(True)
     return machine.emit_object(module), machine.emit_assembly(module) if assembly else ""
