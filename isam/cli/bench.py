@@ -54,6 +54,7 @@ def bench(
     One thread, random data, contenders taking turns, every result checked against float64 within a bound per element.
     A line per shape as it is done. Exit code 1 when a target is missed.
     """
+    from isam.system.features import demand
     from isam.system.load import load_system
 
     groups = tuple(only or GROUPS)
@@ -61,7 +62,7 @@ def bench(
     if unknown or rounds < 0 or not 0 <= seconds <= 60:
         raise fail("cli-number", f"no group '{unknown[0]}'" if unknown else "--rounds and --seconds are not negative",
                    hint=f"groups: {', '.join(GROUPS)}")  # fmt: skip
-    load_system(on)
+    demand(load_system(on))
     found = _program()
     settings = found.Settings(rounds or (3 if quick else 5), seconds or (0.03 if quick else 0.08), on)
     try:

@@ -124,4 +124,5 @@ def check_features(artifact: Artifact) -> None:
     missing = [n for n in artifact.needs if n not in features()]
     if missing:
         what = f"'{artifact.name}' was compiled for a CPU with {', '.join(missing)}, which this one does not have"
-        raise fail("artifact-features", what, hint="compile the kernel again on this machine")
+        raise fail("artifact-features", what,
+                   hint="compile the kernel again on this machine, or take the artifact to such a CPU")  # fmt: skip

@@ -27,7 +27,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Buffer
 from isam.runtime.external import Externals
 from isam.runtime.linking import features, initialised, link, target_machine
-from isam.system.features import lacking
+from isam.system.features import demand
 from isam.system.graph import COUNTED, System
 
 COPIES = 8  # of an instruction in one iteration, each on operands of its own
@@ -66,9 +66,7 @@ class Calibration:
     def __init__(self, system: System):
         if system.backend != "llvm":
             raise fail("calibrate-backend", f"'{system.name}' has no code that runs here", hint="calibrate 'host'")
-        if missing := lacking(system.needs, features()):
-            raise fail("system-features", f"'{system.name}' needs {', '.join(missing)}, which this CPU lacks",
-                       hint="calibrate 'host', which is chosen for this CPU")  # fmt: skip
+        demand(system)
         self.system, self.lanes, self.lane = system, lanes_of(system), lane_of(system)
         self.known: dict[str, float] = {}  # cycles by code: many instructions are the same to a CPU
         self.snippets = snippets_of(system)

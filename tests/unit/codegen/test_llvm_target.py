@@ -12,7 +12,7 @@ from isam.codegen.llvm import Code, emit, generate, to_ir
 from isam.diagnostics import IsamError
 from isam.runtime import native
 from isam.runtime.linking import Target, architecture, features
-from isam.system.features import lacking
+from isam.system.features import demand, lacking
 from isam.system.load import load_system
 from tests import campaign_native
 from tests.corpus import CASES
@@ -93,6 +93,8 @@ def test_an_artifact_of_another_cpu_is_refused() -> None:
     job = compiled(CASES["matmul"].load(), SIZES, load_system("neoverse-n1"), check=False)
     with pytest.raises(IsamError, match=f"compiled for a CPU with {lacks[0]}"):
         native.check_features(emit(job.schedule))
+    with pytest.raises(IsamError, match="'neoverse-n1' needs .*which this CPU lacks"):
+        demand(load_system("neoverse-n1"))
 
 
 @pytest.mark.parametrize(("target", "code", "said"), [

@@ -94,6 +94,6 @@ def test_machines_that_do_not_run_here_are_refused(monkeypatch: pytest.MonkeyPat
     assert "calibrate-none" in made.output
     with pytest.raises(IsamError, match="'toy' has no code that runs here"):
         Calibration(load_system("toy"))
-    monkeypatch.setattr("isam.tune.calibrate.features", lambda: frozenset())
+    monkeypatch.setattr("isam.system.features.host_features", lambda: frozenset())
     with pytest.raises(IsamError, match="which this CPU lacks"):
         Calibration(load_system("host-avx2"))
