@@ -93,7 +93,7 @@ def test_an_artifact_of_another_cpu_is_refused() -> None:
     job = compiled(CASES["matmul"].load(), SIZES, load_system("neoverse-n1"), check=False)
     with pytest.raises(IsamError, match=f"compiled for a CPU with {lacks[0]}"):
         native.check_features(emit(job.schedule))
-    with pytest.raises(IsamError, match="'neoverse-n1' needs .*which this CPU lacks"):
+    with pytest.raises(IsamError, match=r"'neoverse-n1' needs .*which this CPU lacks"):
         demand(load_system("neoverse-n1"))
 
 
