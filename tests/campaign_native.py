@@ -2,7 +2,7 @@
 
 ``--proof``: with the proof. ``--threads N``: on so many cores, wherever a loop can be dealt to them, however short.
 ``--oldest``: for the first x86-64, whatever this CPU has (with ``--on host-generic``). ``--elsewhere``: code from
-descriptions for other CPUs, too, made for this one: their instructions are told to LLVM in terms that every CPU has.
+descriptions for other CPUs, too, made for this one (`tests.elsewhere`).
 
 Every case (`tests.native_cases`) is compiled for each description that this CPU can run and called with all buffers
 between pages that nobody may touch, flush with the end, then with the begin. Integers and what permits no rounding of
@@ -32,6 +32,7 @@ from isam.compiler import Refused
 from isam.scheduler.plans import shared_home
 from isam.system.features import lacking
 from isam.system.load import load_system
+from tests.elsewhere import elsewhere
 from tests.native import first_x86_64
 from tests.native_cases import case, fault
 from tests.random_kernels import show
@@ -112,11 +113,6 @@ def _heard(reader: int, seeds: range, budget: float) -> Iterator[Outcome]:
             yield int(seed), kind, how[1:-1]
 
 
-def elsewhere():
-    """While this lasts, nobody asks whether this CPU has what a description needs."""
-    return mock.patch.object(machine, "check_features")
-
-
 def runnable(names: list[str]) -> list[str]:
     """Those of the descriptions that this CPU can run; says which it cannot."""
     out = []
@@ -145,7 +141,7 @@ def main() -> int:
     wrong = 0
     run = partial(one, threads=o.threads)
     if o.elsewhere:
-        elsewhere().start()
+        elsewhere().__enter__()
     for on in o.on if o.elsewhere else runnable(o.on):
         start, counts = time.perf_counter(), Counter()
         run(o.first, on)  # children start with what every compilation loads

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
 import pytest
 
+import isam
 from isam.codegen.llvm import Code, emit, generate, to_ir
 from isam.diagnostics import IsamError
+from isam.ir.text import parse_kernel
 from isam.runtime import native
 from isam.runtime.linking import Target, architecture, features
 from isam.system.features import demand, lacking
 from isam.system.load import load_system
 from tests import campaign_native
 from tests.corpus import CASES
+from tests.elsewhere import elsewhere
 from tests.pipeline import compiled
 
 AARCH64 = 183  # e_machine in ELF for the Arm 64-bit Architecture, table 4-2
@@ -63,8 +68,36 @@ def test_a_length_of_registers_is_told_where_it_is_counted_on() -> None:
 
 @pytest.mark.parametrize("on", ["host-neon", "host-sve256"])
 def test_random_kernels_of_other_cpus_run_here(on: str) -> None:
-    with campaign_native.elsewhere():
+    with elsewhere():
         assert [campaign_native.one(seed, on) for seed in range(6)] == [("right", "")] * 6
+
+
+BYTES = """kernel bytes(M, N, K)
+  in  A: {a}[M, K]
+  in  B: {b}[K, N]
+  out C: i32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += i32(A[i, k]) * i32(B[k, j])
+"""
+
+
+@pytest.mark.parametrize(("a", "b", "by"), [
+    ("i8", "i8", "sdot"), ("u8", "u8", "udot"), ("u8", "i8", "usdot"), ("i8", "u8", "usdot"),
+])  # fmt: skip
+def test_products_of_bytes_by_groups(a: str, b: str, by: str) -> None:
+    kernel, sizes = parse_kernel(BYTES.format(a=a, b=b)), {"M": 5, "N": 11, "K": 14}
+    there = load_system("neoverse-n1")
+    able = replace(there, target=there.target._replace(features=there.target.features | {"i8mm"}))
+    assert re.search(rf"\s{by}\s+v\d+\.4s", generate(compiled(kernel, sizes, able).schedule, assembly=True).assembly)
+    rng, kinds = np.random.default_rng(3), {"i8": np.int8, "u8": np.uint8}
+    given = [rng.choice([np.iinfo(t).min, np.iinfo(t).max, 3], shape).astype(t)
+             for t, shape in ((kinds[a], (5, 14)), (kinds[b], (14, 11)))]  # fmt: skip
+    with elsewhere():
+        made = isam.compile(kernel, on="host-neon", sizes=sizes, cache=False)
+        assert any(m.instruction.name == f"dot4_{a}_{b}" for m in made.job.cover.mappings)
+        assert (made(*given) == given[0].astype(np.int32) @ given[1].astype(np.int32)).all()
 
 
 def test_host_takes_what_the_cpu_has() -> None:
