@@ -24,6 +24,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from unittest import mock
 
@@ -125,6 +126,11 @@ def runnable(names: list[str]) -> list[str]:
 
 
 def main() -> int:
+    with ExitStack() as stack:
+        return _main(stack)
+
+
+def _main(stack: ExitStack) -> int:
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("first", type=int)
     p.add_argument("last", type=int)
@@ -141,7 +147,7 @@ def main() -> int:
     wrong = 0
     run = partial(one, threads=o.threads)
     if o.elsewhere:
-        elsewhere().__enter__()
+        stack.enter_context(elsewhere())
     for on in o.on if o.elsewhere else runnable(o.on):
         start, counts = time.perf_counter(), Counter()
         run(o.first, on)  # children start with what every compilation loads
