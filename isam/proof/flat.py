@@ -58,7 +58,7 @@ def replayed(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget:
              compiled: bool | None = None) -> Replayed:  # fmt: skip
     """As :func:`check_flat`. ``compiled``: whether to compile the walk, None: where there are enough steps for that.
     What is found is the same."""
-    out, given = Findings(), dict(sizes or {})
+    out, given = Findings(), schedule.cover.kernel.sizes(sizes or {})
     if compiled is None:
         compiled = expected(schedule, given) >= MANY and available()
     alone, left = 0, budget

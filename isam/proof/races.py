@@ -223,6 +223,6 @@ def check_races(schedule: Schedule, symbols: Mapping[str, int] | None = None, mo
     out: list[Violation] = []
     for tree in (schedule.bind, schedule.call):
         r = _Races(schedule, most)
-        r.node(tree, At(dict(symbols or {})))
+        r.node(tree, At(schedule.cover.kernel.sizes(symbols or {})))
         out += r.found
     return out

@@ -53,7 +53,7 @@ def generate(schedule: Schedule, assembly: bool = False) -> Code:
     blob, listing = compile_object(text, assembly)
     offsets = slot_offsets(schedule)
     kept = max((offsets[s.name] + s.bytes for s in schedule.workspace if s.bound and s.name in offsets), default=0)
-    sizes = tuple(s.name for s in schedule.kernel.syms)
+    sizes = tuple(s.name for s in schedule.kernel.given)
     entries = ("bind", "call") if any(isinstance(n, Issue) for n in distinct(schedule.bind)) else ("call",)
     total, needs = workspace_bytes(schedule), tuple(sorted(features()))
     return Code(blob, text, entries, symbols, total, kept, sizes, needs, listing)
