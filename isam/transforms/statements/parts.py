@@ -25,11 +25,9 @@ class Parts(Transform):
     grows = True
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
-        loops = list(recurrences(kernel.body))
-        inside = {x.axis.extent for r in loops for x in recurrences(r.body)}
+        trips = {r.axis.extent for r in recurrences(kernel.body)}
         known = {s.whole[0] for s in kernel.follow if s.whole}
-        able = [s.name for s in kernel.given if Affine.of(s.name) in {r.axis.extent for r in loops} - inside]
-        able = [name for name in able if name not in known]
+        able = [s.name for s in kernel.given if Affine.of(s.name) in trips and s.name not in known]
         return tuple(Site.of(size=name, steps=n) for name in able for n in self.steps)
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
