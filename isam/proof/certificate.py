@@ -17,6 +17,7 @@ from typing import Any
 from isam.classes import dataclass
 from isam.diagnostics import InternalError
 from isam.proof.chain import check_chain
+from isam.proof.filled import with_boxes
 from isam.proof.legal import Legality
 from isam.proof.points import check_points
 from isam.proof.sets import Isl
@@ -121,9 +122,10 @@ def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
     start = time.perf_counter()
     whole = schedule_hash(schedule)
     schedule = shared(schedule)
-    isl, lg = Isl(), Legality(schedule)
-    violations = check_points(schedule, isl, lg)
-    violations += [v for v in check_tree(schedule, isl, lg) if v not in violations]
+    told = with_boxes(schedule)
+    isl, lg = Isl(), Legality(told)
+    violations = check_points(told, isl, lg)
+    violations += [v for v in check_tree(told, isl, lg) if v not in violations]
     chain, broken = check_chain(schedule.cover)
     violations += broken
     nodes = [n for t in (schedule.bind, schedule.call) for n in distinct(t)]

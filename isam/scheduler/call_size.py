@@ -69,8 +69,10 @@ def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
         return True  # parts may land one by one; or no call fits, which the dry run says better
     shape = data.homes.shape(tile.buffer)
     here = mv.home_place(tile.buffer, data.system.home, shape, use.dtype)
-    there = packed(m, tile, use.dtype, 0, mv.form_of(data.system, memory, tile, use.dims))
-    return Transfer(data, tile, path, End(path[0], lambda t: here), End(memory, lambda t: there), set()).whole()
+    form = mv.form_of(data.system, memory, tile, use.dims)
+    there = data.placed(memory, tile, 0, form)
+    end = End(memory, lambda t: there, form, alone=True)
+    return Transfer(data, tile, path, End(path[0], lambda t: here), end, set()).whole()
 
 
 def _largest(nest: Nest, data: Residency, most: Mapping[str, int]) -> Iterator[CallSize]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.dtype import size_of
@@ -22,6 +23,7 @@ from isam.scheduler.state import (
     MachineState,
     Since,
     disjoint,
+    order_of,
     packed,
     remainder,
     units_needed,
@@ -47,6 +49,7 @@ class Residency:
         self.carriers: dict[object, list[Hop] | None] = {}
         self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
         self._units: dict[object, int] = {}
+        self._boxes: dict[object, mv.Box | None] = {}
         self._routes: dict[tuple[str, str, str], tuple[str, ...] | None] = {}
 
     def home(self, tile: Tile) -> Place:
@@ -65,7 +68,37 @@ class Residency:
             context = {"memory": memory, "for": str(tile), "_data": self}
             self.evict(self.trace.choose(Choice("victim", victims, context)).key, pinned)
         self.state.next[memory] = at + units
-        return packed(m, tile, dtype, at, form)
+        return self.placed(memory, tile, at, form)
+
+    def placed(self, memory: str, tile: Tile, at: int, form: Form = None) -> Place:
+        """The place of a tile in room of its own, which begins at a byte or cell."""
+        m, dtype, box = self.system.memories[memory], self.homes.dtype(tile.buffer), self.box(memory, tile, form)
+        if box is None:
+            return packed(m, tile, dtype, at, form)
+        place = packed(m, tile._replace(shape=box.shape), dtype, at, form)
+        ahead = sum(n * k * s for n, k, s in zip(box.at, place.strides, tile.steps, strict=True))
+        return replace(place, offset=place.offset + ahead)
+
+    def box(self, memory: str, tile: Tile, form: Form = None) -> mv.Box | None:
+        """What is written with a tile where only moves that fill lead to a memory; None elsewhere."""
+        key = (memory, tile.buffer, tile.shape, form)
+        if key not in self._boxes:
+            dtype, order = self.homes.dtype(tile.buffer), order_of(tile, form)
+            edges = [e for e in self.system.moves_by_edge if e[1] == memory and memory in self.system.filled]
+            into = [c for e in edges for c in self.carriers_of(*e) if mv.admits(c, dtype)]
+            ways = [(c, dims) for c in into for dims in mv.assignments(c, tile, form, False)
+                    if (inner := [d for a in c.target_axes if (d := dims[a]) is not None]) == order[-len(inner):]]  # fmt: skip
+            found = [b for c, dims in ways if (b := mv.box_of(c, dims, tile, size_of(dtype))) is not None]
+            self._boxes[key] = min(found, key=lambda b: b.bytes, default=None)
+        return self._boxes[key]
+
+    def free(self, memory: str, tile: Tile, place: Place, form: Form = None) -> tuple[int, int] | None:
+        """Bytes around a tile, from its first element, that are its own in such a memory."""
+        box, m = self.box(memory, tile, form), self.system.memories[memory]
+        if box is None:
+            return None
+        ahead = sum(n * k * s for n, k, s in zip(box.at, place.strides, tile.steps, strict=True))
+        return -ahead, self.units(memory, tile, form) * (m.cell or 1 if m.cells is not None else 1) - ahead
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
         m = self.system.memories[memory]
@@ -79,7 +112,10 @@ class Residency:
         key = (memory, tile.buffer, tile.shape, form)
         known = self._units.get(key)
         if known is None:
-            known = units_needed(self.system.memories[memory], tile, self.homes.dtype(tile.buffer), form)
+            m, dtype, box = self.system.memories[memory], self.homes.dtype(tile.buffer), self.box(memory, tile, form)
+            known = units_needed(m, tile if box is None else tile._replace(shape=box.shape), dtype, form)
+            if box is not None:
+                known = max(known, -(-box.bytes // (m.cell or 1 if m.cells is not None else 1)))
             self._units[key] = known
         return known
 
@@ -166,7 +202,7 @@ class Residency:
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
         source = self.source(tile, memory)
         held = pinned | {key} | {k for k in self.state.of(tile.buffer) if k[0] == source.memory}
-        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), held)
+        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         self.state.put(key, Copy(place, False, self.units(memory, tile, form)))
         self.since.fetch(key, self.scope.ranges)
         return place, key
@@ -183,7 +219,7 @@ class Residency:
         copy, held = self.state.copies[old], pinned | {key, old}
         place = self.room(memory, tile, held, form)
         source = End(old[0], lambda t: mv.sub_place(copy.place, tile, t), old[2])
-        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), held)
+        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         self.state.drop(old)
         self.state.put(key, Copy(place, True, self.units(memory, tile, form)))
         self.since.fetch(key, self.scope.ranges)

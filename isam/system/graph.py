@@ -138,6 +138,16 @@ class System:
         return out
 
     @cached_property
+    def filled(self) -> frozenset[str]:
+        """Memories, home aside, to which only moves lead that fill what is beside what they copy."""
+        out = set[str]()
+        for m in self.memories.values():
+            into = [x.by for x in self.moves if x.target == m.name]
+            if into and not m.home and m.kind != COUNTED and all(self.instructions[by].fill for by in into):
+                out.add(m.name)
+        return frozenset(out)
+
+    @cached_property
     def compute(self) -> Some:
         """Instructions that units expose for computing, in description order (others move or configure)."""
         table, used = Table.of(self.instructions), {m.by for m in self.moves}
