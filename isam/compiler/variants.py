@@ -98,6 +98,15 @@ def _with_sums(law: Transform, kernel: Kernel) -> list[Site]:
             and trips[s["loop"]].is_constant and trips[s["loop"]].const > 1]  # fmt: skip
 
 
+def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:
+    """With which sizes known at run time only schedules of equivalent kernels are compared: with many steps, some of
+    them left over, and where one does so many at a time with fewer than that, too."""
+    usual = [k.usual(MANY) for k in kernels]
+    many = {s.name: max(u[s.name] for u in usual) for s in kernels[0].given}
+    few = {of: min(many[of], n - 1) for k in kernels for of, n in (s.whole for s in k.follow if s.whole)}
+    return [many, {**many, **few}] if few else [many]
+
+
 def chosen(covers: Sequence[tuple[Cover, Schedule]], trace: Trace) -> tuple[Cover, Schedule]:
     """The cover and the schedule that the Approach takes."""
     if len(covers) == 1:
@@ -107,8 +116,7 @@ def chosen(covers: Sequence[tuple[Cover, Schedule]], trace: Trace) -> tuple[Cove
     least = len(covers[0][0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
     taken = [c.notes.get("ahead", 0) or max(0, len(c.steps) - least) for c, _ in covers]
     options = [Variant(s, c.steps[:n], c.notes.get("errors", ())) for (c, s), n in zip(covers, taken, strict=True)]
-    sizes = [s.kernel.usual(MANY) for _, s in covers]
-    most = {s.name: max(x[s.name] for x in sizes) for s in covers[0][1].kernel.given}  # parts, and steps left over
-    costs = [timeline(s, most).seconds for _, s in covers]
+    known = _numbers([s.kernel for _, s in covers])
+    costs = [sum(timeline(s, sizes).seconds for sizes in known) for _, s in covers]
     taken = trace.choose(Choice("variant", options, {"options": [o.label() for o in options]}, costs))
     return next(pair for pair, option in zip(covers, options, strict=True) if option is taken)

@@ -107,11 +107,11 @@ class Filling:
 def _fills(s: Statement, body: Kernel) -> bool:
     """Whether a statement sets all elements of a buffer to one number, each once."""
     shape, axes = body.buffer(s.dest.buffer).shape, [row.names for row in s.dest.index]
-    whole = [Affine.of(n) == row and s.domain.extent(n) == size
-             for (n, *_), row, size in zip(axes, s.dest.index, shape, strict=True)] if all(axes) else [False]  # fmt: skip
+    rows = zip(axes, s.dest.index, shape, strict=True)
+    whole = all(axes) and all(Affine.of(n) == row and s.domain.extent(n) == size for (n, *_), row, size in rows)
     alone = len(set(axes)) == len(axes) == len(s.domain.axes)
     number = s.op == "copy" and not s.accumulate and isinstance(s.sources[0], Literal)
-    return number and not s.domain.where and alone and all(whole)
+    return number and not s.domain.where and alone and whole
 
 
 @dataclass(frozen=True, repr=False)

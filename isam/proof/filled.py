@@ -1,7 +1,7 @@
 """Moves that fill: for the proof, a call of one has an operand more, the box that it writes before it copies.
 
-What lies in the box afterwards is a buffer of its own that no statement reads. So whatever the box meets is overwritten,
-and what is copied lies in it, the last to be written there.
+What lies in the box afterwards is a buffer of its own that no statement reads. So whatever the box meets is
+overwritten, and what is copied lies in it, the last to be written there.
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ class _Boxes:
         for need, d in zip(ins.contract(o.name).strides, o.dims, strict=True):
             if need is None and d is None:
                 return None
-            strides.append(need * size_of(dtype) if need is not None else o.place.strides[d or 0] * o.tile.steps[d or 0])
+            step = o.place.strides[d or 0] * o.tile.steps[d or 0]
+            strides.append(step if need is None else need * size_of(dtype))
         shape = tuple(int(e.substitute(sizes)) for e in fill.box)
         ahead = sum(n * k for n, k in zip(fill.at, strides, strict=True))
         name = f"{dtype}{list(shape)}{BOX}"

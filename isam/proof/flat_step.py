@@ -184,7 +184,9 @@ class Step:
                 if b is not a and b.writes and np.intersect1d(p.elem + base, q.elem + other).size:
                     text = f"operands {a.operand.name} and {b.operand.name} are written with the same elements"
                     replay.out.add(9, "alias", text, self.issue)
-                if b is a or in_its_box(a.operand.name, b.operand.name) or at + p.span[1] < there + q.span[0] or there + q.span[1] < at + p.span[0]:
+                if b is a or in_its_box(a.operand.name, b.operand.name):
+                    continue
+                if at + p.span[1] < there + q.span[0] or there + q.span[1] < at + p.span[0]:
                     continue
                 if not np.intersect1d(p.addr + at, q.addr + there).size:
                     continue

@@ -16,7 +16,6 @@ from isam.scheduler import move as mv
 from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
 from isam.scheduler.placement import joint_placements
 from isam.scheduler.residency import Residency
-from isam.scheduler.state import packed
 from isam.scheduler.transfer import End, Transfer
 from isam.system.graph import COUNTED
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import combinations, pairwise, permutations
-from math import prod
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -154,33 +154,6 @@ def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tup
     return list(dict.fromkeys(p for u in some for p in permutations((*spare[len(u) :], *u, *long))))
 
 
-@dataclass(frozen=True)
-class Box:
-    """What a move that fills writes with a tile: so many elements along each dimension of the buffer, the tile ``at``
-    so many from their begin; ``bytes`` from the first to the last."""
-
-    shape: tuple[int, ...]
-    at: tuple[int, ...]
-    bytes: int
-
-
-def box_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> Box | None:
-    """The box that a tile takes where one call brings it; None: it cannot."""
-    fill, contract = c.instruction.fill, c.instruction.contract(c.target).strides
-    if fill is None or chunk(c, dims, tile) != tile.shape:
-        return None
-    sizes, shape, at, beyond = sizes_of(c, dims, tile), list(tile.shape), [0] * len(tile.shape), 0
-    for i, a in enumerate(c.target_axes):
-        n, d, step = fill.box[i].evaluate(sizes), dims[a], contract[i]
-        if d is not None:
-            shape[d], at[d] = n, fill.at[i]
-        elif n > 1 or fill.at[i]:
-            if step is None or fill.at[i]:
-                return None
-            beyond += (n - 1) * step * size
-    return Box(tuple(shape), tuple(at), prod(shape) * size + beyond)
-
-
 def chunk(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> tuple[int, ...] | None:
     """The largest part of the tile that calls of one size, and one of what is left, carry under this assignment, per
     buffer dimension; None where no calls do."""
@@ -193,6 +166,38 @@ def chunk(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> tuple[int, ..
         if d is not None:
             shape[d] = part
     return tuple(shape)
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a move that fills writes with a tile, as its operand lies: the tile begins ``ahead`` bytes from its begin,
+    its elements lie so many bytes apart (``strides``, per dimension of the buffer), ``bytes`` are all of it."""
+
+    ahead: int
+    strides: tuple[int, ...]
+    bytes: int
+
+
+def in_order(c: Carrier, dims: tuple[int | None, ...], order: Sequence[int]) -> bool:
+    """Whether the dimensions of what a move leaves are the last of a tile's, from the outermost to the innermost."""
+    own = [d for a in c.target_axes if (d := dims[a]) is not None]
+    return own == list(order[len(order) - len(own) :])
+
+
+def box_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> Box | None:
+    """The box that a tile takes where one call brings it; None: it cannot."""
+    fill, contract = c.instruction.fill, c.instruction.contract(c.target).strides
+    if fill is None or chunk(c, dims, tile) != tile.shape:
+        return None
+    sizes, strides, ahead, end, row = sizes_of(c, dims, tile), [0] * len(tile.shape), 0, size, size
+    for n, at, need, a in reversed(list(zip(fill.box, fill.at, contract, c.target_axes, strict=True))):
+        step, d, count = row if need is None else need * size, dims[a], n.evaluate(sizes)
+        if step < 0 or (d is None and need is None and count > 1):
+            return None
+        if d is not None:
+            strides[d] = step
+        ahead, end, row = ahead + at * step, end + (count - 1) * step, max(row, count * step)
+    return Box(ahead, tuple(s or row for s in strides), end)
 
 
 def takes(c: Carrier) -> str:

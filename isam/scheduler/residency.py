@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
@@ -59,7 +59,6 @@ class Residency:
     def room(self, memory: str, tile: Tile, pinned: set[Key], form: Form = None, units: int | None = None) -> Place:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
-        dtype = self.homes.dtype(tile.buffer)
         units = units or self.units(memory, tile, form)
         while (at := self.state.find_room(m, units)) is None:
             victims = [Victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
@@ -72,33 +71,34 @@ class Residency:
 
     def placed(self, memory: str, tile: Tile, at: int, form: Form = None) -> Place:
         """The place of a tile in room of its own, which begins at a byte or cell."""
-        m, dtype, box = self.system.memories[memory], self.homes.dtype(tile.buffer), self.box(memory, tile, form)
+        m, box = self.system.memories[memory], self.box(memory, tile, form)
         if box is None:
-            return packed(m, tile, dtype, at, form)
-        place = packed(m, tile._replace(shape=box.shape), dtype, at, form)
-        ahead = sum(n * k * s for n, k, s in zip(box.at, place.strides, tile.steps, strict=True))
-        return replace(place, offset=place.offset + ahead)
+            return packed(m, tile, self.homes.dtype(tile.buffer), at, form)
+        strides = tuple(s // k if s % k == 0 else s for s, k in zip(box.strides, tile.steps, strict=True))
+        if m.cells is not None:
+            return Place(memory, "", Affine((), box.ahead), strides, cell=at)
+        return Place(memory, "", Affine((), at + box.ahead), strides)
 
     def box(self, memory: str, tile: Tile, form: Form = None) -> mv.Box | None:
         """What is written with a tile where only moves that fill lead to a memory; None elsewhere."""
         key = (memory, tile.buffer, tile.shape, form)
         if key not in self._boxes:
-            dtype, order = self.homes.dtype(tile.buffer), order_of(tile, form)
+            m, dtype, order = self.system.memories[memory], self.homes.dtype(tile.buffer), order_of(tile, form)
             edges = [e for e in self.system.moves_by_edge if e[1] == memory and memory in self.system.filled]
-            into = [c for e in edges for c in self.carriers_of(*e) if mv.admits(c, dtype)]
-            ways = [(c, dims) for c in into for dims in mv.assignments(c, tile, form, False)
-                    if (inner := [d for a in c.target_axes if (d := dims[a]) is not None]) == order[-len(inner):]]  # fmt: skip
-            found = [b for c, dims in ways if (b := mv.box_of(c, dims, tile, size_of(dtype))) is not None]
+            into = [c for e in edges for c in self.carriers_of(*e) if c.instruction.fill and mv.admits(c, dtype)]
+            ways = [(c, dims) for c in into for dims in mv.assignments(c, tile, form, False)]
+            alike = [(c, dims) for c, dims in ways if mv.in_order(c, dims, order)]
+            found = [b for c, dims in alike if (b := mv.box_of(c, dims, tile, size_of(dtype))) is not None]
+            found = [b for b in found if m.cells is not None or b.ahead % max(1, m.align) == 0]
             self._boxes[key] = min(found, key=lambda b: b.bytes, default=None)
         return self._boxes[key]
 
-    def free(self, memory: str, tile: Tile, place: Place, form: Form = None) -> tuple[int, int] | None:
+    def free(self, memory: str, tile: Tile, form: Form = None) -> tuple[int, int] | None:
         """Bytes around a tile, from its first element, that are its own in such a memory."""
         box, m = self.box(memory, tile, form), self.system.memories[memory]
         if box is None:
             return None
-        ahead = sum(n * k * s for n, k, s in zip(box.at, place.strides, tile.steps, strict=True))
-        return -ahead, self.units(memory, tile, form) * (m.cell or 1 if m.cells is not None else 1) - ahead
+        return -box.ahead, self.units(memory, tile, form) * (m.cell or 1 if m.cells is not None else 1) - box.ahead
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
         m = self.system.memories[memory]
@@ -113,9 +113,10 @@ class Residency:
         known = self._units.get(key)
         if known is None:
             m, dtype, box = self.system.memories[memory], self.homes.dtype(tile.buffer), self.box(memory, tile, form)
-            known = units_needed(m, tile if box is None else tile._replace(shape=box.shape), dtype, form)
+            known = units_needed(m, tile, dtype, form)
             if box is not None:
-                known = max(known, -(-box.bytes // (m.cell or 1 if m.cells is not None else 1)))
+                grain = (m.cell if m.cells is not None else m.row) or 1
+                known = -(-box.bytes // grain) * (1 if m.cells is not None else grain)
             self._units[key] = known
         return known
 

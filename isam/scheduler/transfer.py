@@ -94,7 +94,8 @@ class Transfer:
         source, target = self.source_of(self.tile), self.target_of(self.tile)
         if source is None or target is None:
             return None
-        key = (self.path, self.tile.shape, self.tile.steps, source.strides, target.strides, *self.forms, self.dtype, self.alone)
+        lies = (source.strides, target.strides, *self.forms, self.dtype, self.alone)
+        key = (self.path, self.tile.shape, self.tile.steps, *lies)
         known = self.data.carriers
         if key not in known:
             hops = [self._hop(i, self.tile, None) for i in range(len(self.path) - 1)]
@@ -223,17 +224,17 @@ class Transfer:
                     continue
                 if not mv.contract_met(c, dims, tile, source, target, size_of(self.dtype)):
                     continue
-                if not mv.fits_beside(c, dims, tile, target, size_of(self.dtype), self._free(i + 1, tile, target)):
+                if not mv.fits_beside(c, dims, tile, target, size_of(self.dtype), self._free(i + 1, tile)):
                     continue
                 if best is None or prod(part) > best[0]:
                     best = (prod(part), c, dims)
         return None if best is None else best[1:]
 
-    def _free(self, j: int, tile: Tile, place: Place) -> tuple[int, int] | None:
+    def _free(self, j: int, tile: Tile) -> tuple[int, int] | None:
         """The bytes around a tile at a stop that are its own: on the way, and at the end of what goes there whole."""
         if j < len(self.path) - 1:
-            return self.data.free(self.path[j], tile, place, self._passing(j, tile))
-        return self.data.free(self.path[j], tile, place, self.forms[j]) if self.alone and tile == self.tile else None
+            return self.data.free(self.path[j], tile, self._passing(j, tile))
+        return self.data.free(self.path[j], tile, self.forms[j]) if self.alone and tile == self.tile else None
 
     def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
         counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]

@@ -139,13 +139,11 @@ class System:
 
     @cached_property
     def filled(self) -> frozenset[str]:
-        """Memories, home aside, to which only moves lead that fill what is beside what they copy."""
-        out = set[str]()
-        for m in self.memories.values():
-            into = [x.by for x in self.moves if x.target == m.name]
-            if into and not m.home and m.kind != COUNTED and all(self.instructions[by].fill for by in into):
-                out.add(m.name)
-        return frozenset(out)
+        """Memories, home aside, to which only moves lead from some other one that fill what is beside what they copy:
+        what is there lies in boxes as they leave it."""
+        able = [m.name for m in self.memories.values() if not m.home and m.kind != COUNTED]
+        return frozenset(t for (_, t), moves in self.moves_by_edge.items()
+                         if t in able and all(self.instructions[m.by].fill for m in moves))  # fmt: skip
 
     @cached_property
     def compute(self) -> Some:
