@@ -243,7 +243,7 @@ class Instruction:
             return None
         plain = isinstance(last.sources[0], Access) and all(a.dtype in (ANY, args[0].dtype) for a in args)
         filled = not before or (_fills(before[0], self.body) and before[0].dest.buffer == last.dest.buffer
-                                and all(len(row.terms) == 1 for row in last.dest.index))  # fmt: skip
+                                and all([c for _, c in row.terms] == [1] for row in last.dest.index))  # fmt: skip
         return last if plain and filled else None
 
     @cached_property

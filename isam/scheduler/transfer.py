@@ -128,7 +128,10 @@ class Transfer:
             here = [c for c in self.data.carriers_of(self.path[i], self.path[i + 1]) if mv.admits(c, self.dtype)]
             if here and not any(mv.chunk(c, dims, tile) for c in here for dims in self._dims(c, i, tile)):
                 return "no move instruction there takes that: " + "; ".join(map(mv.takes, here))
-        return "no move instruction on that path can, with these strides"
+        edges = (e for e in zip(self.path, self.path[1:], strict=False) if e[1] in self.data.system.filled)
+        fill = ", ".join(dict.fromkeys(c.instruction.name for e in edges for c in self.data.carriers_of(*e)))
+        beside = f", or one call of {fill} would have to bring all of it: what it fills beside a part is in use"
+        return "no move instruction on that path can, with these strides" + (beside if fill else "")
 
     def _aligned(self, part: tuple[int, ...]) -> bool:
         """Whether every part begins where an access to the memory at either end may begin."""
