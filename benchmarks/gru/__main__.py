@@ -53,8 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.any:
         system = load_system("casestudy")
         result = {**kept, "any": [unknown(h, b, system) for h in given.hidden for b in given.batch]}
+    elif given.page:
+        result = kept
     else:
-        result = kept if given.page else {"any": kept.get("any", [])} | run(given.hidden, given.batch, not given.no_apart)
+        result = {"any": kept.get("any", []), **run(given.hidden, given.batch, not given.no_apart)}
     print(page(result))
     if given.keep:
         RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
