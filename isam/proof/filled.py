@@ -32,12 +32,12 @@ def moves(ins: Instruction) -> bool:
 def with_boxes(schedule: Schedule) -> Schedule:
     """The schedule with the boxes that moves fill as operands; itself where none does."""
     system = schedule.system
-    filling = {i.name: i for m in system.moves if (i := system.instructions[m.by]).fill is not None}
     nodes = [n for t in (schedule.bind, schedule.call) for n in distinct(t)]
-    used = {n.instruction for n in nodes if isinstance(n, Issue) and n.is_move} & filling.keys()
-    if not used:
+    used = (system.instructions.get(n.instruction) for n in nodes if isinstance(n, Issue) and n.is_move)
+    filling = {i.name: i for i in used if i is not None and i.fill is not None}
+    if not filling:
         return schedule
-    made = _Boxes({n: filling[n] for n in used}, schedule)
+    made = _Boxes(filling, schedule)
     bind, call = made.node(schedule.bind), made.node(schedule.call)
 
     def besides(kernel: Kernel) -> Kernel:

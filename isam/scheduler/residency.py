@@ -30,7 +30,7 @@ from isam.scheduler.state import (
     within,
 )
 from isam.scheduler.transfer import End, Hop, Transfer
-from isam.system.graph import System
+from isam.system.graph import COUNTED, System
 
 
 class Residency:
@@ -94,8 +94,10 @@ class Residency:
         return self._boxes[key]
 
     def free(self, memory: str, tile: Tile, form: Form = None) -> tuple[int, int] | None:
-        """Bytes around a tile, from its first element, that are its own in such a memory."""
+        """Bytes around a tile, from its first element, that are its own in such a memory, or in whole registers."""
         box, m = self.box(memory, tile, form), self.system.memories[memory]
+        if m.kind == COUNTED:
+            return 0, self.units(memory, tile, form) * (m.cell or 1)
         if box is None:
             return None
         return -box.ahead, self.units(memory, tile, form) * (m.cell or 1 if m.cells is not None else 1) - box.ahead

@@ -123,6 +123,42 @@ def test_products_of_ragged_sizes(around: bool, sizes: dict[str, int]) -> None:
             np.testing.assert_array_equal(got["c"], want["c"])
 
 
+def test_registers_are_filled_whole() -> None:
+    """A masked load of vector registers that a compiler allocates: ones in the lanes that are not loaded."""
+    edits = (
+        ("acc:  {kind: managed, cells: 4, cell: 64 B}", "acc:  {kind: counted, cells: 8, cell: 16 B, lanes: 4}"),
+        ("load(R <= 4, C <= 4)", "load(C <= 4)"),
+        ("S: any[R, C]\n        out D: any[4, 4]", "S: f32[C]\n        out D: f32[4]"),
+        ("forall i < 4, j < 4\n          D[i, j] = 0", "forall j < 4\n          D[j] = 1"),
+        (
+            "forall r < R, c < C\n          D[r, c] = S[r, c]\n    strides: {D: [4, 1]}",
+            "forall c < C\n          D[c] = S[c]",
+        ),
+        ("store(R <= 4, C <= 4)", "store(C <= 4)"),
+        ("S: any[R, C]\n        out D: any[R, C]", "S: f32[C]\n        out D: f32[C]"),
+        (
+            "forall r < R, c < C\n          D[r, c] = S[r, c]\n    strides: {S: [4, 1]}",
+            "forall c < C\n          D[c] = S[c]",
+        ),
+        (
+            "add4(M <= 4, N <= 4)\n        in  A: f32[M, N]\n        in  B: f32[M, N]\n        out C: f32[M, N]\n"
+            "        forall i < M, j < N\n          C[i, j] = A[i, j] + B[i, j]",
+            "\n          C[i, j] = A[i, j] + B[i, j]",
+            "add4(N <= 4)\n        in  A: f32[N]\n        in  B: f32[N]\n        out C: f32[N]"
+            "\n        forall j < N\n          C[j] = A[j] + B[j]",
+        ),
+        ("homes: {A: [pad], B: [pad], C: [pad, acc]}\n    strides: {A: [4, 1], B: [4, 1], C: [4, 1]}", "homes: [acc]"),
+        ("runs: [mm4, zero4, add4]", "runs: [add4]"),
+    )
+    text = Path(FILLING).read_text(encoding="utf-8")
+    begin, end = text.index("  mm4:"), text.index("  add4:")
+    registers = loaded(text[:begin] + text[end:], edits)
+    sizes = {"M": 3, "N": 11}
+    job = compiled(ADD, sizes, registers, check=True)
+    assert judge(ADD, sizes, job).calls["load"] == 18
+    assert not check_flat(schedule_of(job))
+
+
 def test_every_judge_reads_it_again() -> None:
     job = made(ADD, False, 3, 3)
     again = from_json(to_json(schedule_of(job)))
