@@ -143,7 +143,6 @@ def test_registers_are_filled_whole() -> None:
         (
             "add4(M <= 4, N <= 4)\n        in  A: f32[M, N]\n        in  B: f32[M, N]\n        out C: f32[M, N]\n"
             "        forall i < M, j < N\n          C[i, j] = A[i, j] + B[i, j]",
-            "\n          C[i, j] = A[i, j] + B[i, j]",
             "add4(N <= 4)\n        in  A: f32[N]\n        in  B: f32[N]\n        out C: f32[N]"
             "\n        forall j < N\n          C[j] = A[j] + B[j]",
         ),
