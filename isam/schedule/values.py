@@ -29,7 +29,7 @@ CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}
 _SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")}
 _SKIPPED |= {(graph.System, "source"), (graph.System, "backend_loc"), (instruction.Instruction, "family"),
              (instruction.Instruction, "values")}  # origin
-_LAST = {kernel.Sym: "whole"}  # of what few values have: left out where it is None
+_LAST: dict[type, str] = {kernel.Sym: "whole"}  # of what few values have: left out where it is None
 _NAMES = {c: tuple(f.name for f in fields(c) if (c, f.name) not in _SKIPPED) for c in CLASSES.values()}
 
 
