@@ -21,6 +21,7 @@ GRU = parse(Path(__file__).with_name("gru.isam").read_text(encoding="utf-8"))
 STEPS = 128
 HIDDEN = (512, 1024, 1536, 2048, 2560, 2816)
 BATCH = (1, 16, 32, 64)
+ANY = (1, 31, 128, 500)  # steps with which a schedule for any number of them is timed
 CYCLES = 4.0  # to set up a move of a tile to or from a register file
 RATE = 128.0  # bytes of it per cycle
 
@@ -104,6 +105,21 @@ def scheduled(hidden: int, batch: int, system: System, approach: Moving, steps: 
     assert job.schedule is not None
     prove(job.schedule)
     return job, {"schedule": round(middle - start, 2), "prove": round(time.process_time() - middle, 2)}
+
+
+def unknown(hidden: int, batch: int, system: System) -> dict[str, Any]:
+    """One row of the table of schedules for any number of steps: as the loop is written, and as it is taken; both are
+    proved. Seconds by number of steps."""
+    row: dict[str, Any] = {"hidden": hidden, "batch": batch}
+    for name, approach in (("written", Staying()), ("taken", Moving())):
+        job = run_stages(new_job(GRU, system, {"B": batch, "X": hidden, "H": hidden}, approach), "schedule")
+        schedule = job.schedule
+        assert schedule is not None
+        assert job.cover is not None
+        prove(schedule)
+        row[name] = {"steps": list(job.cover.steps),
+                     "seconds": {str(n): timeline(schedule, {"T": n}).seconds for n in ANY}}  # fmt: skip
+    return row
 
 
 def split(row: dict[str, Any]) -> dict[str, float]:

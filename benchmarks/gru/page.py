@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .experiment import one_by_one, split
+from .experiment import ANY, one_by_one, split
 
 PAGE = """\
 <!-- generated: python -m benchmarks.gru --page -->
@@ -43,14 +43,26 @@ library's best caller gains over the other by putting gates side by side and inp
 |---:|---:|---:|---:|---:|---:|---:|---:|
 {shares}
 
+## Any number of steps
+A schedule for a number of steps that is known at run time only (`python -m benchmarks.gru --any --keep`) does the input
+products of 32 steps together, in a loop over as many such parts as there are, where that takes less time for 31 and for
+144 steps together; the steps left over, and fewer than 32, go as written. Microseconds per step, as the loop is written
+and as it is taken.
+
+| hidden | batch | input products | {heads} |
+|---:|---:|:---|{lines}|
+{open}
+
+With fewer steps than a part has what is taken may be slower: of the near memory that weights may stay in, the loop over
+parts has its share ([ADR 16](adr/0016-steps-in-parts.md)).
+
 ## What is not done
 * Elements that a step hands to the next go through main memory: no box stays that a step writes.
 * The cast of the state to bf16 is a dealt loop of its own at the begin of a step; what it makes goes through main
   memory to all clusters.
 * Of few rows (batch 2 to about 20) element-wise calls go row by row unless an Approach prices moves, as the one
   of this experiment does.
-* A run-time number of steps takes nothing out of the loop: only recurrent loops have run-time trips, and what leaves
-  one is a `forall` over all steps.
+* Loops one after the other share the room for what stays, though only one of them runs at a time.
 """
 
 
@@ -60,6 +72,8 @@ def page(result: dict[str, Any]) -> str:
         steps=rows[0]["steps"], count=len(rows), asked=result["asked"],
         table="\n".join(map(_row, rows)),
         shares="\n".join(map(_shares, rows)), ahead=_count(r["ratio"] > 1 for r in rows),
+        heads=" | ".join(f"{n}, written | {n}, taken" for n in ANY), lines="---:|" * (2 * len(ANY) - 1) + "---:",
+        open="\n".join(map(_open, result.get("any", ()))),
         plainly=_count(one_by_one(r) > r["isam"]["all"]["seconds"] for r in rows),
     )  # fmt: skip
 
@@ -79,6 +93,15 @@ def _row(r: dict[str, Any]) -> str:
     cells = [r["hidden"], r["batch"], *(_each(r, isam[w]["seconds"]) if w in isam else "" for w in ways),
              isam["all"]["slots"] >> 10, _each(r, best["seconds"]), best["launches"], _each(r, one_by_one(r)),
              f"{r['ratio']:.2f}"]  # fmt: skip
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def _open(r: dict[str, Any]) -> str:
+    def each(way: str, n: int) -> str:
+        return f"{r[way]['seconds'][str(n)] * 1e6 / n:.2f}"
+
+    taken = "32 steps together" if r["taken"]["steps"] else "step by step"
+    cells = [r["hidden"], r["batch"], taken, *(each(w, n) for n in ANY for w in ("written", "taken"))]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 

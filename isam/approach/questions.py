@@ -49,7 +49,8 @@ QUESTIONS: tuple[Question, ...] = (
         "which of several kernels that do is carried out, after each was scheduled",
         ("isam.compiler.variants.Variant",),
         {"options": "their printed forms"},
-        "seconds of their schedules in time",
+        "seconds of their schedules in time; where the number of steps is known at run time only and some are taken in "
+        "parts, with 31 and with 144 of them together",
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
         "inexact. Asked where sums may leave a loop or be split over the groups of a machine, or where steps were "
         "taken because they may save calls. Of the one taken several schedules may then be made.",

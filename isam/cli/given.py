@@ -110,7 +110,7 @@ def sized(kernel: Kernel, numbers: dict[str, int], *, whole: bool = False) -> Ke
 
 def need_sizes(kernel: Kernel, numbers: Iterable[str], free: Iterable[str] = ()) -> None:
     """Raises ``IsamError`` when a size is given by nobody; ``free``: sizes that may stay open."""
-    missing = [s.name for s in kernel.syms if s.name not in {*numbers, *free}]
+    missing = [s.name for s in kernel.given if s.name not in {*numbers, *free}]
     if missing:
         hint = " ".join(f"-D {n}=..." for n in missing)
         raise fail("cli-size", f"'{kernel.name}' needs the sizes {', '.join(missing)}", kernel.loc, hint)

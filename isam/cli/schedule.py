@@ -80,7 +80,7 @@ def schedule(
 
 def _trips(schedule: Any) -> dict[str, int]:
     """Run-time trips are taken to be as small as they may be, but two at least."""
-    return {s.name: max(2, s.lo) for s in schedule.kernel.syms}
+    return {s.name: max(2, s.lo) for s in schedule.kernel.given}
 
 
 def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: Path | None,

@@ -21,6 +21,7 @@ from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
 from isam.scheduler import schedule
 from isam.scheduler.infeasible import Infeasible
+from isam.scheduler.stays import MANY
 from isam.system.graph import System
 
 Script = tuple[tuple[int, int], ...]  # which decisions are given, and by which option
@@ -78,7 +79,7 @@ def quickest(cover: Cover, system: System, trace: Trace,
     if known is None:
         answer, first = _make(cover, system, approach, 0, None, ())
     else:
-        answer, first = known[0], Made(0, None, (), tuple(known[1]), timeline(known[0]).seconds)
+        answer, first = known[0], Made(0, None, (), tuple(known[1]), _seconds(known[0]))
     made, best, open_ = [first], answer, _ways(first, approach)
     while isinstance(answer, Schedule) and open_ and len(made) < approach.tries:
         least = min(made, key=lambda m: m.seconds)
@@ -101,8 +102,12 @@ def _make(cover: Cover, system: System, approach: Approach, number: int, parent:
           script: Script) -> tuple[Schedule | Infeasible, Made]:  # fmt: skip
     trace = Trace(Scripted(approach, script))
     answer = schedule(cover, system, trace)
-    seconds = timeline(answer).seconds if isinstance(answer, Schedule) else inf
+    seconds = _seconds(answer) if isinstance(answer, Schedule) else inf
     return answer, Made(number, parent, script, tuple(trace.decisions), seconds)
+
+
+def _seconds(schedule: Schedule) -> float:
+    return timeline(schedule, schedule.kernel.usual(MANY)).seconds
 
 
 def _ways(made: Made, approach: Approach) -> list[Otherwise]:

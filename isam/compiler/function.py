@@ -61,7 +61,7 @@ class Function:
         self._last: _Made | None = None
         self._only: Entry | None = None
         left = run_time(self.kernel)
-        self.open = tuple(s.name for s in self.kernel.syms if s.name not in self.sizes and s.name not in left)
+        self.open = tuple(s.name for s in self.kernel.given if s.name not in self.sizes and s.name not in left)
         self.signature = Signature(kernel.name, arguments_of(self.kernel.with_sizes(self.sizes)),
                                    [s for s in sizes_of(self.kernel) if s.name not in self.sizes])  # fmt: skip
         if self.open:
@@ -221,7 +221,7 @@ def with_constants(kernel: Kernel, numbers: Mapping[str, int]) -> tuple[Kernel, 
 
 def check_sizes(kernel: Kernel, sizes: Mapping[str, Any]) -> None:
     """Every size given exists and is admitted. Raises ``IsamError`` with all faults."""
-    known = {s.name: s for s in kernel.syms}
+    known = {s.name: s for s in kernel.given}
     faults: list[Diagnostic] = []
     for name, v in sizes.items():
         s = known.get(name)

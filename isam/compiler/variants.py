@@ -15,10 +15,14 @@ from isam.classes import dataclass
 from isam.ir.kernel import Kernel, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
+from isam.scheduler.stays import MANY
 
 if TYPE_CHECKING:
     from isam.mapper.space import Step
     from isam.system.graph import System
+    from isam.transforms.law import Site, Transform
+
+AT_ONCE = 32  # steps of a run-time number of them for which sums are taken out of a loop together
 
 
 @dataclass(frozen=True)
@@ -63,22 +67,44 @@ def across_lanes(cover: Cover) -> dict[str, int]:
 
 
 def taken_out(kernel: Kernel, system: System) -> tuple[Step, ...]:
-    """What takes sums out of a recurrent loop, where that may pay: on machines with a memory that is filled ahead. What
-    the judge of rewritings cannot decide is not offered."""
+    """What takes sums out of a recurrent loop, where that may pay: on machines with a memory that is filled ahead.
+    Where the number of steps is known at run time only, so many at a time. What the judge of rewritings cannot decide
+    is not offered."""
     near = any(m.cells is None and not m.home and m.kind == "managed" for m in system.memories.values())
-    loops = tuple(recurrences(kernel.body))
-    if not near or not loops or any(not r.axis.extent.is_constant or r.axis.extent.const < 2 for r in loops):
+    if not near or not any(True for _ in recurrences(kernel.body)):
         return ()
     from isam.mapper.space import Step
-    from isam.proof.equivalence import equivalent
-    from isam.transforms.statements import Hoist
+    from isam.proof.equivalence import Equivalence
+    from isam.transforms.statements import Hoist, Parts
 
-    law = Hoist()
-    able = [s for s in law.sites(kernel) if any(kernel.statements[i].reduces for i in s["statements"])]
-    if not able:
-        return ()
-    site = min(able, key=lambda s: len(s["statements"]))
-    return (Step(law, site, None),) if equivalent(kernel, law.apply(kernel, site).kernel) else ()
+    parts, out, judge = Parts((AT_ONCE,)), list[Step](), Equivalence()
+    for law in (parts, Hoist()):
+        able = parts.sites(kernel) if law is parts else _with_sums(law, kernel)
+        if not able:
+            continue
+        site = min(able, key=lambda s: len(dict(s.at).get("statements", ())))
+        made = law.apply(kernel, site).kernel
+        if not judge.judge(kernel, made):
+            return ()
+        out.append(Step(law, site, None))
+        kernel = made
+    return tuple(out) if out and isinstance(out[-1].transform, Hoist) else ()
+
+
+def _with_sums(law: Transform, kernel: Kernel) -> list[Site]:
+    """Where sums may leave loops whose number of steps is known."""
+    trips = [r.axis.extent for r in recurrences(kernel.body)]
+    return [s for s in law.sites(kernel) if any(kernel.statements[i].reduces for i in s["statements"])
+            and trips[s["loop"]].is_constant and trips[s["loop"]].const > 1]  # fmt: skip
+
+
+def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:
+    """With which sizes known at run time only schedules of equivalent kernels are compared: with many steps, some of
+    them left over, and where one does so many at a time with fewer than that, too."""
+    usual = [k.usual(MANY) for k in kernels]
+    many = {s.name: max(u[s.name] for u in usual) for s in kernels[0].given}
+    few = {of: min(many[of], n - 1) for k in kernels for of, n in (s.whole for s in k.follow if s.whole)}
+    return [many, {**many, **few}] if few else [many]
 
 
 def chosen(covers: Sequence[tuple[Cover, Schedule]], trace: Trace) -> tuple[Cover, Schedule]:
@@ -90,6 +116,7 @@ def chosen(covers: Sequence[tuple[Cover, Schedule]], trace: Trace) -> tuple[Cove
     least = len(covers[0][0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
     taken = [c.notes.get("ahead", 0) or max(0, len(c.steps) - least) for c, _ in covers]
     options = [Variant(s, c.steps[:n], c.notes.get("errors", ())) for (c, s), n in zip(covers, taken, strict=True)]
-    costs = [timeline(s).seconds for _, s in covers]
+    known = _numbers([s.kernel for _, s in covers])
+    costs = [sum(timeline(s, sizes).seconds for sizes in known) for _, s in covers]
     taken = trace.choose(Choice("variant", options, {"options": [o.label() for o in options]}, costs))
     return next(pair for pair, option in zip(covers, options, strict=True) if option is taken)

@@ -55,8 +55,8 @@ class Floor:
 def floor(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> Floor:
     """The lower bounds of a schedule's call part. ``symbols``: run-time sizes; a trip without a number counts as none.
     """
-    open_ = {s.name: 0 for s in schedule.cover.kernel.syms}
-    sizes = {**open_, **(symbols or {})}
+    open_ = {s.name: 0 for s in schedule.cover.kernel.given}
+    sizes = schedule.cover.kernel.sizes({**open_, **(symbols or {})})
     kernel = schedule.cover.kernel.with_sizes(sizes) if open_ else schedule.cover.kernel
     travelling, latency = flows(schedule, kernel), Latency(schedule, kernel)
     found = [*_compute(schedule, kernel, sizes, latency), *_traffic(schedule, travelling, latency)]

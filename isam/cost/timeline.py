@@ -96,7 +96,7 @@ def timeline(
     by one; ``whole``: that is every call."""
     told = None if watch is None else lambda *e: watch(Event(*e))
     clock = Clock(schedule, dealt_to(schedule), told, whole)
-    clock.run(dict(symbols or {}))
+    clock.run(schedule.cover.kernel.sizes(symbols or {}))
     return _told(schedule, clock)
 
 

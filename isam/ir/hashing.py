@@ -40,7 +40,8 @@ def canonical_text(kernel: Kernel) -> str:
         for a in (s.dest, *s.reads):
             buffers.setdefault(a.buffer, f"t{len(buffers)}")
     lines = [" ".join(sorted(kernel.permits))]
-    lines += [f"{s.lo} {s.hi} {s.multiple_of}" for s in kernel.syms]
+    lines += [f"{s.lo} {s.hi} {s.multiple_of}" + (f" {sizes[s.whole[0]]}//{s.whole[1]}" if s.whole else "")
+              for s in kernel.syms]  # fmt: skip
     for name, short in buffers.items():
         b = kernel.buffer(name)
         lines.append(f"{short} {b.role} {b.dtype} " + ",".join(_affine(d, sizes) for d in b.shape))

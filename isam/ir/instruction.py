@@ -17,7 +17,7 @@ from isam.diagnostics import NOWHERE, Loc
 from isam.ir.affine import Affine
 from isam.ir.apart import axes_apart
 from isam.ir.dtype import ANY
-from isam.ir.kernel import Buffer, Kernel, Sym
+from isam.ir.kernel import Access, Buffer, Kernel, Literal, Statement, Sym
 from isam.ir.span import Span, span_of
 
 
@@ -90,6 +90,28 @@ class Burst:
 
     most: int = 1
     step: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What a move writes besides what it copies: all of its ``operand``, so many elements along each dimension
+    (``box``), becomes ``value``; what is copied, ``part`` elements along each, begins ``at`` so many from its begin."""
+
+    operand: str
+    value: Literal
+    box: tuple[Affine, ...]
+    part: tuple[Affine, ...]
+    at: tuple[int, ...]
+
+
+def _fills(s: Statement, body: Kernel) -> bool:
+    """Whether a statement sets all elements of a buffer to one number, each once."""
+    shape, axes = body.buffer(s.dest.buffer).shape, [row.names for row in s.dest.index]
+    rows = zip(axes, s.dest.index, shape, strict=True)
+    whole = all(axes) and all(Affine.of(n) == row and s.domain.extent(n) == size for (n, *_), row, size in rows)
+    alone = len(set(axes)) == len(axes) == len(s.domain.axes)
+    number = s.op == "copy" and not s.accumulate and isinstance(s.sources[0], Literal)
+    return number and not s.domain.where and alone and whole
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,8 +230,29 @@ class Instruction:
 
     @property
     def is_move(self) -> bool:
-        """A single plain copy of one ``any``-typed (or equally typed) operand to another."""
-        ss = self.body.statements
-        args = self.body.arguments
-        return len(ss) == 1 and ss[0].op == "copy" and not ss[0].accumulate and len(args) == 2 and all(
-            a.dtype in (ANY, args[0].dtype) for a in args)  # fmt: skip
+        """A plain copy of one ``any``-typed (or equally typed) operand to another, or to a part of one that it has
+        filled with a number before."""
+        return self.copied is not None
+
+    @cached_property
+    def copied(self) -> Statement | None:
+        """The copy that a move carries out; None: this is no move."""
+        ss, args = self.body.statements, self.body.arguments
+        *before, last = ss or (None,)
+        if last is None or last.op != "copy" or last.accumulate or len(args) != 2 or len(before) > 1:
+            return None
+        plain = isinstance(last.sources[0], Access) and all(a.dtype in (ANY, args[0].dtype) for a in args)
+        filled = not before or (_fills(before[0], self.body) and before[0].dest.buffer == last.dest.buffer
+                                and all([c for _, c in row.terms] == [1] for row in last.dest.index))  # fmt: skip
+        return last if plain and filled else None
+
+    @cached_property
+    def fill(self) -> Filling | None:
+        """What a move writes besides what it copies; None: nothing."""
+        if self.copied is None or len(self.body.statements) == 1:
+            return None
+        dest = self.copied.dest
+        value = self.body.statements[0].sources[0]
+        assert isinstance(value, Literal)
+        extents = tuple(self.copied.domain.extent(row.terms[0][0]) for row in dest.index)
+        return Filling(dest.buffer, value, self.operand(dest.buffer).shape, extents, tuple(r.const for r in dest.index))

@@ -29,12 +29,19 @@ PERMITS = frozenset({"reassociate", "contract", "exact", "finite", "flush"})
 
 @dataclass(frozen=True, slots=True)
 class Sym:
-    """A size: ``lo <= name <= hi`` (None: unbounded) and a multiple of ``multiple_of``."""
+    """A size: ``lo <= name <= hi`` (None: unbounded) and a multiple of ``multiple_of``. ``whole`` (another size, a
+    number): it is how many times the number goes into that one; nobody gives it."""
 
     name: str
     lo: int = 0
     hi: int | None = None
     multiple_of: int = 1
+    whole: tuple[str, int] | None = None
+
+    @staticmethod
+    def times(name: str, of: Sym, n: int) -> Sym:
+        """How many whole times ``n`` goes into a size."""
+        return Sym(name, of.lo // n, None if of.hi is None else of.hi // n, 1, (of.name, n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +217,31 @@ class Kernel:
         return {name: tuple(found) for name, found in out.items()}
 
     @property
+    def given(self) -> tuple[Sym, ...]:
+        """The sizes that are not worked out from others."""
+        return tuple(s for s in self.syms if s.whole is None)
+
+    @property
+    def follow(self) -> tuple[Sym, ...]:
+        """The sizes that are worked out from others."""
+        return tuple(s for s in self.syms if s.whole is not None)
+
+    def sizes(self, known: Mapping[str, int]) -> dict[str, int]:
+        """The sizes known, and those that follow from them."""
+        follow = {s.name: known[s.whole[0]] // s.whole[1] for s in self.syms if s.whole and s.whole[0] in known}
+        return {**known, **follow}
+
+    def usual(self, n: int) -> dict[str, int]:
+        """Numbers for sizes that are known at run time only, to weigh by: about ``n``, and half a part left over of
+        those that are cut into parts."""
+        known = {s.name: max(s.lo, n if s.hi is None else min(n, s.hi)) for s in self.given}
+        for s in self.follow:
+            if s.whole is not None:
+                of, k = s.whole
+                known[of] = n // k * k + k // 2
+        return self.sizes(known)
+
+    @property
     def trips(self) -> frozenset[str]:
         """Sizes that are the trip of a recurrent loop: the only ones that may stay run-time values."""
         return frozenset(n for r in recurrences(self.body) for n in r.axis.extent.names)
@@ -222,30 +254,17 @@ class Kernel:
 
     def with_sizes(self, sizes: Mapping[str, int]) -> Kernel:
         """Sizes replaced by numbers; a shape or extent below zero becomes zero."""
+        sizes = self.sizes(sizes)
 
         def cut(e: Affine) -> Affine:
             e = e.substitute(sizes)
             return Affine() if e.is_constant and e.const < 0 else e
 
-        def access(a: Source) -> Source:
-            return replace(a, index=tuple(i.substitute(sizes) for i in a.index)) if isinstance(a, Access) else a
-
-        def item(it: Item) -> Item:
-            if isinstance(it, Recurrence):
-                return replace(it, axis=Axis(it.axis.name, cut(it.axis.extent)), body=tuple(map(item, it.body)))
-            domain = Domain(
-                tuple(Axis(a.name, cut(a.extent)) for a in it.domain.axes),
-                tuple(w.substitute(sizes) for w in it.domain.where),
-            )
-            dest = access(it.dest)
-            assert isinstance(dest, Access)
-            return replace(it, domain=domain, dest=dest, sources=tuple(map(access, it.sources)))
-
         return replace(
             self,
             syms=tuple(s for s in self.syms if s.name not in sizes),
             buffers=tuple(replace(b, shape=tuple(cut(d) for d in b.shape)) for b in self.buffers),
-            body=tuple(map(item, self.body)),
+            body=put(self.body, sizes, cut),
             template=None,
         )
 
@@ -253,6 +272,28 @@ class Kernel:
         from isam.ir.text import print_kernel
 
         return print_kernel(self)
+
+
+def put(items: tuple[Item, ...], values: Mapping[str, Affine | int],
+        extent: Callable[[Affine], Affine] | None = None) -> tuple[Item, ...]:  # fmt: skip
+    """Items with names replaced by values; ``extent``: how those of axes are."""
+    cut = extent or (lambda e: e.substitute(values))
+
+    def access(a: Source) -> Source:
+        return replace(a, index=tuple(i.substitute(values) for i in a.index)) if isinstance(a, Access) else a
+
+    def item(it: Item) -> Item:
+        if isinstance(it, Recurrence):
+            return replace(it, axis=Axis(it.axis.name, cut(it.axis.extent)), body=tuple(map(item, it.body)))
+        domain = Domain(
+            tuple(Axis(a.name, cut(a.extent)) for a in it.domain.axes),
+            tuple(w.substitute(values) for w in it.domain.where),
+        )
+        dest = access(it.dest)
+        assert isinstance(dest, Access)
+        return replace(it, domain=domain, dest=dest, sources=tuple(map(access, it.sources)))
+
+    return tuple(map(item, items))
 
 
 def _flatten(body: tuple[Item, ...]) -> Iterator[Statement]:

@@ -30,13 +30,24 @@ LIMIT = 2**62
 SHIFT = {"<": 1, ">": 1}
 
 
+def _sizes(d: Definition) -> tuple[Sym, ...]:
+    out: dict[str, Sym] = {}
+    for s in d.syms:
+        if s.whole is not None:
+            of = out.get(s.whole[0], Sym(s.whole[0]))
+            out[s.name] = Sym.times(s.name, of, s.whole[1])
+        elif s.default is None:
+            out[s.name] = Sym(s.name, s.lo, s.hi, s.multiple_of)
+    return tuple(out.values())
+
+
 class Lowering:
     """One definition with values for its compile-time constants; every fault goes to the report."""
 
     def __init__(self, d: Definition, report: Report, values: Mapping[str, int] | None = None):
         self.definition, self.report = d, report
         self.params = {s.name: s.default for s in d.syms if s.default is not None} | dict(values or {})
-        self.syms = tuple(Sym(s.name, s.lo, s.hi, s.multiple_of) for s in d.syms if s.default is None)
+        self.syms = _sizes(d)
         self.sizes = {s.name for s in self.syms}
         self.axes: dict[str, Axis] = {}
         self.buffers: dict[str, Buffer] = {}
@@ -68,6 +79,10 @@ class Lowering:
             if s.name in seen:
                 self.say("L201", f"the size '{s.name}' stands in the head twice", s.loc,
                          "remove one, or say both of it at once: 1 <= M % 8 <= 16")
+            plain = {x.name for x in self.definition.syms if x.default is None and x.whole is None} & seen
+            if s.whole is not None and (s.whole[0] not in plain or self.definition.keyword != "kernel"):
+                self.say("L202", f"'{s.name}' cannot be worked out from '{s.whole[0]}'", s.loc,
+                         "in a kernel's head, from a size that stands before it and is given")
             seen.add(s.name)
 
     def _declare(self, b: BufferDecl) -> None:

@@ -101,7 +101,7 @@ def _head(c: Cursor) -> tuple[SymDecl, ...]:
 
 
 def size_declaration(c: Cursor) -> SymDecl:
-    """``NAME``, ``1 <= NAME <= 16``, ``NAME % 8`` or ``NAME=1``."""
+    """``NAME``, ``1 <= NAME <= 16``, ``NAME % 8``, ``NAME=1`` or ``NAME = OTHER // 8``."""
     lo, hi, multiple = 0, None, 1
     if c.token.kind == "int" or c.token.text == "-":
         start = c.token.loc
@@ -115,6 +115,8 @@ def size_declaration(c: Cursor) -> SymDecl:
     if t.text in RESERVED:
         raise c.fault("L123", f"'{t.text}' is a word of the language", "choose another name for the size", t.loc)
     if c.accept("="):
+        if c.token.kind == "name":
+            return SymDecl(t.text, t.loc, whole=_whole(c))
         return SymDecl(t.text, t.loc, default=c.integer("the constant's value"))
     while c.token.text in ("<=", "<", ">=", ">", "==", "%"):
         op = c.take()
@@ -134,6 +136,17 @@ def size_declaration(c: Cursor) -> SymDecl:
             raise c.fault("L122", f"no size lies in {lo} <= {t.text} <= {hi}", "expected a range that is not empty",
                           where)
     return SymDecl(t.text, t.loc, lo, hi, multiple)
+
+
+def _whole(c: Cursor) -> tuple[str, int]:
+    """``OTHER // 8``."""
+    of = c.name("the name of a size", "write Q = T // 8")
+    c.expect("//", "after the size that this one is worked out from", "write Q = T // 8")
+    where = c.token.loc
+    n = c.integer("an integer")
+    if n < 1:
+        raise c.fault("L122", f"a size is not divided by {n}", "expected at least 1", where)
+    return of.text, n
 
 
 def _remembered(read: Callable[[Cursor], T], c: Cursor) -> T:

@@ -66,7 +66,7 @@ def sizes_of(buffer: Buffer, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 def check_sizes(kernel: Kernel, sizes: Mapping[str, int]) -> None:
     """Raises ``IsamError`` unless every size has a value that its range admits."""
-    for s in kernel.syms:
+    for s in kernel.given:
         if s.name not in sizes:
             raise fail("I501", f"kernel '{kernel.name}' needs the size '{s.name}'", kernel.loc)
         v = sizes[s.name]
@@ -79,7 +79,7 @@ def check_sizes(kernel: Kernel, sizes: Mapping[str, int]) -> None:
 def execute(kernel: Kernel, memory: Memory, sizes: Mapping[str, int], arithmetic: Arithmetic) -> None:
     """Runs the body on ``memory``, in place. Raises ``IsamError`` when an access leaves its buffer."""
     for item in kernel.body:
-        _item(item, memory, dict(sizes), arithmetic)
+        _item(item, memory, kernel.sizes(sizes), arithmetic)
 
 
 def _item(item: Item, memory: Memory, values: dict[str, int], arithmetic: Arithmetic) -> None:

@@ -29,6 +29,9 @@ def context(syms: Iterable[Sym], ge: Iterable[Affine] = ()) -> Set:
         bounds.append(Affine.of(s.name) - s.lo)
         if s.hi is not None:
             bounds.append(Affine.lift(s.hi) - s.name)
+        if s.whole is not None:
+            left = Affine.of(s.whole[0]) - Affine.of(s.name, s.whole[1])
+            bounds += [left, s.whole[1] - 1 - left]
         if s.multiple_of != 1:
             exists.append(f"{s.name} / {s.multiple_of}")
             eq.append(Affine.of(s.name) - Affine.of(exists[-1], s.multiple_of))

@@ -40,6 +40,8 @@ def print_sym(s: Sym) -> str:
     >>> print_sym(Sym("M", 1, 16, 8))
     '1 <= M % 8 <= 16'
     """
+    if s.whole is not None:
+        return f"{s.name} = {s.whole[0]} // {s.whole[1]}"
     text = s.name + (f" % {s.multiple_of}" if s.multiple_of != 1 else "")
     if s.lo == s.hi:
         return f"{text} == {s.lo}"

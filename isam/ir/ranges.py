@@ -29,6 +29,11 @@ def nonnegative(expr: Affine, syms: Iterable[Sym], occupied: Iterable[Axis] = ()
     """
     low = {s.name: s.lo for s in syms}
     high = {s.name: s.hi for s in syms}
+    for s in syms:
+        if s.whole is not None and expr.coefficient(s.name):  # the other size: so many whole parts, and what is left
+            (of, n), left = s.whole, f"{s.whole[0]} % {s.whole[1]}"
+            expr = expr.substitute({of: Affine.of(s.name, n) + Affine.of(left)})
+            low[left], high[left] = 0, n - 1
     for a in occupied:
         if len(a.extent.terms) == 1:  # c * N + k >= 1
             (name, c), k = a.extent.terms[0], a.extent.const

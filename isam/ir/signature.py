@@ -15,8 +15,8 @@ def arguments_of(kernel: Kernel) -> tuple[Argument, ...]:
 
 
 def sizes_of(kernel: Kernel) -> tuple[Size, ...]:
-    """The sizes still open, with the values admitted."""
-    return tuple(Size(s.name, s.lo, s.hi, s.multiple_of) for s in kernel.syms)
+    """The sizes still open that a caller gives, with the values admitted."""
+    return tuple(Size(s.name, s.lo, s.hi, s.multiple_of) for s in kernel.given)
 
 
 def points_of(kernel: Kernel) -> int | None:

@@ -93,7 +93,8 @@ Block = Forall | Loop
 
 @dataclass(frozen=True, slots=True)
 class SymDecl:
-    """A size with its range, or (``default`` given) a compile-time constant."""
+    """A size with its range, or (``default`` given) a compile-time constant; ``whole``: how often a number goes into
+    another size."""
 
     name: str
     loc: Loc
@@ -101,6 +102,7 @@ class SymDecl:
     hi: int | None = None
     multiple_of: int = 1
     default: int | None = None
+    whole: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

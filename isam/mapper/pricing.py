@@ -64,8 +64,9 @@ class Pricing:
         self.penalties = penalties or {}
         self._strides: dict[str, list[int]] = {}
         self.trips = [1] * len(kernel.statements)
+        sizes = kernel.usual(RUNTIME_TRIP) if kernel.follow else {}
         for level in levels(kernel):
-            around = math.prod(number(r.axis.extent) for r in level.recurrences)
+            around = math.prod(number(r.axis.extent.substitute(sizes)) for r in level.recurrences)
             for i, _ in enumerate(kernel.statements):
                 if level.own >> i & 1:
                     self.trips[i] = around

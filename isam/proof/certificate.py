@@ -17,6 +17,7 @@ from typing import Any
 from isam.classes import dataclass
 from isam.diagnostics import InternalError
 from isam.proof.chain import check_chain
+from isam.proof.filled import with_boxes
 from isam.proof.legal import Legality
 from isam.proof.points import check_points
 from isam.proof.sets import Isl
@@ -68,8 +69,10 @@ def executed(schedule: Schedule) -> tuple[Violation, ...] | None:
     """What the slow judge finds with small run-time trips; None where it would take too long."""
     from isam.proof.flat import check_flat
 
-    trips = {s.name: s.lo + TRIP * s.multiple_of - s.lo % s.multiple_of for s in schedule.cover.kernel.syms}
-    trips = {s.name: min(trips[s.name], s.hi or trips[s.name]) for s in schedule.cover.kernel.syms}
+    kernel = schedule.cover.kernel
+    trips = {s.name: s.lo + TRIP * s.multiple_of - s.lo % s.multiple_of for s in kernel.given}
+    trips |= {s.whole[0]: max(trips[s.whole[0]], s.whole[1] + 1) for s in kernel.follow if s.whole}
+    trips = kernel.sizes({s.name: min(trips[s.name], s.hi or trips[s.name]) for s in kernel.given})
     boxes = (prod(max(1, e.evaluate(trips)) for _, e in n.axes) for n in schedule.nests)
     if sum(boxes) > POINTS:
         return None
@@ -119,9 +122,10 @@ def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
     start = time.perf_counter()
     whole = schedule_hash(schedule)
     schedule = shared(schedule)
-    isl, lg = Isl(), Legality(schedule)
-    violations = check_points(schedule, isl, lg)
-    violations += [v for v in check_tree(schedule, isl, lg) if v not in violations]
+    told = with_boxes(schedule)
+    isl, lg = Isl(), Legality(told)
+    violations = check_points(told, isl, lg)
+    violations += [v for v in check_tree(told, isl, lg) if v not in violations]
     chain, broken = check_chain(schedule.cover)
     violations += broken
     nodes = [n for t in (schedule.bind, schedule.call) for n in distinct(t)]

@@ -179,8 +179,11 @@ def of_sizes(syms: Iterable[Sym]) -> Context:
     """What is known of the sizes that are run-time values."""
     out = []
     for s in syms:
-        hi = () if s.hi is None else (Bound(Affine((), s.hi)),)
-        out.append(Var(s.name, (Bound(Affine((), s.lo)),), hi, s.multiple_of, Affine()))
+        lo, hi = (Bound(Affine((), s.lo)),), () if s.hi is None else (Bound(Affine((), s.hi)),)
+        if s.whole is not None:
+            of, n = s.whole
+            lo, hi = (*lo, Bound(Affine.of(of, 1, 1 - n), n)), (*hi, Bound(Affine.of(of), n))
+        out.append(Var(s.name, lo, hi, s.multiple_of, Affine()))
     return Context(tuple(out))
 
 

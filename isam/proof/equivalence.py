@@ -18,6 +18,7 @@ from isam.ir.verify import verify
 from isam.proof.execution import Execution, Memory, shared_buffers, written_in
 from isam.proof.local import between
 from isam.proof.operations import Licence, Operations
+from isam.proof.parted import parted
 from isam.proof.reached import reached
 from isam.proof.value import Ring, Value
 
@@ -63,6 +64,7 @@ class Equivalence:
 
         What the user of ``before`` does not permit is never used.
         """
+        before = parted(before, after)
         faults = _differences(before, after) or self._faults(before) or self._faults(after)
         if faults:
             return Verdict(False, (), tuple(faults))

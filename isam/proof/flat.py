@@ -16,6 +16,7 @@ import numpy as np
 from isam.classes import dataclass
 from isam.ir.kernel import Kernel
 from isam.proof.dealt import local
+from isam.proof.filled import with_boxes
 from isam.proof.flat_layout import Space
 from isam.proof.flat_program import Program, available
 from isam.proof.flat_step import Shape, Step, compile_step, highest_addresses
@@ -58,7 +59,8 @@ def replayed(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget:
              compiled: bool | None = None) -> Replayed:  # fmt: skip
     """As :func:`check_flat`. ``compiled``: whether to compile the walk, None: where there are enough steps for that.
     What is found is the same."""
-    out, given = Findings(), dict(sizes or {})
+    schedule = with_boxes(schedule)
+    out, given = Findings(), schedule.cover.kernel.sizes(sizes or {})
     if compiled is None:
         compiled = expected(schedule, given) >= MANY and available()
     alone, left = 0, budget

@@ -11,6 +11,7 @@ import numpy as np
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof.aliasing import pointwise
+from isam.proof.filled import in_its_box
 from isam.proof.flat_layout import Pattern, natural
 from isam.proof.geometry import is_float, resolve
 from isam.proof.signature import Signature
@@ -183,7 +184,9 @@ class Step:
                 if b is not a and b.writes and np.intersect1d(p.elem + base, q.elem + other).size:
                     text = f"operands {a.operand.name} and {b.operand.name} are written with the same elements"
                     replay.out.add(9, "alias", text, self.issue)
-                if b is a or at + p.span[1] < there + q.span[0] or there + q.span[1] < at + p.span[0]:
+                if b is a or in_its_box(a.operand.name, b.operand.name):
+                    continue
+                if at + p.span[1] < there + q.span[0] or there + q.span[1] < at + p.span[0]:
                     continue
                 if not np.intersect1d(p.addr + at, q.addr + there).size:
                     continue

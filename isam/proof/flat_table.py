@@ -16,6 +16,7 @@ import numpy as np
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.proof import flat_walk as w
+from isam.proof.filled import in_its_box
 from isam.proof.flat_layout import Pattern, natural
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class Table:
         out = []
         for i, a in enumerate(s.accesses):
             for j, b in enumerate(s.accesses):
-                if a.writes and i != j:
+                if a.writes and i != j and not in_its_box(a.operand.name, b.operand.name):
                     same = (a.operand.name, b.operand.name) in s.pointwise
                     out.append([at[i], at[j], same and np.array_equal(a.pattern.addr, b.pattern.addr)])
         return out

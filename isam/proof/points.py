@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from isam.proof.filled import with_boxes
 from isam.proof.legal import Legality
 from isam.proof.order import Order
 from isam.proof.scope import check_scope
@@ -13,7 +14,8 @@ from isam.schedule.tree import Issue, Loop, Schedule, distinct
 
 def check_points(schedule: Schedule, isl: Isl | None = None, legality: Legality | None = None) -> list[Violation]:
     """Every violation of obligations 1 to 7 that the tree shows, and of 9 and 10 where no state is needed."""
-    lg = legality or Legality(schedule)
+    lg = legality or Legality(with_boxes(schedule))
+    schedule = lg.schedule
     out = check_form(schedule, lg)
     if not len(out):
         Order(schedule, lg, isl or Isl(), out).check()

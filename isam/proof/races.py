@@ -14,6 +14,7 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
+from isam.proof.filled import with_boxes
 from isam.proof.geometry import resolve
 from isam.proof.violation import Violation, issue_text
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule
@@ -221,8 +222,9 @@ def calls(node: Node, scope: dict[str, int]) -> Iterator[tuple[Issue, dict[str, 
 def check_races(schedule: Schedule, symbols: Mapping[str, int] | None = None, most: int = 20) -> list[Violation]:
     """Races of bind and of call, each on its own, at most about ``most``. ``symbols``: run-time sizes."""
     out: list[Violation] = []
+    schedule = with_boxes(schedule)
     for tree in (schedule.bind, schedule.call):
         r = _Races(schedule, most)
-        r.node(tree, At(dict(symbols or {})))
+        r.node(tree, At(schedule.cover.kernel.sizes(symbols or {})))
         out += r.found
     return out

@@ -9,6 +9,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
+from isam.proof.filled import moves
 from isam.proof.geometry import BufferFacts, axis_extents, covers_box, linear, resolve, rows
 from isam.proof.semantics import Pair, Semantics, same_number
 from isam.schedule.tree import Issue, Operand, Schedule
@@ -157,7 +158,7 @@ class Judge:
         if memory.kind == CACHED:
             bad.append((9, "memory", f"operand {o.name}: '{p.memory}' is a cache, which holds nothing of its own"))
         allowed = ins.contract(o.name).homes
-        if not allowed and not ins.is_move:
+        if not allowed and not moves(ins):
             allowed = (s.home,)
         at = resolve(s, p.memory)
         if allowed and at not in {resolve(s, m) for m in allowed}:
@@ -233,7 +234,7 @@ class Judge:
     # moves and computing steps --------------------------------------------------------------------------------------
     def _move(self, issue: Issue, ins: Instruction, extents: dict[str, int], bad: list) -> Semantics:
         s = self.schedule.system
-        if not ins.is_move:
+        if not moves(ins):
             bad.append((10, "move", f"'{ins.name}' computes: it is no move, and the step belongs to no nest"))
             return Semantics()
         st = ins.body.statements[0]

@@ -18,6 +18,7 @@ from isam.proof.boxes import Span, disjoint, earlier, span
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
 from isam.proof.dealt import Dealt, local
 from isam.proof.facts import Facts
+from isam.proof.filled import in_its_box, with_boxes
 from isam.proof.induction import add, forget, implied, meet, relative, survives
 from isam.proof.instances import HERE, Instance
 from isam.proof.joined import check_joined
@@ -40,7 +41,8 @@ def check_tree(schedule: Schedule, isl: Isl | None = None, legality: Legality | 
     What is known is followed twice where need be: whole facts first, which close loops sooner, then cut ones, which
     survive in memories that are overwritten piece by piece. Either is sound; a schedule that passes one is right.
     """
-    lg, sets = legality or Legality(schedule), isl or Isl()
+    lg, sets = legality or Legality(with_boxes(schedule)), isl or Isl()
+    schedule = lg.schedule
     out = check_form(schedule, lg)
     if len(out):
         return out.found
@@ -182,7 +184,7 @@ class Tree:
             for p, u in targets:
                 if p is not o and p.name in sig.writes and t.buffer == u.buffer and not self._parted(t, u, ctx):
                     out.add(9, "alias", f"operands {o.name} and {p.name} are written with the same elements", n)
-                if p is o or t.spot != u.spot:
+                if p is o or t.spot != u.spot or in_its_box(o.name, p.name):
                     continue
                 if t.cells is not None and u.cells is not None and (t.cells[1] < u.cells[0] or u.cells[1] < t.cells[0]):
                     continue

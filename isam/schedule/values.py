@@ -29,6 +29,7 @@ CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}
 _SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")}
 _SKIPPED |= {(graph.System, "source"), (graph.System, "backend_loc"), (instruction.Instruction, "family"),
              (instruction.Instruction, "values")}  # origin
+_LAST: dict[type, str] = {kernel.Sym: "whole"}  # of what few values have: left out where it is None
 _NAMES = {c: tuple(f.name for f in fields(c) if (c, f.name) not in _SKIPPED) for c in CLASSES.values()}
 
 
@@ -72,6 +73,8 @@ class Writer:
         if isinstance(v, instruction.Instruction) and self.instructions.get(v.name) == v:
             return {"instruction": v.name}
         names = _NAMES.get(type(v))
+        if names is not None and names[-1] == _LAST.get(type(v)) and getattr(v, names[-1]) is None:
+            names = names[:-1]
         if names is not None:
             return {type(v).__name__: [self.value(getattr(v, n)) for n in names]}
         if isinstance(v, Opaque):
@@ -107,6 +110,8 @@ class Reader:
         if cls is None:
             raise fail("schedule-damaged", f"unknown value '{tag}'")
         names = _NAMES[cls]
+        if names[-1:] == (_LAST.get(cls),) and len(names) == len(body) + 1:
+            names = names[:-1]
         if len(names) != len(body):
             raise fail("schedule-damaged", f"a {tag} has {len(names)} fields, not {len(body)}")
         return typed(cls(**{n: self.value(x) for n, x in zip(names, body, strict=True)}))

@@ -26,7 +26,7 @@ from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.staged import between
 from isam.scheduler.state import FAR
-from isam.scheduler.stays import MOST, Around, Share, Stays, shares, smaller, staying
+from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, staying
 from isam.scheduler.tokens import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
@@ -130,7 +130,7 @@ class _Builder:
                 if hi.is_constant and hi.const <= 0:
                     counter[0] += _count(it.body)
                 else:
-                    out.append(Around(it, self._parted(it.body, counter)))
+                    out.append(Around(it, self._parted(it.body, counter), self.kernel.usual(MANY)))
                 continue
             pending += [n for n in self.nests if n.mapping.statements[0] == counter[0]]
             counter[0] += 1

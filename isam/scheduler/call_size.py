@@ -16,7 +16,6 @@ from isam.scheduler import move as mv
 from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
 from isam.scheduler.placement import joint_placements
 from isam.scheduler.residency import Residency
-from isam.scheduler.state import packed
 from isam.scheduler.transfer import End, Transfer
 from isam.system.graph import COUNTED
 
@@ -69,8 +68,10 @@ def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
         return True  # parts may land one by one; or no call fits, which the dry run says better
     shape = data.homes.shape(tile.buffer)
     here = mv.home_place(tile.buffer, data.system.home, shape, use.dtype)
-    there = packed(m, tile, use.dtype, 0, mv.form_of(data.system, memory, tile, use.dims))
-    return Transfer(data, tile, path, End(path[0], lambda t: here), End(memory, lambda t: there), set()).whole()
+    form = mv.form_of(data.system, memory, tile, use.dims)
+    there = data.placed(memory, tile, 0, form)
+    end = End(memory, lambda t: there, form, alone=True)
+    return Transfer(data, tile, path, End(path[0], lambda t: here), end, set()).whole()
 
 
 def _largest(nest: Nest, data: Residency, most: Mapping[str, int]) -> Iterator[CallSize]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.schedule.fills import Reach, reach
 from isam.schedule.tree import Issue, Loop, Operand, Schedule
 from isam.scheduler.state import Ranges, bounds_of
 from isam.system.graph import CACHED
@@ -184,15 +185,26 @@ class Prints:
         spans = [k * s * (n - 1) for k, s, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True)]
         low = p.offset + sum(min(0, s) for s in spans)
         high = p.offset + (sum(max(0, s) for s in spans) + size)
+        beside = self._beside(issue, o, high - p.offset, size)
+        low, high = low + beside[0], high + beside[1]
         if p.cell is not None:  # whole cells
             cell = m.cell or 1
             first = p.cell + (low.const // cell if not low.terms else 0)
             last = p.cell + (-(-high.const // cell) if not high.terms else m.limit)
             low, high = Affine((), first * cell), Affine((), last * cell)
             return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes)
+        if beside != (0, 0):
+            return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes)
         pitches = dict.fromkeys(abs(k) for k in p.strides if abs(k) > size)
         columns = tuple(c for k in pitches if (c := self._columns(issue, p.offset, spans, k, size)))
         return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes, columns)
+
+    def _beside(self, issue: Issue, o: Operand, end: Affine, size: int) -> Reach:
+        """Bytes before and behind a tile that the move which brings it fills."""
+        instruction = self.schedule.system.instructions[issue.instruction]
+        fill = instruction.fill if issue.is_move else None
+        found = reach(instruction, o, dict(issue.sizes), size) if fill is not None and o.name == fill.operand else None
+        return (0, 0) if found is None else (min(0, found[0]), max(0, found[1] - end.const))
 
     def _columns(self, issue: Issue, offset: Affine, spans: list[int], pitch: int, size: int) -> Columns | None:
         """The columns of an operand in rows of so many bytes; None where it may go beyond the end of a row."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import pairwise, permutations
+from collections.abc import Sequence
+from itertools import combinations, pairwise, permutations
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -11,6 +12,7 @@ from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access
 from isam.ir.span import Span
+from isam.schedule.fills import reach
 from isam.schedule.tree import Issue, Operand, Place, Tile
 from isam.scheduler.state import Form
 from isam.system.graph import COUNTED, MANAGED, Move, System
@@ -36,7 +38,8 @@ def carriers(system: System, source: str, target: str) -> tuple[Carrier, ...]:
     out = []
     for m in system.moves_by_edge.get((source, target), ()):
         ins = system.instructions[m.by]
-        st = ins.body.statements[0]
+        st = ins.copied
+        assert st is not None
         axes = st.domain.names
         src = st.sources[0]
         assert isinstance(src, Access)
@@ -144,7 +147,11 @@ def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tup
     if len(long) > len(c.axes):
         return []
     spare: list[int | None] = [None] * (len(c.axes) - len(long))
-    return list(dict.fromkeys(permutations((*spare, *long))))
+    if c.instruction.fill is None:
+        return list(dict.fromkeys(permutations((*spare, *long))))
+    unit = [d for d, n in enumerate(tile.shape) if n <= 1]  # along which what is filled goes on
+    some = combinations(unit, min(len(spare), len(unit)))
+    return list(dict.fromkeys(p for u in some for p in permutations((*spare[len(u) :], *u, *long))))
 
 
 def chunk(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> tuple[int, ...] | None:
@@ -159,6 +166,38 @@ def chunk(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> tuple[int, ..
         if d is not None:
             shape[d] = part
     return tuple(shape)
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a move that fills writes with a tile, as its operand lies: the tile begins ``ahead`` bytes from its begin,
+    its elements lie so many bytes apart (``strides``, per dimension of the buffer), ``bytes`` are all of it."""
+
+    ahead: int
+    strides: tuple[int, ...]
+    bytes: int
+
+
+def in_order(c: Carrier, dims: tuple[int | None, ...], order: Sequence[int]) -> bool:
+    """Whether the dimensions of what a move leaves are the last of a tile's, from the outermost to the innermost."""
+    own = [d for a in c.target_axes if (d := dims[a]) is not None]
+    return own == list(order[len(order) - len(own) :])
+
+
+def box_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> Box | None:
+    """The box that a tile takes where one call brings it; None: it cannot."""
+    fill, contract = c.instruction.fill, c.instruction.contract(c.target).strides
+    if fill is None or chunk(c, dims, tile) != tile.shape:
+        return None
+    sizes, strides, ahead, end, row = sizes_of(c, dims, tile), [0] * len(tile.shape), 0, size, size
+    for n, at, need, a in reversed(list(zip(fill.box, fill.at, contract, c.target_axes, strict=True))):
+        step, d, count = row if need is None else need * size, dims[a], n.evaluate(sizes)
+        if step < 0 or (d is None and need is None and count > 1):
+            return None
+        if d is not None:
+            strides[d] = step
+        ahead, end, row = ahead + at * step, end + (count - 1) * step, max(row, count * step)
+    return Box(ahead, tuple(s or row for s in strides), end)
 
 
 def takes(c: Carrier) -> str:
@@ -184,10 +223,28 @@ def admits(c: Carrier, dtype: str) -> bool:
     return all(c.instruction.operand(n).dtype in (ANY, dtype) for n in (c.source, c.target))
 
 
+def sizes_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile) -> dict[str, int]:
+    """The sizes with which a call carries a tile."""
+    taken = [1 if d is None else tile.shape[d] for d in dims]
+    return {s.sym: s.size(n) for s, n in zip(c.spans, taken, strict=True) if s.sym is not None}
+
+
+def fits_beside(c: Carrier, dims: tuple[int | None, ...], tile: Tile, target: Place, size: int,
+                free: tuple[int, int] | None) -> bool:  # fmt: skip
+    """Whether all that a move fills beside a tile is free: ``free`` are the bytes that there are for it, from its first
+    element."""
+    fill = c.instruction.fill
+    if fill is None:
+        return True
+    sizes = sizes_of(c, dims, tile)
+    found = reach(c.instruction, Operand(c.target, tile, target, tuple(dims[a] for a in c.target_axes)), sizes, size)
+    whole = [n.evaluate(sizes) for n in fill.box] == [n.evaluate(sizes) for n in fill.part]
+    return found is not None and (whole or (free is not None and free[0] <= found[0] and found[1] <= free[1]))
+
+
 def make_issue(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place) -> Issue:
     """The call that moves the tile."""
-    taken = [1 if d is None else tile.shape[d] for d in dims]
-    sizes = tuple((s.sym, s.size(n)) for s, n in zip(c.spans, taken, strict=True) if s.sym is not None)
+    sizes = tuple(sizes_of(c, dims, tile).items())
     ops = {
         c.source: Operand(c.source, tile, source, tuple(dims[a] for a in c.source_axes)),
         c.target: Operand(c.target, tile, target, tuple(dims[a] for a in c.target_axes)),
@@ -205,7 +262,8 @@ def form_of(system: System, memory: str, tile: Tile, dims: tuple[int | None, ...
     if m.row:  # which one lies within the rows
         inner = dims[-1] if dims else None
         return None if inner in (None, len(tile.shape) - 1) else (inner,)
-    long = [d for d in dims if d is not None and tile.shape[d] > 1]
+    boxes = memory in system.filled  # of one element along a dimension, too
+    long = [d for d in dims if d is not None and (boxes or tile.shape[d] > 1)]
     return tuple(long) if long != sorted(long) else None
 
 

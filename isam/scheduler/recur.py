@@ -210,7 +210,7 @@ class Recur:
         memory, tile, form = key
         data.settle(tile, key)
         source = data.source(tile, memory)
-        data.carry(tile, source, End(memory, lambda t: sub_place(c.place, tile, t), form), set())
+        data.carry(tile, source, End(memory, lambda t: sub_place(c.place, tile, t), form, alone=True), set())
         data.state.put(key, replace(c, dirty=False))
         data.since.fetch(key, scope.ranges)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from isam.approach.choice import Choice, Trace
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
@@ -22,13 +23,14 @@ from isam.scheduler.state import (
     MachineState,
     Since,
     disjoint,
+    order_of,
     packed,
     remainder,
     units_needed,
     within,
 )
 from isam.scheduler.transfer import End, Hop, Transfer
-from isam.system.graph import System
+from isam.system.graph import COUNTED, System
 
 
 class Residency:
@@ -47,6 +49,7 @@ class Residency:
         self.carriers: dict[object, list[Hop] | None] = {}
         self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
         self._units: dict[object, int] = {}
+        self._boxes: dict[object, mv.Box | None] = {}
         self._routes: dict[tuple[str, str, str], tuple[str, ...] | None] = {}
 
     def home(self, tile: Tile) -> Place:
@@ -56,7 +59,6 @@ class Residency:
     def room(self, memory: str, tile: Tile, pinned: set[Key], form: Form = None, units: int | None = None) -> Place:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
-        dtype = self.homes.dtype(tile.buffer)
         units = units or self.units(memory, tile, form)
         while (at := self.state.find_room(m, units)) is None:
             victims = [Victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
@@ -65,7 +67,40 @@ class Residency:
             context = {"memory": memory, "for": str(tile), "_data": self}
             self.evict(self.trace.choose(Choice("victim", victims, context)).key, pinned)
         self.state.next[memory] = at + units
-        return packed(m, tile, dtype, at, form)
+        return self.placed(memory, tile, at, form)
+
+    def placed(self, memory: str, tile: Tile, at: int, form: Form = None) -> Place:
+        """The place of a tile in room of its own, which begins at a byte or cell."""
+        m, box = self.system.memories[memory], self.box(memory, tile, form)
+        if box is None:
+            return packed(m, tile, self.homes.dtype(tile.buffer), at, form)
+        strides = tuple(s // k if s % k == 0 else s for s, k in zip(box.strides, tile.steps, strict=True))
+        if m.cells is not None:
+            return Place(memory, "", Affine((), box.ahead), strides, cell=at)
+        return Place(memory, "", Affine((), at + box.ahead), strides)
+
+    def box(self, memory: str, tile: Tile, form: Form = None) -> mv.Box | None:
+        """What is written with a tile where only moves that fill lead to a memory; None elsewhere."""
+        key = (memory, tile.buffer, tile.shape, form)
+        if key not in self._boxes:
+            m, dtype, order = self.system.memories[memory], self.homes.dtype(tile.buffer), order_of(tile, form)
+            edges = [e for e in self.system.moves_by_edge if e[1] == memory and memory in self.system.filled]
+            into = [c for e in edges for c in self.carriers_of(*e) if c.instruction.fill and mv.admits(c, dtype)]
+            ways = [(c, dims) for c in into for dims in mv.assignments(c, tile, form, False)]
+            alike = [(c, dims) for c, dims in ways if mv.in_order(c, dims, order)]
+            found = [b for c, dims in alike if (b := mv.box_of(c, dims, tile, size_of(dtype))) is not None]
+            found = [b for b in found if m.cells is not None or b.ahead % max(1, m.align) == 0]
+            self._boxes[key] = min(found, key=lambda b: b.bytes, default=None)
+        return self._boxes[key]
+
+    def free(self, memory: str, tile: Tile, form: Form = None) -> tuple[int, int] | None:
+        """Bytes around a tile, from its first element, that are its own in such a memory, or in whole registers."""
+        box, m = self.box(memory, tile, form), self.system.memories[memory]
+        if m.kind == COUNTED:
+            return 0, self.units(memory, tile, form) * (m.cell or 1)
+        if box is None:
+            return None
+        return -box.ahead, self.units(memory, tile, form) * (m.cell or 1 if m.cells is not None else 1) - box.ahead
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
         m = self.system.memories[memory]
@@ -79,7 +114,11 @@ class Residency:
         key = (memory, tile.buffer, tile.shape, form)
         known = self._units.get(key)
         if known is None:
-            known = units_needed(self.system.memories[memory], tile, self.homes.dtype(tile.buffer), form)
+            m, dtype, box = self.system.memories[memory], self.homes.dtype(tile.buffer), self.box(memory, tile, form)
+            known = units_needed(m, tile, dtype, form)
+            if box is not None:
+                grain = (m.cell if m.cells is not None else m.row) or 1
+                known = -(-box.bytes // grain) * (1 if m.cells is not None else grain)
             self._units[key] = known
         return known
 
@@ -166,7 +205,7 @@ class Residency:
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
         source = self.source(tile, memory)
         held = pinned | {key} | {k for k in self.state.of(tile.buffer) if k[0] == source.memory}
-        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), held)
+        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         self.state.put(key, Copy(place, False, self.units(memory, tile, form)))
         self.since.fetch(key, self.scope.ranges)
         return place, key
@@ -183,7 +222,7 @@ class Residency:
         copy, held = self.state.copies[old], pinned | {key, old}
         place = self.room(memory, tile, held, form)
         source = End(old[0], lambda t: mv.sub_place(copy.place, tile, t), old[2])
-        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form), held)
+        self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         self.state.drop(old)
         self.state.put(key, Copy(place, True, self.units(memory, tile, form)))
         self.since.fetch(key, self.scope.ranges)

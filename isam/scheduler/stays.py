@@ -7,7 +7,7 @@ rest is what the groups work in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
 
@@ -31,6 +31,7 @@ class Around:
 
     loop: Recurrence
     parts: list[Group | Around] = field(default_factory=list)
+    usual: Mapping[str, int] = field(default_factory=dict)  # what counts as sizes known at run time only
     enter: list[Node] = field(default_factory=list)
     written: frozenset[str] = frozenset()
 
@@ -39,8 +40,7 @@ class Around:
 
     @property
     def trip(self) -> int:
-        extent = self.loop.axis.extent
-        return max(1, extent.const) if extent.is_constant else MANY
+        return max(1, self.loop.axis.extent.evaluate(self.usual))
 
 
 class Stays:

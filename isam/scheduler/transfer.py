@@ -13,7 +13,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.state import FAR, Copy, Form, Key, packed, units_needed
+from isam.scheduler.state import FAR, Copy, Form, Key, units_needed
 from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ Hop = tuple[mv.Carrier, tuple[int | None, ...]]  # what carries a tile over an e
 
 @dataclass(frozen=True)
 class End:
-    """One end of a transfer: where each part of the tile lies in ``memory``, and in which form."""
+    """One end of a transfer: where each part of the tile lies in ``memory``, and in which form. ``alone``: in room that
+    it has for itself, with what a move fills beside it."""
 
     memory: str
     place_of: PlaceOf
     form: Form = None
+    alone: bool = False
 
 
 class Transfer:
@@ -56,6 +58,7 @@ class Transfer:
         self.most = self.grain if most is None else most
         self.data, self.tile, self.path, self.pinned = data, tile, path, pinned
         self.source_of, self.target_of = source.place_of, target.place_of
+        self.alone = target.alone
         self.forms = [source.form] + [None] * (len(path) - 2) + [target.form]
         self.dtype = data.homes.dtype(tile.buffer)
         self.lanes = lanes
@@ -91,7 +94,8 @@ class Transfer:
         source, target = self.source_of(self.tile), self.target_of(self.tile)
         if source is None or target is None:
             return None
-        key = (self.path, self.tile.shape, self.tile.steps, source.strides, target.strides, *self.forms, self.dtype)
+        lies = (source.strides, target.strides, *self.forms, self.dtype, self.alone)
+        key = (self.path, self.tile.shape, self.tile.steps, *lies)
         known = self.data.carriers
         if key not in known:
             hops = [self._hop(i, self.tile, None) for i in range(len(self.path) - 1)]
@@ -124,7 +128,10 @@ class Transfer:
             here = [c for c in self.data.carriers_of(self.path[i], self.path[i + 1]) if mv.admits(c, self.dtype)]
             if here and not any(mv.chunk(c, dims, tile) for c in here for dims in self._dims(c, i, tile)):
                 return "no move instruction there takes that: " + "; ".join(map(mv.takes, here))
-        return "no move instruction on that path can, with these strides"
+        edges = (e for e in zip(self.path, self.path[1:], strict=False) if e[1] in self.data.system.filled)
+        fill = ", ".join(dict.fromkeys(c.instruction.name for e in edges for c in self.data.carriers_of(*e)))
+        beside = f", or one call of {fill} would have to bring all of it: what it fills beside a part is in use"
+        return "no move instruction on that path can, with these strides" + (beside if fill else "")
 
     def _aligned(self, part: tuple[int, ...]) -> bool:
         """Whether every part begins where an access to the memory at either end may begin."""
@@ -206,7 +213,7 @@ class Transfer:
             elif j == len(self.path) - 1:
                 ends.append(self.target_of(tile))
             else:
-                ends.append(packed(data.system.memories[self.path[j]], tile, self.dtype, 0, self._passing(j, tile)))
+                ends.append(data.placed(self.path[j], tile, 0, self._passing(j, tile)))
         source, target = ends
         if source is None or target is None:
             return None
@@ -220,9 +227,17 @@ class Transfer:
                     continue
                 if not mv.contract_met(c, dims, tile, source, target, size_of(self.dtype)):
                     continue
+                if not mv.fits_beside(c, dims, tile, target, size_of(self.dtype), self._free(i + 1, tile)):
+                    continue
                 if best is None or prod(part) > best[0]:
                     best = (prod(part), c, dims)
         return None if best is None else best[1:]
+
+    def _free(self, j: int, tile: Tile) -> tuple[int, int] | None:
+        """The bytes around a tile at a stop that are its own: on the way, and at the end of what goes there whole."""
+        if j < len(self.path) - 1:
+            return self.data.free(self.path[j], tile, self._passing(j, tile))
+        return self.data.free(self.path[j], tile, self.forms[j]) if self.alone and tile == self.tile else None
 
     def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
         counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]

@@ -199,7 +199,22 @@ class _Check:
         i = self.s.instructions.get(m.by)
         if i is not None and not i.is_move:
             self.faults.add("system-not-a-move", f"'{m.by}' computes: it cannot carry out a move", at("by"),
-                            "a move is one plain copy of an operand to another: D[i, j] = S[i, j]")  # fmt: skip
+                            "a move is one plain copy of an operand to another, D[i, j] = S[i, j], or a box set to "
+                            "a number, D[i, j] = 0 for all of D, and then such a copy into it")  # fmt: skip
+        elif i is not None and i.fill is not None:
+            self._fills(m, i, at)
+
+    def _fills(self, m: Any, i: Instruction, at: Any) -> None:
+        """A move that fills: nothing of a caller's lies in its box, and its sizes are those of what it copies."""
+        assert i.fill is not None
+        home = self.s.memories.get(m.target)
+        if home is not None and home.home:
+            what = f"'{m.by}' fills beside what it copies: in '{m.target}' that is the caller's"
+            self.faults.add("system-move", what, at("to"), "arguments live there: store by a move that copies alone")
+        known = {n for e in i.fill.part for n in e.names}
+        if any(s.name not in known for s in i.syms):
+            self.faults.add("system-move", f"nothing says how large the box is that '{m.by}' fills", at("by"),
+                            "its sizes are those of what it copies; a box has a fixed one or goes with them")
 
     def _who_runs(self, name: str) -> str:
         who = [u.name for u in self.s.units_of(name)]

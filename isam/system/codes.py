@@ -40,7 +40,8 @@ CODES: dict[str, str] = {
     "system-no-backend": "The description has semantics only: kernels are mapped onto it, not compiled.",
     "system-no-home": "An operand has no home, or one that data cannot get to or cannot come back from.",
     "system-nodes": "The file has more values than any description needs.",
-    "system-not-a-move": "A move is carried out by an instruction that is a single plain copy.",
+    "system-not-a-move": "A move is carried out by an instruction that is a single plain copy, or that fills all of "
+                         "its destination with a number and then copies into it.",
     "system-numerics": "The numerics an instruction declares (permits, ulp) cannot be those of its body.",
     "system-operand": "A contract names an operand, or a size, that the instruction does not have.",
     "system-part": "An included file holds sections only; systems are extended or selected.",

@@ -140,6 +140,14 @@ class System:
         return out
 
     @cached_property
+    def filled(self) -> frozenset[str]:
+        """Memories, home aside, to which only moves lead from some other one that fill what is beside what they copy:
+        what is there lies in boxes as they leave it."""
+        able = [m.name for m in self.memories.values() if not m.home and m.kind != COUNTED]
+        return frozenset(t for (_, t), moves in self.moves_by_edge.items()
+                         if t in able and all(self.instructions[m.by].fill for m in moves))  # fmt: skip
+
+    @cached_property
     def compute(self) -> Some:
         """Instructions that units expose for computing, in description order (others move or configure)."""
         table, used = Table.of(self.instructions), {m.by for m in self.moves}

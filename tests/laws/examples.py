@@ -82,6 +82,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "winograd-4-3": (FILTER, IMAGE),
     "strassen": (EVEN.format(dtype="f32"), EVEN.format(dtype="i16")),
     "hoist": (RNN, STEPS, LOWER, TWO_LOOPS),
+    "parts": (RNN, STEPS, LOWER, TWO_LOOPS, CARRIED, STEPS.replace("(T, S, M)", "(T, M)").replace("S", "T")),
     **CONVERTED,
     "times-one": (TWO_SUMS.format(where=" where r <= k"), START_THEN, TWO_SUMS.format(where="").replace("f32", "i8")),
     "number-array": (NUMBER.replace("t[i] = 2", "t[i] = a[i] * 2"), MIXED, *pairs("max(a[i, j], 0) * b[j, i]")),
@@ -198,6 +199,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
         .replace("x[t + s, i] * 3", "h[i] * 3").replace("exp(x[t + s, i])", "h[i]"),
         STEPS.replace("out   y", "inout y").replace("exp(x[t + s, i])", "y[t, s, i]").replace(
             "x[t + s, i] * 3", "n[i] * 3"),
+    ),
+    "parts": (
+        LOWER.replace("(T, M)", "(M)").replace("T", "9"), LOWER.replace("(T, M)", "(T, M, Q = T // 3)"),
+        LOWER.replace("T", "T + 1").replace("(T + 1", "(T"),
     ),
     "times-one": (ADD.replace("a[i] + y[i]", "a[i] + a[i]"), EXTREMUM.format(dtype="f32", start="-inf"), PRODUCT),
     "number-array": (

@@ -63,7 +63,7 @@ def generate(schedule: Schedule, assembly: bool = False) -> Code:
     blob, listing = compile_object(text, assembly, system.target)
     offsets = slot_offsets(schedule)
     kept = max((offsets[s.name] + s.bytes for s in schedule.workspace if s.bound and s.name in offsets), default=0)
-    sizes = tuple(s.name for s in schedule.kernel.syms)
+    sizes = tuple(s.name for s in schedule.kernel.given)
     entries = ("bind", "call") if any(isinstance(n, Issue) for n in distinct(schedule.bind)) else ("call",)
     needs = tuple(sorted(system.target.features if system.target else features()))
     return Code(blob, text, entries, symbols, workspace_bytes(schedule), kept, sizes, needs, listing)

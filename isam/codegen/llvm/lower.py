@@ -50,7 +50,7 @@ class Lowering:
         self.slots = {s.name: s for s in schedule.workspace}
         self.bases = tuple(b.name for b in schedule.kernel.arguments) + tuple(
             s.name for s in schedule.workspace if s.literal is None)  # fmt: skip
-        self.symbols = tuple(s.name for s in schedule.kernel.syms)
+        self.symbols = tuple(s.name for s in (*schedule.kernel.given, *schedule.kernel.follow))
         self.instances = instances(schedule)
         self.own = own_bytes(schedule)
         self.regions = 0
@@ -114,8 +114,12 @@ class Lowering:
         offsets = slot_offsets(self.schedule)
         given = [outer.op(f"load ptr, ptr {outer.gep('%arguments', 8 * i)}, align 8") for i in range(count)]
         given += [outer.gep("%workspace", offsets[b]) for b in self.bases[count:]]
-        sizes = [outer.op(f"load i64, ptr {outer.gep('%sizes', 8 * i)}, align 8") for i in range(len(self.symbols))]
-        outer.emit(f"call void @{name}.body({', '.join([f'ptr {g}' for g in given] + [f'i64 {s}' for s in sizes])})")
+        kernel = self.schedule.kernel
+        sizes = {s.name: outer.op(f"load i64, ptr {outer.gep('%sizes', 8 * i)}, align 8")
+                 for i, s in enumerate(kernel.given)}  # fmt: skip
+        sizes |= {s.name: outer.op(f"udiv i64 {sizes[s.whole[0]]}, {s.whole[1]}") for s in kernel.follow if s.whole}
+        words = [f"ptr {g}" for g in given] + [f"i64 {sizes[s]}" for s in self.symbols]
+        outer.emit(f"call void @{name}.body({', '.join(words)})")
 
 
 def instances(schedule: Schedule) -> int:

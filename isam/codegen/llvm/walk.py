@@ -19,6 +19,7 @@ from isam.codegen.llvm.template import Setting, expand
 from isam.diagnostics import InternalError, fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.schedule.fills import begin
 from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Seq
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ class Walk:
         for o in issue.operands:
             cell, formal, dtype = low.flow.cell(o), low.flow.formal(issue, o), low.dtype(issue, o)
             if cell is None:
-                addressed[o.name] = self._addressed(o, dtype)
+                addressed[o.name] = self._addressed(o, dtype, begin(instruction, issue, o, size_of(dtype)))
                 values[o.name] = addressed[o.name].pointer
                 continue
             if formal.role != "out":
@@ -263,14 +264,15 @@ class Walk:
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(names[name], dtype, splat)
 
-    def _addressed(self, o: Operand, dtype: str) -> tiles.Addressed:
+    def _addressed(self, o: Operand, dtype: str, begins: int) -> tiles.Addressed:
+        """``begins``: so many bytes from where its tile lies."""
         place, tile = o.place, o.tile
         slot = self.low.slots.get(place.base)
         if slot is not None and slot.literal is not None:
             rank = len(o.dims)
             pointer = self.low.module.constant(f"{tiles.ELEMENT[dtype]} {tiles.constant(dtype, slot.literal)}")
             return tiles.Addressed(pointer, dtype, (1,) * rank, (0,) * rank, slot.literal)
-        pointer = self.addresses.pointer(self.bases[place.base], self._resolved(place.offset))
+        pointer = self.addresses.pointer(self.bases[place.base], self._resolved(place.offset + begins))
         shape = tuple(1 if d is None else tile.shape[d] for d in o.dims)
         steps = tuple(0 if d is None else place.strides[d] * tile.steps[d] for d in o.dims)
         return tiles.Addressed(pointer, dtype, shape, steps)

@@ -12,6 +12,7 @@ from isam.codegen.simulator.memory import Bank, Machine, Truth
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
+from isam.schedule.fills import strides_in
 from isam.schedule.tree import Issue, Operand
 from isam.system.graph import COUNTED, System
 
@@ -23,8 +24,11 @@ Bodies = dict[tuple[Any, ...], Body]
 class BoundOperand:
     """An operand of a call: finds, checks and views its bytes, their stamps and the buffer's versions."""
 
-    def __init__(self, machine: Machine, o: Operand, instruction: Instruction, shape: tuple[int, ...]):
+    def __init__(self, machine: Machine, o: Operand, instruction: Instruction, shape: tuple[int, ...],
+                 part: tuple[int, ...] | None = None):  # fmt: skip
+        """``part``: of one that the call fills, as many elements of it as the tile has."""
         self.name, self.operand, self.shape = o.name, o, shape
+        self.part, self.ahead, self.inner = part or shape, 0, tuple[slice, ...]()
         self.dtype = machine.dtypes[o.tile.buffer]
         self.size = size_of(self.dtype)
         self.bank: Bank = machine.bank(o.place.memory, o.place.base)
@@ -39,6 +43,14 @@ class BoundOperand:
         self.origin = 0 if cell is None else cell * (memory.cell or 0)
         steps = o.tile.steps
         self.strides = tuple(0 if d is None else o.place.strides[d] * steps[d] for d in o.dims)
+        if instruction.fill is not None and part is not None:
+            found = strides_in(instruction, o, self.size)
+            if found is None or any(n > 1 and s != k for n, s, k in zip(part, self.strides, found, strict=True)):
+                what = f"operand {o.name} does not lie as {instruction.name} fills: {self.strides} B, not {found}"
+                raise SimulationFault("contract", what)
+            self.strides = found
+            self.ahead = sum(a * s for a, s in zip(instruction.fill.at, found, strict=True))
+            self.inner = tuple(slice(a, a + n) for a, n in zip(instruction.fill.at, part, strict=True))
         self.moves = tuple(0 if d is None else self.truth.strides[d] * steps[d] for d in o.dims)
         self.register = memory.cell if memory.kind == COUNTED and cell is not None else None
         addressed = memory.kind != COUNTED and not (o.place.base and memory.home)
@@ -74,7 +86,7 @@ class BoundOperand:
         offset = self.operand.place.offset
         if self._place is not None and not offset.terms:
             return self._place
-        at = _value(offset, scope) + self.origin
+        at = _value(offset, scope) + self.origin - self.ahead
         lo, hi = at, at + self.size
         for n, s in zip(self.shape, self.strides, strict=True):
             lo, hi = lo + min(0, (n - 1) * s), hi + max(0, (n - 1) * s)
@@ -99,7 +111,7 @@ class BoundOperand:
         if within:
             raise SimulationFault("placement", f"operand {self.name} is written {within} B into a register: those are "
                                   "written from their first byte")  # fmt: skip
-        held = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) + self.size
+        held = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) + self.size - self.ahead
         end = self.origin + -(-held // self.register) * self.register
         self.bank.stamps[self.origin : end] = 0
 
@@ -117,7 +129,7 @@ class BoundOperand:
                 raise SimulationFault("tile", f"{what}, the tile covers {first} to {end}")
             at += first * self.truth.strides[d]
         strides = tuple([m * 8 for m in self.moves])
-        self._version = np.ndarray(self.shape, np.int64, self.truth.stamps, at * 8, strides)
+        self._version = np.ndarray(self.part, np.int64, self.truth.stamps, at * 8, strides)
         return self._version
 
     def check_fresh(self, stamps: Array, version: Array, needed: Array | None) -> None:
@@ -158,9 +170,11 @@ class Call:
         key = (issue.instruction, issue.sizes, tuple(sorted(dtypes.items())))
         self.body = bodies.get(key) or Body(self.instruction, sizes, dtypes, machine.values.arithmetic)
         bodies[key] = self.body
+        parts = filled_part(self.instruction, issue, sizes)
         for o in issue.operands:
-            check_shape(o, self.body.shapes[o.name])
-        self.bound = [BoundOperand(machine, o, self.instruction, self.body.shapes[o.name]) for o in issue.operands]
+            check_shape(o, parts.get(o.name, self.body.shapes[o.name]))
+        self.bound = [BoundOperand(machine, o, self.instruction, self.body.shapes[o.name], parts.get(o.name))
+                      for o in issue.operands]  # fmt: skip
         self.masks = {b.name: (self._mask(self.body.needs, b), self._mask(self.body.writes, b)) for b in self.bound}
         self.storage = {n: machine.values.storage(d) for n, d in self.body.dtypes.items()}
         self.moved = 0
@@ -194,13 +208,15 @@ class Call:
 
         def numbered(b: BoundOperand) -> Array:
             total = np.zeros((), np.int64)
-            for d, (n, m) in enumerate(zip(b.shape, b.moves, strict=True)):
-                total = total + (np.arange(n) * m).reshape([-1 if k == d else 1 for k in range(len(b.shape))])
-            return np.array(np.broadcast_to(total, b.shape))
+            for d, (n, m) in enumerate(zip(b.part, b.moves, strict=True)):
+                total = total + (np.arange(n) * m).reshape([-1 if k == d else 1 for k in range(len(b.part))])
+            return np.array(np.broadcast_to(total, b.part))
 
         arrays = {source.name: numbered(source), target.name: np.full(target.shape, -1, np.int64)}
         self.body.run(arrays, {})
         written = self.body.writes[target.name].reshape(target.shape)
+        if target.part != target.shape or target.ahead:
+            arrays[target.name], written = arrays[target.name][target.inner], written[target.inner]
         if (arrays[target.name] != numbered(target))[written].any():
             raise SimulationFault("tile", f"{self.instruction.name} puts elements of {source.operand.tile} elsewhere "
                                   f"than the target's dimensions {target.operand.dims} say")  # fmt: skip
@@ -224,7 +240,10 @@ class Call:
         for b, data, stamps, version, writes in views:
             if b.register is not None:
                 b.take_register(scope)
-            if writes is True:
+            if b.part != b.shape or b.ahead:  # what is filled is nobody's
+                data[...], stamps[...] = arrays[b.name], 0
+                stamps[b.inner] = versions[0][..., None]
+            elif writes is True:
                 fresh = versions[0] if versions else self.machine.stamp(version.size).reshape(b.shape)
                 data[...], stamps[...] = arrays[b.name], fresh[..., None]
                 if not versions:
@@ -311,6 +330,12 @@ def check_dtypes(ins: Instruction, dtypes: dict[str, str]) -> None:
     loose = {have for name, have in dtypes.items() if ins.operand(name).dtype == ANY}
     if len(loose) > 1:
         raise SimulationFault("dtype", f"{ins.name} moves one element type, not {sorted(loose)}")
+
+
+def filled_part(ins: Instruction, issue: Issue, sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
+    """Of the operand that a move fills, the elements along each dimension that its tile has."""
+    fill = ins.fill if issue.is_move else None
+    return {} if fill is None else {fill.operand: tuple(n.evaluate(sizes) for n in fill.part)}
 
 
 def check_shape(o: Operand, shape: tuple[int, ...]) -> None:

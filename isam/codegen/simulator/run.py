@@ -46,7 +46,7 @@ class Simulation:
 
     def __init__(self, schedule: Schedule, values: Values | None = None, symbols: Mapping[str, int] | None = None):
         self.schedule = schedule
-        self.symbols = dict(symbols or {})
+        self.symbols = schedule.kernel.sizes(symbols or {})
         self.figures, self.registers = Figures(), Registers(schedule.system)
         self.machine = Machine(sized(schedule, self.symbols), values or numbers())
         self._bodies: Bodies = {}
@@ -192,7 +192,7 @@ def simulate(
 
 def sized(schedule: Schedule, symbols: Mapping[str, int]) -> Schedule:
     """The schedule with the kernel's shapes in numbers. Loops keep their symbols: those have values at run time."""
-    missing = [s.name for s in schedule.kernel.syms if s.name not in symbols]
+    missing = [s.name for s in schedule.kernel.given if s.name not in symbols]
     if missing:
         raise SimulationFault("name", f"the schedule needs values for {', '.join(missing)}")
     return replace(schedule, kernel=schedule.kernel.with_sizes(symbols)) if symbols else schedule

@@ -20,6 +20,8 @@ from isam.classes import dataclass
 from isam.codegen.stream.template import Address, Value, filled, lines_of
 from isam.diagnostics import fail
 from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
+from isam.schedule.fills import begin
 from isam.schedule.steps import steps
 from isam.schedule.tree import Issue, Loop, Node, Operand, Place, Schedule, Seq, distinct
 
@@ -164,10 +166,16 @@ class Writer:
                 return sizes[name]
             if name not in by or (taken and _place(by[name], scope) not in held):
                 raise fail("emission-name", f"'{ins.name}' has no '{word}' to write", ins.loc)
-            return self._address(held[_place(by[name], scope)][0] if taken else _moved(by[name], scope))
+            return self._address(held[_place(by[name], scope)][0] if taken else self._begun(issue, by[name], scope))
 
         for line in cases[case]:
             self._line(depth, filled(line, lookup))
+
+    def _begun(self, issue: Issue, o: Operand, scope: Mapping[str, Affine]) -> Operand:
+        """An operand where it begins: of one that is filled around its tile, before that."""
+        ins, size = self.schedule.system.instructions[issue.instruction], size_of(self.schedule.dtype(o.tile.buffer))
+        at = o.place.offset + begin(ins, issue, o, size)
+        return _moved(replace(o, place=replace(o.place, offset=at)), scope)
 
     def _address(self, o: Operand) -> Address:
         """Where an operand begins, in the units that its memory is addressed in."""

@@ -6,6 +6,7 @@ from isam.transforms.statements.duplicate import Duplicate, Unify
 from isam.transforms.statements.fission import Fission, Fusion
 from isam.transforms.statements.hoist import Hoist
 from isam.transforms.statements.inline import Inline
+from isam.transforms.statements.parts import Parts
 
 LAWS: tuple[Transform, ...] = (
     Dead(),
@@ -15,5 +16,6 @@ LAWS: tuple[Transform, ...] = (
     Duplicate(),
     Fission(),
     Hoist(),
+    Parts(),
 )
 """In the order in which the search offers them."""

@@ -53,6 +53,10 @@ class _Loop:
     end: int
     own: tuple[int, ...]
 
+    @property
+    def inside(self) -> range:
+        return range(self.start, self.end)
+
 
 def _loops(kernel: Kernel) -> tuple[_Loop, ...]:
     """Every recurrent loop, outer before inner."""
@@ -101,9 +105,9 @@ def _behind(kernel: Kernel, moved: tuple[int, ...]) -> tuple[int, ...]:
 
 def _moved(kernel: Kernel, loop: _Loop, among: Sequence[int]) -> tuple[int, ...]:
     """The most statements that can leave the loop together; none when only numbers would be written earlier."""
-    inside = range(loop.start, loop.end)
+    inside = loop.inside
     written = {kernel.statements[i].dest.buffer for i in inside}
-    private = {b for b in written if _private(kernel, loop, b)}
+    private = {b for b in written if alone_in(kernel, loop.inside, b)}
     moved = set(among)
     while True:
         stay = {i for i in moved if not _may_leave(kernel, loop, i, moved, written, private)}
@@ -118,11 +122,12 @@ def _number(s: Statement) -> bool:
     return s.op == "copy" and isinstance(s.sources[0], Literal)
 
 
-def _private(kernel: Kernel, loop: _Loop, name: str) -> bool:
-    """A temporary of this loop alone that every step fills in full before it looks: nothing is handed on in it."""
+def alone_in(kernel: Kernel, loop: range, name: str) -> bool:
+    """A temporary of this loop alone (the numbers of its statements) that every step fills in full before it looks:
+    nothing is handed on in it."""
     users = [i for i, s in enumerate(kernel.statements) if name in touches(s)]
     first = kernel.statements[users[0]]
-    inside = all(loop.start <= i < loop.end for i in users)
+    inside = all(i in loop for i in users)
     return inside and kernel.buffer(name).role == "temp" and is_full_box(kernel, first)
 
 
@@ -156,7 +161,7 @@ def _rewrite(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> Rewrite:
     every = fresh(names_in(kernel), f"{counter}_all")
     made = {kernel.statements[i].dest.buffer for i in moved}
     still = _still(kernel, loop, moved)
-    private = frozenset(b for b in made if _private(kernel, loop, b)) - still
+    private = frozenset(b for b in made if alone_in(kernel, loop.inside, b)) - still
     move = _Move(loop, moved, private, every, still)
     body = tuple(move.items(kernel.body))
     buffers = tuple(
@@ -173,10 +178,10 @@ def _rewrite(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> Rewrite:
 
 def _still(kernel: Kernel, loop: _Loop, moved: frozenset[int]) -> frozenset[str]:
     """Temporaries that every step fills with the same: done once, they need no dimension for the counter."""
-    counter, inside = loop.item.axis.name, range(loop.start, loop.end)
+    counter, inside = loop.item.axis.name, loop.inside
     written = {b: [i for i in inside if kernel.statements[i].dest.buffer == b] for b in
                {kernel.statements[i].dest.buffer for i in inside}}  # fmt: skip
-    still = {b for b, by in written.items() if moved.issuperset(by) and _private(kernel, loop, b)}
+    still = {b for b, by in written.items() if moved.issuperset(by) and alone_in(kernel, loop.inside, b)}
     while True:
         others = written.keys() - still
         moving = {b for b in still for i in written[b] if _follows(kernel.statements[i], counter, others)}
