@@ -173,9 +173,7 @@ class Order:
 
     def _extra(self, n: Loop, node: Node, value: Affine | None) -> Items:
         """Items of a peeled body that are not in every body."""
-        if value is None:
-            self.out.add(0, "form", f"loop '{n.var}' has peeled bodies but no affine first and last value")
-            return {}
+        assert value is not None  # see ``check_loop``
         others = [self.done(p) for p in (n.body, n.first, n.last) if p is not None and p is not node]
         out: Items = {}
         for i, items in self.done(node).items():
@@ -260,7 +258,7 @@ class Order:
             history = self._all(n, earlier(n), earlier(n, n.first is not None))
             inner = self._with(ctx, span(n, n.first is not None, n.last is not None).desc, None)
             self.walk(n.body, inner, _after(_after(before, history), extra))
-        if n.last is not None and last is not None:
+        if n.last is not None:
             history = self._all(n, span(n, False, True), span(n, n.first is not None, True))
             self.walk(n.last, self._with(ctx, loop_var(n), last), _after(_after(before, history), extra))
         own = Loop(n.var, n.lo, n.hi, n.step, n.body, Seq(), n.first, n.last)
