@@ -8,6 +8,8 @@ facts are needed, and what is done stays done, so loops need no induction beyond
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import field
 from typing import NamedTuple
 
@@ -15,7 +17,21 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Statement
 from isam.proof.bounds import check_bounds
-from isam.proof.boxes import ONCE, TWICE, UNKNOWN, Box, Family, at_value, box_of, covered, earlier, lifted, merge, span
+from isam.proof.boxes import (
+    ONCE,
+    TWICE,
+    UNKNOWN,
+    Box,
+    Family,
+    Span,
+    at_value,
+    box_of,
+    covered,
+    earlier,
+    lifted,
+    merge,
+    span,
+)
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
 from isam.proof.geometry import is_float
 from isam.proof.legal import Legality
@@ -128,7 +144,7 @@ class Order:
         self._fresh += 1
         return f"~{self._fresh}"
 
-    def _lift(self, items: list[Item], over) -> list[Item]:
+    def _lift(self, items: Iterable[Item], over: Span) -> list[Item]:
         out = []
         for f, sure in items:
             g, again = lifted(f, over, self.fresh())
@@ -158,27 +174,32 @@ class Order:
         once = Var(self.fresh(), lo.lo, hi, lo.step, lo.origin)
         return {i: [(Family(f.box, (once, *f.over)), max(sure, UNKNOWN)) for f, sure in xs] for i, xs in items.items()}
 
-    def _all(self, n: Loop, whole, middle) -> Items:
+    def _shared(self, n: Loop) -> dict[int, Counter[Item]]:
+        """What every body of a loop has, as often as all of them have it."""
+        body, *peeled = (self.done(p) for p in (n.body, n.first, n.last) if p is not None)
+        out = {i: Counter(items) for i, items in body.items()}
+        for other in peeled:
+            out = {i: c & Counter(other.get(i, ())) for i, c in out.items()}
+        return out
+
+    def _all(self, n: Loop, whole: Span, middle: Span) -> Items:
         """Items of the iterations: what every body has over the ``whole`` span, the body's own over ``middle``."""
-        body = self.done(n.body)
+        peeled = (n.first is not None) + (n.last is not None)
         out: Items = {}
-        for i, items in body.items():
-            peeled = [dict(self.done(p).get(i, [])) for p in (n.first, n.last) if p is not None]
-            both = [x for x in items if all(x[0] in p for p in peeled)]
-            own = [x for x in items if not all(x[0] in p for p in peeled)]
-            out[i] = self._lift(both, whole)
-            if own and not (n.trip is not None and n.trip <= len(peeled)):
-                out[i] += self._lift(own, middle)
+        for i, both in self._shared(n).items():
+            out[i] = self._lift(both.elements(), whole)
+            if n.trip is None or n.trip > peeled:
+                out[i] += self._lift((Counter(self.done(n.body)[i]) - both).elements(), middle)
         return out
 
     def _extra(self, n: Loop, node: Node, value: Affine | None) -> Items:
         """Items of a peeled body that are not in every body."""
         assert value is not None  # see ``check_loop``
-        others = [self.done(p) for p in (n.body, n.first, n.last) if p is not None and p is not node]
+        shared = self._shared(n)
         out: Items = {}
         for i, items in self.done(node).items():
-            mine = [x for x in items if not all(x[0] in dict(o.get(i, [])) for o in others)]
-            out[i] = [(at_value(f, n.var, value), sure) for f, sure in mine]
+            mine = Counter(items) - shared.get(i, Counter())
+            out[i] = [(at_value(f, n.var, value), sure) for f, sure in mine.elements()]
         return out
 
     # obligation 1 ---------------------------------------------------------------------------------------------------
