@@ -173,3 +173,13 @@ class Legality:
         if not ok:
             out.add(2, "address", f"{o.tile} does not lie at {o.place.base}+({o.place.offset})", issue)
         return ok
+
+    def own_bytes(self, o: Operand) -> bool:
+        """Whether every element of a tile has bytes of its own: each stride is beyond all that smaller ones reach."""
+        sides = zip(o.place.strides, o.tile.steps, o.tile.shape, strict=True)
+        reach = self.buffers[o.tile.buffer].bytes
+        for far, n in sorted((abs(k * m), n) for k, m, n in sides if n > 1):
+            if far < reach:
+                return False
+            reach += far * (n - 1)
+        return True

@@ -27,8 +27,11 @@ def check_form(schedule: Schedule, lg: Legality) -> Findings:
     check_scope(schedule, out)
     for tree in (schedule.bind, schedule.call):
         for node in distinct(tree):
-            if isinstance(node, Issue):
-                lg.step(node, out)
+            if isinstance(node, Issue) and lg.step(node, out):
+                writes = lg.signature(node).writes
+                for o in node.operands:
+                    if o.name in writes and not lg.own_bytes(o):
+                        out.add(9, "address", f"operand {o.name}: elements of {o.tile} share bytes", node)
             elif isinstance(node, Loop):
                 check_loop(node, out)
     return out
