@@ -1,6 +1,6 @@
 """Trees of moves and computations for the judge of what lies where, and what happens: byte by byte, in turn.
 
-A step reads ``S`` and writes ``D``, whatever its instruction; what it moves, or computes, is one tile of 8 x 8 numbers.
+A step reads ``S`` and writes ``D``, whatever its instruction; what it moves, or computes, is a tile of buffers of 4 x 4 numbers.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, S
 from isam.system.groups import Replica
 from tests.unit.proof.handmade import tiny_matmul
 from tests.unit.proof.handmade_machines import lit
-from tests.unit.proof.test_facts import Bytes, at_home
+from tests.unit.proof.test_facts import Bytes
 
-CORES, OWN, SIDE = 4, ("ra", "rb"), 8
+CORES, OWN, SIDE = 4, ("ra", "rb"), 4
+PITCH = 4 * SIDE
 Env = dict[str, int]
+
+
+def at_home(buffer: str) -> Operand:
+    whole = Tile(buffer, (lit(0), lit(0)), (SIDE, SIDE), (1, 1))
+    return Operand("D", whole, Place("dram", buffer, lit(0), (PITCH, 4)), (0, 1))
 
 
 @dataclass
@@ -203,13 +209,13 @@ class Trees:
     def place(self, t: Tile, names: tuple[str, ...], compute: bool) -> Place:
         choose, what = self.choose, self.choose.random()
         if what < 0.3:
-            return Place("dram", t.buffer, t.start[0] * 32 + t.start[1] * 4, (32, 4))
+            return Place("dram", t.buffer, t.start[0] * PITCH + t.start[1] * 4, (PITCH, 4))
         if what < 0.65:
-            strides = choose.choice(((32, 4), (32, 4), (4, 32)))
+            strides = choose.choice(((PITCH, 4), (PITCH, 4), (4, PITCH)))
             rule = t.start[0] * strides[0] + t.start[1] * strides[1]
-            return Place("sp", "", choose.choice((rule, rule, lit(0), lit(256))) + choose.choice((0, 0, 256)), strides)
+            return Place("sp", "", choose.choice((rule, rule, lit(0), lit(64))) + choose.choice((0, 0, 64)), strides)
         if what < 0.75:
-            return Place("rb", "own", choose.choice((lit(0), t.start[0] * 32)), (32, 4))
+            return Place("rb", "own", choose.choice((lit(0), t.start[0] * PITCH)), (PITCH, 4))
         cell = choose.randrange(3)
         return Place("ra", "", lit(0), (4 * t.shape[1] * t.steps[1], 4), cell)
 

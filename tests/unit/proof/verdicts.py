@@ -37,6 +37,7 @@ MODULES = (
     "operations",
     "signature",
     "small",
+    "trees",
 )
 _new: dict[str, str] | None = None  # where they are written anew
 
