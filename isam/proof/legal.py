@@ -133,8 +133,9 @@ class Legality:
             if w.lag < 0 or w.stream not in self.streams or (w.every and not self.streams[w.stream]):
                 out.add(10, "wait", f"there is no such wait: '{w.stream}', lag {w.lag}, every {w.every}", issue)
                 return False
-        if sig.faults or sig.instruction is None:
+        if sig.faults:
             return False
+        assert sig.instruction is not None  # else it has faults
         by = {o.name: o for o in issue.operands}
         if issue.is_move:
             src, dst = ends(issue, sig.instruction)

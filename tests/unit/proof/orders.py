@@ -219,6 +219,11 @@ class Trees:
             made = Loop(inner, (at(V(var)),), his if extent.const % block else his[:1], tile,
                         self.around(rest, {**point, name: V(inner)}, leaf))  # fmt: skip
             return Loop(var, (at(0),), (at(extent),), block, made)
+        if extent.is_constant and extent.const <= 4 * tile and choose.random() < 0.15:  # one after the other, no loop
+            each = [self.around(rest, {**point, name: Affine((), v)}, leaf) for v in range(0, extent.const, tile)]
+            if choose.random() < 0.3:
+                choose.shuffle(each)
+            return Seq(tuple(each))
         body = self.around(rest, {**point, name: V(var)}, leaf)
         made = Loop(var, (at(0),), (at(extent),), tile, body)
         return self.peeled(made, lambda: self.around(rest, {**point, name: V(var)}, leaf))
@@ -295,6 +300,10 @@ class Trees:
                 del kids[at_]
             elif how < 0.35:
                 kids.append(kids[at_])
+            elif how < 0.5 and at_ and isinstance(other := kids[at_ - 1], Loop):  # if that runs at all
+                kids[at_ - 1 : at_ + 1] = [replace(other, exit=Seq((other.exit, kids[at_])))]
+            elif how < 0.6 and at_ and isinstance(other := kids[at_], Loop):
+                kids[at_ - 1 : at_ + 1] = [replace(other, enter=Seq((kids[at_ - 1], other.enter)))]
             else:
                 kids[at_] = self.spoilt(kids[at_])
             return Seq(tuple(kids))

@@ -214,7 +214,7 @@ KERNELS = {
     (x := part.split("\n", 1))[0].split(": ")[0]: (x[1].strip(), *literal_eval(x[0].split(": ")[1]))
     for part in EVERY.split("== ")[1:]
 }  # name: text, statements of every nest, permits, run-time sizes
-EACH = 24
+EACH = 36
 
 
 def drawn(what: str, seed: int) -> tuple[Schedule, frozenset[int], bool]:

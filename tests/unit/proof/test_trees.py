@@ -1,4 +1,4 @@
-"""Random trees of moves and computations in loops, peeled, dealt and not, followed by facts and byte by byte (``trees``):
+"""Random trees of moves and computations in loops, peeled, dealt or not, followed by facts and byte by byte (`trees`):
 what is accepted holds; how much is, on record."""
 
 from __future__ import annotations

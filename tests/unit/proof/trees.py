@@ -1,6 +1,6 @@
 """Trees of moves and computations for the judge of what lies where, and what happens: byte by byte, in turn.
 
-A step reads ``S`` and writes ``D``, whatever its instruction; what it moves, or computes, is a tile of buffers of 4 x 4 numbers.
+A step reads ``S`` and writes ``D``, whatever its instruction: a tile of a buffer of 4 x 4 numbers, moved or computed.
 """
 
 from __future__ import annotations
