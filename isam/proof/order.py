@@ -312,9 +312,7 @@ class Order:
     def _conflict(self, c: Conflict, box: Box, ctx: Context, before: Done, inside: Done, issue: Issue) -> None:
         elements = touched(c.second, box, self.names[c.after])
         base = preimage(c.first, elements, self.names[c.before], self.domains[c.before], ctx)
-        have = before.get(c.before, [])
-        if c.textual or c.before == c.after:
-            have = have + inside.get(c.before, [])
+        have = [*before.get(c.before, []), *inside.get(c.before, [])]
         shared = [
             a.name for a, b in zip(self.legality.outer[c.before], self.legality.outer[c.after], strict=False) if a == b
         ]
@@ -352,7 +350,8 @@ class Order:
         names = self.names[j]
         own = dict(zip(names, box, strict=True))
         wide = [a for a in s.reduces if (own[a][1] - own[a][0]) != Affine((), 1)]
-        m = self.schedule.cover.mappings[self.schedule.nests[issue.nest or 0].mapping]
+        assert issue.nest is not None  # else nothing is added
+        m = self.schedule.cover.mappings[self.schedule.nests[issue.nest].mapping]
         played = {k: i for i, k in m.axes}
         order = [a for st in m.instruction.body.statements[-1:] for a in st.domain.names]
         full = (
@@ -360,9 +359,8 @@ class Order:
             if wide
             else True
         )
-        if not full or [order.index(played[a]) for a in wide if a in played] != sorted(
-            order.index(played[a]) for a in wide if a in played
-        ):
+        turns = [order.index(played[a]) for a in wide]  # only what an instruction plays is wide
+        if not full or turns != sorted(turns):
             self.out.add(3, "reassociate", f"statement {j} adds terms out of order within a step", issue)
             return
         base = tuple(own[n] if n not in s.reduces else (Affine(), s.domain.extent(n)) for n in names)
@@ -381,12 +379,10 @@ def _merged(parts: list[Items]) -> Items:
     for p in parts:
         for i, items in p.items():
             out.setdefault(i, []).extend(items)
-    for i, items in out.items():
-        if len(items) > 1:
-            out[i] = [
-                (f, sure) for sure in (ONCE, UNKNOWN, TWICE) for f in merge(g for g, known in items if known == sure)
-            ]
-    return out
+    return {
+        i: [(f, sure) for sure in (ONCE, UNKNOWN, TWICE) for f in merge(g for g, known in items if known == sure)]
+        for i, items in out.items()
+    }
 
 
 def _after(before: Done, items: Items) -> Done:
@@ -394,6 +390,5 @@ def _after(before: Done, items: Items) -> Done:
         return before
     out = dict(before)
     for i, more in items.items():
-        if more:
-            out[i] = merge([*out.get(i, []), *(f for f, _ in more)])
+        out[i] = merge([*out.get(i, []), *(f for f, _ in more)])
     return out

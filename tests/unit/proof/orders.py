@@ -65,7 +65,8 @@ def schedule(k: Kernel, groups: list[tuple[int, ...]], bind: Node, call: Node, t
     for n, g in enumerate(groups):
         axes = k.statements[g[-1]].domain.names
         own = SimpleNamespace(domain=SimpleNamespace(names=axes[::-1] if turned else axes))
-        body = SimpleNamespace(statements=(SimpleNamespace(domain=SimpleNamespace(names=("?",))), own))
+        products = SimpleNamespace(domain=SimpleNamespace(names=own.domain.names[::-1]))
+        body = SimpleNamespace(statements=(products, own))
         mappings.append(SimpleNamespace(statements=g, axes=tuple((a, a) for a in axes),
                                         instruction=SimpleNamespace(body=body)))  # fmt: skip
         every = (*outer[g[-1]], *k.statements[g[-1]].domain.axes)
@@ -193,6 +194,7 @@ class Trees:
         self.choose, self.k, self.groups = choose, k, groups
         self.outer = recurrent_axes(k)
         self.tiles = tiles  # per axis the size of a tile
+        self.plain = choose.random() < 0.4  # loops that can be fused
         self.number = 0
 
     def fresh(self, axis: str) -> str:
@@ -206,6 +208,8 @@ class Trees:
         (name, extent), *rest = axes
         tile, choose = self.tiles.get(name, 1), self.choose
         var = self.fresh(name)
+        if self.plain and choose.random() < 0.9:
+            return Loop(var, (at(0),), (at(extent),), tile, self.around(rest, {**point, name: V(var)}, leaf))
         if extent.is_constant and choose.random() < 0.3 and extent.const > 2 * tile:
             cut = tile * choose.randint(1, extent.const // tile - 1)  # two loops, one after the other
             other = self.fresh(name)
@@ -269,13 +273,14 @@ class Trees:
         out: list[Node] = []
         for p in parts:
             q = out[-1] if out else None
-            if (isinstance(p, Loop) and isinstance(q, Loop) and self.choose.random() < 0.5
+            if (isinstance(p, Loop) and isinstance(q, Loop) and self.choose.random() < (0.8 if self.plain else 0.5)
                     and (p.lo, p.hi, p.step) == (q.lo, q.hi, q.step)
                     and (p.first, p.last, q.first, q.last) == (None,) * 4):  # fmt: skip
                 body = moved(p.body, {p.var: V(q.var)})
                 out[-1] = replace(q, body=Seq((q.body, body)))
-                if self.choose.random() < 0.3 and q.trip:
-                    out[-1] = replace(q, body=Seq((q.body, body)), first=Seq((Seq((q.body,)), body)))
+                if self.choose.random() < 0.4 and q.trip:
+                    part = self.choose.choice(("first", "last"))
+                    out[-1] = replace(q, body=Seq((q.body, body)), **{part: Seq((Seq((q.body,)), body))})
             else:
                 out.append(p)
         return Seq(tuple(out)) if len(out) != 1 else out[0]
@@ -300,6 +305,8 @@ class Trees:
                 del kids[at_]
             elif how < 0.35:
                 kids.append(kids[at_])
+            elif how < 0.4:
+                kids.append(Loop(self.fresh("n"), (at(1),), (at(1),), 1, kids[at_], exit=kids[at_]))  # which never runs
             elif how < 0.5 and at_ and isinstance(other := kids[at_ - 1], Loop):  # if that runs at all
                 kids[at_ - 1 : at_ + 1] = [replace(other, exit=Seq((other.exit, kids[at_])))]
             elif how < 0.6 and at_ and isinstance(other := kids[at_], Loop):
@@ -307,7 +314,8 @@ class Trees:
             else:
                 kids[at_] = self.spoilt(kids[at_])
             return Seq(tuple(kids))
-        how, part = choose.random(), choose.choice(("body", "body", "body", "first", "last", "enter", "exit"))
+        parts = [p for p in ("body", "body", "first", "last", "enter", "exit") if getattr(n, p) not in (None, Seq())]
+        how, part = choose.random(), choose.choice(parts or ["body"])
         if how < 0.08:
             by = choose.choice((-1, 1)) * choose.choice((1, n.step))
             lo = replace(n, lo=tuple(Bound(b.expr + by, b.div) for b in n.lo))
@@ -324,9 +332,7 @@ class Trees:
         if how < 0.3 and n.trip is not None:  # backwards
             last = n.lo[0].expr * 2 + n.step * (n.trip - 1)
             return replace(n, body=moved(n.body, {n.var: last - n.var}, bounds=False))
-        old = getattr(n, part) or n.body
-        made = replace(n, **{part if getattr(n, part) is not None else "body": self.spoilt(old)})
-        return fitting(made, n)
+        return fitting(replace(n, **{part: self.spoilt(getattr(n, part))}), n)
 
 
 def at(e: Affine | int) -> Bound:
