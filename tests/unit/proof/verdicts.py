@@ -32,6 +32,7 @@ MODULES = (
     "flat_tables",
     "followed",
     "forged",
+    "held",
     "mutants",
     "off_by_one",
     "operations",
