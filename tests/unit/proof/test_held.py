@@ -116,7 +116,8 @@ def test_no_instance_is_missing_for_any_size(seed: int) -> None:
     ctx = Context((Var("N", (Bound(lit(1)),), (Bound(lit(7)),), 1, Affine()),))
     for _ in range(80):
         rows = tuple(Affine.from_terms({**{n: choose.choice((-2, -1, 0, 1, 1, 2, 3)) for n in names},
-                                        "N": choose.choice((0, 0, 1, -1))}, choose.randint(-2, 2)) for _ in names)  # fmt: skip
+                                        "N": choose.choice((0, 0, 1, -1))}, choose.randint(-2, 2))
+                     for _ in names)  # fmt: skip
         sides = V("N") + choose.choice((0, 2)), choose.choice((lit(4), V("N")))
         access, domain = Access("x", rows), tuple((lit(0), hi) for hi in sides)
         wanted = tuple((lo := V("N", choose.choice((0, 0, 1, 2))) + choose.randint(-2, 3),
