@@ -167,7 +167,7 @@ class Order:
 
     def _guarded(self, n: Loop, items: Items) -> Items:
         """What runs once if the loop runs at all."""
-        if not items or n.trip is not None:
+        if n.trip is not None:
             return items
         lo, first = loop_var(n), span(n).first
         hi = lo.hi if first is None else (Bound(first), *lo.hi)
@@ -184,12 +184,10 @@ class Order:
 
     def _all(self, n: Loop, whole: Span, middle: Span) -> Items:
         """Items of the iterations: what every body has over the ``whole`` span, the body's own over ``middle``."""
-        peeled = (n.first is not None) + (n.last is not None)
         out: Items = {}
         for i, both in self._shared(n).items():
-            out[i] = self._lift(both.elements(), whole)
-            if n.trip is None or n.trip > peeled:
-                out[i] += self._lift((Counter(self.done(n.body)[i]) - both).elements(), middle)
+            own = Counter(self.done(n.body)[i]) - both
+            out[i] = [*self._lift(both.elements(), whole), *self._lift(own.elements(), middle)]
         return out
 
     def _extra(self, n: Loop, node: Node, value: Affine | None) -> Items:

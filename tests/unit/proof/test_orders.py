@@ -328,8 +328,50 @@ def test_only_where_a_condition_holds() -> None:
         true = wrong(s, frozenset(), {})
         assert said == true or said > true == {1}
         seen.append(frozenset(true))
+    i, u = Affine.of("i"), Affine.of("u")
+    last = step(1, {"i": u, "j": Affine.of("v")}, {"i": 1, "j": 1})
+    right = Loop("u", (at(0),), (at(4),), 1, Loop("v", (at(u + 1),), (at(4),), 1, last))
     for tile in (1, 2, 4):
-        whole = Loop("i", (at(0),), (at(4),), tile, step(0, {"i": Affine.of("i"), "j": Affine()}, {"i": tile, "j": 4}))
-        s = schedule(k, [(0,), (1,)], Seq(), Seq((whole, two)))
-        assert {o for o, _, _ in judged(s)} == wrong(s, frozenset(), {}) == {1}
+        whole = Loop("i", (at(0),), (at(4),), tile, step(0, {"i": i, "j": Affine()}, {"i": tile, "j": 4}))
+        s = schedule(k, [(0,), (1,)], Seq(), Seq((whole, right)))
+        assert [m for _, _, m in judged(s)] == [m for _, _, m in judged(s) if "statement 0" in m] != []
+        assert wrong(s, frozenset(), {}) == {1}
     assert [seen.count(frozenset(x)) for x in ((), (1,), (5,))] == [2, 32, 2]
+
+
+def test_what_is_turned_in_place_is_one_step() -> None:
+    k = kernel("inout h: f32[4]\nforall i < 4\n  h[i] = h[3 - i]")
+    halves = [step(0, {"i": Affine((), n)}, {"i": 2}) for n in (0, 2)]
+    for call, right in ((Seq(tuple(halves)), False), (Seq((step(0, {"i": Affine()}, {"i": 4}),)), True)):
+        s = schedule(k, [(0,)], Seq(), call)
+        assert (not judged(s)) == (not wrong(s, frozenset(), {})) == right
+
+
+def test_what_runs_once_if_a_loop_does() -> None:
+    """Twice, or begun at the greatest of two bounds."""
+    text = "in x: f32[4]\nout y: f32[T, 4]\nout z: f32[4]\n"
+    text += "forall t < T, i < 4\n  y[t, i] = x[i]\nforall i < 4\n  z[i] = x[i]"
+    k = kernel(text, sizes="T")
+    one = step(1, {"i": Affine()}, {"i": 4})
+    twice = Loop("w", (at(0),), (at(2),), 1, one)
+    body = step(0, {"t": Affine.of("v"), "i": Affine()}, {"t": 1, "i": 4})
+    for lo in ((at(0),), (at(0), at(Affine.of("T", -1)))):
+        made = Loop("v", lo, (at(Affine.of("T")),), 1, body)
+        assert judged(schedule(k, [(0,), (1,)], Seq(), Seq((one, made)))) == []
+        for part in (one, twice, Seq((one, one))):
+            s = schedule(k, [(0,), (1,)], Seq(), replace(made, enter=part))
+            assert wrong(s, frozenset(), {"T": 0}) == {1}
+            said = [m for _, _, m in judged(s)]
+            assert len(said) == 1
+            twice_ = schedule(k, [(0,), (1,)], one, replace(made, exit=part))
+            assert len(judged(twice_)) == 1
+
+
+def test_what_runs_twice_if_a_loop_runs_is_never_once() -> None:
+    k = kernel("in x: f32[T]\nout y: f32[T]\nforall i < T\n  y[i] = x[i]", sizes="T")
+    rest = Loop("v", (at(1),), (at(Affine.of("T")),), 1, step(0, {"i": Affine.of("v")}, {"i": 1}))
+    first = step(0, {"i": Affine()}, {"i": 1})
+    for part, right in ((first, True), (Loop("w", (at(0),), (at(2),), 1, first), False), (Seq((first, first)), False)):
+        around = Loop("u", (at(0),), (at(Affine.of("T")),), 1, Seq(), enter=part)
+        s = schedule(k, [(0,)], Seq(), Seq((around, rest)))
+        assert (not judged(s)) == (not any(wrong(s, frozenset(), {"T": n}) for n in range(4))) == right
