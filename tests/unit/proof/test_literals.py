@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations
 
 import pytest
 
@@ -41,11 +41,12 @@ def test_two_numbers_are_one_where_the_oracle_says_so(dtype: str, around: str) -
     for value in CASES[dtype]:
         text = f"kernel k()\n{HEADS[dtype]}\nforall i < 4\n  y[i] = {around.format(value)}"
         kernels.append(parse_kernel("\n  ".join(text.splitlines()) + "\n"))
-    for a, b in product(kernels, repeat=2):
+    for a, b in combinations(kernels, 2):
         said = bool(equivalent(a, b))
         # comparisons are not carried out
-        true = all(oracle.equal(a, b, {}, n, frozenset({"division"})) for n in range(3))
+        true = all(oracle.equal(a, b, {}, n, frozenset({"division"})) for n in range(2))
         assert true or not said, f"{a}\n{b}"
         assert said or not true or dtype == "bool", f"{a}\n{b}"
         same += said
-    assert len(kernels) <= same < len(kernels) ** 2
+    assert same < len(kernels)
+    assert same or dtype == "bool"
