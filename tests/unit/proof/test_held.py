@@ -20,7 +20,7 @@ from isam.proof.geometry import CACHED, resolve
 from isam.proof.legal import Legality
 from isam.proof.points import check_points
 from isam.proof.preimage import preimage, touched
-from isam.proof.registers import Registers
+from isam.proof.registers import Registers, at_start
 from isam.proof.sets import Isl
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Seq, Slot, Tile, Wait, distinct
@@ -103,6 +103,21 @@ def test_registers_hold_what_is_needed(seed: int) -> None:
     assert count[True, True] > 20
     assert count[False, False] > 20
     on_record(f"held: registers {seed}", said)
+
+
+def test_what_no_command_sets_is_known_at_the_start() -> None:
+    """And a command that the machine does not have needs nothing."""
+    system = machine()
+    system.state = {n: SimpleNamespace(name=n, reset=v) for n, v in (("r", 1), ("q", 0), ("p", None))}
+    for command, known in (("set 0", {"q": (0, "")}), ("need 0", {"r": (1, ""), "q": (0, "")}),
+                           ("none", {"r": (1, ""), "q": (0, "")})):  # fmt: skip
+        s: Any = SimpleNamespace(system=system, bind=Seq(), call=seq(Issue("u", command, (), ())))
+        assert at_start(s) == known
+        s.bind, s.call = s.call, s.bind
+        assert at_start(s) == known
+    out = Findings()
+    assert Registers(s).run(Issue("u", "none", (), ()), {}, out) == {}
+    assert not out.found
 
 
 # sizes ----------------------------------------------------------------------------------------------------------------

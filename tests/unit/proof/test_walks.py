@@ -235,3 +235,20 @@ def test_who_may_start_too_early(seed: int) -> None:
         assert {(v.obligation, v.kind) for v in found} <= {(8, "race")}
         said[bool(want)] += 1
     assert min(said.values()) > 30
+
+
+def test_what_a_write_leaves_between_its_rows_is_not_hidden() -> None:
+    """An access there is met by a call that waits for nobody, though the write has waited for it."""
+    s = tiny_matmul()
+    s = replace(s, system=replace(s.system, units={**s.system.units, "more": Unit("more", ("copy",), 1e9)}))
+
+    def call(unit: str, at: int, wide: int, after: tuple[Wait, ...] = ()) -> Issue:
+        o = Operand("D", Tile("A", (lit(0), lit(0)), (1, wide), (1, 1)), Place("sp", "", lit(at), (64, 12)), (0, 1))
+        return Issue(unit, "copy", (), (o,), None, (), after)
+
+    for first, base in product((8, 12, 16, 20), (0, 4, 8)):
+        late = call("more", first, 1)
+        made = replace(s, call=seq(call("dma", first, 1), call("dma", base, 6, (Wait("dma", 0),)), late))
+        want = racing(made)
+        assert want == {issue_text(late)}
+        assert {v.step for v in check_races(made)} == want
