@@ -8,6 +8,9 @@ from itertools import product
 import pytest
 
 from isam.ir.affine import Affine
+from isam.ir.kernel import Recurrence
+from isam.ir.text import parse_kernel
+from isam.proof.carried import _inside
 from isam.proof.context import Context, Var
 from isam.proof.dealt import Dealt
 from isam.proof.digits import _Distance, never_meet, one_system
@@ -88,3 +91,21 @@ def test_what_lies_in_cells_is_not_joined() -> None:
         add(state, f, fs, Context())
     (both,) = [f for f in state if f.spot[0] == "sp"]
     assert both.box == ((Affine(), lit(2)), (Affine(), lit(4)))
+
+
+def test_statements_in_loops_in_loops() -> None:
+    k = parse_kernel("""kernel k()
+  in x: f32[3, 2]
+  inout h: f32
+  out y: f32[3]
+  loop t < 3
+    h[] = x[t, 0]
+    loop u < 2
+      h[] += x[t, u]
+      h[] = tanh(h[])
+    y[t] = h[]
+""")
+    (outer,) = k.body
+    assert isinstance(outer, Recurrence)
+    assert list(_inside(outer)) == list(k.statements)
+    assert [list(_inside(s)) for s in k.statements] == [[s] for s in k.statements]

@@ -20,7 +20,7 @@ from isam.proof.geometry import CACHED, resolve
 from isam.proof.legal import Legality
 from isam.proof.points import check_points
 from isam.proof.preimage import preimage, touched
-from isam.proof.registers import Registers, at_start
+from isam.proof.registers import Registers, _need, at_start
 from isam.proof.sets import Isl
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Seq, Slot, Tile, Wait, distinct
@@ -118,6 +118,18 @@ def test_what_no_command_sets_is_known_at_the_start() -> None:
     out = Findings()
     assert Registers(s).run(Issue("u", "none", (), ()), {}, out) == {}
     assert not out.found
+
+
+def test_calls_of_one_command_are_as_far_apart_as_a_register_says() -> None:
+    def call(at: Affine | int) -> Issue:
+        o = Operand("S", Tile("A", (lit(0),), (1,), (1,)), Place("sp", "", lit(at), (4,)), (0,))
+        return Issue("u", "take", (), (o,))
+
+    for places, need in (((0, 16, 32), 16), ((0, 16, 48), "one distance"), ((0, 16, 48, 56), "one distance"),
+                         ((0,), None), ((0, V("v")), "one distance"), ((V("v"), V("v") + 8), 8)):  # fmt: skip
+        calls = [call(at) for at in places]
+        assert _need("distance S", calls[0], calls) == need
+    assert _need("other", calls[0], calls) == "other"
 
 
 # sizes ----------------------------------------------------------------------------------------------------------------
