@@ -170,8 +170,9 @@ def _bodies(n: Loop) -> Iterator[tuple[Node, Var]]:
     if n.trip is None or n.trip > (n.first is not None) + (n.last is not None):
         yield n.body, span(n, n.first is not None, n.last is not None).desc
     if n.last is not None:
+        assert last is not None  # see ``check_loop``
         var = loop_var(n)
-        yield n.last, var if last is None else replace(var, lo=(*var.lo, Bound(last)))
+        yield n.last, replace(var, lo=(*var.lo, Bound(last)))
 
 
 def merged(found: Iterable[Access]) -> list[Access]:

@@ -183,7 +183,7 @@ class Facts:
         if empty(t.box, ctx):
             return True
         usable = [g for f in near if (g := self._usable(f, t, ctx)) is not None]
-        if usable and covered(t.box, usable, ctx):
+        if covered(t.box, usable, ctx):
             return True
         grown = (self._usable(f, t, ctx) for f in self._progressions(near))
         if any(g is not None and contains(g.box, t.box, ctx) for g in grown):

@@ -133,8 +133,9 @@ class Legality:
             if w.lag < 0 or w.stream not in self.streams or (w.every and not self.streams[w.stream]):
                 out.add(10, "wait", f"there is no such wait: '{w.stream}', lag {w.lag}, every {w.every}", issue)
                 return False
-        if sig.faults or sig.instruction is None:
+        if sig.faults:
             return False
+        assert sig.instruction is not None  # else it has faults
         by = {o.name: o for o in issue.operands}
         if issue.is_move:
             src, dst = ends(issue, sig.instruction)
@@ -173,3 +174,13 @@ class Legality:
         if not ok:
             out.add(2, "address", f"{o.tile} does not lie at {o.place.base}+({o.place.offset})", issue)
         return ok
+
+    def own_bytes(self, o: Operand) -> bool:
+        """Whether every element of a tile has bytes of its own: each stride is beyond all that smaller ones reach."""
+        sides = zip(o.place.strides, o.tile.steps, o.tile.shape, strict=True)
+        reach = self.buffers[o.tile.buffer].bytes
+        for far, n in sorted((abs(k * m), n) for k, m, n in sides if n > 1):
+            if far < reach:
+                return False
+            reach += far * (n - 1)
+        return True

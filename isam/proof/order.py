@@ -8,6 +8,8 @@ facts are needed, and what is done stays done, so loops need no induction beyond
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import field
 from typing import NamedTuple
 
@@ -15,7 +17,21 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Statement
 from isam.proof.bounds import check_bounds
-from isam.proof.boxes import ONCE, TWICE, UNKNOWN, Box, Family, at_value, box_of, covered, earlier, lifted, merge, span
+from isam.proof.boxes import (
+    ONCE,
+    TWICE,
+    UNKNOWN,
+    Box,
+    Family,
+    Span,
+    at_value,
+    box_of,
+    covered,
+    earlier,
+    lifted,
+    merge,
+    span,
+)
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
 from isam.proof.geometry import is_float
 from isam.proof.legal import Legality
@@ -128,7 +144,7 @@ class Order:
         self._fresh += 1
         return f"~{self._fresh}"
 
-    def _lift(self, items: list[Item], over) -> list[Item]:
+    def _lift(self, items: Iterable[Item], over: Span) -> list[Item]:
         out = []
         for f, sure in items:
             g, again = lifted(f, over, self.fresh())
@@ -151,36 +167,37 @@ class Order:
 
     def _guarded(self, n: Loop, items: Items) -> Items:
         """What runs once if the loop runs at all."""
-        if not items or n.trip is not None:
+        if n.trip is not None:
             return items
         lo, first = loop_var(n), span(n).first
         hi = lo.hi if first is None else (Bound(first), *lo.hi)
         once = Var(self.fresh(), lo.lo, hi, lo.step, lo.origin)
         return {i: [(Family(f.box, (once, *f.over)), max(sure, UNKNOWN)) for f, sure in xs] for i, xs in items.items()}
 
-    def _all(self, n: Loop, whole, middle) -> Items:
+    def _shared(self, n: Loop) -> dict[int, Counter[Item]]:
+        """What every body of a loop has, as often as all of them have it."""
+        body, *peeled = (self.done(p) for p in (n.body, n.first, n.last) if p is not None)
+        out = {i: Counter(items) for i, items in body.items()}
+        for other in peeled:
+            out = {i: c & Counter(other.get(i, ())) for i, c in out.items()}
+        return out
+
+    def _all(self, n: Loop, whole: Span, middle: Span) -> Items:
         """Items of the iterations: what every body has over the ``whole`` span, the body's own over ``middle``."""
-        body = self.done(n.body)
         out: Items = {}
-        for i, items in body.items():
-            peeled = [dict(self.done(p).get(i, [])) for p in (n.first, n.last) if p is not None]
-            both = [x for x in items if all(x[0] in p for p in peeled)]
-            own = [x for x in items if not all(x[0] in p for p in peeled)]
-            out[i] = self._lift(both, whole)
-            if own and not (n.trip is not None and n.trip <= len(peeled)):
-                out[i] += self._lift(own, middle)
+        for i, both in self._shared(n).items():
+            own = Counter(self.done(n.body)[i]) - both
+            out[i] = [*self._lift(both.elements(), whole), *self._lift(own.elements(), middle)]
         return out
 
     def _extra(self, n: Loop, node: Node, value: Affine | None) -> Items:
         """Items of a peeled body that are not in every body."""
-        if value is None:
-            self.out.add(0, "form", f"loop '{n.var}' has peeled bodies but no affine first and last value")
-            return {}
-        others = [self.done(p) for p in (n.body, n.first, n.last) if p is not None and p is not node]
+        assert value is not None  # see ``check_loop``
+        shared = self._shared(n)
         out: Items = {}
         for i, items in self.done(node).items():
-            mine = [x for x in items if not all(x[0] in dict(o.get(i, [])) for o in others)]
-            out[i] = [(at_value(f, n.var, value), sure) for f, sure in mine]
+            mine = Counter(items) - shared.get(i, Counter())
+            out[i] = [(at_value(f, n.var, value), sure) for f, sure in mine.elements()]
         return out
 
     # obligation 1 ---------------------------------------------------------------------------------------------------
@@ -260,7 +277,7 @@ class Order:
             history = self._all(n, earlier(n), earlier(n, n.first is not None))
             inner = self._with(ctx, span(n, n.first is not None, n.last is not None).desc, None)
             self.walk(n.body, inner, _after(_after(before, history), extra))
-        if n.last is not None and last is not None:
+        if n.last is not None:
             history = self._all(n, span(n, False, True), span(n, n.first is not None, True))
             self.walk(n.last, self._with(ctx, loop_var(n), last), _after(_after(before, history), extra))
         own = Loop(n.var, n.lo, n.hi, n.step, n.body, Seq(), n.first, n.last)
@@ -293,9 +310,7 @@ class Order:
     def _conflict(self, c: Conflict, box: Box, ctx: Context, before: Done, inside: Done, issue: Issue) -> None:
         elements = touched(c.second, box, self.names[c.after])
         base = preimage(c.first, elements, self.names[c.before], self.domains[c.before], ctx)
-        have = before.get(c.before, [])
-        if c.textual or c.before == c.after:
-            have = have + inside.get(c.before, [])
+        have = [*before.get(c.before, []), *inside.get(c.before, [])]
         shared = [
             a.name for a, b in zip(self.legality.outer[c.before], self.legality.outer[c.after], strict=False) if a == b
         ]
@@ -333,7 +348,8 @@ class Order:
         names = self.names[j]
         own = dict(zip(names, box, strict=True))
         wide = [a for a in s.reduces if (own[a][1] - own[a][0]) != Affine((), 1)]
-        m = self.schedule.cover.mappings[self.schedule.nests[issue.nest or 0].mapping]
+        assert issue.nest is not None  # else nothing is added
+        m = self.schedule.cover.mappings[self.schedule.nests[issue.nest].mapping]
         played = {k: i for i, k in m.axes}
         order = [a for st in m.instruction.body.statements[-1:] for a in st.domain.names]
         full = (
@@ -341,9 +357,8 @@ class Order:
             if wide
             else True
         )
-        if not full or [order.index(played[a]) for a in wide if a in played] != sorted(
-            order.index(played[a]) for a in wide if a in played
-        ):
+        turns = [order.index(played[a]) for a in wide]  # only what an instruction plays is wide
+        if not full or turns != sorted(turns):
             self.out.add(3, "reassociate", f"statement {j} adds terms out of order within a step", issue)
             return
         base = tuple(own[n] if n not in s.reduces else (Affine(), s.domain.extent(n)) for n in names)
@@ -362,12 +377,10 @@ def _merged(parts: list[Items]) -> Items:
     for p in parts:
         for i, items in p.items():
             out.setdefault(i, []).extend(items)
-    for i, items in out.items():
-        if len(items) > 1:
-            out[i] = [
-                (f, sure) for sure in (ONCE, UNKNOWN, TWICE) for f in merge(g for g, known in items if known == sure)
-            ]
-    return out
+    return {
+        i: [(f, sure) for sure in (ONCE, UNKNOWN, TWICE) for f in merge(g for g, known in items if known == sure)]
+        for i, items in out.items()
+    }
 
 
 def _after(before: Done, items: Items) -> Done:
@@ -375,6 +388,5 @@ def _after(before: Done, items: Items) -> Done:
         return before
     out = dict(before)
     for i, more in items.items():
-        if more:
-            out[i] = merge([*out.get(i, []), *(f for f, _ in more)])
+        out[i] = merge([*out.get(i, []), *(f for f, _ in more)])
     return out

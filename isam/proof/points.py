@@ -29,18 +29,25 @@ def check_form(schedule: Schedule, lg: Legality) -> Findings:
     check_scope(schedule, out)
     for tree in (schedule.bind, schedule.call):
         for node in distinct(tree):
-            if isinstance(node, Issue):
-                lg.step(node, out)
+            if isinstance(node, Issue) and lg.step(node, out):
+                writes = lg.signature(node).writes
+                for o in node.operands:
+                    if o.name in writes and not lg.own_bytes(o):
+                        out.add(9, "address", f"operand {o.name}: elements of {o.tile} share bytes", node)
             elif isinstance(node, Loop):
                 check_loop(node, out)
     return out
 
 
 def check_loop(n: Loop, out: Findings) -> None:
-    """The form of a loop: a positive step, bounds, and enough iterations for its peeled bodies."""
+    """The form of a loop: a positive step, bounds, and enough iterations for its peeled bodies. Where more is said of
+    its iterations than that they lie between bounds (by a step, a peeled body, an instance), the first is affine."""
     if n.step < 1 or not n.lo or not n.hi or any(b.div < 1 for b in n.lo + n.hi):
         out.add(11, "form", f"loop '{n.var}' has no bounds or no positive step")
         return
     peeled = (n.first is not None) + (n.last is not None)
+    if (len(n.lo) > 1 or any(b.div > 1 for b in n.lo)) and (n.step > 1 or peeled or n.deal is not None):
+        out.add(11, "form", f"loop '{n.var}' has no affine first value, but steps, peeled bodies or instances")
+        return
     if peeled and (n.trip is None or n.trip < peeled):
         out.add(11, "trip", f"loop '{n.var}' has {peeled} peeled bodies and a trip of {n.trip}")

@@ -224,7 +224,8 @@ class Tree:
         made: list[Fact] = []
         if n.trip is None or n.trip > peeled:
             end, made = self._iterate(n, base, left, ctx, out)
-        if n.last is not None and last is not None:
+        if n.last is not None:
+            assert last is not None  # see ``check_loop``
             state = end.copy()
             for f in made:
                 self._put(state, f, ctx)

@@ -101,6 +101,9 @@ def test_factors(seed: int) -> None:
         "{ [i] -> [j, k] : 0 <= i < 3 and 0 <= j < 5 and 0 <= k <= j }",
         "{ [i] -> [j] : 0 <= i < 5 and 0 <= j <= i }",
         "{ [i] -> [i] : 0 <= i < 5 }",
+        "{ [i] -> [j] : 0 <= i < 3 and 0 <= j < 12 and j mod 3 = 0 and i <= j }",
+        "{ [i] -> [j] : 0 <= i < 3 and 0 <= j < 12 and (j + i) mod 5 = 0 }",
+        "{ [i] -> [j, k] : 0 <= i < 3 and 0 <= j < 6 and 0 <= k < 6 and (j + k) mod 4 = i }",
     ],
 )
 def test_how_many_outputs_inputs_have(text: str) -> None:

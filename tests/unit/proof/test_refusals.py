@@ -24,7 +24,6 @@ from isam.proof.geometry import axis_extents, covers_box, first, linear, rows
 from isam.proof.induction import forget, relative
 from isam.proof.joined import _apart, check_joined
 from isam.proof.legal import Legality
-from isam.proof.order import Order
 from isam.proof.registers import judge
 from isam.proof.semantics import Leaf, Op, _strip, effects_of, same_number
 from isam.proof.sets import Isl
@@ -344,17 +343,6 @@ def test_a_loop_that_is_given_few_rounds(name: str) -> None:
         found = check_tree(s)
         assert {(v.obligation, v.kind) for v in found} >= {(11, "closed")}
         assert any(v.message.endswith("does not close: its end never equals its begin") for v in found)
-
-
-def test_peeled_bodies_without_a_first_and_last_value() -> None:
-    s = tiny_matmul(8, 8, 12, peeled=True)
-    n = next(n for n in distinct(s.call) if isinstance(n, Loop) and n.first is not None)
-    lo = (*n.lo, Bound(Affine.of("m") - 100))
-    out = Findings()
-    order = Order(s, Legality(s), Isl(), out)
-    assert n.first is not None
-    assert order._extra(replace(n, lo=lo), n.first, None) == {}
-    assert said(out) == [(0, "form", "loop 'p' has peeled bodies but no affine first and last value")]
 
 
 def test_arguments_are_not_there_in_bind() -> None:

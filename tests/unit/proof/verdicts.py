@@ -32,11 +32,13 @@ MODULES = (
     "flat_tables",
     "followed",
     "forged",
+    "held",
     "mutants",
     "off_by_one",
     "operations",
     "signature",
     "small",
+    "trees",
 )
 _new: dict[str, str] | None = None  # where they are written anew
 

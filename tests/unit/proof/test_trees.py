@@ -1,0 +1,32 @@
+"""Random trees of moves and computations in loops, peeled, dealt or not, followed by facts and byte by byte (`trees`):
+what is accepted holds; how much is, on record."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from tests.unit.proof.trees import Trees, judged, schedule, wrong
+from tests.unit.proof.verdicts import on_record
+
+EACH = 20
+
+
+@pytest.mark.parametrize("part", range(12))
+def test_what_is_accepted_holds(part: int) -> None:
+    said, count = list[object](), Counter[tuple[bool, bool]]()
+    for seed in range(EACH * part, EACH * (part + 1)):
+        s = schedule(Trees(random.Random(seed)).tree())
+        stale, home = wrong(s)
+        for cuts in (False, True):
+            found = judged(s, cuts)
+            followed = all(kind == "final" for _, kind, _ in found)
+            assert not (followed and stale), f"tree {seed}"
+            assert found or home, f"tree {seed}"
+            count[followed, not stale] += 1
+            said.append(sorted(set(found)))
+    assert count[True, True] > 15 > count[False, True]
+    assert count[False, False]
+    on_record(f"trees: {part}", said)
