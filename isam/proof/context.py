@@ -106,7 +106,7 @@ class Context:
         if a == b:
             return True
         d = a - b
-        return bool(d.terms) and self.nonneg(d) and self.nonneg(-d)
+        return self.nonneg(d) and self.nonneg(-d)
 
     def divides(self, n: int, e: Affine) -> bool:
         """Whether ``e`` is proved a multiple of ``n``."""

@@ -153,7 +153,7 @@ class Space:
         shape = tuple(n for n, *_ in rows)
         e = np.zeros((1,) * len(shape), np.int64)
         a = np.zeros((1,) * len(shape), np.int64)
-        grids = np.ogrid[tuple(slice(0, n) for n in shape)] if shape else ()
+        grids = np.ogrid[tuple(slice(0, n) for n in shape)]
         for g, (_, k, n, m, w) in zip(grids, rows, strict=True):
             e, a = e + g * k * n, a + g * (m * n * w // group)
         e, a = (np.broadcast_to(x, shape).reshape(-1, 1) for x in (e, a))
