@@ -32,7 +32,9 @@ def test_remainders_that_are_one_number(seed: int) -> None:
         made: list[Var] = []
         free: dict[str, Affine] = {}  # of every variable, in free numbers
         for i, name in enumerate("abc"[: choose.randint(0, 3)]):
-            origin = Affine((), choose.randint(-3, 9)) + (V(choose.choice("abc"[:i]), choose.choice((1, 2, 3))) if i else 0)
+            origin = Affine((), choose.randint(-3, 9)) + (
+                V(choose.choice("abc"[:i]), choose.choice((1, 2, 3))) if i else 0
+            )
             step = choose.choice((1, 2, 3, 4, 6))
             known = choose.random() < 0.85
             made.append(Var(name, bounds(0), bounds(9), step, origin if known else None))
