@@ -119,8 +119,8 @@ def test_corners_that_meet(seed: int) -> None:
         size, same = (choose.choice((1, 2, 4)), choose.choice((1, 2, 4))), choose.random() < 0.5
         mine, theirs = ({x: at.const + (x - box[0][0].const) * k for x in range(box[0][0].const, box[0][1].const)}
                         for box, at, (k,), _ in layouts)  # fmt: skip
-        some = [x for x in ((min(mine), max(mine)) if mine else ())]
-        meet = [(x, y) for x in some for y in theirs if -size[0] < mine[x] - theirs[y] < size[1]]
+        ends = (min(mine), max(mine)) if mine else ()
+        meet = [(x, y) for x in ends for y in theirs if -size[0] < mine[x] - theirs[y] < size[1]]
         want = any(not same or x != y for x, y in meet)
         got = _meet(layouts[0], {}, layouts[1], {}, size, same)
         assert want or not got

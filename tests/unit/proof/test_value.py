@@ -212,6 +212,26 @@ def test_up_to_four_equal_factors_in_any_order() -> None:
         assert r.equal(one, two) is told
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_factors_of_two_coordinates_in_any_order(seed: int) -> None:
+    """Products of elements of one table, as numbers are: in any order, but no coordinates exchanged."""
+    choose, r, over, said = random.Random(seed), ring(), region([()], 0), set()
+    for _ in range(60):
+        count = choose.choice((2, 2, 3))
+        some = [(choose.randint(0, 1), choose.randint(0, 1)) for _ in range(count)]
+        others = choose.sample(some, count)
+        if choose.random() < 0.5:
+            k = choose.randrange(count)
+            others[k] = choose.choice((others[k][::-1], (choose.randint(0, 1), choose.randint(0, 1))))
+        one, two = (Value(over, {(3,) * count: ((ONE, relation([((), tuple(c for f in x for c in f))], 0, 2 * count)),)})
+                    for x in (some, others))  # fmt: skip
+        same = sorted(some) == sorted(others)
+        assert r.equal(one, two) is same
+        assert bool(pairs(r.agreement(one, two))) is same
+        said.add(same)
+    assert said == {True, False}
+
+
 def test_as_many_pieces_as_there_may_be() -> None:
     r, far = ring(), [(2 * k,) for k in range(PIECES + 1)]
     whole = region(far, 1)
