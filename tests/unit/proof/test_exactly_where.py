@@ -154,3 +154,20 @@ def test_facts_that_lie_outside(seed: int) -> None:
         assert got is (before or behind)  # bounds over such loops are exact
         said[got] += 1
     assert min(said.values()) > 40
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rules_that_are_one_for_all_values(seed: int) -> None:
+    """Of a row and a tile that repeats: every element of it where the row's rule puts it."""
+    choose, said = random.Random(seed), Counter[bool]()
+    for _ in range(150):
+        fs, last, step, by = facts(), choose.choice((0, 0, 1, 2)), choose.choice((1, 2)), choose.choice((4, 8))
+        f = fs.make("a", ("m", ""), None, Affine(), (by,), ((Affine(), Affine((), 8)),))
+        v = Var("v", bounds(0), bounds(last * step), step, Affine())
+        at = V("v", choose.choice((0, 1, by, by))) + choose.choice((0, 0, 0, 4))
+        own = fs.make("a", ("m", ""), None, at, (by,), ((V("v"), V("v") + 1),), (v,))
+        t = fs.sought(own)
+        want = all(at.evaluate({"v": x}) == by * x for x in range(0, last * step + 1, step))
+        assert fs.layout.same_layout(f, t, Context()) is want
+        said[want] += 1
+    assert min(said.values()) > 20
