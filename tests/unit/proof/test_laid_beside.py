@@ -183,6 +183,25 @@ def test_a_step_of_nothing_is_refused() -> None:
         assert found == (() if sets else ((3, "nest", text),))
 
 
+def test_tiles_have_elements_even_where_the_operand_has_none() -> None:
+    s = tiny_matmul()
+    copy = s.system.instructions["copy"]
+    m = copy.syms[0].name
+    buffers = tuple(replace(b, shape=(V(m) - 4, *b.shape[1:])) for b in copy.body.buffers)
+    ins = {**s.system.instructions, "copy": replace(copy, body=replace(copy.body, buffers=buffers))}
+    lg = finder(s, {}).legality
+    judge = Judge(replace(s, system=replace(s.system, instructions=ins)), lg.buffers, lg.semantics)
+    issue = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction == "copy")
+    for rows in (4, 5, 6):
+        tiles = [o.tile._replace(shape=(rows - 4, *o.tile.shape[1:])) for o in issue.operands]
+        sizes = tuple((n, rows if n == m else v) for n, v in issue.sizes)
+        operands = tuple(replace(o, tile=t) for o, t in zip(issue.operands, tiles, strict=True))
+        found = [text for _, kind, text in judge.judge(replace(issue, sizes=sizes, operands=operands)).faults
+                 if kind == "shape"]  # fmt: skip
+        want = [f"operand {o.name}: the tile {o.tile} has no elements or no step" for o in operands]
+        assert found == (want if rows == 4 else [])
+
+
 # certificates ---------------------------------------------------------------------------------------------------------
 def test_sizes_with_which_a_schedule_is_executed() -> None:
     """The third multiple above the least size, or the most; nothing is said where that takes too long."""
