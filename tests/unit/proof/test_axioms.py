@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from isam.ir.arithmetic import Numbers
 from isam.ir.relation import Rel
 from isam.proof.axioms import FACTORS, _functions
 from isam.proof.operations import Licence, Operations
@@ -123,7 +124,8 @@ def test_products_of_sums_of_products(seed: int) -> None:
     one = ring.constant(ONE, ends, 1 << 32)
     both = o.accumulate("mul", one, dest, x, "i32", ())
     for _ in range(5):
-        a = moved(both)
+        some = moved(both, choose.choice((LINE, LINE, LINE[:2])))
+        a = ring.value(OVER, some.terms, 1 << 32)
         if choose.random() < 0.8:
             part = choose.choice((LINE, LINE, LINE[1:]))
             more = ring.scale(moved(both if choose.random() < 0.7 else x, part), Fraction(choose.choice((1, 2, -1))))
@@ -137,3 +139,36 @@ def test_products_of_sums_of_products(seed: int) -> None:
         assert points(made.over) == LINE
         assert all(polys(ring, made)[p] is not None for p in LINE)
         assert reading.all(made, "i32") == want
+
+
+# conditions -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_of_conditions_are_no_conditions(seed: int) -> None:
+    """Products of elements that are 0 or 1, one for every point, with any weight, or several: cast as numbers are."""
+    choose = random.Random(seed)
+    for _ in range(12):
+        o = Operations(Licence())
+        ring, n = o.numbers.ring, o.numbers.leaf("b bool", 1)
+        ring.logical.add(n)
+        z = o.numbers.leaf("z u8", 1)
+        reading = Reading(o, {"b bool": np.array([choose.random() < 0.7 for _ in range(4)]),
+                              "z u8": np.array(choose.choices((0, 1, 2, 200), k=4), np.uint8)})  # fmt: skip
+        key = choose.choice(((n,), (n,), (n, n), (n, z), (z,)))
+        part = choose.choice((LINE, LINE, LINE[1:]))
+        at = {(p, tuple(choose.sample(range(4), len(key)))) for p in part for _ in range(choose.choice((1, 1, 2)))}
+        weight = Fraction(choose.choice((1, 1, 1, 2, 255)))
+        terms = {key: [(weight, relation(sorted(at), 1, len(key)))]}
+        if choose.random() < 0.3:
+            terms[()] = [(ONE, OVER.to_nothing())]
+        elif choose.random() < 0.5:
+            terms[key].append(
+                (ONE, relation([(p, tuple(choose.sample(range(4), len(key)))) for p in LINE], 1, len(key)))
+            )
+        a = ring.value(OVER, terms, 256)
+        numbers = reading.all(a, "u8")
+        for target in ("bool", "i64", "u8", "i8"):
+            for op in ("cast", "cast_sat") if target in ("i8", "i64") else ("cast",):
+                made = o.apply(op, (a,), "u8", target, OVER)
+                with np.errstate(all="ignore"):
+                    want = {p: Numbers().apply(op, (np.asarray(v),), "u8", target) for p, v in numbers.items()}
+                assert reading.all(made, target) == want, (op, target, terms)

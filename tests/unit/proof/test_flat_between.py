@@ -176,10 +176,12 @@ def test_slots_that_are_nowhere_or_do_not_fit_are_refused(slot: Slot) -> None:
     assert {v.obligation for v in check_flat(replace(s, workspace=(slot,)))} == {9}
 
 
-def test_buffers_need_no_aligned_home() -> None:
-    """Of a memory with names, its alignment is that of what is named."""
+@pytest.mark.parametrize("kind", ["home", "cells"])
+def test_places_with_names_or_in_cells_need_not_be_aligned(kind: str) -> None:
+    """Of a memory with names, its alignment is that of what is named; a cell is where it is."""
     s = tiny_matmul(12, 4, 20)
-    memories = {n: replace(m, align=64) if m.home else m for n, m in s.system.memories.items()}
+    memories = {n: replace(m, align=128) if getattr(m, kind) else m for n, m in s.system.memories.items()}
+    assert memories != s.system.memories
     assert not check_flat(replace(s, system=replace(s.system, memories=memories)))
 
 
