@@ -345,7 +345,7 @@ def number_of(a: Value) -> Fraction | None:
     """The number that the value is everywhere, if it is one."""
     if not a.terms:
         return Fraction()
-    if a.terms.keys() != {()} or len(a.terms[()]) != 1:
+    if a.terms.keys() != {()}:
         return None
-    w, r = a.terms[()][0]
+    w, r = a.terms[()][0]  # of several, none is there at every point
     return w if a.over.inside(r.domain()) else None
