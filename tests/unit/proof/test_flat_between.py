@@ -186,7 +186,7 @@ def test_places_with_names_or_in_cells_need_not_be_aligned(kind: str) -> None:
 
 
 # the compiled walk ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("shape", [None, (8, 32), (64, 8)])
+@pytest.mark.parametrize("shape", [None, (8, 32), (64, 8), (1, 64), (64, 1)])
 def test_a_command_is_judged_once_for_what_is_held_before_it(shape: tuple[int, int] | None) -> None:
     """However large the table is in which that is remembered."""
     s, asked = test_registers.good(), []

@@ -111,8 +111,42 @@ def test_one_element_for_several_is_no_other_layout() -> None:
             assert bool(equivalent(one, other)) is (k is one)
             for a, b in ((two, other), (other, two)):
                 assert not equivalent(a, b) or k is sums
+    for out in ("0", "1"):  # nor is it one of them
+        one = parse_kernel(str(laid(1, f"m[0] += x[t, {out}]", "m[0]")).replace("m[", "r[").replace("m:", "r:"))
+        for k in range(2):
+            said = equivalent(laid(2, "forall i < 2\n  m[i] += x[t, i]", f"m[{k}]"), one)
+            assert not said or str(k) == out
     turned = laid(2, "forall i < 2\n  m[1 - i] += x[t, 1 - i]", "m[1] + m[0]")
     assert equivalent(two, turned)
+
+
+TWO = """kernel k(T)
+  in x: f32[T, 2]
+  out y: f32
+  temp a: f32[2]
+  temp m: f32[2]
+  a[0] = 0
+  a[1] = 5
+  m[0] = 0
+  m[1] = 7
+  loop t < T
+    forall i < 2
+      a[i] = a[i] * x[t, i]
+    forall i < 2
+      m[i] = m[i] + x[t, i]
+  y[] = a[0] * a[1] + m[0] * m[1]
+"""
+
+
+def test_a_buffer_of_another_name_is_sought_among_all_that_hold_as_much() -> None:
+    """One that begins alike in some elements only is not it."""
+    k = parse_kernel(TWO)
+    for new in "br":
+        other = parse_kernel(TWO.replace("m[", f"{new}[").replace("m:", f"{new}:"))
+        assert equivalent(k, other)
+        assert equivalent(other, k)
+        wrong = TWO.replace("= 7", "= 6").replace("m[", f"{new}[").replace("m:", f"{new}:")
+        assert not equivalent(k, parse_kernel(wrong))
 
 
 def test_what_is_claimed_is_tried_with_what_is_permitted() -> None:
