@@ -13,14 +13,16 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.proof import flat_program
+from isam.proof import flat_walk as w
 from isam.proof.dealt import local
 from isam.proof.flat import Replay, check_flat, replayed
 from isam.proof.flat_program import Program
+from isam.proof.flat_step import compile_step
 from isam.proof.flat_table import Table
 from isam.proof.violation import Findings, issue_text
 from isam.schedule.tree import Issue, Loop, Place, Schedule, Seq, Slot, distinct
 from tests.unit.proof import test_dealt, test_registers
-from tests.unit.proof.handmade import at_home, move, seq, tile, tiny_matmul, vec_matmul
+from tests.unit.proof.handmade import at_home, move, running_sum, seq, tile, tiny_matmul, vec_matmul
 from tests.unit.proof.handmade_machines import lit
 from tests.unit.proof.test_flat_shapes import finder, units_of
 from tests.unit.proof.test_flat_tables import replace_permits
@@ -231,8 +233,6 @@ def test_terms_that_do_not_follow_each_other_are_left_alone(seed: int) -> None:
         m.setattr(flat_program, "walk", lambda: None)
         t = Program(r).table
     issue = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.nest == 1)
-    from isam.proof.flat_step import compile_step
-
     step = compile_step(issue, r, Findings())
     assert step is not None
     (e,) = step.shape.effects
@@ -245,8 +245,50 @@ def test_terms_that_do_not_follow_each_other_are_left_alone(seed: int) -> None:
                        for p in product(*map(range, lengths)))  # fmt: skip
         row = t._effect(replace(e, ordered=ordered), step.shape.accesses[e.accesses], 5, 0)
         assert (row is not None) is (ranks == [*range(len(ranks))])
+        if row is not None:
+            at = row[w.EFFECT - 2]
+            assert row[w.EFFECT - 3] == len(full)
+            assert t.words.array[at : at + 3 * len(full)].tolist() == [x for o in ordered for x in o]
         said.add(row is None)
     assert said == {True, False}
+
+
+def test_every_read_whose_order_is_prescribed_is_in_the_table() -> None:
+    """Also those of statements of which a step writes nothing: they stand in the loops of those it writes."""
+    s, seen = running_sum(), 0
+    r = Replay(s, {"T": 3}, Findings())
+    r.phase = "call"
+    t = Table(r)
+    for issue in (n for n in distinct(s.call) if isinstance(n, Issue)):
+        step = compile_step(issue, r, Findings())
+        assert step is not None
+        shape = step.shape
+        for a in shape.accesses:
+            for j, _ in enumerate(r.kernel.statements):
+                own = [e for e in shape.effects if e.statement == j] or shape.effects
+                rows = own[0].outer if own else ()
+                times = t._times(j)
+                ranges: list[tuple[int, int]] = []
+                one = replace(shape, accesses=[replace(a, readers=(j,))])
+                made = t._readers(one, [7], ranges)
+                name = a.operand.tile.buffer
+                there = (j, name) in t.numbers.before and len(rows) == len(times)
+                assert len(made) == there
+                if there:
+                    first = t.numbers.before[j, name][0] - r.space.origin[name]
+                    assert made[0][:3] == [7, first, len(times)]
+                    assert ranges == [(row, n - 1) for row, n in zip(rows, times, strict=True)]
+                    seen += bool(times) and j not in [e.statement for e in shape.effects]
+    assert seen
+
+
+@pytest.mark.parametrize("budget", [0, 1, 5])
+def test_what_is_not_executed_is_not_accepted(budget: int) -> None:
+    for compiled in (False, True):
+        done = replayed(tiny_matmul(), budget=budget, compiled=compiled)
+        text = f"more than {budget} steps: replay with smaller trips or a larger budget"
+        assert [(v.obligation, v.kind, v.message) for v in done.found] == [(0, "budget", text)]
+        assert done.steps == budget
 
 
 # groups ---------------------------------------------------------------------------------------------------------------
