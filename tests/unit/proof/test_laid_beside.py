@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import time
 from collections import Counter
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ from isam.ir.kernel import Access, Axis, Domain, Literal, Statement, Sym
 from isam.proof import certificate
 from isam.proof.certificate import executed, prove, seal, verify
 from isam.proof.chain import check_chain
-from isam.proof.semantics import Expr, Leaf, Op, _unify, effects_of
+from isam.proof.semantics import Effect, Expr, Leaf, Op, Pair, _assign, _in_time, _unify, effects_of, same_number
 from isam.proof.signature import Judge
 from isam.proof.violation import Violation
 from isam.schedule.tree import Issue, distinct
@@ -256,3 +257,66 @@ def test_a_broken_chain_is_told() -> None:
         _, found = certificate.examine(replace(s, cover=cover))
         assert bad[0] in found
     assert check_chain(s.cover) == ([], [])
+
+
+# effects and numbers --------------------------------------------------------------------------------------------------
+def test_numbers_are_the_same_with_their_signs() -> None:
+    """A negative zero is another number than zero, NaN is NaN, and nothing is no number."""
+    nan, some = float("nan"), (0.0, -0.0, 0, 1, 1.0, -1, 2.5, float("inf"), float("-inf"), float("nan"), True, None)
+    for a, b in product(some, (*some, nan)):
+        if a is None or b is None:
+            want = False
+        elif a != a or b != b:
+            want = a != a and b != b
+        else:
+            want = a == b and math.copysign(1, a) == math.copysign(1, b)
+        assert same_number(a, b) is want, (a, b)
+
+
+def test_reads_on_either_side_of_writes() -> None:
+    """What the kernel reads before it writes the instruction reads before, what after after; from another operand it
+    reads what was there before the call. Writes are not reads."""
+    for reads, of, one, at, there, here in product((False, True), range(3), range(-3, 3), range(3), "AB", "xy"):
+        write = Pair("A", Access("A"), Access("x"), of, True, None, 1)
+        other = Pair(there, Access(there), Access(here), one, not reads, None, at)
+        if not reads and one < 0:
+            continue
+        in_kernel = (one if one >= 0 else -1 - one) <= of
+        in_instruction = there != "A" or at <= 1
+        want = not reads or here != "x" or in_kernel == in_instruction
+        for some in ((write, other), (other, write)):
+            assert _in_time(some) is want
+    literal = Pair("B", Access("B"), None, 5, False, 1.0, 9)
+    assert _in_time((Pair("A", Access("A"), Access("x"), 0, True), literal))
+
+
+def test_writes_of_one_buffer_stay_in_order() -> None:
+    """Effects are laid on effects in every order in which those on one buffer follow each other."""
+    operands = [SimpleNamespace(operand=a, buffer=b, index=(), literal=None) for a, b in ("Dy", "Ev", "Ax")]
+    m: Any = SimpleNamespace(operands=operands, axes=(), axis_map={})
+
+    def effects(what: tuple[tuple[str, str], ...], name: str) -> list[Effect]:
+        return [Effect(i, Access(b), Op(op, "f32", (Leaf(Access(name), i, "f32"),)), False, ())
+                for i, (b, op) in enumerate(what)]  # fmt: skip
+
+    kinds = [*product("DE", ("neg", "exp"))]
+    means, met = {"D": "y", "E": "v"}, Counter[bool]()
+    for own in (*((k,) for k in kinds), *product(kinds, repeat=2), *product(kinds, repeat=3)):
+        for theirs in {*permutations(own), own[:-1], (*own, own[0])}:
+            kernel = tuple((means[b], op) for b, op in theirs)
+            found = list(_assign(effects(own, "A"), effects(kernel, "x"), m, ()))
+            each = [[op for b, op in own if b == n] == [op for b, op in theirs if b == n] for n in "DE"]
+            want = len(own) == len(theirs) and all(each)
+            assert bool(found) is want, (own, theirs)
+            met[want] += 1
+    assert min(met.values()) > 40
+
+
+def test_rows_of_dimensions_that_are_none() -> None:
+    """They are refused elsewhere; here nothing is said of them."""
+    s = tiny_matmul()
+    o = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction == "copy").operands[1]
+    for dims in ((0, 2), (2, 1), (3, 2), (None, 2)):
+        bad: list[Any] = []
+        Judge._rows(replace(o, dims=dims, place=replace(o.place, strides=(64, 4))), 64, 4, bad)
+        assert not bad
