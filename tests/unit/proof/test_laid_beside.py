@@ -19,7 +19,19 @@ from isam.ir.kernel import Access, Axis, Domain, Literal, Statement, Sym
 from isam.proof import certificate
 from isam.proof.certificate import executed, prove, seal, verify
 from isam.proof.chain import check_chain
-from isam.proof.semantics import Effect, Expr, Leaf, Op, Pair, _assign, _in_time, _unify, effects_of, same_number
+from isam.proof.semantics import (
+    Effect,
+    Expr,
+    Leaf,
+    Op,
+    Pair,
+    _assign,
+    _in_time,
+    _strip,
+    _unify,
+    effects_of,
+    same_number,
+)
 from isam.proof.signature import Judge
 from isam.proof.violation import Violation
 from isam.schedule.tree import Issue, distinct
@@ -320,3 +332,18 @@ def test_rows_of_dimensions_that_are_none() -> None:
         bad: list[Any] = []
         Judge._rows(replace(o, dims=dims, place=replace(o.place, strides=(64, 4))), 64, 4, bad)
         assert not bad
+
+
+def test_a_copy_of_the_same_type_is_its_argument() -> None:
+    x = expr("x")
+    add = Op("add", "f32", (x, x))
+
+    def copy(e: Expr, dtype: str = "f32") -> Op:
+        return Op("copy", dtype, (e,))
+
+    for old, new in ((add, add), (copy(add), add), (copy(copy(copy(add))), add), (copy(x), copy(x)), (x, x),
+                     (copy(add, "f64"), copy(add, "f64")), (copy(copy(add), "f64"), copy(add, "f64")),
+                     (Op("neg", "f32", (add,)), Op("neg", "f32", (add,))), (Op("one", "f32", ()), Op("one", "f32", ())),
+                     (Op("mul", "f32", (copy(add), x)), Op("mul", "f32", (add, x))),
+                     (Op("mul", "f32", (x, copy(add))), Op("mul", "f32", (x, add))), (copy(copy(x)), copy(x))):  # fmt: skip
+        assert _strip(old) == new
