@@ -345,5 +345,6 @@ def test_a_copy_of_the_same_type_is_its_argument() -> None:
                      (copy(add, "f64"), copy(add, "f64")), (copy(copy(add), "f64"), copy(add, "f64")),
                      (Op("neg", "f32", (add,)), Op("neg", "f32", (add,))), (Op("one", "f32", ()), Op("one", "f32", ())),
                      (Op("mul", "f32", (copy(add), x)), Op("mul", "f32", (add, x))),
-                     (Op("mul", "f32", (x, copy(add))), Op("mul", "f32", (x, add))), (copy(copy(x)), copy(x))):  # fmt: skip
+                     (Op("mul", "f32", (x, copy(add))), Op("mul", "f32", (x, add))),
+                     (copy(copy(x)), copy(x))):  # fmt: skip
         assert _strip(old) == new
