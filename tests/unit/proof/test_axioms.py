@@ -172,3 +172,18 @@ def test_sums_of_conditions_are_no_conditions(seed: int) -> None:
                 with np.errstate(all="ignore"):
                     want = {p: Numbers().apply(op, (np.asarray(v),), "u8", target) for p, v in numbers.items()}
                 assert reading.all(made, target) == want, (op, target, terms)
+
+
+@pytest.mark.parametrize("wide", ["i32", "i16", "i8"])
+def test_truth_is_no_number_that_it_was_cast_from(wide: str) -> None:
+    """Whether a number is not zero, as a number, several times, and narrowed: not the number itself."""
+    o = Operations(Licence())
+    (x,) = given(o, "i8", "x")
+    x = o.numbers.ring.value(OVER, x.terms, 256)
+    reading = Reading(o, {"x i8": np.array([0, 5, -3, 1], np.int8)})
+    c = o.apply("cast", (o.apply("cast", (x,), "i8", "bool", OVER),), "bool", wide, OVER)
+    for made in (c, o.apply("add", (c, c), wide, wide, OVER), o.apply("neg", (c,), wide, wide, OVER)):
+        before = reading.all(made, wide)
+        narrow = reading.all(o.apply("cast", (made,), wide, "i8", OVER), "i8")
+        assert {p: int(v) for p, v in narrow.items()} == {p: int(v) for p, v in before.items()}
+    assert sorted(int(v) for v in reading.all(c, wide).values()) == [0, 1, 1]

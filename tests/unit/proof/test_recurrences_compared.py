@@ -161,12 +161,16 @@ def test_what_is_claimed_is_tried_with_what_is_permitted() -> None:
 @pytest.mark.parametrize("permits", ["exact", "reassociate"])
 def test_sums_of_as_many_as_a_size_says(permits: str) -> None:
     """Of equal terms, added in one order of axes or the other, and once more."""
-    head = f"kernel k(N)\n  permits {permits}\n  in x: i32[4]\n  in z: f32[4]\n  out y: i32[4]\n  out w: f32[4]\n"
-    body = "  forall i < 4\n    y[i] = 0\n    w[i] = 0\n  forall {}\n    y[i] += x[i]\n    w[i] += z[i]\n"
-    one = parse_kernel(head + body.format("i < 4, j < N"))
-    other = parse_kernel(head + body.format("j < N, i < 4"))
-    more = parse_kernel(head + body.format("i < 4, j < N") + "  forall i < 4\n    y[i] += x[i]\n")
-    less = parse_kernel(head + body.format("i < 4, j < 2 * N"))
+    outs = "  out y: i32[4]\n  out w: f32[4]\n  out p: i32[4]\n"
+    head = f"kernel k(N)\n  permits {permits}\n  in x: i32[4]\n  in z: f32[4]\n{outs}"
+    body = "  forall i < 4\n    y[i] = 0\n    w[i] = 0\n    p[i] = 1\n  forall {}\n    p[i] *= x[i]\n"
+    body += "  forall {}\n    y[i] += x[i]\n    w[i] += z[i]\n"
+    one = parse_kernel(head + body.format(*["i < 4, j < N"] * 2))
+    other = parse_kernel(head + body.format(*["j < N, i < 4"] * 2))
+    more = parse_kernel(head + body.format(*["i < 4, j < N"] * 2) + "  forall i < 4\n    y[i] += x[i]\n")
+    less, fewer = (parse_kernel(head + body.format(*x)) for x in (
+        ("i < 4, j < N", "i < 4, j < 2 * N"), ("i < 4, j < 2 * N", "i < 4, j < N")))  # fmt: skip
     assert equivalent(one, other)
     assert not equivalent(one, more)
     assert not equivalent(one, less)
+    assert not equivalent(one, fewer)
