@@ -126,7 +126,7 @@ def _element(o: Operations, op: str, n: int, points: Region, source: str, target
     if made == "cast" and len(of) == 2 and of[1] == source:
         first = of[0]
         same = DTYPES[first].kind in "iu" and wraps(op, source, target)
-        if same or (widens(first, source) and (widens(first, target) or first == target)):
+        if same or (widens(first, source) and widens(first, target)):
             return cast(o, "cast", ring.on(known.args[0], points), first, target, points)
     if made in ROUNDED and of == [source] and op == "cast" and _floats(source, target) and rounds_alike(target, source):
         args = [narrowed(o, ring.on(a, points), target, source) for a in known.args]
@@ -146,7 +146,7 @@ def narrowed(o: Operations, a: Value, narrow: str, wide: str) -> Value | None:
     ring, arrays = o.numbers.ring, o.numbers.arrays
     made = {n: arrays[n].label.split() for key in a.terms for n in key}
     for label in made.values():
-        if label[0] != "cast" or label[2] != wide or not (label[1] == narrow or widens(label[1], narrow)):
+        if label[0] != "cast" or label[2] != wide or not widens(label[1], narrow):
             return None
 
     def before(n: int, points: Region) -> Value:

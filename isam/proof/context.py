@@ -106,7 +106,7 @@ class Context:
         if a == b:
             return True
         d = a - b
-        return bool(d.terms) and self.nonneg(d) and self.nonneg(-d)
+        return self.nonneg(d) and self.nonneg(-d)
 
     def divides(self, n: int, e: Affine) -> bool:
         """Whether ``e`` is proved a multiple of ``n``."""
@@ -152,7 +152,7 @@ def last_value(loop: Loop) -> Affine | None:
     """The value of the last iteration when it is affine (given that there is one)."""
     if len(loop.lo) != 1 or loop.lo[0].div != 1:
         s = loop.static
-        return None if s is None else Affine((), s[0] + loop.step * (max(1, loop.trip or 1) - 1))
+        return None if s is None else Affine((), s[0] + loop.step * ((loop.trip or 1) - 1))
     if loop.trip is not None:
         return loop.lo[0].expr + loop.step * (max(1, loop.trip) - 1)
     if len(loop.hi) != 1 or loop.hi[0].div != 1:

@@ -172,7 +172,7 @@ class Replay:
 
     def _forget(self) -> None:
         """Between bind and call only constants, literals and bound workspace keep what they hold."""
-        keep = {w.name for w in self.schedule.workspace if w.bound or w.literal is not None}
+        keep = {w.name for w in self.schedule.workspace if w.bound}
         keep |= {b.name for b in self.legality.buffers.values() if b.role in ("const", "literal")}
         for (_, base), r in self.space.regions.items():
             if base not in keep:

@@ -99,12 +99,15 @@ class Space:
             if b.home is not None and b.home.base == b.name and b.role != "literal":
                 out[resolve(s.system, b.home.memory), b.name] = (prod(self.shapes[b.name]) * self.bytes(b.name), 0)
         for m in s.system.memories.values():
+            if (m.name, "") not in self.units.group:
+                continue  # no step that may be legal reaches it
             if m.cells is not None and m.cell is not None:
                 out[m.name, ""] = (m.cells * m.cell, m.cell)
             elif (m.name, "") in tops:
                 group, _ = self.units.group[m.name, ""]
                 top = -(-max(0, tops[m.name, ""]) // group) * group
-                out[m.name, ""] = (min(m.capacity - self.legality.reserved(m.name), top), 0)
+                left = max(0, m.capacity - self.legality.reserved(m.name))  # slots that do not fit are refused
+                out[m.name, ""] = (min(left, top), 0)
         return [(k, n, c) for k, (n, c) in out.items()]
 
     def region(self, place: Place) -> Region | None:
@@ -150,7 +153,7 @@ class Space:
         shape = tuple(n for n, *_ in rows)
         e = np.zeros((1,) * len(shape), np.int64)
         a = np.zeros((1,) * len(shape), np.int64)
-        grids = np.ogrid[tuple(slice(0, n) for n in shape)] if shape else ()
+        grids = np.ogrid[tuple(slice(0, n) for n in shape)]
         for g, (_, k, n, m, w) in zip(grids, rows, strict=True):
             e, a = e + g * k * n, a + g * (m * n * w // group)
         e, a = (np.broadcast_to(x, shape).reshape(-1, 1) for x in (e, a))

@@ -203,7 +203,7 @@ class Table:
         size, origin = prod(self.replay.space.shapes[name]), self.replay.space.origin[name]
         first, n = numbers.before.get((e.statement, name), (0, -1))
         adds, m = numbers.adds.get(e.statement, (0, -1))
-        if len(e.outer) != len(times) or {n, m} != {prod(times)}:
+        if {n, m} != {prod(times)}:
             return None
         strides = [x for r, k in zip(e.outer, natural(times), strict=True) for x in (r, k * size)]
         played = tuple(n // c for (_, n), c in zip(e.axes, e.cells, strict=True))

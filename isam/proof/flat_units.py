@@ -123,13 +123,10 @@ class Finder:
                 lies(b, b.home, shape, (1,) * len(shape), of(b.home.offset))
         for slot in lg.schedule.workspace:
             also(slot.memory, slot.name, slot.bytes)
-        for m in system.memories.values():
-            if (m.name, "") in found and m.cells is None:
-                also(m.name, "", m.capacity - lg.reserved(m.name))
         group = {spot: max(1, gcd(*numbers)) for spot, numbers in found.items()}
         if self.fine:
             group = dict.fromkeys(group, gcd(*group.values()))
-        return {spot: (g, max(1, largest.get(spot, g) // g)) for spot, g in group.items()}
+        return {spot: (g, largest.get(spot, g) // g) for spot, g in group.items()}
 
     def cells(self, issues: list[Issue], of: Multiples) -> dict[int, tuple[int, ...]]:
         lg = self.legality

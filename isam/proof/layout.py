@@ -42,7 +42,7 @@ class Layout:
             known = [-n for n in less if n is not None]
             sizes.append((abs(k), max(known) if len(known) == len(less) else None))  # elements, at the most
         reach = self.legality.buffers[f.buffer].bytes
-        for k, n in sorted(sizes, key=lambda s: (s[0], s[1] is None)):
+        for k, n in sorted(sizes, key=lambda s: s[0]):
             if n is not None and n <= 1:
                 continue
             if k < reach or reach < 0:

@@ -107,7 +107,7 @@ class Numbering:
     def _all_differ(self, args: tuple[Value, ...]) -> bool:
         """Whether some argument certainly differs from point to point."""
         return any(
-            len(parts) == 1 and parts[0][1].is_injective() and a.over.inside(parts[0][1].domain())
+            parts[0][1].is_injective() and a.over.inside(parts[0][1].domain())
             for a in args
             for key, parts in a.terms.items()
             if len(set(key)) == len(key)

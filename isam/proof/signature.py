@@ -78,7 +78,7 @@ class Judge:
         sem = none
         if not bad:
             if issue.configures:
-                if ins.body.statements or not ins.sets:
+                if not ins.sets:
                     bad.append((3, "nest", f"'{ins.name}' sets no registers, and the step belongs to no nest"))
             else:
                 sem = self._move(issue, ins, extents, bad) if issue.is_move else self._compute(issue, extents, bad)
@@ -201,7 +201,7 @@ class Judge:
                 bad.append((9, "row", f"operand {o.name}: {step} bytes along dimension {i} do not suit {at}"))
 
     def _writable(self, o: Operand, b: BufferFacts, bad: list) -> None:
-        base = self.buffers.get(o.place.base) if o.place.base else None
+        base = self.buffers.get(o.place.base)
         if base is not None and base.role in ("in", "const", "literal"):
             bad.append((8, "read-only", f"'{base.name}' is {base.role}: nothing may be written there"))
         elif base is not None and base.name != b.name:
@@ -261,10 +261,7 @@ class Judge:
             return Semantics()
         nest = sch.nests[issue.nest]
         mapping = sch.cover.mappings[nest.mapping]
-        if (
-            mapping.instruction.name != issue.instruction
-            or mapping.instruction != sch.system.instructions[issue.instruction]
-        ):
+        if mapping.instruction != sch.system.instructions[issue.instruction]:
             bad.append(
                 (
                     3,

@@ -267,18 +267,16 @@ class Ring:
                 del left[at]
         if not rest and not left:
             return True
+        if key and self._kept(key, modulus):
+            return False  # of a key, weights are told apart: some product is on one side only
         difference = self._disjoint([*rest, *((-w, r) for w, r in left)], 0)
-        if any(not r.is_empty() and not self._idle(key, w, r, modulus) for w, r in difference):
-            return False
-        return not key or not self._kept(key, modulus) or _cover(one, two)
+        return all(r.is_empty() or self._idle(key, w, r, modulus) for w, r in difference)
 
     def _idle(self, key: Key, w: Fraction, r: Rel, modulus: int) -> bool:
         """Whether a weight under every order of equal factors says nothing. One that wraps does where it is a multiple
-        of the modulus, and that of a square, which is there in both orders, of twice as much."""
+        of the modulus, and that of a square, which is there in both orders, never does."""
         if not w or not modulus or w % modulus:
             return not w
-        if not w % (modulus * prod(factorial(key.count(n)) for n in set(key))):
-            return True
         pairs = ((i, j) for j, n in enumerate(key) for i in range(j) if key[i] == n)
         return all(self._alike(key, r, i, j).is_empty() for i, j in pairs)
 
@@ -319,14 +317,6 @@ def _of(terms: Sequence[Term], weight: Fraction) -> Rel | None:
         w == weight for w, _ in terms) else None  # fmt: skip
 
 
-def _cover(one: Sequence[Term], two: Sequence[Term]) -> bool:
-    """Whether the same products appear on both sides, whatever their weights."""
-    if not one or not two:
-        return not one and not two
-    a, b = (reduce(lambda x, y: x | y, [r for _, r in t]) for t in (one, two))
-    return a.same(b)
-
-
 def _agree(r: Rel | None, s: Rel | None, u: Region, v: Region) -> Rel:
     """Pairs of points that ``r`` and ``s`` relate to the same set."""
     whole = u.times(v)
@@ -355,7 +345,7 @@ def number_of(a: Value) -> Fraction | None:
     """The number that the value is everywhere, if it is one."""
     if not a.terms:
         return Fraction()
-    if a.terms.keys() != {()} or len(a.terms[()]) != 1:
+    if a.terms.keys() != {()}:
         return None
-    w, r = a.terms[()][0]
+    w, r = a.terms[()][0]  # of several, none is there at every point
     return w if a.over.inside(r.domain()) else None

@@ -212,6 +212,44 @@ def test_up_to_four_equal_factors_in_any_order() -> None:
         assert r.equal(one, two) is told
 
 
+def product_of(factors: list[Point]) -> Rel:
+    at = tuple(c for f in factors for c in f)
+    return relation([((), at)], 0, len(at))
+
+
+@pytest.mark.parametrize("support", [False, True])
+def test_a_product_less_the_same_turned_is_nothing(support: bool) -> None:
+    """Where nothing is infinite; else it is a zero of that product."""
+    r, over = ring(support), region([()], 0)
+    for n, factors in ((0, [(0,), (1,)]), (3, [(0, 1), (1, 1)]), (3, [(0, 1), (1, 0)])):
+        terms = ((ONE, product_of(factors)), (-ONE, product_of(factors[::-1])))
+        a, zero = Value(over, {(n, n): terms}), r.constant(Fraction(), over)
+        for one, two in ((a, zero), (zero, a)):
+            assert r.equal(one, two) is not support
+            assert bool(pairs(r.agreement(one, two))) is not support
+        assert r.equal(a, a)
+        assert pairs(r.agreement(a, a)) == [((), ())]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_factors_of_two_coordinates_in_any_order(seed: int) -> None:
+    """Products of elements of one table, as numbers are: in any order, but no coordinates exchanged."""
+    choose, r, over, said = random.Random(seed), ring(), region([()], 0), set()
+    for _ in range(60):
+        count = choose.choice((2, 2, 3))
+        some = [(choose.randint(0, 1), choose.randint(0, 1)) for _ in range(count)]
+        others = choose.sample(some, count)
+        if choose.random() < 0.5:
+            k = choose.randrange(count)
+            others[k] = choose.choice((others[k][::-1], (choose.randint(0, 1), choose.randint(0, 1))))
+        one, two = (Value(over, {(3,) * count: ((ONE, product_of(x)),)}) for x in (some, others))
+        same = sorted(some) == sorted(others)
+        assert r.equal(one, two) is same
+        assert bool(pairs(r.agreement(one, two))) is same
+        said.add(same)
+    assert said == {True, False}
+
+
 def test_as_many_pieces_as_there_may_be() -> None:
     r, far = ring(), [(2 * k,) for k in range(PIECES + 1)]
     whole = region(far, 1)
