@@ -163,9 +163,9 @@ class Legality:
             return True
         base = self.buffers[o.place.base]
         assert base.home is not None
-        ok = base.name == o.tile.buffer and all(
-            n == 1 or a == b for n, a, b in zip(o.tile.shape, o.place.strides, base.home.strides, strict=True)
-        )
+        home, rank = base.home.strides, len(o.tile.shape)
+        ok = base.name == o.tile.buffer and len(home) == len(o.place.strides) == rank and all(
+            n == 1 or a == b for n, a, b in zip(o.tile.shape, o.place.strides, home, strict=True))  # fmt: skip
         if ok:
             at = Affine()
             for s, k in zip(o.tile.start, base.home.strides, strict=True):

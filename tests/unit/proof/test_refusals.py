@@ -24,6 +24,7 @@ from isam.proof.geometry import axis_extents, covers_box, first, linear, rows
 from isam.proof.induction import forget, relative
 from isam.proof.joined import _apart, check_joined
 from isam.proof.legal import Legality
+from isam.proof.points import check_points
 from isam.proof.registers import judge
 from isam.proof.semantics import Leaf, Op, _strip, effects_of, same_number
 from isam.proof.sets import Isl
@@ -376,3 +377,11 @@ def test_what_bind_leaves_in_a_slot_that_is_not_kept() -> None:
     loose = replace(s, workspace=tuple(replace(w, bound=False) for w in s.workspace))
     for judge_ in (check_tree, check_flat):
         assert 8 in {v.obligation for v in judge_(loose)}
+
+
+def test_a_home_of_another_rank() -> None:
+    s = tiny_matmul()
+    bad = replace(s, homes={**s.homes, "A": replace(s.homes["A"], strides=(16,))})
+    for check in (check_tree, check_points):
+        assert check(s) == []
+        assert (2, "address") in {(v.obligation, v.kind) for v in check(bad)}
