@@ -78,9 +78,11 @@ def gru(machine: str, *sizes: int, streaming: bool = False) -> Schedule:
     return job.schedule
 
 
-@pytest.mark.parametrize("machine", ["toy", "casestudy", "host", CROWD], ids=["toy", "casestudy", "host", "crowd"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_one_schedule_for_every_number_of_steps(machine: str, name: str) -> None:
+@pytest.mark.parametrize(("name", "machine"), [
+    *((name, machine) for name in KERNELS for machine in ("toy", "host")),
+    *((name, machine) for name in KERNELS if name != "lstm" for machine in ("casestudy", CROWD)),
+], ids=lambda x: x.split("/")[-1])  # fmt: skip
+def test_one_schedule_for_every_number_of_steps(name: str, machine: str) -> None:
     kernel, sizes = KERNELS[name]
     job = compiled(kernel, sizes, load_system(machine), check=True)
     for steps in (0, 1, 2, 3, 4):

@@ -65,8 +65,9 @@ def called(fn: Any, name: str, given: dict[str, np.ndarray[Any, Any]]) -> dict[s
     return dict(zip(outs, made, strict=True)) | {b.name: given[b.name] for b in kernel.arguments if b.role == "inout"}
 
 
-@pytest.mark.parametrize("machine", ["host", "toy"])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("name", "machine"), [
+    *((name, "host") for name in KERNELS), *((name, "toy") for name in KERNELS if name != "lstm"),
+])  # fmt: skip
 def test_an_artifact_runs_any_number_of_steps(name: str, machine: str, folder: Path) -> None:
     fn = isam.load(str(artifact(name, machine, folder)))
     kernel, _ = KERNELS[name]
