@@ -69,7 +69,7 @@ def test_a_length_of_registers_is_told_where_it_is_counted_on() -> None:
 @pytest.mark.parametrize("on", ["host-neon", "host-sve256"])
 def test_random_kernels_of_other_cpus_run_here(on: str) -> None:
     with elsewhere():
-        assert [campaign_native.one(seed, on) for seed in range(6)] == [("right", "")] * 6
+        assert [campaign_native.one(seed, on) for seed in range(4)] == [("right", "")] * 4
 
 
 BYTES = """kernel bytes(M, N, K)

@@ -87,7 +87,7 @@ def test_a_chain_is_judged_step_by_step_with_one_memory():
 
 @pytest.mark.parametrize("name", ["winograd-2-3", "winograd-4-3", "strassen"])
 def test_every_constant_of_a_bilinear_algorithm_counts(name):
-    """The algorithms as the laws write them, tables of numbers; then with one number changed, at four places."""
+    """The algorithms as the laws write them, tables of numbers; then with one number changed, at two places."""
     law = next(t for t in ALL if t.law == name)
     k = parse_kernel(MATMUL if name == "strassen" else CONV1D)
     done = law.apply(k, law.sites(k)[0]).kernel
@@ -95,7 +95,7 @@ def test_every_constant_of_a_bilinear_algorithm_counts(name):
     assert e.judge(k, done, sorted(law.needs)).numerics == ("reassociates", "rounding", "finite")
     numbers = [i for i, s in enumerate(done.statements) if isinstance(s.sources[0], Literal) and s.sources[0].value]
     assert len(numbers) >= 20
-    for i in numbers[:: -(-len(numbers) // 4)]:
+    for i in numbers[:: -(-len(numbers) // 2)]:
         s = done.statements[i]
         wrong = put(done, i, [replace(s, sources=(Literal(-s.sources[0].value),))])
         assert not e.judge(k, wrong, sorted(law.needs))
