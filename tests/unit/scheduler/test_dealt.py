@@ -100,7 +100,7 @@ def test_the_slow_judge_agrees():
         assert not check_tree(schedule)
 
 
-@pytest.mark.parametrize("first", (0, 30))
+@pytest.mark.parametrize("first", [0, 30])
 def test_random_kernels(first):
     """One command for many: ``python -m tests.campaign tests/machines/crowd.yaml 0 10000``."""
     assert not [f for f in (one(seed, CROWD, native=False, check=True) for seed in range(first, first + 10)) if f]
