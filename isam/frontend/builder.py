@@ -21,9 +21,9 @@ from typing import Any
 
 from isam.diagnostics import Loc, fail
 from isam.ir.expressions import Cursor, Fault, arguments, conditions, expression
+from isam.ir.heads import size_declaration
 from isam.ir.kernel import Kernel
 from isam.ir.lexer import Line, Report, Token, tokenize
-from isam.ir.parser import size_declaration
 from isam.ir.syntax import (
     Assign,
     AxisDecl,
