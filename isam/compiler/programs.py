@@ -17,7 +17,7 @@ from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import InternalError, IsamError
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
+from isam.ir.kernel import Buffer, Kernel, Statement
 from isam.ir.text import print_kernel
 from isam.ir.verify import verify
 from isam.schedule.tree import Issue, Schedule, distinct
@@ -143,7 +143,7 @@ class _Program:
             if b.name not in played:
                 name = played[b.name] = f"b{len(self.buffers)}"
                 self.buffers[name] = replace(b, name=name, declared=b.role != "temp")
-        self.body += [_renamed(it, played) for it in whole.statements]
+        self.body += [it.renamed(played) for it in whole.statements]
 
     def kernel(self) -> Kernel:
         """All that was added; what is written and read again may be a temporary."""
@@ -189,12 +189,5 @@ def _points(kernel: Kernel) -> int:
             n *= max(1, a.extent.const)
         out = max(out, n)
     return out
-
-
-def _renamed(s: Statement, names: dict[str, str]) -> Statement:
-    def source(x: Source) -> Source:
-        return replace(x, buffer=names[x.buffer]) if isinstance(x, Access) else x
-
-    return replace(s, dest=replace(s.dest, buffer=names[s.dest.buffer]), sources=tuple(map(source, s.sources)))
 
 

@@ -8,6 +8,7 @@ which only schedules tell.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
@@ -20,7 +21,8 @@ from isam.scheduler.stays import MANY
 if TYPE_CHECKING:
     from isam.mapper.space import Step
     from isam.system.graph import System
-    from isam.transforms.law import Site, Transform
+    from isam.transforms.law import Site
+    from isam.transforms.statements import Hoist
 
 AT_ONCE = 32  # steps of a run-time number of them for which sums are taken out of a loop together
 
@@ -77,25 +79,23 @@ def taken_out(kernel: Kernel, system: System) -> tuple[Step, ...]:
     from isam.proof.equivalence import Equivalence
     from isam.transforms.statements import Hoist, Parts
 
-    parts, out, judge = Parts((AT_ONCE,)), list[Step](), Equivalence()
-    for law in (parts, Hoist()):
-        able = parts.sites(kernel) if law is parts else _with_sums(law, kernel)
-        if not able:
-            continue
-        site = min(able, key=lambda s: len(dict(s.at).get("statements", ())))
-        made = law.apply(kernel, site).kernel
-        if not judge.judge(kernel, made):
-            return ()
-        out.append(Step(law, site, None))
-        kernel = made
-    return tuple(out) if out and isinstance(out[-1].transform, Hoist) else ()
+    parts, hoist, judge = Parts((AT_ONCE,)), Hoist(), Equivalence()
+    steps = [Step(parts, site, None) for site in parts.sites(kernel)[:1]]
+    kernels = [kernel, *(parts.apply(kernel, s.site).kernel for s in steps)]
+    sums = _sums_in_loops(hoist, kernels[-1])
+    if not sums:
+        return ()
+    steps.append(Step(hoist, sums[0], None))
+    kernels.append(hoist.apply(kernels[-1], sums[0]).kernel)
+    return tuple(steps) if all(judge.judge(a, b) for a, b in pairwise(kernels)) else ()
 
 
-def _with_sums(law: Transform, kernel: Kernel) -> list[Site]:
-    """Where sums may leave loops whose number of steps is known."""
+def _sums_in_loops(hoist: Hoist, kernel: Kernel) -> list[Site]:
+    """Where sums may leave loops whose number of steps is known, the fewest statements first."""
     trips = [r.axis.extent for r in recurrences(kernel.body)]
-    return [s for s in law.sites(kernel) if any(kernel.statements[i].reduces for i in s["statements"])
+    able = [s for s in hoist.sites(kernel) if any(kernel.statements[i].reduces for i in s["statements"])
             and trips[s["loop"]].is_constant and trips[s["loop"]].const > 1]  # fmt: skip
+    return sorted(able, key=lambda s: len(s["statements"]))
 
 
 def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Domain, Item, Kernel, Recurrence, Source, Statement
+from isam.ir.kernel import Axis, Item, Kernel, Recurrence, Statement
 
 
 def axes_apart(body: Kernel) -> Kernel:
@@ -35,11 +35,4 @@ def _renamed(s: Statement, to: dict[str, str]) -> Statement:
         return s
     by = {old: Affine.of(new) for old, new in to.items()}
 
-    def access(x: Source) -> Source:
-        return replace(x, index=tuple(row.substitute(by) for row in x.index)) if isinstance(x, Access) else x
-
-    axes = tuple(Axis(to.get(a.name, a.name), a.extent) for a in s.domain.axes)
-    dest = access(s.dest)
-    assert isinstance(dest, Access)
-    domain = Domain(axes, tuple(w.substitute(by) for w in s.domain.where))
-    return replace(s, domain=domain, dest=dest, sources=tuple(map(access, s.sources)))
+    return s.substitute(by, tuple(Axis(to.get(a.name, a.name), a.extent) for a in s.domain.axes))

@@ -6,7 +6,7 @@ constraints, compile-time parameters have their values. Printing it gives text t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 
@@ -87,6 +87,10 @@ class Access:
     index: tuple[Affine, ...] = ()
     loc: Loc = field(default=NOWHERE, compare=False)
 
+    def substitute(self, values: Mapping[str, Affine | int]) -> Access:
+        """The access with names in its index replaced by values."""
+        return replace(self, index=tuple(row.substitute(values) for row in self.index))
+
     def matrix(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """The access matrix: one row per buffer dimension, one column per axis (offsets left out)."""
         return tuple(tuple(row.coefficient(a) for a in axes) for row in self.index)
@@ -110,6 +114,10 @@ class Literal:
 
     def __hash__(self) -> int:
         return hash(self.value)
+
+    def substitute(self, values: Mapping[str, Affine | int]) -> Literal:
+        """Itself: a number names nothing."""
+        return self
 
     def __str__(self) -> str:
         if isinstance(self.value, float) and self.value in (float("inf"), float("-inf")):
@@ -149,6 +157,20 @@ class Statement:
         """Axes the destination's index does not mention (a reduction when ``accumulate``)."""
         used = {n for row in self.dest.index for n in row.names}
         return tuple(a for a in self.domain.names if a not in used)
+
+    def accessing(self, change: Callable[[Access], Access]) -> Statement:
+        """The statement with each of its accesses changed."""
+        sources = tuple([change(x) if isinstance(x, Access) else x for x in self.sources])
+        return replace(self, dest=change(self.dest), sources=sources)
+
+    def renamed(self, names: Mapping[str, str]) -> Statement:
+        """The statement on other buffers; those without a new name stay."""
+        return self.accessing(lambda x: replace(x, buffer=names[x.buffer]) if x.buffer in names else x)
+
+    def substitute(self, values: Mapping[str, Affine | int], axes: Sequence[Axis]) -> Statement:
+        """The statement over other axes, names in its indices and conditions replaced by values."""
+        domain = Domain(tuple(axes), tuple([w.substitute(values) for w in self.domain.where]))
+        return replace(self.accessing(lambda x: x.substitute(values)), domain=domain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,19 +301,10 @@ def put(items: tuple[Item, ...], values: Mapping[str, Affine | int],
     """Items with names replaced by values; ``extent``: how those of axes are."""
     cut = extent or (lambda e: e.substitute(values))
 
-    def access(a: Source) -> Source:
-        return replace(a, index=tuple(i.substitute(values) for i in a.index)) if isinstance(a, Access) else a
-
     def item(it: Item) -> Item:
         if isinstance(it, Recurrence):
             return replace(it, axis=Axis(it.axis.name, cut(it.axis.extent)), body=tuple(map(item, it.body)))
-        domain = Domain(
-            tuple(Axis(a.name, cut(a.extent)) for a in it.domain.axes),
-            tuple(w.substitute(values) for w in it.domain.where),
-        )
-        dest = access(it.dest)
-        assert isinstance(dest, Access)
-        return replace(it, domain=domain, dest=dest, sources=tuple(map(access, it.sources)))
+        return it.substitute(values, tuple(Axis(a.name, cut(a.extent)) for a in it.domain.axes))
 
     return tuple(map(item, items))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from isam.ir.kernel import Access, Buffer, Item, Kernel, Recurrence, Source, Statement
+from isam.ir.kernel import Buffer, Item, Kernel, Recurrence, Statement
 
 Path = tuple[int, ...]  # recurrent loops around a statement, outermost first, numbered in text order
 
@@ -65,7 +65,7 @@ class Lines:
         self.buffers[new] = replace(self.buffers[old], name=new)
         for at, s in self.live():
             if s.dest.buffer == old or any(a.buffer == old for a in s.reads):
-                self.put(at, renamed(s, old, new))
+                self.put(at, s.renamed({old: new}))
 
     def kernel(self) -> Kernel:
         """The kernel with its present statements; temporaries that nothing mentions are gone."""
@@ -83,13 +83,3 @@ class Lines:
             elif (s := next(statements)) is not None:
                 out.append(s)
         return tuple(out)
-
-
-def renamed(s: Statement, old: str, new: str, *, dest: bool = True, sources: bool = True) -> Statement:
-    """The statement with ``old`` called ``new`` in its destination, its sources, or both."""
-
-    def swap(a: Source) -> Source:
-        return replace(a, buffer=new) if isinstance(a, Access) and a.buffer == old else a
-
-    into = replace(s.dest, buffer=new) if dest and s.dest.buffer == old else s.dest
-    return replace(s, dest=into, sources=tuple(map(swap, s.sources)) if sources else s.sources)

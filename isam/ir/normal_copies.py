@@ -134,11 +134,7 @@ def _in_place(s: Statement) -> bool:
 
 
 def _retarget(s: Statement, name: str, target: Access, way: dict[str, tuple[int, Affine]]) -> Statement:
-    def swap(a: Source) -> Source:
-        if not isinstance(a, Access) or a.buffer != name:
-            return a
-        return Access(target.buffer, through(target.index, way, a.index), a.loc)
+    def swap(a: Access) -> Access:
+        return Access(target.buffer, through(target.index, way, a.index), a.loc) if a.buffer == name else a
 
-    dest = swap(s.dest)
-    assert isinstance(dest, Access)
-    return replace(s, dest=dest, sources=tuple(map(swap, s.sources)))
+    return s.accessing(swap)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Source, Statement
-from isam.ir.lines import Lines, renamed
+from isam.ir.kernel import Access, Statement
+from isam.ir.lines import Lines
 
 Key = tuple[tuple[Affine, ...], tuple[Affine, ...], frozenset[Affine]]
 
@@ -69,16 +69,12 @@ def _straighten(lines: Lines, name: str, places: list[int]) -> bool:
     if buffer.shape == shape and all(d == k and offset == Affine() for k, (d, offset) in enumerate(moves)):
         return False
 
-    def swap(a: Source) -> Source:
-        if not isinstance(a, Access) or a.buffer != name:
-            return a
-        return replace(a, index=tuple(a.index[d] - offset for d, offset in moves))
+    def swap(a: Access) -> Access:
+        return replace(a, index=tuple(a.index[d] - offset for d, offset in moves)) if a.buffer == name else a
 
     lines.buffers[name] = replace(buffer, shape=shape)
     for at, s in statements:
-        dest = swap(s.dest)
-        assert isinstance(dest, Access)
-        lines.put(at, replace(s, dest=dest, sources=tuple(map(swap, s.sources))))
+        lines.put(at, s.accessing(swap))
     return True
 
 
@@ -107,7 +103,7 @@ def _split(lines: Lines, name: str, places: list[int]) -> bool:
     for at, s in statements:
         if at in starts:
             before, now = now, lines.version(name)
-            lines.put(at, renamed(renamed(s, name, now, sources=False), name, before, dest=False))
+            lines.put(at, replace(s.renamed({name: before}), dest=replace(s.dest, buffer=now)))
         else:
-            lines.put(at, renamed(s, name, now))
+            lines.put(at, s.renamed({name: now}))
     return True

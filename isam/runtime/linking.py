@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 _lock = threading.Lock()
 _numbers = itertools.count()
-SCALABLE = "sve-"  # begins the name of a feature: registers of SVE that are just so many bits long
-VECTOR_LENGTH = 51  # PR_SVE_GET_VL of prctl(2); the low 16 bits of what it returns are bytes
+VSCALE = "vscale-"  # begins the name of a feature: scalable registers are just so many times as long as the shortest
 
 
 class Target(NamedTuple):
@@ -26,7 +25,7 @@ class Target(NamedTuple):
     @property
     def flags(self) -> str:
         """The features that LLVM knows of."""
-        known = sorted(f for f in self.features if f != architecture(self.triple) and not f.startswith(SCALABLE))
+        known = sorted(f for f in self.features if f != architecture(self.triple) and not f.startswith(VSCALE))
         return ",".join(f"+{f}" for f in known)
 
 
@@ -49,7 +48,8 @@ def features() -> frozenset[str]:
         named = frozenset(name for name, has in initialised().get_host_cpu_features().items() if has)
     except RuntimeError:
         named = frozenset()
-    return named | {own, *([f"{SCALABLE}{_scalable()}"] if "sve" in named else [])}
+    times = _vscale() if "sve" in named else 0
+    return named | {own, *([f"{VSCALE}{times}"] if times else [])}
 
 
 def architecture(triple: str) -> str:
@@ -58,11 +58,17 @@ def architecture(triple: str) -> str:
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(name, name)
 
 
-def _scalable() -> int:
-    """Bits of a register of SVE in this process; 0 where nobody tells."""
+def vscale(needs: Iterable[str]) -> int:
+    """How many times as long as the shortest that there are scalable registers have to be; 0 where any length does."""
+    return next((int(n) for f in needs if f.startswith(VSCALE) and (n := f[len(VSCALE) :]).isdecimal()), 0)
+
+
+def _vscale() -> int:
+    """LLVM's vscale in a process on an Arm with SVE, whose shortest registers have 16 bytes; 0 where nobody tells."""
     if not sys.platform.startswith("linux"):
         return 0
-    return max(0, ctypes.CDLL(None).prctl(VECTOR_LENGTH, 0, 0, 0, 0)) % (1 << 16) * 8
+    get_length, length = 51, 0xFFFF  # PR_SVE_GET_VL of prctl(2); bytes, in the low bits of what it returns
+    return max(0, ctypes.CDLL(None).prctl(get_length, 0, 0, 0, 0)) % (length + 1) // 16
 
 
 @lru_cache(maxsize=1)

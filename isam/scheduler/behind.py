@@ -20,7 +20,7 @@ from isam.schedule.tree import Issue, Loop, Node, Seq
 from isam.scheduler.footprints import Footprint, clash, first_value, values_of
 from isam.scheduler.look import Calls, Frame, Lags, Look, Met, Span, View
 from isam.scheduler.state import Ranges
-from isam.scheduler.within import NOBODY, Touch, Within, alike
+from isam.scheduler.within import NOBODY, Within, alike
 
 CLOSE = 2  # iterations looked at one by one
 
@@ -66,13 +66,13 @@ class Behind:
     def _look(self, mine: Footprint, passed: Calls | None = None) -> Look:
         if self._last[0] is not mine:
             self._last = mine, self.within.span(mine)
-        return Look(*self._last, passed={} if passed is None else passed)
+        return Look(mine, self._last[1], passed={} if passed is None else passed)
 
     def _in_row(self, frame: Frame, seq: Seq, mine: Footprint, view: View) -> Lags:
-        assert frame.parent is not None
         look = self._look(mine)
         self._over_row(seq, look, view, frame.index)
-        if frame.parent.node is not None and not self._done(look):
+        assert frame.parent is not None
+        if not self._all_met(mine, look.found):
             look.move(self.within.row(seq, view.dealt).before[frame.index])
             look.find(self.before(frame.parent, mine, view.ranges, view.dealt or ()))
         return look.found
@@ -117,21 +117,20 @@ class Behind:
             found.update(near.found)
             once = self.within.calls(loop.body, view.dealt)
             close = {met: n for met, n in found.items() if n < once.get(met, 0)}
-            if not self._done(near, close):
+            if not self._all_met(mine, close):
                 looks.append(self._look(mine.over(loop.var, start, most), dict(once)))
         for look in looks:
             self._opening(loop, look, view, least)
             self._over(loop.enter, look, view)
-            if not self._done(look):
+            if not self._all_met(look.mine, look.found):
                 look.find(self.before(up, look.mine, view.ranges, view.dealt or ()))
             for met, n in look.found.items():
                 if look is looks[0] or met not in close:
                     found[met] = min(n, found.get(met, n))
         return found
 
-    def _done(self, look: Look, found: Lags | None = None) -> bool:
+    def _all_met(self, mine: Footprint, found: Lags) -> bool:
         """Whether every stream was met that there is to meet: farther back nothing new can be found."""
-        mine = look.mine
         key = (mine.where, mine.low, mine.high, mine.writes)
         if key not in self._possible:
             prints = (f for tree in self.trees for f in self.within.met_by(tree, mine))
@@ -140,7 +139,7 @@ class Behind:
             plain = not self.groups or (owner is not None and all(self.groups.get(s) == owner for s in streams))
             self._possible[key] = frozenset(map(Met, streams)) if plain else None
         possible = self._possible[key]
-        return possible is not None and possible <= (look.found if found is None else found).keys()
+        return possible is not None and possible <= found.keys()
 
     def _later(self, view: View, loop: Loop, iterations: int) -> View:
         """As seen from an iteration that has so many others before it."""
@@ -180,21 +179,18 @@ class Behind:
         if (mine.where, mine.writes) not in row.touching or (most is not None and most <= found.keys()):
             return
 
-        def meets(t: Touch) -> bool:
-            return t.met not in found and t.one is not None and clash(view.seen(t.one), mine, view.ranges)
+        def meets(one: Footprint) -> bool:
+            return clash(view.seen(one), mine, view.ranges)
 
-        for touch in row.near(mine.where, mine.writes, look.span, end, meets):
-            i, child, one, met, _ = touch
-            if one is not None:  # one access of a call
-                if not meets(touch):
-                    continue
+        for i, child, one, met, _ in row.near(mine.where, mine.writes, look.span, end, meets):
+            if one is not None:
                 got = {met: 0}
-            else:
-                if not self._meets(child, look, view):
-                    continue
+            elif self._meets(child, look, view):
                 part = Look(mine, look.span)
                 self._over(child, part, view)
                 got = part.found
+            else:
+                continue
             for met, n in got.items():
                 far = row.before[end].get(met, 0) - row.before[i + 1].get(met, 0)
                 look.find({met: n + far})
@@ -233,11 +229,9 @@ class Behind:
         another one."""
         near = CLOSE if count is None else min(CLOSE, count)
         for k in range(near):
-            if self._done(look):
-                return
             seen = self._later(view, loop, k + 1) if inside else view
             self._over(loop.body, look, seen.within(loop.var, newest - k * loop.step))
-        if (count is None or count > near) and not self._done(look):
+        if count is None or count > near:
             view = self._later(view, loop, near + 1) if inside else view
             self._lump(loop.body, look, view, loop.var, (oldest, newest - near * loop.step))
             look.move(self.within.calls(loop.body, view.dealt), 0 if count is None else count - near)

@@ -31,7 +31,7 @@ class Touch(NamedTuple):
     span: Span
 
 
-Some = tuple[Met | None, list[Touch], list[int]]  # of a stream, or of any; and at which child each is, negative
+Some = tuple[Met | None, list[Touch], list[int]]  # of a stream, or loops; and at which child each is, negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +45,22 @@ class Row:
     _near: dict[tuple[Where, bool, Span], tuple[Some, ...]] = field(default_factory=dict)
     _sorted: dict[tuple[Where, bool], tuple[list[int], list[int], int]] = field(default_factory=dict)
 
-    def near(self, where: Where, writes: bool, span: Span, end: int, meets: Callable[[Touch], bool]) -> list[Touch]:
-        """What touches bytes between two numbers in children before ``end``, of a stream and of loops the last first: a
-        row is looked over from many places for each access. Where that is much, of single accesses only the last of
-        each stream that ``meets`` the one that looks."""
+    def near(self, where: Where, writes: bool, span: Span, end: int, meets: Callable[[Footprint], bool]) -> list[Touch]:
+        """What touches bytes between two numbers in children before ``end``, the last first: loops, and of the single
+        accesses of each stream the last that ``meets`` the one that looks. A row is looked over from many places for
+        each access."""
         key = (where, writes, span)
         got = self._near.get(key)
         if got is None:
             streams: dict[Met | None, list[Touch]] = {}
-            some = self._some(where, writes, span)
-            for t in some:
-                streams.setdefault(None if t.one is None or len(some) < FEW else t.met, []).append(t)
+            for t in self._some(where, writes, span):
+                streams.setdefault(None if t.one is None else t.met, []).append(t)
             got = self._near[key] = tuple((met, ts, [-t.at for t in ts]) for met, ts in streams.items())
         out: list[Touch] = []
         for met, touches, ats in got:
-            begin = bisect_right(ats, -end)
-            if met is None:
-                out += touches[begin:]
-            else:
-                out += islice(filter(meets, map(touches.__getitem__, range(begin, len(ats)))), 1)
-        several = len(got) > 1 and any(met is None for met, _, _ in got)
-        return sorted(out, key=lambda t: -t.at) if several else out
+            before = map(touches.__getitem__, range(bisect_right(ats, -end), len(ats)))
+            out += before if met is None else islice((t for t in before if t.one is not None and meets(t.one)), 1)
+        return sorted(out, key=lambda t: -t.at)
 
     def _some(self, where: Where, writes: bool, span: Span) -> tuple[Touch, ...]:
         """By where accesses begin, and how long the longest is."""
@@ -226,8 +221,7 @@ class Within:
                         mine = [f.over(node.var, low, high) for f in mine]
                     found += mine
             by: dict[Where, list[Footprint]] = {}
-            alone = len({(f.where, f.writes) for f in found}) == len(found)
-            for f in found if alone else hulls(found):
+            for f in hulls(found):
                 by.setdefault(f.where, []).append(f)
             got = self._reach[id(node)] = {w: tuple(fs) for w, fs in by.items()}
         return got

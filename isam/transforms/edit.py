@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
-from isam.ir.kernel import Access, Axis, Buffer, Domain, Item, Kernel, Literal, Recurrence, Source, Statement
+from isam.ir.kernel import Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement
 
 Part = tuple[Statement, tuple[int, ...]]  # a new statement and the old ones it carries out
 
@@ -84,18 +84,6 @@ def accesses(s: Statement) -> tuple[Access, ...]:
 def used_by(x: Source) -> frozenset[str]:
     """Axes (and sizes) that a source's index mentions."""
     return frozenset() if isinstance(x, Literal) else frozenset(n for row in x.index for n in row.names)
-
-
-def substituted(s: Statement, values: Mapping[str, Affine | int], axes: Sequence[Axis]) -> Statement:
-    """The statement over other axes, its indices and conditions rewritten."""
-
-    def one(x: Source) -> Source:
-        return replace(x, index=tuple(i.substitute(values) for i in x.index)) if isinstance(x, Access) else x
-
-    dest = one(s.dest)
-    assert isinstance(dest, Access)
-    where = tuple(w.substitute(values) for w in s.domain.where)
-    return replace(s, domain=Domain(tuple(axes), where), dest=dest, sources=tuple(map(one, s.sources)))
 
 
 def writers(kernel: Kernel, buffer: str) -> tuple[int, ...]:
@@ -176,11 +164,6 @@ def read_as(made: Access, read: Access) -> dict[str, Affine]:
     rows = at_rows(made)
     assert rows is not None
     return dict(zip(rows, read.index, strict=True))
-
-
-def moved_to(x: Source, values: Mapping[str, Affine | int]) -> Source:
-    """The source with its index in other names."""
-    return replace(x, index=tuple(i.substitute(values) for i in x.index)) if isinstance(x, Access) else x
 
 
 def buffer_of(x: Source) -> str:

@@ -116,10 +116,7 @@ def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
     if values is None or isinstance(product.sources[1 - pulled], Literal):
         return None
 
-    def named(x: Source) -> Source:
-        return replace(x, index=tuple(i.substitute(values) for i in x.index)) if isinstance(x, Access) else x
-
-    factor, term = named(product.sources[pulled]), named(product.sources[1 - pulled])
+    factor, term = (product.sources[k].substitute(values) for k in (pulled, 1 - pulled))
     moved = [a for a in total.reduces if a not in used_by(factor)]
     if not moved:
         return None

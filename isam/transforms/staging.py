@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Source, Statement
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement
 from isam.transforms.edit import Part, fresh, is_full_box, names_in, splice, writers
 from isam.transforms.law import Correspondence, Rewrite
 
@@ -36,17 +36,12 @@ def reshaped(
     temp = old.role == "temp"
     name = buffer if temp else fresh(names_in(kernel), f"{buffer}_t")
 
-    def one(x: Source) -> Source:
-        return Access(name, remap(x.index), x.loc) if isinstance(x, Access) and x.buffer == buffer else x
-
-    def statement(s: Statement) -> Statement:
-        dest = one(s.dest)
-        assert isinstance(dest, Access)
-        return replace(s, dest=dest, sources=tuple(map(one, s.sources)))
+    def one(x: Access) -> Access:
+        return Access(name, remap(x.index), x.loc) if x.buffer == buffer else x
 
     new = Buffer(name, tuple(shape), old.dtype, "temp", declared=True, loc=old.loc)
     buffers = [new if b.name == buffer and temp else b for b in kernel.buffers]
-    parts = {i: ((statement(s), (i,)),) for i, s in enumerate(kernel.statements)}
+    parts = {i: ((s.accessing(one), (i,)),) for i, s in enumerate(kernel.statements)}
     if temp:
         made, origin = splice(kernel, parts, buffers=buffers)
         return Rewrite(made, Correspondence(origin, meanings=((name, meaning),)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.schedule.tree import Issue, Schedule, distinct
@@ -33,19 +31,13 @@ def to_ir(schedule: Schedule) -> tuple[str, dict[str, str]]:
     """The schedule as LLVM IR, and its external symbols."""
     from isam.codegen.llvm.irtext import Module
     from isam.codegen.llvm.lower import Lowering
+    from isam.runtime.linking import vscale
 
-    module = Module(scalable(schedule.system.needs))
+    module = Module(vscale(schedule.system.needs))
     lowering = Lowering(schedule, module)
     lowering.main("bind", schedule.bind)
     lowering.main("call", schedule.call)
     return str(module), dict(module.externals)
-
-
-def scalable(needs: Iterable[str]) -> int:
-    """How many bits the registers of SVE have; 0 where the machine does not count on them."""
-    from isam.runtime.linking import SCALABLE
-
-    return next((int(bits) for n in needs if n.startswith(SCALABLE) and (bits := n[len(SCALABLE) :]).isdecimal()), 0)
 
 
 def generate(schedule: Schedule, assembly: bool = False) -> Code:

@@ -39,10 +39,10 @@ def flat(lines: Lines) -> Iterator[str]:
 
 @dataclass
 class Module:
-    """Functions, private constants and the declarations that their calls need. ``scalable``: bits of a register of SVE
-    (0: nothing is said of them); LLVM knows vectors of fixed length to fit there then."""
+    """Functions, private constants and the declarations that their calls need. ``vscale``: how many times as long
+    as the shortest scalable registers are (0: nothing is said of it); LLVM puts vectors of fixed length there then."""
 
-    scalable: int = 0
+    vscale: int = 0
     functions: list[Function] = field(default_factory=list)
     constants: dict[str, str] = field(default_factory=dict)  # initialiser -> name
     declared: dict[str, str] = field(default_factory=dict)  # callee -> declaration
@@ -97,8 +97,7 @@ class Function:
 
     def __init__(self, module: Module, name: str, args: list[str], linkage: str = "internal", attrs: str = "nounwind"):
         self.module, self.name = module, name
-        times = module.scalable // 128  # of the shortest register that there is
-        length = f" vscale_range({times},{times})" if times else ""
+        length = f" vscale_range({module.vscale},{module.vscale})" if module.vscale else ""
         self.head = f"define {linkage} void @{name}({', '.join(args)}) {attrs}{length} {{"
         self.count, self.block = 0, "entry"
         self.out: Lines = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from isam.ir.kernel import Access, Kernel, Source, Statement
+from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import Part, fresh, names_in, readers, splice, together, touches, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
@@ -36,9 +36,9 @@ class Duplicate(Transform):
         parts: dict[int, tuple[Part, ...]] = {}
         for i in writers(kernel, name):
             s = kernel.statements[i]
-            parts[i] = ((_renamed(s, name, own), (i,)), (s, (i,)))
+            parts[i] = ((s.renamed({name: own}), (i,)), (s, (i,)))
         for j in mine:
-            parts[j] = ((_renamed(kernel.statements[j], name, own), (j,)),)
+            parts[j] = ((kernel.statements[j].renamed({name: own}), (j,)),)
         made = replace(kernel.buffer(name), name=own, role="temp", declared=True)
         new, origin = splice(kernel, parts, buffers=(*kernel.buffers, made))
         back = Correspondence(origin, buffers=((name, (name, own)),), meanings=((own, name),))
@@ -79,7 +79,7 @@ class Unify(Transform):
         parts |= {i: ((kernel.statements[i], (i, j)),) for i, j in kept.items()}
         for j in readers(kernel, copy):
             if j not in pairs:
-                parts[j] = ((_renamed(kernel.statements[j], copy, name), (j,)),)
+                parts[j] = ((kernel.statements[j].renamed({copy: name}), (j,)),)
         new, origin = splice(kernel, parts)
         return Rewrite(new, Correspondence(origin, buffers=((copy, (name,)),)))
 
@@ -98,15 +98,6 @@ def _others(kernel: Kernel, name: str) -> tuple[int, ...]:
     return tuple(j for j in readers(kernel, name) if kernel.statements[j].dest.buffer != name)
 
 
-def _renamed(s: Statement, old: str, new: str) -> Statement:
-    def one(x: Source) -> Source:
-        return replace(x, buffer=new) if isinstance(x, Access) and x.buffer == old else x
-
-    dest = one(s.dest)
-    assert isinstance(dest, Access)
-    return replace(s, dest=dest, sources=tuple(map(one, s.sources)))
-
-
 def _alike(kernel: Kernel, name: str, copy: str) -> bool:
     """Are the two filled by the same statements, each pair side by side?"""
     a, b = kernel.buffer(name), kernel.buffer(copy)
@@ -119,4 +110,4 @@ def _alike(kernel: Kernel, name: str, copy: str) -> bool:
 def _same(kernel: Kernel, i: int, name: str, j: int, copy: str) -> bool:
     """Statement ``j`` does to ``copy`` what ``i`` does to ``name``, and neither looks at the other's."""
     a, b = kernel.statements[i], kernel.statements[j]
-    return name not in touches(b) and together(kernel, i, j) and _renamed(b, copy, name) == a
+    return name not in touches(b) and together(kernel, i, j) and b.renamed({copy: name}) == a

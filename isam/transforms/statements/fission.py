@@ -10,7 +10,6 @@ from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import (
     at_rows,
     buffer_of,
-    moved_to,
     splice,
     together,
     touched_between,
@@ -112,7 +111,7 @@ def _first(kernel: Kernel, i: int, j: int) -> Source | None:
     if buffer_of(x) in written_between(kernel, i, j):
         return None
     values = _same_elements(first, second)
-    return None if values is None else moved_to(x, values)
+    return None if values is None else x.substitute(values)
 
 
 def _same_elements(first: Statement, second: Statement) -> dict[str, Affine | int] | None:

@@ -7,9 +7,9 @@ from dataclasses import field, replace
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Item, Kernel, Literal, Recurrence, Source, Statement
+from isam.ir.kernel import Access, Axis, Item, Kernel, Literal, Recurrence, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, is_full_box, names_in, readers, substituted, touches
+from isam.transforms.edit import fresh, is_full_box, names_in, readers, touches
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
@@ -238,18 +238,15 @@ class _Move:
     def wide(self, s: Statement) -> Statement:
         """With the counter as first index of the temporaries that were made per step."""
 
-        def one(x: Source) -> Source:
-            if isinstance(x, Access) and x.buffer in self.private:
-                return replace(x, index=(Affine.of(self.loop.item.axis.name), *x.index))
-            return x
+        def one(x: Access) -> Access:
+            counter = Affine.of(self.loop.item.axis.name)
+            return replace(x, index=(counter, *x.index)) if x.buffer in self.private else x
 
-        dest = one(s.dest)
-        assert isinstance(dest, Access)
-        return replace(s, dest=dest, sources=tuple(map(one, s.sources)))
+        return s.accessing(one)
 
     def outside(self, s: Statement) -> Statement:
         counter = self.loop.item.axis
         if s.dest.buffer in self.still:
             return s
         axes = (*s.domain.axes, Axis(self.every, counter.extent))
-        return substituted(self.wide(s), {counter.name: Affine.of(self.every)}, axes)
+        return self.wide(s).substitute({counter.name: Affine.of(self.every)}, axes)

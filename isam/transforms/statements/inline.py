@@ -12,7 +12,6 @@ from isam.transforms.edit import (
     at_rows,
     buffer_of,
     fills_anew,
-    moved_to,
     readers,
     splice,
     together,
@@ -88,7 +87,7 @@ def _reader(kernel: Kernel, i: int, j: int) -> Statement | None:
         if not isinstance(y, Access) or y.buffer != name:
             return y
         values: dict[str, Affine | int] = dict(zip(rows, y.index, strict=True))
-        return moved_to(x, values)
+        return x.substitute(values)
 
     new = replace(s, sources=tuple(map(swap, s.sources)))
     return new if _typed(kernel, s, new) else None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Buffer, Item, Kernel, Recurrence, Source, Statement, Sym, put, recurrences
+from isam.ir.kernel import Axis, Buffer, Item, Kernel, Recurrence, Statement, Sym, put, recurrences
 from isam.transforms.edit import fresh, names_in
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.statements.hoist import alone_in
@@ -91,14 +91,7 @@ class _Made:
         self.buffers += [replace(self.kernel.buffer(b), name=new) for b, new in names.items()]
         self.copies += [(b, (b, new)) for b, new in names.items()]
 
-        def one(x: Source) -> Source:
-            return replace(x, buffer=names.get(x.buffer, x.buffer)) if isinstance(x, Access) else x
-
         def item(it: Item) -> Item:
-            if isinstance(it, Recurrence):
-                return replace(it, body=tuple(map(item, it.body)))
-            dest = one(it.dest)
-            assert isinstance(dest, Access)
-            return replace(it, dest=dest, sources=tuple(map(one, it.sources)))
+            return replace(it, body=tuple(map(item, it.body))) if isinstance(it, Recurrence) else it.renamed(names)
 
         return tuple(map(item, items))

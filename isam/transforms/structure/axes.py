@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Kernel, Source, Statement
+from isam.ir.kernel import Access, Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in, splice, substituted, writers
+from isam.transforms.edit import accesses, fresh, names_in, splice, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
-from isam.transforms.staging import Index, box_copy, reshaped, stageable
+from isam.transforms.staging import box_copy, reshaped, stageable
 from isam.transforms.structure.dimensions import divides, split_row
 
 
@@ -67,7 +67,7 @@ class SplitAxis(Transform):
             for a in s.domain.axes:
                 cut = (Axis(outer, split_row(a.extent, factor)[0]), Axis(inner, Affine((), factor)))
                 axes.extend(cut if a.name == axis else (a,))
-            return substituted(s, {axis: value}, axes)
+            return s.substitute({axis: value}, axes)
 
         parts = {i: ((one(kernel.statements[i]), (i,)),) for i in group}
         new, origin = splice(kernel, parts)
@@ -159,7 +159,7 @@ class RemoveUnitAxis(Transform):
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         i, axis = site["statement"], site["axis"]
         s = kernel.statements[i]
-        cut = substituted(s, {axis: 0}, [a for a in s.domain.axes if a.name != axis])
+        cut = s.substitute({axis: 0}, [a for a in s.domain.axes if a.name != axis])
         new, origin = splice(kernel, {i: ((cut, (i,)),)})
         return Rewrite(new, Correspondence(origin, axes=((axis, ()),)))
 
@@ -210,17 +210,9 @@ def _with_dimension(kernel: Kernel, buffer: str, unit: str) -> Rewrite:
     step = reshaped(kernel, buffer, shape, lambda index: (*index, Affine()), copied, meaning)
     name = step.kernel.buffers[-1].name if kernel.buffer(buffer).role != "temp" else buffer
 
-    def indexed(x: Source) -> Source:
-        if isinstance(x, Access) and x.buffer == name:
-            index: Index = (*x.index[:-1], Affine.of(unit))
-            return replace(x, index=index)
-        return x
+    def indexed(x: Access) -> Access:
+        return replace(x, index=(*x.index[:-1], Affine.of(unit))) if x.buffer == name else x
 
-    def one(s: Statement) -> Statement:
-        dest = indexed(s.dest)
-        assert isinstance(dest, Access)
-        return replace(s, dest=dest, sources=tuple(map(indexed, s.sources)))
-
-    parts = {i: ((one(s), (i,)),) for i, s in enumerate(step.kernel.statements) if _is_unit(s, unit)}
+    parts = {i: ((s.accessing(indexed), (i,)),) for i, s in enumerate(step.kernel.statements) if _is_unit(s, unit)}
     new, origin = splice(step.kernel, parts)
     return Rewrite(new, step.back.then(Correspondence(origin)))

@@ -9,7 +9,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in, readable_whole, splice, substituted
+from isam.transforms.edit import accesses, fresh, names_in, readable_whole, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import box_copy
 from isam.transforms.structure.rows import axis_of, filled, moved, product_of, resized
@@ -62,7 +62,7 @@ class Dilate(Transform):
             axes = [Axis(wide, size) if a.name == axis else a for a in s.domain.axes]
             step = {axis: Affine.of(wide)}
             rows = moved(_divided(s, axis, f), u.buffer, at, Affine.of(axis))
-            return substituted(rows, step, axes)
+            return rows.substitute(step, axes)
 
         one = stepped(replace(product, sources=tuple(read if j == k else y for j, y in enumerate(product.sources))))
         parts = {m: ((filled(kernel, made), ()), (copy, ()), (one, (m,))), n: ((stepped(total), (n,)),)}

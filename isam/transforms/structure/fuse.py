@@ -7,7 +7,7 @@ from typing import Any
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in, splice, substituted
+from isam.transforms.edit import accesses, fresh, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import Index, box_copy, reshaped, stageable
 from isam.transforms.structure.axes import axis_names, joined
@@ -88,7 +88,7 @@ class FuseAxes(Transform):
 
         def one(s: Statement) -> Statement:
             axes = [Axis(name, x.extent * size) if x.name == a else x for x in s.domain.axes if x.name != b]
-            return substituted(s, {a: 0, b: Affine.of(name)}, axes)
+            return s.substitute({a: 0, b: Affine.of(name)}, axes)
 
         new, origin = splice(kernel, {i: ((one(kernel.statements[i]), (i,)),) for i in group})
         step = Correspondence(origin, axes=((a, (name,)), (b, (name,))), meanings=((name, f"{size}*{a} + {b}"),))

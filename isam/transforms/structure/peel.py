@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import Part, accesses, fresh, names_in, splice, substituted
+from isam.transforms.edit import Part, accesses, fresh, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.structure.axes import joined
 from isam.transforms.structure.rows import axis_of, inside, users
@@ -48,7 +48,7 @@ class Peel(Transform):
         for i in group:
             one, two = _parts(kernel.statements[i], cut, along)
             first, second = (two, one) if site["late"] else (one, two)
-            parts[i] = ((first, (i,)), (_renamed(second, private), (i,)))
+            parts[i] = ((first, (i,)), (second.renamed(private), (i,)))
         sizes = [_sizes(kernel.buffer(n), along[n], cut) for n in private]
         low, high = zip(*sizes, strict=True) if sizes else ((), ())
         kept, copied = (high, low) if site["late"] else (low, high)
@@ -153,8 +153,8 @@ def _parts(s: Statement, cut: Affine, along: Mapping[str, int | None]) -> tuple[
     axis = cut.names[0]
     few = [Axis(a.name, Affine((), m)) if a.name == axis else a for a in s.domain.axes]
     rest = [Axis(a.name, a.extent - m) if a.name == axis else a for a in s.domain.axes]
-    moved = _accessing(substituted(s, {axis: Affine.of(axis) + m}, rest), lambda x: _shifted(x, along, m))
-    return substituted(s, {}, few), moved
+    moved = s.substitute({axis: Affine.of(axis) + m}, rest).accessing(lambda x: _shifted(x, along, m))
+    return s.substitute({}, few), moved
 
 
 def _along(kernel: Kernel, group: tuple[int, ...], name: str, cut: Affine) -> int | None:
@@ -191,15 +191,6 @@ def _splits(kernel: Kernel, name: str, group: tuple[int, ...], cut: Affine) -> b
     (index,) = found
     names = set(kernel.statements[group[0]].domain.names)
     return {n for n in cut.names if n in names} <= {axis_of(r) for r in index}
-
-
-def _renamed(s: Statement, names: Mapping[str, str]) -> Statement:
-    return _accessing(s, lambda x: replace(x, buffer=names.get(x.buffer, x.buffer)))
-
-
-def _accessing(s: Statement, change: Callable[[Access], Access]) -> Statement:
-    """The statement with each of its accesses changed."""
-    return replace(s, dest=change(s.dest), sources=tuple(change(x) if isinstance(x, Access) else x for x in s.sources))
 
 
 def _shared_elements(kernel: Kernel, at: int) -> Iterator[Cut]:

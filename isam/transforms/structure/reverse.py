@@ -7,7 +7,7 @@ from typing import ClassVar
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in, splice, substituted
+from isam.transforms.edit import accesses, fresh, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.staging import Index, box_copy, reshaped, stageable
 from isam.transforms.structure.axes import axis_names, joined
@@ -41,7 +41,7 @@ class ReverseAxis(Transform):
             s = kernel.statements[i]
             return [type(a)(name, a.extent) if a.name == axis else a for a in s.domain.axes]
 
-        parts = {i: ((substituted(kernel.statements[i], {axis: value}, axes(i)), (i,)),) for i in group}
+        parts = {i: ((kernel.statements[i].substitute({axis: value}, axes(i)), (i,)),) for i in group}
         new, origin = splice(kernel, parts)
         meaning = ((name, f"{extent} - 1 - {axis}"),)
         return Rewrite(new, Correspondence(origin, axes=((axis, (name,)),), meanings=meaning))

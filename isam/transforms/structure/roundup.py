@@ -199,12 +199,7 @@ def _widened(kernel: Kernel, i: int, site: Site, names: dict[str, str], size: Af
     """The statement on the wide buffers, and over more steps where it belongs to the group."""
     s = kernel.statements[i]
 
-    def one(x: Source) -> Source:
-        return replace(x, buffer=names.get(x.buffer, x.buffer)) if isinstance(x, Access) else x
-
-    dest = one(s.dest)
-    assert isinstance(dest, Access)
-    new = replace(s, dest=dest, sources=tuple(map(one, s.sources)))
+    new = s.renamed(names)
     if i not in site["statements"]:
         return new
     axes = tuple(Axis(a.name, size) if a.name == site["axis"] else a for a in s.domain.axes)

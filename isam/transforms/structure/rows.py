@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Source, Statement
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.ranges import lower, nonnegative, upper
 from isam.transforms.edit import accesses, fresh, names_in, readers, together, writers
 
@@ -67,14 +67,10 @@ def product_of(kernel: Kernel, n: int) -> int | None:
 def moved(s: Statement, buffer: str, dim: int, row: Affine) -> Statement:
     """The statement with another row in that dimension of every access of the buffer."""
 
-    def one(x: Source) -> Source:
-        if not isinstance(x, Access) or x.buffer != buffer:
-            return x
-        return replace(x, index=(*x.index[:dim], row, *x.index[dim + 1 :]))
+    def one(x: Access) -> Access:
+        return replace(x, index=(*x.index[:dim], row, *x.index[dim + 1 :])) if x.buffer == buffer else x
 
-    dest = one(s.dest)
-    assert isinstance(dest, Access)
-    return replace(s, dest=dest, sources=tuple(map(one, s.sources)))
+    return s.accessing(one)
 
 
 def resized(b: Buffer, dim: int, size: Affine) -> Buffer:

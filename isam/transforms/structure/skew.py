@@ -8,7 +8,7 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in, splice, substituted
+from isam.transforms.edit import accesses, fresh, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.structure.rows import axis_of, moved, product_of, resized
 
@@ -44,7 +44,7 @@ class Skew(Transform):
 
         def one(s: Statement) -> Statement:
             axes = [Axis(name, size) if a.name == axis else a for a in s.domain.axes]
-            new = substituted(s, {axis: value}, axes)
+            new = s.substitute({axis: value}, axes)
             new = replace(new, domain=replace(new.domain, where=(*new.domain.where, *kept)))
             return moved(new, u, at, Affine.of(name))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
+from isam.ir.kernel import Access, Buffer, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.ir.ranges import lower, nonnegative, upper
 from isam.transforms.edit import Part, accesses, fresh, names_in, splice
@@ -175,15 +175,7 @@ def _moved(kernel: Kernel, at: Callable[[Statement], Move], made: tuple[Buffer, 
            back: list[Statement], meaning: str) -> Rewrite:  # fmt: skip
     """The kernel with every access moved, and copies into and out of the new buffers around it."""
 
-    def statement(s: Statement) -> Statement:
-        move = at(s)
-
-        def one(x: Source) -> Source:
-            return move(x) if isinstance(x, Access) else x
-
-        return replace(s, dest=move(s.dest), sources=tuple(map(one, s.sources)))
-
-    parts = {i: ((statement(s), (i,)),) for i, s in enumerate(kernel.statements)}
+    parts = {i: ((s.accessing(at(s)), (i,)),) for i, s in enumerate(kernel.statements)}
     first: list[Part] = [(s, ()) for s in into]
     last: list[Part] = [(s, ()) for s in back]
     new, origin = splice(kernel, parts, buffers=(*kernel.buffers, *made), first=first, last=last)

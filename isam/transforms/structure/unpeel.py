@@ -11,7 +11,7 @@ from isam.ir.kernel import Access, Axis, Domain, Kernel, Statement
 from isam.ir.mismatch import Mismatch
 from isam.ir.normal import one_to_one
 from isam.ir.ranges import nonnegative
-from isam.transforms.edit import splice, substituted, together
+from isam.transforms.edit import splice, together
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
@@ -76,7 +76,7 @@ def _wholes(kernel: Kernel, s: Statement, t: Statement) -> Iterator[tuple[Statem
     mine = dict(zip(t.domain.names, s.domain.names, strict=True))
     renamed = {n: Affine.of(m) for n, m in mine.items()}
     axes = [Axis(mine[a.name], a.extent) for a in t.domain.axes]
-    other = substituted(t, renamed, axes)
+    other = t.substitute(renamed, axes)
     if _same(s, other) and s.domain.axes == other.domain.axes:
         for w in s.domain.where:
             rest = set(s.domain.where) - {w}
@@ -88,7 +88,7 @@ def _wholes(kernel: Kernel, s: Statement, t: Statement) -> Iterator[tuple[Statem
         for low, high, under, over in ((s, other, a, b), (other, s, b, a)) if alike else ():
             if not all(nonnegative(x.extent, kernel.syms) for x in (under, over)):
                 continue
-            moved = substituted(high, {a.name: Affine.of(a.name) - under.extent}, axes)
+            moved = high.substitute({a.name: Affine.of(a.name) - under.extent}, axes)
             if _same(low, moved) and set(low.domain.where) == set(moved.domain.where):
                 whole = tuple(Axis(a.name, a.extent + b.extent) if x is a else x for x in s.domain.axes)
                 yield replace(low, domain=Domain(whole, low.domain.where)), (a.name,)

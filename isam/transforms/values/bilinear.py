@@ -16,7 +16,6 @@ from isam.transforms.edit import (
     Part,
     buffer_of,
     fresh,
-    moved_to,
     names_in,
     readable_whole,
     splice,
@@ -151,11 +150,11 @@ def _tiles(kernel: Kernel, n: int, m: int, k: int, axes: Sequence[str], al: Algo
     values, tile, outer, meanings = _cut(kernel, total, axes, al)
     found: list[_Operand] = []
     for access, index in ((made.sources[k], al.x), (made.sources[1 - k], al.w), (total.dest, al.y)):
-        renamed = access if access is total.dest else moved_to(access, names)
-        dims = _rows(moved_to(renamed, values), index, tile)
+        renamed = access if access is total.dest else access.substitute(names)
+        dims = _rows(renamed.substitute(values), index, tile)
         if dims is None or (access is not total.dest and not readable_whole(kernel, buffer_of(access), m)):
             return None
-        moved = moved_to(renamed, values)
+        moved = renamed.substitute(values)
         assert isinstance(moved, Access)
         found.append(_Operand(moved, dims))
     return _Tiles(found[0], found[1], found[2], tile, outer, meanings)

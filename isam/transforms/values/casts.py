@@ -9,7 +9,7 @@ from isam.classes import dataclass
 from isam.ir.dtype import DTYPES, DType
 from isam.ir.kernel import Access, Buffer, Kernel, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, made_by, moved_to, names_in, read_as, readers, splice, writers
+from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
@@ -98,7 +98,7 @@ class PushCast(Transform):
         x = cast.sources[0]
         assert isinstance(x, Access)
         values = read_as(inner.dest, x)
-        sources = tuple(widened(moved_to(y, values)) for y in inner.sources)
+        sources = tuple(widened(y.substitute(values)) for y in inner.sources)
         lines.append((replace(cast, op=inner.op, sources=sources), (i, j)))
         only = readers(kernel, inner.dest.buffer) == (j,)
         parts = {j: tuple(lines)} | ({i: ()} if only else {})
@@ -137,7 +137,7 @@ class JoinCasts(Transform):
         x = cast.sources[0]
         assert isinstance(x, Access)
         values = read_as(inner.dest, x)
-        direct = replace(cast, sources=(moved_to(inner.sources[0], values),))
+        direct = replace(cast, sources=(inner.sources[0].substitute(values),))
         only = readers(kernel, inner.dest.buffer) == (j,)
         new, origin = splice(kernel, {j: ((direct, (i, j)),)} | ({i: ()} if only else {}))
         return Rewrite(new, Correspondence(origin, buffers=((inner.dest.buffer, ()),) if only else ()))

@@ -10,7 +10,6 @@ from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import (
     buffer_of,
     made_by,
-    moved_to,
     read_as,
     readers,
     splice,
@@ -80,7 +79,7 @@ def _parts(kernel: Kernel, j: int) -> _Parts | None:
     no = first.sources[0]
     assert isinstance(condition, Access)
     values = read_as(test.dest, condition)
-    pair: list[Source] = [moved_to(x, values) for x in test.sources]
+    pair: list[Source] = [x.substitute(values) for x in test.sources]
     if {buffer_of(no), buffer_of(yes)} & written_between(kernel, start, j) or pair not in ([yes, no], [no, yes]):
         return None
     op = "max" if pair[LARGER[test.op]] == yes else "min"

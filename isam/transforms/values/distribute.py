@@ -13,7 +13,6 @@ from isam.transforms.edit import (
     buffer_of,
     fresh,
     is_full_box,
-    moved_to,
     names_in,
     readers,
     splice,
@@ -119,7 +118,7 @@ def _in_names_of(
             values[a.name] = Affine.of(name)
             axes.append(Axis(name, a.extent))
     where = tuple(w.substitute(values) for w in inner.domain.where)
-    return moved_to(inner.sources[0], values), tuple(axes), where
+    return inner.sources[0].substitute(values), tuple(axes), where
 
 
 def _names_near(kernel: Kernel, product: Statement) -> set[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from isam.ir.kernel import Access, Buffer, Kernel, Source
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, made_by, moved_to, names_in, read_as, readers, splice
+from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
@@ -53,7 +53,7 @@ class ExpOfSum(Transform):
             lines.append(replace(s, dest=at, op=op, sources=sources))
             return at
 
-        a, b = (moved_to(y, values) for y in inner.sources)
+        a, b = (y.substitute(values) for y in inner.sources)
         factors = (put("exp", a), put("exp", put("neg", b) if inner.op == "sub" else b))
         lines.append(replace(s, op="mul", sources=factors))
         only = readers(kernel, x.buffer) == (j,)

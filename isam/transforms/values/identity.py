@@ -118,7 +118,7 @@ class IdentityMatrix(Transform):
         matrix, term = fresh(taken, "e"), fresh(taken, "u")
         x = _added(s)
         values = {axis: Affine.of(inner.name)}
-        moved = replace(x, index=tuple(r.substitute(values) for r in x.index))
+        moved = x.substitute(values)
         cell = Access(matrix, (Affine.of(inner.name), Affine.of(axis)), s.loc)
         one = replace(cell, index=(Affine.of(axis), Affine.of(axis)))
         wide = replace(s.domain, axes=(*s.domain.axes, inner))

@@ -13,7 +13,6 @@ from isam.transforms.edit import (
     buffer_of,
     fresh,
     is_full_box,
-    moved_to,
     names_in,
     readers,
     splice,
@@ -106,5 +105,5 @@ def _joined(kernel: Kernel, p: Access, inner: Statement, outer: Statement, rows:
             values[a.name] = Affine.of(name)
             axes.append(Axis(name, a.extent))
     where = (*outer.domain.where, *(w.substitute(values) for w in inner.domain.where))
-    term = moved_to(inner.sources[0], values)
+    term = inner.sources[0].substitute(values)
     return replace(outer, domain=Domain(tuple(axes), where), sources=(term,), accumulate=True)

@@ -11,7 +11,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import fresh, made_by, moved_to, names_in, read_as, readers, splice
+from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 RISING = ("exp", "log", "tanh", "sigmoid", "erf", "sqrt", "floor", "ceil", "round")
@@ -74,7 +74,7 @@ class Push(Transform):
             taken.add(name)
             made.append(Buffer(name, like.shape, like.dtype, "temp", declared=True))
             at = replace(s.dest, buffer=name)
-            lines.append(replace(s, dest=at, sources=_with(s, moved_to(y, values))))
+            lines.append(replace(s, dest=at, sources=_with(s, y.substitute(values))))
         op = inner.op if self.rises(s) > 0 else EXTREMA[inner.op]
         lines.append(replace(s, op=op, sources=tuple(line.dest for line in lines)))
         only = readers(kernel, x.buffer) == (j,)
@@ -121,7 +121,7 @@ class Pull(Transform):
             made = kernel.statements[i]
             assert isinstance(x, Access)
             values = read_as(made.dest, x)
-            sources.append(moved_to(_argument(made), values))
+            sources.append(_argument(made).substitute(values))
         name, like = fresh(names_in(kernel), "t"), kernel.buffer(s.dest.buffer)
         f = kernel.statements[pair[0]]
         op = s.op if self.rises(f) > 0 else EXTREMA[s.op]

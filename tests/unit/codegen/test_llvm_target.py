@@ -105,8 +105,8 @@ def test_host_takes_what_the_cpu_has() -> None:
         return load_system("host", features=have).name
 
     assert taken("aarch64", "neon") == "host-neon"
-    assert taken("aarch64", "neon", "sve", "sve-128") == "host-neon"
-    assert taken("aarch64", "neon", "sve", "sve-256") == "host-sve256"
+    assert taken("aarch64", "neon", "sve", "vscale-1") == "host-neon"
+    assert taken("aarch64", "neon", "sve", "vscale-2") == "host-sve256"
     assert taken("x86_64", "neon") == "host-generic"
 
 
@@ -115,7 +115,7 @@ def test_what_this_cpu_has() -> None:
 
     assert architecture(initialised().get_process_triple()) in features()
     assert architecture("arm64-apple-darwin23.1.0") == "aarch64"
-    flags = Target("aarch64-unknown-linux-gnu", "generic", frozenset({"aarch64", "sve", "neon", "sve-256"})).flags
+    flags = Target("aarch64-unknown-linux-gnu", "generic", frozenset({"aarch64", "sve", "neon", "vscale-2"})).flags
     assert flags == "+neon,+sve"
 
 
