@@ -133,7 +133,7 @@ class _Judge:
         if self.inside[name] is None or (self.inside[name] and (dtype == ANY or not self.machine.lanes)):
             return UNKNOWN
         if not self.inside[name]:
-            return POINTER
+            return UNKNOWN if any(m.cells for m in self.machine.homes(self.i, self.i.operand(name))) else POINTER
         counts = {m.elements(dtype) for m in self.machine.homes(self.i, self.i.operand(name))}
         return vector(dtype, counts.pop()) if len(counts) == 1 else UNKNOWN
 

@@ -22,7 +22,7 @@ _TILE = re.compile(r"tile\.(load|splat|store0|store_groups|store|groups|group)\b
 _EACH = re.compile(r"each\s+\w+\s+(f32|f64)\(")
 _COPY = re.compile(r"%([A-Za-z_][\w.]*)\s*$")
 _SIZE = re.compile(r"\$(?:mask\((\w+)\)|([A-Za-z]\w*)(?![\w(]))")
-_LAYOUT = re.compile(r"\$(?:ld|inc)\((\w+)\)|\$stride\((\w+)\.(\d+)\)")
+_LAYOUT = re.compile(r"\$(?:ld|inc)\((\w+)\)|\$(?:stride|step)\((\w+)\.(\d+)\)")
 _OPCODE = re.compile(r"([a-z]+)\b")
 SAME = frozenset({"add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "shl", "lshr", "ashr", "and", "or", "xor",
                   "fadd", "fsub", "fmul", "fdiv", "frem"})  # fmt: skip
@@ -123,4 +123,4 @@ def _type(token: str, lanes: int) -> str:
 
 
 def _is_size(word: str) -> bool:
-    return not word.startswith("L") and word not in ELEMENT and word not in ("mask", "ld", "inc", "stride")
+    return not word.startswith("L") and word not in ELEMENT and word not in ("mask", "ld", "inc", "stride", "step")

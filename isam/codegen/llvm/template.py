@@ -1,11 +1,12 @@
 """Emission templates: the lines of LLVM IR that an instruction's description gives, with this call's values put in.
 
-A template is a list of lines. ``%A`` is the value (or, in addressed memory, the pointer) of operand ``A``; a line
-``%D = ...`` gives ``D`` a new value; other names are temporary. Further:
+A template is a list of lines. ``%A`` is the value of operand ``A``; in addressed memory its pointer, in a memory of cells
+that the schedule allocates the number of its cell. A line ``%D = ...`` gives ``D`` a new value; other names are temporary.
+Further:
 
 * ``$f32`` the vector type of a dtype, ``$L`` the lane count, ``$J`` the value of size symbol ``J``, ``$mask(J)`` the
   constant that selects the first ``J`` lanes, ``$ld(A)`` the leading dimension of matrix operand ``A`` in elements,
-  ``$inc(A)`` the distance of the elements of a vector operand, ``$stride(A.0)`` that along its dimension 0;
+  ``$inc(A)`` the distance of the elements of a vector operand, ``$stride(A.0)`` that along its dimension 0, ``$step(A.0)`` in bytes;
 * ``%r = use NAME(%a, %b)``: a snippet of the description (a template whose first line is ``a, b -> r``);
 * ``%r = tree NAME(%x)``: the lanes of ``x`` combined pairwise by a snippet of two arguments, the result in all lanes;
 * ``$f32(0.5)``: a constant in all lanes (decimal, hexadecimal, inf, nan; rounded to the dtype); ``$f32(1, 2, 3, 4)``:
@@ -35,7 +36,7 @@ _EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\
 _TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0|groups|group|store_groups)\s+(?P<args>.*)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*)")
 _MACRO = re.compile(
-    r"\$(?:(?P<fn>mask|ld|inc|stride)\((?P<arg>[\w.]+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))"
+    r"\$(?:(?P<fn>mask|ld|inc|stride|step)\((?P<arg>[\w.]+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))"
 )
 _REF = re.compile(r"ref\(([^()]*)\)")
 _SYMBOL = re.compile(r"@([a-z]+:[\w/]+)")
@@ -117,9 +118,10 @@ def _macro(m: re.Match[str], setting: Setting) -> str:
         return str(setting.tiles[m["arg"]].leading)
     if m["fn"] == "inc":
         return str(setting.tiles[m["arg"]].increment)
-    if m["fn"] == "stride":
+    if m["fn"] in ("stride", "step"):
         operand, _, d = m["arg"].partition(".")
-        return str(setting.tiles[operand].stride(int(d)))
+        at = setting.tiles[operand]
+        return str(at.stride(int(d)) if m["fn"] == "stride" else at.steps[int(d)])
     if m["dtype"]:
         return _constant(m["dtype"], m["number"].split(","), setting.lanes)
     word = m["word"]

@@ -251,6 +251,9 @@ class Walk:
         addressed: dict[str, tiles.Addressed] = {}
         for o in issue.operands:
             cell, formal, dtype = low.flow.cell(o), low.flow.formal(issue, o), low.dtype(issue, o)
+            if cell is None and o.place.cell is not None:
+                values[o.name] = str(self._number(o))
+                continue
             if cell is None:
                 addressed[o.name] = self._addressed(o, dtype, begin(instruction, issue, o, size_of(dtype)))
                 values[o.name] = addressed[o.name].pointer
@@ -263,6 +266,13 @@ class Walk:
         names = expand(self.fn, template, values, setting)
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(names[name], dtype, splat)
+
+    def _number(self, o: Operand) -> int:
+        """The register that a template names by its number."""
+        if o.place.offset != Affine() or o.place.cell is None:
+            raise fail("emission-cell", f"'{o.name}' ({o.tile}) begins within a cell of '{o.place.memory}'",
+                       hint="a template can name whole cells")  # fmt: skip
+        return o.place.cell
 
     def _addressed(self, o: Operand, dtype: str, begins: int) -> tiles.Addressed:
         """``begins``: so many bytes from where its tile lies."""

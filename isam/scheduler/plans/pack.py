@@ -74,7 +74,8 @@ def panel(
         return None
     if extent <= wide and native:
         return None
-    if group is not None and not bound and outside(main, use, width) < 2:
+    gathers = bool(system.memories[use.homes[0]].lane)  # registers take it however it lies
+    if group is not None and gathers and not bound and outside(main, use, width) < 2:
         return None
     order = (dim, *(d for d in range(len(use.index)) if d != dim))
     cut = ((dim, wide),) if extent > wide else ()
@@ -82,7 +83,7 @@ def panel(
         order = (*(d for d in range(len(use.index)) if d != dim), dim)
     cut = (*(() if group is None else (group,)), *cut)
     return Stage(use.buffer, 0 if bound else head, system.home, order, cut, bound=bound,
-                 form=None if group is None else (use.dims[0], use.dims[1]))  # fmt: skip
+                 form=None if group is None else (use.dims[-2], use.dims[-1]))  # fmt: skip
 
 
 def digits(main: Nest, row: Affine, axis: str) -> list[str]:
@@ -98,12 +99,15 @@ def digits(main: Nest, row: Affine, axis: str) -> list[str]:
 
 
 def grouped(use: Use, system: System) -> tuple[int, int] | None:
-    """The dimension of a buffer that lies within the lanes of the registers that the operand goes to, and how much of
-    it one lane takes."""
+    """The dimension of a buffer that lies within the lanes of the registers that the operand goes to, or that its
+    contract lays between neighbours along the vector axis, and how much of it goes there."""
     m = system.memories[use.homes[0]]
-    if not m.lane or len(use.dims) != 2 or len(use.index[use.dims[-1]].names) != 1:
+    if len(use.dims) < 2 or len(use.index[use.dims[-1]].names) != 1:
         return None
-    return use.dims[-1], m.lane // size_of(use.dtype)
+    if m.lane:
+        return (use.dims[-1], m.lane // size_of(use.dtype)) if len(use.dims) == 2 else None
+    between, inner = use.strides[-2:]
+    return (use.dims[-1], between) if inner == 1 and between is not None and between > 1 else None
 
 
 def row_copy(
