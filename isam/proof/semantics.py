@@ -12,34 +12,13 @@ from dataclasses import field
 from itertools import product
 
 from isam.classes import dataclass
-from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
+from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Domain, Kernel, Literal, Statement
 from isam.ir.mapping import Mapping, OperandMap
+from isam.proof.inside import Expr, Inside, Leaf, Op, numbering
 
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # a < b is b > a
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A read: an access, or a number; ``statement`` is the index of the statement that reads (``~`` of it where what is
-    read is the destination that it accumulates to)."""
-
-    access: Access | None
-    statement: int
-    dtype: str
-    literal: float | int | bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Op:
-    op: str
-    dtype: str
-    args: tuple[Expr, ...]
-
-
-Expr = Leaf | Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +62,35 @@ class Semantics:
 
 def effects_of(statements: list[tuple[int, Statement]], dtypes: dict[str, str], inner: set[str]) -> list[Effect] | str:
     """The visible writes in order, with the buffers ``inner`` inlined; or what prevents it."""
-    env: dict[str, tuple[tuple[str, ...], Expr]] = {}
+    env: dict[str, Inside] = {}
     out: list[Effect] = []
     for at, s in statements:
         dtype = dtypes[s.dest.buffer]
         args: list[Expr] = []
         for src in s.sources:
-            got = _source(src, at, dtype, dtypes, env, inner)
+            got = _source(src, at, s.domain, dtype, dtypes, env, inner)
             if isinstance(got, str):
                 return got
             args.append(got)
         if s.dest.buffer not in inner:
             out.append(Effect(at, s.dest, Op(s.op, dtype, tuple(args)), s.accumulate, s.domain.names))
             continue
-        names = _plain(s.dest)
-        if names is None or (s.accumulate and set(names) != set(s.domain.names)):
+        names = numbering(s.dest, s.domain)
+        if names is None or (s.accumulate and names != set(s.domain.names)):
             return f"the temporary '{s.dest.buffer}' cannot be inlined: its values are summed or spread"
         if s.accumulate:
             if s.dest.buffer not in env:
                 return f"the temporary '{s.dest.buffer}' is accumulated before it is written"
-            had = _inline(env[s.dest.buffer], s.dest)
+            had = env[s.dest.buffer].read(s.dest, s.domain)
+            if isinstance(had, str):
+                return had
             args = [had, *args]
-        env[s.dest.buffer] = (names, Op(s.op, dtype, tuple(args)))
+        env[s.dest.buffer] = Inside(s.dest, s.domain, Op(s.op, dtype, tuple(args)))
     return out
 
 
-def _source(src: object, at: int, dtype: str, dtypes: dict[str, str], env: dict, inner: set[str]) -> Expr | str:
+def _source(src: object, at: int, domain: Domain, dtype: str, dtypes: dict[str, str], env: dict[str, Inside],
+            inner: set[str]) -> Expr | str:  # fmt: skip
     if isinstance(src, Literal):
         return Leaf(None, at, dtype, src.value)
     assert isinstance(src, Access)
@@ -116,27 +98,7 @@ def _source(src: object, at: int, dtype: str, dtypes: dict[str, str], env: dict,
         return Leaf(src, at, dtypes[src.buffer])
     if src.buffer not in env:
         return f"the temporary '{src.buffer}' is read before it is written"
-    return _inline(env[src.buffer], src)
-
-
-def _plain(dest: Access) -> tuple[str, ...] | None:
-    """The axis names of an index that is just distinct axes."""
-    names = [row.names[0] for row in dest.index if len(row.terms) == 1 and row.terms[0][1] == 1 and row.const == 0]
-    return tuple(names) if len(names) == len(dest.index) and len(set(names)) == len(names) else None
-
-
-def _inline(value: tuple[tuple[str, ...], Expr], at: Access) -> Expr:
-    names, expr = value
-    return substitute(expr, dict(zip(names, at.index, strict=True)))
-
-
-def substitute(expr: Expr, by: dict[str, Affine]) -> Expr:
-    if isinstance(expr, Op):
-        return Op(expr.op, expr.dtype, tuple(substitute(a, by) for a in expr.args))
-    if expr.access is None:
-        return expr
-    rows = tuple(r.substitute(by) for r in expr.access.index)
-    return Leaf(Access(expr.access.buffer, rows), expr.statement, expr.dtype)
+    return env[src.buffer].read(src, domain)
 
 
 def _strip(expr: Expr) -> Expr:

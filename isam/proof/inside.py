@@ -1,0 +1,94 @@
+"""Temporaries that live inside an instruction: their values, as expressions over the axes that write them."""
+
+from __future__ import annotations
+
+from isam.classes import dataclass
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access, Domain
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A read: an access, or a number; ``statement`` is the index of the statement that reads (``~`` of it where what is
+    read is the destination that it accumulates to)."""
+
+    access: Access | None
+    statement: int
+    dtype: str
+    literal: float | int | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    op: str
+    dtype: str
+    args: tuple[Expr, ...]
+
+
+Expr = Leaf | Op
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What ``expr`` says over the axes of ``domain`` lies at ``dest``."""
+
+    dest: Access
+    domain: Domain
+    expr: Expr
+
+    def read(self, at: Access, domain: Domain) -> Expr | str:
+        """The value that a statement over ``domain`` reads; or why that cannot be said."""
+        by: dict[str, Affine] = {}
+        for row, read in zip(self.dest.index, at.index, strict=True):
+            if _whole(row):
+                by[row.names[0]] = read
+                continue
+            theirs = {c: name for name, c in read.terms}
+            digits = sorted((c, name) for name, c in row.terms)
+            if read.const or len(theirs) < len(read.terms) or theirs.keys() != {c for c, _ in digits}:
+                return f"the temporary '{at.buffer}' is read at {at}, and written at {self.dest}"
+            for n, (c, name) in enumerate(digits):
+                if n < len(digits) - 1 and _steps(domain, theirs[c]) > _steps(self.domain, name):
+                    return f"the temporary '{at.buffer}' is read at {at}, and written at {self.dest}, in fewer steps"
+                by[name] = Affine.of(theirs[c])
+        return substitute(self.expr, by)
+
+
+def numbering(dest: Access, domain: Domain) -> set[str] | None:
+    """The axes in an index, where each element is written from one point of theirs: every row is an axis, or axes are
+    the digits of a number. None where that cannot be said."""
+    names = [n for row in dest.index for n in row.names]
+    if len(set(names)) < len(names) or not set(names) <= set(domain.names):
+        return None
+    if not all(_whole(row) or _digits(row, domain) for row in dest.index):
+        return None
+    return set(names)
+
+
+def _whole(row: Affine) -> bool:
+    return len(row.terms) == 1 and row.terms[0][1] == 1 and row.const == 0
+
+
+def _digits(row: Affine, domain: Domain) -> bool:
+    """Whether each term is larger than all that the smaller ones can add up to."""
+    most = 0.0
+    for c, name in sorted((c, name) for name, c in row.terms):
+        if c <= most:
+            return False
+        most += c * max(0.0, _steps(domain, name) - 1)
+    return bool(row.terms) and not row.const
+
+
+def _steps(domain: Domain, axis: str) -> float:
+    """Steps of an axis; infinitely many where they are known at run time only, or it is none."""
+    extent = domain.extent(axis) if axis in domain.names else None
+    return extent.const if extent is not None and extent.is_constant else float("inf")
+
+
+def substitute(expr: Expr, by: dict[str, Affine]) -> Expr:
+    if isinstance(expr, Op):
+        return Op(expr.op, expr.dtype, tuple(substitute(a, by) for a in expr.args))
+    if expr.access is None:
+        return expr
+    rows = tuple(r.substitute(by) for r in expr.access.index)
+    return Leaf(Access(expr.access.buffer, rows), expr.statement, expr.dtype)

@@ -1,0 +1,70 @@
+"""Temporaries whose elements are numbered by several axes, as digits: read as what was written, by enumeration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access, Axis, Domain
+from isam.proof.inside import Inside, Leaf, Op, numbering
+
+V = Affine.of
+X = Leaf(Access("x", (V("i"), V("j"), V("k"))), 0, "f32")
+
+
+def domain(**steps: int | str) -> Domain:
+    return Domain(tuple(Axis(n, V(k) if isinstance(k, str) else Affine((), k)) for n, k in steps.items()))
+
+
+def test_a_number_has_one_writer() -> None:
+    """Where it is said that each element is written from one point, it is; and of digits it is said."""
+    said = Counter[bool]()
+    for a, b, const, i, j in product((-1, 0, 1, 2, 3, 4), (0, 1, 2, 4, 5), (0, 1), (1, 2, 4), (1, 3)):
+        row = V("i", a) + V("j", b) + const
+        names = numbering(Access("t", (row,)), domain(i=i, j=j))
+        elements = Counter(a * x + b * y for x, y in product(range(i if a else 1), range(j if b else 1)))
+        digits = min(a, b) >= 0 < a + b and not const and (a > b * (j - 1) if a > b else b > a * (i - 1))
+        assert names == (set(row.names) if digits else None)
+        assert not digits or max(elements.values()) == 1
+        said[digits] += 1
+    assert min(said.values()) > 50
+
+
+@pytest.mark.parametrize(("row", "steps", "axes"), [
+    (V("i", 4) + V("j"), {"i": "N", "j": 4}, {"i", "j"}),  # steps known at run time only: of the largest digit
+    (V("i") + V("j", 4), {"i": "N", "j": 4}, None),
+    (V("i"), {"i": "N"}, {"i"}),
+    (V("N", 4) + V("j"), {"j": 4}, None),  # a size is no axis
+    (V("N"), {"j": 4}, None),
+    (Affine(), {"j": 4}, None),
+])  # fmt: skip
+def test_what_numbers(row: Affine, steps: dict[str, int | str], axes: set[str] | None) -> None:
+    assert numbering(Access("t", (row,)), domain(**steps)) == axes
+    assert numbering(Access("t", (row, row)), domain(**steps)) is None
+
+
+def test_what_is_read_was_written_there() -> None:
+    """Every point reads the value of the one point that wrote the element; in one dimension of several, too."""
+    said = Counter[bool]()
+    for (a, b), (c, d), (i, j), (p, q), const in product(
+            ((4, 1), (1, 5), (6, 2), (1, 0)), ((4, 1), (1, 5), (6, 2), (4, 2), (1, 0)), ((5, 4), (5, 3)),
+            ((5, 4), (2, 5), (5, 2), (8, 3)), (0, 1)):  # fmt: skip
+        wrote, row = domain(i=i, j=j, k=3), V("i", a) + V("j", b)
+        t, at = (Access("t", rows) for rows in ((V("k"), row), (V("p", 2), V("p", c) + V("q", d) + const)))
+        if numbering(t, wrote) is None:
+            continue
+        got = Inside(t, wrote, Op("copy", "f32", (X,))).read(at, domain(p=p, q=q))
+        said[isinstance(got, Op)] += 1
+        fewer = p <= i if a < b else q <= j  # steps of the smaller digit
+        assert isinstance(got, Op) == (not b or ((a, b) == (c, d) and not const and fewer))
+        if isinstance(got, Op):
+            (leaf,) = got.args
+            for here in product(range(p), range(q)):
+                point = dict(zip("pq", here, strict=True))
+                i_, j_, k_ = (r.evaluate({**point, "j": 0}) for r in leaf.access.index)  # type: ignore[union-attr]
+                assert (k_, a * i_ + b * j_) == tuple(r.evaluate(point) for r in at.index)
+                assert not b or min(i_, j_) >= 0 < min(i - i_ if a < b else 1, j - j_ if b < a else 1)
+    assert min(said.values()) > 10
