@@ -16,7 +16,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dataflow import levels, mask_of
 from isam.ir.dtype import ANY, size_of
-from isam.ir.instruction import Instruction
+from isam.ir.instruction import Instruction, packed
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mapping import OperandMap
@@ -133,12 +133,15 @@ class Pricing:
 
     def breach(self, instruction: Instruction, o: OperandMap, tile: Mapping[str, int]) -> tuple[int, int, int] | None:
         """Where the operand's stride contract does not hold in a C-contiguous buffer: the buffer's dimension, the
-        stride needed and the stride there is, in elements."""
+        stride needed and the stride there is, in elements. How far apart rows are in the memory that an operand is
+        brought to says nothing of where it comes from."""
         strides = self._strides.get(o.buffer)
         if strides is None:
             strides = self._strides[o.buffer] = _contiguous_strides(self.kernel.buffer(o.buffer).shape)
-        for needed, dim, step in zip(instruction.contract(o.operand).strides, o.dims, o.steps, strict=False):
-            if needed is None or dim is None or dim < 0:
+        contract = instruction.contract(o.operand)
+        gapless = packed(instruction.operand(o.operand).shape)
+        for needed, own, dim, step in zip(contract.strides, gapless, o.dims, o.steps, strict=False):
+            if needed is None or dim is None or dim < 0 or (contract.homes and needed not in (1, own)):
                 continue
             along = math.prod(t for a, t in tile.items() if o.index[dim].coefficient(a))
             if along > 1 and step * strides[dim] != needed:

@@ -15,6 +15,7 @@ from isam.schedule.tree import Tile
 from isam.scheduler import move as mv
 from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
 from isam.scheduler.placement import joint_placements
+from isam.scheduler.plans.pack import laid_anew
 from isam.scheduler.residency import Residency
 from isam.scheduler.transfer import End, Transfer
 from isam.system.graph import COUNTED
@@ -66,6 +67,8 @@ def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
     m, path = data.system.memories[memory], data.route(data.system.home, memory, use.dtype)
     if m.cells is None or m.kind == COUNTED or path is None:
         return True  # parts may land one by one; or no call fits, which the dry run says better
+    if laid_anew(use, data.system):
+        return True
     shape = data.homes.shape(tile.buffer)
     here = mv.home_place(tile.buffer, data.system.home, shape, use.dtype)
     form = mv.form_of(data.system, memory, tile, use.dims)

@@ -87,7 +87,8 @@ class Residency:
             edges = [e for e in self.system.moves_by_edge if e[1] == memory and memory in self.system.filled]
             into = [c for e in edges for c in self.carriers_of(*e) if c.instruction.fill and mv.admits(c, dtype)]
             ways = [(c, dims) for c in into for dims in mv.assignments(c, tile, form, False)]
-            alike = [(c, dims) for c, dims in ways if mv.in_order(c, dims, order)]
+            alike = [(c, dims) for c, dims in ways if tuple(dims[a] for a in c.target_axes) == form]
+            alike = alike or [(c, dims) for c, dims in ways if mv.in_order(c, dims, order)]
             found = [b for c, dims in alike if (b := mv.box_of(c, dims, tile, size_of(dtype))) is not None]
             found = [b for b in found if m.cells is not None or b.ahead % max(1, m.align) == 0]
             self._boxes[key] = min(found, key=lambda b: b.bytes, default=None)

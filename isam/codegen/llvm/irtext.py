@@ -102,6 +102,8 @@ class Function:
         self.count, self.block = 0, "entry"
         self.out: Lines = []
         self.lines = self.out
+        self.entry = self.buffer()
+        self.rooms: dict[int, str] = {}
         module.functions.append(self)
 
     def fresh(self) -> str:
@@ -128,6 +130,12 @@ class Function:
     def gep(self, pointer: str, offset: int | str, into: Lines | None = None) -> str:
         """``pointer`` plus bytes: a number (an immediate displacement) or a value."""
         return pointer if offset == 0 else self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}", into)
+
+    def room(self, size: int) -> str:
+        """Bytes on the stack for what is used up at once, at a multiple of 64; the same for all who ask for as many."""
+        if size not in self.rooms:
+            self.rooms[size] = self.op(f"alloca [{size} x i8], align 64", self.entry)
+        return self.rooms[size]
 
     def buffer(self) -> Lines:
         """A buffer of lines at this place, to be filled later."""

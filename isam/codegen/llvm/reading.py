@@ -18,11 +18,11 @@ _MENTION = re.compile(rf"(?:({_TYPE})\s+(?:align\s+\d+\s+)?)?%([A-Za-z_][\w.]*)"
 _ANY_TYPE = re.compile(_TYPE)
 _TO = re.compile(r"\s*(?:%([\w.]+)\s*=\s*)?")
 _USE = re.compile(r"(use|tree)\s+([\w.]+)\((.*)\)\s*$")
-_TILE = re.compile(r"tile\.(load|splat|store0|store_groups|store|groups|group)\b")
+_TILE = re.compile(r"tile\.(load|splat|store0|store_groups|store|groups|group|rows|room|put)\b")
 _EACH = re.compile(r"each\s+\w+\s+(f32|f64)\(")
 _COPY = re.compile(r"%([A-Za-z_][\w.]*)\s*$")
 _SIZE = re.compile(r"\$(?:mask\((\w+)\)|([A-Za-z]\w*)(?![\w(]))")
-_LAYOUT = re.compile(r"\$(?:ld|inc)\((\w+)\)|\$(?:stride|step)\((\w+)\.(\d+)\)")
+_LAYOUT = re.compile(r"\$(?:ld|inc)\((\w+)\)|\$stride\((\w+)\.(\d+)\)")
 _OPCODE = re.compile(r"([a-z]+)\b")
 SAME = frozenset({"add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "shl", "lshr", "ashr", "and", "or", "xor",
                   "fadd", "fsub", "fmul", "fdiv", "frem"})  # fmt: skip
@@ -75,7 +75,8 @@ def _line(text: str, lanes: int) -> Line | None:
     if m := _USE.match(rest):
         return line._replace(snippet=(m[2], m.start(2) + begin + 1), how=m[1])
     if m := _TILE.match(rest):
-        return line._replace(how=m[1], values=tuple((n, "", at) for n, _, at in mentions))
+        return line._replace(how=m[1], values=tuple((n, "", at) for n, _, at in mentions),
+                             type="ptr" if m[1] in ("rows", "room") else "")
     if m := _EACH.match(rest):
         return line._replace(how="each", type=_type(f"${m[1]}", lanes),
                              values=tuple((n, _type(f"${m[1]}", lanes), at) for n, _, at in mentions))  # fmt: skip
@@ -123,4 +124,4 @@ def _type(token: str, lanes: int) -> str:
 
 
 def _is_size(word: str) -> bool:
-    return not word.startswith("L") and word not in ELEMENT and word not in ("mask", "ld", "inc", "stride", "step")
+    return not word.startswith("L") and word not in ELEMENT and word not in ("mask", "ld", "inc", "stride")

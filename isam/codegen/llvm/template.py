@@ -6,7 +6,7 @@ Further:
 
 * ``$f32`` the vector type of a dtype, ``$L`` the lane count, ``$J`` the value of size symbol ``J``, ``$mask(J)`` the
   constant that selects the first ``J`` lanes, ``$ld(A)`` the leading dimension of matrix operand ``A`` in elements,
-  ``$inc(A)`` the distance of the elements of a vector operand, ``$stride(A.0)`` that along its dimension 0, ``$step(A.0)`` in bytes;
+  ``$inc(A)`` the distance of the elements of a vector operand, ``$stride(A.0)`` that along its dimension 0;
 * ``%r = use NAME(%a, %b)``: a snippet of the description (a template whose first line is ``a, b -> r``);
 * ``%r = tree NAME(%x)``: the lanes of ``x`` combined pairwise by a snippet of two arguments, the result in all lanes;
 * ``$f32(0.5)``: a constant in all lanes (decimal, hexadecimal, inf, nan; rounded to the dtype); ``$f32(1, 2, 3, 4)``:
@@ -15,6 +15,8 @@ Further:
 * ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
 * ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, with
   operands whose last dimension is a group: one for each lane, one for all lanes;
+* ``%p = tile.rows(16, 64) %S``, ``tile.room(16, 64) %D``: for registers of so many rows of so many bytes, where all rows
+  of the operand lie, or may be stored, ``%p.step`` bytes apart; ``tile.put(16, 64) %p, %D``: stored rows go on to ``D``;
 * ``ref(i32 5)``: a pointer to a constant; ``@blas:sgemm``: a symbol that the loader resolves.
 """
 
@@ -26,7 +28,7 @@ from dataclasses import field
 from functools import lru_cache
 
 from isam.classes import dataclass
-from isam.codegen.llvm import groups, tiles
+from isam.codegen.llvm import groups, rows, tiles
 from isam.codegen.llvm.irtext import ELEMENT, Function, mask, vector
 from isam.diagnostics import fail
 
@@ -34,9 +36,10 @@ _LINE = re.compile(r"(?:%(?P<to>[\w.]+)\s*=\s*)?(?P<text>.*)")
 _USE = re.compile(r"(?P<how>use|tree)\s+(?P<name>[\w.]+)\((?P<args>[^)]*)\)")
 _EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\)")
 _TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0|groups|group|store_groups)\s+(?P<args>.*)")
+_ROWS = re.compile(r"tile\.(?P<how>rows|room|put)\((?P<count>\d+),\s*(?P<bytes>\d+)\)\s+(?P<args>.*)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*)")
 _MACRO = re.compile(
-    r"\$(?:(?P<fn>mask|ld|inc|stride|step)\((?P<arg>[\w.]+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))"
+    r"\$(?:(?P<fn>mask|ld|inc|stride)\((?P<arg>[\w.]+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))"
 )
 _REF = re.compile(r"ref\(([^()]*)\)")
 _SYMBOL = re.compile(r"@([a-z]+:[\w/]+)")
@@ -55,8 +58,8 @@ class Setting:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> tuple[tuple[str, str], ...]:
-    rows = (_LINE.fullmatch(s.split(" ;")[0].strip()) for s in text.splitlines())
-    return tuple((m["to"] or "", m["text"]) for m in rows if m and m["text"])
+    lines = (_LINE.fullmatch(s.split(" ;")[0].strip()) for s in text.splitlines())
+    return tuple((m["to"] or "", m["text"]) for m in lines if m and m["text"])
 
 
 @lru_cache(maxsize=4096)
@@ -73,8 +76,11 @@ def expand(fn: Function, text: str, values: Mapping[str, str], setting: Setting)
     return names
 
 
-def _lines(fn: Function, rows: tuple[tuple[str, str], ...], names: dict[str, str], setting: Setting) -> None:
-    for to, text in rows:
+def _lines(fn: Function, lines: tuple[tuple[str, str], ...], names: dict[str, str], setting: Setting) -> None:
+    for to, text in lines:
+        if m := _ROWS.fullmatch(text):
+            _rows(fn, m, to, names, setting)
+            continue
         value = _one(fn, text, names, setting, bool(to))
         if to:
             names[to] = value
@@ -118,10 +124,9 @@ def _macro(m: re.Match[str], setting: Setting) -> str:
         return str(setting.tiles[m["arg"]].leading)
     if m["fn"] == "inc":
         return str(setting.tiles[m["arg"]].increment)
-    if m["fn"] in ("stride", "step"):
+    if m["fn"] == "stride":
         operand, _, d = m["arg"].partition(".")
-        at = setting.tiles[operand]
-        return str(at.stride(int(d)) if m["fn"] == "stride" else at.steps[int(d)])
+        return str(setting.tiles[operand].stride(int(d)))
     if m["dtype"]:
         return _constant(m["dtype"], m["number"].split(","), setting.lanes)
     word = m["word"]
@@ -159,9 +164,9 @@ def _symbol(fn: Function, symbol: str) -> str:
 def _use(fn: Function, name: str, args: list[str], setting: Setting) -> str:
     if name not in setting.snippets:
         raise fail("emission-name", f"the emission template uses a snippet '{name}' that the description lacks")
-    formal, result, rows = _snippet(setting.snippets[name])
+    formal, result, lines = _snippet(setting.snippets[name])
     names = dict(zip(formal, args, strict=True))
-    _lines(fn, rows, names, setting)
+    _lines(fn, lines, names, setting)
     return names[result]
 
 
@@ -179,6 +184,16 @@ def _tree(fn: Function, name: str, x: str, setting: Setting) -> str:
 
 def _snippet_type(name: str, setting: Setting) -> str:
     return vector(name.rpartition(".")[2], setting.lanes)
+
+
+def _rows(fn: Function, m: re.Match[str], to: str, names: dict[str, str], setting: Setting) -> None:
+    register = rows.Rows(int(m["count"]), int(m["bytes"]))
+    args = [a.strip().lstrip("%") for a in m["args"].split(",")]
+    at = setting.tiles[args[-1]]
+    if m["how"] == "put":
+        rows.put(fn, _value(args[0], names), at, register)
+    else:
+        names[to], names[f"{to}.step"] = (rows.source if m["how"] == "rows" else rows.target)(fn, at, register)
 
 
 def _tile(fn: Function, how: str, args: list[str], names: dict[str, str], setting: Setting) -> str:

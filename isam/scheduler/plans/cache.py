@@ -24,8 +24,9 @@ def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[st
     along = [a for a in axes_of(use) if a in main.mapped and a not in main.reduced]
     if use.writes or use.buffer in bindable or not along or use.index[last].names != (along[0],):
         return False
-    again = outside(main, use, width)
-    return again < WORTH_PACKING and use.steps[use.dims.index(last)] == 1 and main.length(along[0]) > width[along[0]]
+    again, d = outside(main, use, width), use.dims.index(last)
+    lies = use.steps[d] == 1 and use.strides[d] in (None, 1)
+    return again < WORTH_PACKING and lies and main.length(along[0]) > width[along[0]]
 
 
 def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[str, int]]:
@@ -37,7 +38,9 @@ def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[st
     if not vector:
         return []
     axis, along = max(reduced, key=main.length), vector[-1]
-    others = prod(main.length(a) for a in (*reduced, *vector) if a not in (axis, along)) * beside(main, along, width)
+    held = [axes_of(u) for u in main.uses if u.reads and not u.writes and along in axes_of(u)]
+    shared = frozenset().union(*held) - {axis, along}
+    others = prod(main.length(a) for a in (*reduced, *vector) if a in shared) * beside(main, along, width)
     size = max((size_of(u.dtype) for u in main.uses if u.reads and not u.buffer.startswith("#")), default=4)
     column = others * size
     rows: float = sum(volume(main, u) for u in main.uses if u.reads and not u.writes and along not in axes_of(u))

@@ -98,6 +98,11 @@ def digits(main: Nest, row: Affine, axis: str) -> list[str]:
     return out if out[:1] == [axis] else []
 
 
+def laid_anew(use: Use, system: System) -> bool:
+    """Whether plans lay a read operand out in groups before it is brought where calls find it."""
+    return bool(caches(system)) and use.reads and not use.writes and grouped(use, system) is not None
+
+
 def grouped(use: Use, system: System) -> tuple[int, int] | None:
     """The dimension of a buffer that lies within the lanes of the registers that the operand goes to, or that its
     contract lays between neighbours along the vector axis, and how much of it goes there."""

@@ -1,0 +1,70 @@
+"""Registers of two dimensions to and from addressed memory: so many rows of so many bytes. An operand that fills one is
+loaded and stored where it lies; a smaller one goes through a copy on the stack, in which zeros follow it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from isam.codegen.llvm.irtext import Function, mask
+from isam.codegen.llvm.tiles import Addressed
+from isam.diagnostics import fail
+from isam.ir.dtype import size_of
+
+
+class Rows(NamedTuple):
+    """A register: rows, and bytes of a row."""
+
+    count: int
+    bytes: int
+
+
+def source(fn: Function, at: Addressed, register: Rows) -> tuple[str, str]:
+    """Pointer to the first of all rows of the register, and bytes from one to the next."""
+    count, length = _extent(at, register)
+    if (count, length) == register:
+        return at.pointer, str(at.steps[0])
+    room = fn.room(register.count * register.bytes)
+    row = f"<{register.bytes} x i8>"
+    for n in range(register.count):
+        value = "zeroinitializer" if n >= count else _row(fn, at, n, length, row, register)
+        fn.emit(f"store {row} {value}, ptr {fn.gep(room, n * register.bytes)}, align 64")
+    return room, str(register.bytes)
+
+
+def target(fn: Function, at: Addressed, register: Rows) -> tuple[str, str]:
+    """Pointer to where all rows of the register may be stored, and bytes from one to the next."""
+    if _extent(at, register) == register:
+        return at.pointer, str(at.steps[0])
+    return fn.room(register.count * register.bytes), str(register.bytes)
+
+
+def put(fn: Function, room: str, at: Addressed, register: Rows) -> None:
+    """What was stored at :func:`target` is copied to the operand, where it is not that."""
+    count, length = _extent(at, register)
+    if (count, length) == register:
+        return
+    row = f"<{register.bytes} x i8>"
+    for n in range(count):
+        value = fn.op(f"load {row}, ptr {fn.gep(room, n * register.bytes)}, align 64")
+        fn.do(f"call void @llvm.masked.store.v{register.bytes}i8.p0({row} {value}, ptr align 1 "
+              f"{fn.gep(at.pointer, n * at.steps[0])}, <{register.bytes} x i1> {mask(length, register.bytes)})")  # fmt: skip
+
+
+def _row(fn: Function, at: Addressed, n: int, length: int, row: str, register: Rows) -> str:
+    pointer = fn.gep(at.pointer, n * at.steps[0])
+    return fn.op(f"call {row} @llvm.masked.load.v{register.bytes}i8.p0(ptr align 1 {pointer}, "
+                 f"<{register.bytes} x i1> {mask(length, register.bytes)}, {row} zeroinitializer)")  # fmt: skip
+
+
+def _extent(at: Addressed, register: Rows) -> Rows:
+    """Rows of the operand, and the bytes of one."""
+    size = size_of(at.dtype)
+    length = size
+    for n, step in zip(reversed(at.shape[1:]), reversed(at.steps[1:]), strict=True):
+        if n > 1 and step != length:
+            raise fail("emission-rows", f"a row of {list(at.shape)} of {at.dtype} does not lie in one piece")
+        length *= n
+    if at.literal is not None or not at.shape or at.shape[0] > register.count or length > register.bytes:
+        raise fail("emission-rows", f"{list(at.shape)} of {at.dtype} does not fit {register.count} rows of "
+                   f"{register.bytes} B")  # fmt: skip
+    return Rows(at.shape[0], length)
