@@ -117,7 +117,7 @@ def _cover(job: Job) -> None:
         raise Refused("uncovered", job.original, answer)
     job.cover, job.offered = answer, offered
     others = [job.deciding(cover, job.kernel, offered, job.trace, require=required, ahead=ahead)
-              for ahead in equivalents(job.kernel, job.cover, job.system)]  # fmt: skip
+              for ahead in equivalents(job.kernel, job.cover, job.system, offered)]  # fmt: skip
     job.others = tuple(o for o in others if isinstance(o, Cover))
 
 

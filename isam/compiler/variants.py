@@ -7,12 +7,13 @@ which only schedules tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
+from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
@@ -40,10 +41,16 @@ class Variant:
         return " then ".join(self.ahead) or "as written"
 
 
-def equivalents(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[Step, ...]]:
-    """Steps to equivalent kernels that may take less time than the one that is covered."""
+def equivalents(kernel: Kernel, cover: Cover, system: System,
+                offered: Iterable[Instruction]) -> Iterator[tuple[Step, ...]]:  # fmt: skip
+    """Steps to equivalent kernels that may take less time than the one that is covered; ``offered``: what it was to be
+    covered by."""
     if ahead := taken_out(kernel, system):
         yield ahead
+    if any(i.cost.issue for i in offered):
+        from isam.compiler.quicker import quicker
+
+        yield from quicker(kernel, cover, offered)
     if sums := across_lanes(cover):
         from isam.compiler.partial import in_lanes
 

@@ -14,7 +14,7 @@ from isam.ir.dtype import size_of
 class Rows(NamedTuple):
     """A register: rows, and bytes of a row."""
 
-    count: int
+    rows: int
     bytes: int
 
 
@@ -23,9 +23,9 @@ def source(fn: Function, at: Addressed, register: Rows) -> tuple[str, str]:
     count, length = _extent(at, register)
     if (count, length) == register:
         return at.pointer, str(at.steps[0])
-    room = fn.room(register.count * register.bytes)
+    room = fn.room(register.rows * register.bytes)
     row = f"<{register.bytes} x i8>"
-    for n in range(register.count):
+    for n in range(register.rows):
         value = "zeroinitializer" if n >= count else _row(fn, at, n, length, row, register)
         fn.emit(f"store {row} {value}, ptr {fn.gep(room, n * register.bytes)}, align 64")
     return room, str(register.bytes)
@@ -35,7 +35,7 @@ def target(fn: Function, at: Addressed, register: Rows) -> tuple[str, str]:
     """Pointer to where all rows of the register may be stored, and bytes from one to the next."""
     if _extent(at, register) == register:
         return at.pointer, str(at.steps[0])
-    return fn.room(register.count * register.bytes), str(register.bytes)
+    return fn.room(register.rows * register.bytes), str(register.bytes)
 
 
 def put(fn: Function, room: str, at: Addressed, register: Rows) -> None:
@@ -43,11 +43,11 @@ def put(fn: Function, room: str, at: Addressed, register: Rows) -> None:
     count, length = _extent(at, register)
     if (count, length) == register:
         return
-    row = f"<{register.bytes} x i8>"
+    row, some = f"<{register.bytes} x i8>", f"<{register.bytes} x i1> {mask(length, register.bytes)}"
     for n in range(count):
         value = fn.op(f"load {row}, ptr {fn.gep(room, n * register.bytes)}, align 64")
-        fn.do(f"call void @llvm.masked.store.v{register.bytes}i8.p0({row} {value}, ptr align 1 "
-              f"{fn.gep(at.pointer, n * at.steps[0])}, <{register.bytes} x i1> {mask(length, register.bytes)})")  # fmt: skip
+        where = f"ptr align 1 {fn.gep(at.pointer, n * at.steps[0])}"
+        fn.do(f"call void @llvm.masked.store.v{register.bytes}i8.p0({row} {value}, {where}, {some})")
 
 
 def _row(fn: Function, at: Addressed, n: int, length: int, row: str, register: Rows) -> str:
@@ -64,7 +64,7 @@ def _extent(at: Addressed, register: Rows) -> Rows:
         if n > 1 and step != length:
             raise fail("emission-rows", f"a row of {list(at.shape)} of {at.dtype} does not lie in one piece")
         length *= n
-    if at.literal is not None or not at.shape or at.shape[0] > register.count or length > register.bytes:
-        raise fail("emission-rows", f"{list(at.shape)} of {at.dtype} does not fit {register.count} rows of "
+    if at.literal is not None or not at.shape or at.shape[0] > register.rows or length > register.bytes:
+        raise fail("emission-rows", f"{list(at.shape)} of {at.dtype} does not fit {register.rows} rows of "
                    f"{register.bytes} B")  # fmt: skip
     return Rows(at.shape[0], length)

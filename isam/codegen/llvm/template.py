@@ -1,8 +1,8 @@
 """Emission templates: the lines of LLVM IR that an instruction's description gives, with this call's values put in.
 
-A template is a list of lines. ``%A`` is the value of operand ``A``; in addressed memory its pointer, in a memory of cells
-that the schedule allocates the number of its cell. A line ``%D = ...`` gives ``D`` a new value; other names are temporary.
-Further:
+A template is a list of lines. ``%A`` is the value of operand ``A``; in addressed memory its pointer, in a memory of
+cells that the schedule allocates the number of its cell. A line ``%D = ...`` gives ``D`` a new value; other names are
+temporary. Further:
 
 * ``$f32`` the vector type of a dtype, ``$L`` the lane count, ``$J`` the value of size symbol ``J``, ``$mask(J)`` the
   constant that selects the first ``J`` lanes, ``$ld(A)`` the leading dimension of matrix operand ``A`` in elements,
@@ -15,8 +15,8 @@ Further:
 * ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
 * ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, with
   operands whose last dimension is a group: one for each lane, one for all lanes;
-* ``%p = tile.rows(16, 64) %S``, ``tile.room(16, 64) %D``: for registers of so many rows of so many bytes, where all rows
-  of the operand lie, or may be stored, ``%p.step`` bytes apart; ``tile.put(16, 64) %p, %D``: stored rows go on to ``D``;
+* ``%p = tile.rows(16, 64) %S``, ``tile.room(16, 64) %D``: for registers of so many rows of so many bytes, where all
+  rows of the operand lie, or may be stored, ``%p.step`` bytes apart; ``tile.put(16, 64) %p, %D``: from there to ``D``;
 * ``ref(i32 5)``: a pointer to a constant; ``@blas:sgemm``: a symbol that the loader resolves.
 """
 
