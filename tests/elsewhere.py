@@ -43,7 +43,8 @@ def tile(name: str) -> str:
         ways = ("q", "r") if name == "tileloadd64" else ("r", "q")
         return loop(f"{name}(i8 %t, ptr %base, i64 %step)", [
             at("r", "t", "%row"), "%far = mul i64 %row, %step", "%q = getelementptr i8, ptr %base, i64 %far",
-            f"%v = load <64 x i8>, ptr %{ways[0]}, align 1", f"store <64 x i8> %v, ptr %{ways[1]}, align 1"])  # fmt: skip
+            f"%v = load <64 x i8>, ptr %{ways[0]}, align 1",
+            f"store <64 x i8> %v, ptr %{ways[1]}, align 1"])  # fmt: skip
     return loop(f"{name}(i8 %c, i8 %a, i8 %b)", halves() if name == "tdpbf16ps" else bytes_(name))
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 CODES: dict[str, str] = {
     "codegen-features": "The description needs CPU features that the CPU which code is made for lacks.",
     "codegen-target": "LLVM makes no code for the target that the description names.",
+    "emission-cell": "An operand begins within a register that a template can only name whole.",
     "emission-increment": "A template needs a distance in elements where the distance in bytes is no multiple of them.",
     "emission-lanes": "A tile does not fit the vector of a template, or registers do not say what they hold.",
     "emission-leading": "A template needs a leading dimension that holds the rows of the tile.",
     "emission-long": "A machine that runs no loops would need more commands than can be spelled out.",
     "emission-missing": "The instruction has no emission template for this code generator.",
-    "emission-operand": "An emission template leaves an operand out, or asks for what the operand does not have.",
-    "emission-type": "An emission template takes or gives a value as another type than it has.",
     "emission-name": "An emission template uses a value, a type or a snippet that does not exist.",
+    "emission-operand": "An emission template leaves an operand out, or asks for what the operand does not have.",
+    "emission-rows": "An operand does not fit the rows of a register, or its own do not lie in one piece.",
+    "emission-type": "An emission template takes or gives a value as another type than it has.",
     "simulator-loop": "The body of an instruction has a recurrent loop: an instruction is one step.",
 }

@@ -48,6 +48,8 @@ def features() -> frozenset[str]:
         named = frozenset(name for name, has in initialised().get_host_cpu_features().items() if has)
     except RuntimeError:
         named = frozenset()
+    if "amx-tile" in named and not _granted():
+        named = frozenset(n for n in named if not n.startswith("amx-"))
     times = _vscale() if "sve" in named else 0
     return named | {own, *([f"{VSCALE}{times}"] if times else [])}
 
@@ -61,6 +63,15 @@ def architecture(triple: str) -> str:
 def vscale(needs: Iterable[str]) -> int:
     """How many times as long as the shortest that there are scalable registers have to be; 0 where any length does."""
     return next((int(n) for f in needs if f.startswith(VSCALE) and (n := f[len(VSCALE) :]).isdecimal()), 0)
+
+
+def _granted() -> bool:
+    """Whether this process may use the tiles of AMX: Linux grants a process their state when asked for it
+    (Documentation/arch/x86/xstate.rst)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    arch_prctl, request, tile_data = 158, 0x1023, 18  # ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
+    return ctypes.CDLL(None).syscall(arch_prctl, request, tile_data) == 0
 
 
 def _vscale() -> int:
