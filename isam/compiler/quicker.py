@@ -1,4 +1,4 @@
-"""Instructions that do much more in a cycle than those of a cover, and fit after some steps: tiles beside vectors.
+"""Instructions that do far more in a cycle than those of a cover, and fit after some steps: tiles beside vectors.
 
 The search for covers ends where a kernel is carried out as it stands. An instruction that takes its operands in groups
 needs an axis cut first, and a factor laid out in groups; whether that pays, schedules tell.
@@ -18,7 +18,7 @@ from isam.mapper.search import reach
 from isam.mapper.space import Budget, Step
 from isam.proof.equivalence import Equivalence
 
-TIMES = 2.0  # so many times the points in a cycle are looked for
+TIMES = 10.0  # so many times the points in a cycle are looked for
 TRIED = 2  # instructions
 
 
@@ -32,6 +32,8 @@ def quicker(kernel: Kernel, cover: Cover, offered: Iterable[Instruction]) -> Ite
         return
     mapping, s = max(sums, key=lambda pair: _points(pair[1]))
     own = rate(mapping.instruction)
+    if own < 1.0:  # a scalar: what vectors could not take, fits nothing larger
+        return
     able = [i for i in offered if rate(i) >= TIMES * own and _types(i) == _types(mapping.instruction)]
     tried = sorted(able, key=rate, reverse=True)[:TRIED]
     found = (reach(kernel, i, Trace(Greedy()), Budget(), statement=mapping.statements[-1]) for i in tried)
@@ -42,7 +44,7 @@ def quicker(kernel: Kernel, cover: Cover, offered: Iterable[Instruction]) -> Ite
 
 def rate(i: Instruction) -> float:
     """Points of the sum that the instruction takes in a cycle at most; 0 where it has none."""
-    s = next((s for s in i.body.statements if s.accumulate and s.reduces), None)
+    s = next((s for s in i.body.statements if s.accumulate), None)
     return 0.0 if s is None else prod(i.span(a).most or 1 for a in s.domain.names) / (1.0 + (i.cost.issue or 0.0))
 
 

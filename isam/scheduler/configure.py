@@ -65,6 +65,7 @@ class Configure:
     owner: dict[str, str] = field(default_factory=dict)
     known: dict[int, Wants] = field(default_factory=dict)
     made: dict[object, tuple[Node, dict[str, Value]]] = field(default_factory=dict)
+    dealt: dict[int, bool] = field(default_factory=dict)
 
     def whole(self, node: Node, held: Values) -> tuple[Node, dict[str, Value]]:
         """A node behind what all of it needs, and what is held after it."""
@@ -75,9 +76,12 @@ class Configure:
         return (Seq((*out, inside)) if out else inside), after
 
     def wants(self, node: Node) -> Wants:
+        """What a node needs where it begins or later. An instance's registers are its own: what a dealt loop needs is
+        set inside."""
         got = self.known.get(id(node))
         if got is None:
-            parts = [self._of(s) for s in steps(node)] if isinstance(node, Seq) else map(self.wants, children(node))
+            inner = (node.enter, node.exit) if isinstance(node, Loop) and node.deal is not None else children(node)
+            parts = [self._of(s) for s in steps(node)] if isinstance(node, Seq) else map(self.wants, inner)
             if isinstance(node, Issue):
                 parts = [self._of([node])]
             got = {}
@@ -86,6 +90,13 @@ class Configure:
                     got[r] = got.get(r, frozenset()) | values
             self.known[id(node)] = got
         return got
+
+    def _deals(self, node: Node) -> bool:
+        """Whether there is a dealt loop in a node that needs anything."""
+        if id(node) not in self.dealt:
+            mine = isinstance(node, Loop) and node.deal is not None and any(map(self.wants, children(node)))
+            self.dealt[id(node)] = mine or any(map(self._deals, children(node)))
+        return self.dealt[id(node)]
 
     def _of(self, step: list[Node]) -> Wants:
         calls = [c for c in step if isinstance(c, Issue)]
@@ -98,7 +109,7 @@ class Configure:
     def _part(self, node: Node, held: Values) -> tuple[Node, dict[str, Value]]:
         """A node with set-up commands inside; shared nodes stay shared where they begin alike."""
         mine = self.wants(node)
-        if all(held.get(r) == v for r, values in mine.items() for v in values):
+        if all(held.get(r) == v for r, values in mine.items() for v in values) and not self._deals(node):
             return node, dict(held)
         key = (id(node), tuple(sorted((r, str(v)) for r, v in held.items())))
         if key not in self.made:

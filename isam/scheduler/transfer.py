@@ -313,8 +313,9 @@ class Transfer:
     def _hops(self, tile: Tile, hops: list[Hop] | None, landed: list[Key]) -> None:
         data = self.data
         source, target = self.source_of(tile), self.target_of(tile)
-        assert source is not None
-        assert target is not None
+        if source is None or target is None:
+            raise NoSchedule(Infeasible(f"a move {' -> '.join(self.path)}", f"to carry {tile}",
+                                        "it lies in several blocks of a panel"))  # fmt: skip
         places = [source]
         for key in landed:
             groups = data.system.memories[key[0]].lane is not None
