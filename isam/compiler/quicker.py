@@ -6,7 +6,7 @@ needs an axis cut first, and a factor laid out in groups; whether that pays, sch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from isam.approach.choice import Trace
@@ -14,6 +14,7 @@ from isam.approach.shipped.greedy import Greedy
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel, Statement
 from isam.ir.mapping import Cover
+from isam.mapper.filters import present
 from isam.mapper.search import reach
 from isam.mapper.space import Budget, Step
 from isam.proof.equivalence import Equivalence
@@ -22,7 +23,7 @@ TIMES = 10.0  # so many times the points in a cycle are looked for
 TRIED = 2  # instructions
 
 
-def quicker(kernel: Kernel, cover: Cover, offered: Iterable[Instruction]) -> Iterator[tuple[Step, ...]]:
+def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> Iterator[tuple[Step, ...]]:
     """Steps after which such an instruction carries out the largest sum; what the judge of rewritings cannot decide is
     not offered."""
     if cover.steps:
@@ -34,7 +35,7 @@ def quicker(kernel: Kernel, cover: Cover, offered: Iterable[Instruction]) -> Ite
     own = rate(mapping.instruction)
     if own < 1.0:  # a scalar: what vectors could not take, fits nothing larger
         return
-    able = [i for i in offered if rate(i) >= TIMES * own and _types(i) == _types(mapping.instruction)]
+    able = [i for i in present(offered, kernel) if rate(i) >= TIMES * own and _types(i) == _types(mapping.instruction)]
     tried = sorted(able, key=rate, reverse=True)[:TRIED]
     found = (reach(kernel, i, Trace(Greedy()), Budget(), statement=mapping.statements[-1]) for i in tried)
     best = min((r.paths[0] for r in found if r.paths), key=lambda p: p.price, default=None)

@@ -7,7 +7,7 @@ which only schedules tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -42,12 +42,12 @@ class Variant:
 
 
 def equivalents(kernel: Kernel, cover: Cover, system: System,
-                offered: Iterable[Instruction]) -> Iterator[tuple[Step, ...]]:  # fmt: skip
+                offered: Sequence[Instruction]) -> Iterator[tuple[Step, ...]]:  # fmt: skip
     """Steps to equivalent kernels that may take less time than the one that is covered; ``offered``: what it was to be
     covered by."""
     if ahead := taken_out(kernel, system):
         yield ahead
-    if any(i.cost.issue for i in offered):
+    if any(kernel.statements[m.statements[-1]].accumulate for m in cover.mappings) and not cover.steps:
         from isam.compiler.quicker import quicker
 
         yield from quicker(kernel, cover, offered)
