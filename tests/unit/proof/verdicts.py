@@ -33,6 +33,8 @@ MODULES = (
     "followed",
     "forged",
     "held",
+    "known",
+    "left_by_loops",
     "mutants",
     "off_by_one",
     "operations",
