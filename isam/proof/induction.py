@@ -92,8 +92,6 @@ def survives(f: Fact, var: str, over: Span, log: list[Write], facts: Facts, ctx:
     old = substituted(f, var, Affine.of(fresh), facts)
     d = over.desc
     ctx = ctx.with_var(Var(fresh, d.lo, (*d.hi, Bound(now - over.step)), d.step, d.origin))
-    for v in old.over:
-        ctx = ctx.with_var(v)
     if old.holes:
         return False
     for w in log:

@@ -65,6 +65,7 @@ def test_between_the_values_of_a_variable_whose_last_one_is_not_known() -> None:
     assert finer(zero, (bound(V("n")),), Affine()) is None
     assert finer(zero, (bound(11, 2),), Affine()) is None
     assert finer(zero, (bound(-1),), Affine()) is None
+    assert finer(zero, (bound(-1), bound(11)), Affine()) is None
     assert finer(zero, (), Affine()) is None
     assert finer(zero, (bound(11),), None) is None
     assert finer((bound(1),), (bound(11),), Affine()) is None

@@ -281,6 +281,20 @@ def test_facts_at_equal_distances(seed: int) -> None:
     on_record(f"said: progressions {seed}", made)
 
 
+def test_facts_between_those_of_a_variable() -> None:
+    """They are members of one family where they lie as its next ones would, and not where they only seem to."""
+    fs = judge()
+    for along, right in ((1, True), (2, False)):
+        over, lo = (var("u", 0, 6, 2, 0),), V("u", along)
+        some = [fs.make("A", ("sp", ""), None, (lo + n) * 4 + 4 * (along - 1) * n, (4,), ((lo + n, lo + n + 1),), over)
+                for n in (0, 1)]  # fmt: skip
+        ((f, s),) = progressions(some)
+        offset, sides = put_back(s)
+        made = fs.make(f.buffer, f.spot, None, offset, f.strides, sides, s.over)
+        assert told(made, {}) == {(p, at) for _, p, at in all_told(some, {})}
+        assert (len(s.over) == 1) is right
+
+
 def test_facts_that_make_no_progression() -> None:
     fs, v = judge(), V("v")
     rows = fs.make("A", ("sp", ""), None, lit(0), (32, 4), ((v, v + 1), *box((0, 8))))

@@ -17,7 +17,7 @@ from isam.proof.quantified import generalised
 from isam.proof.sets import Isl
 from isam.proof.state import Fact, Hole, State
 from isam.proof.writes import Writes
-from isam.schedule.tree import Issue, Loop, Operand, Seq
+from isam.schedule.tree import Issue, Loop, Operand, Place, Seq, Tile
 from tests.unit.proof.handmade import loop, seq
 from tests.unit.proof.handmade_machines import lit
 from tests.unit.proof.test_facts import CTX, ENVS, Bytes, apart, operand
@@ -65,6 +65,39 @@ def test_what_outlives_later_iterations(seed: int) -> None:
     assert count[True, True] > 10
     assert 3 * count[False, True] < count[True, True] + count[False, False] + count[False, True]
     on_record(f"left by loops: outlives {seed}", said)
+
+
+def test_elements_that_later_iterations_do_not_compute() -> None:
+    """Rows between those that are made anew elsewhere, in steps or by a loop whose ends are not known."""
+    lg = Steps(Legality(steps_of(Seq())))
+    fs = Facts(lg, Isl())  # type: ignore[arg-type]
+
+    def rows(first: Affine | int, many: int, step: int, at: int, column: Affine | int = 0, wide: int = 4) -> Operand:
+        t = Tile("A", (lit(first), lit(column)), (many, wide), (step, 1))
+        return Operand("D", t, Place("sp", "", lit(at) + lit(column) * 4 + lit(first) * 32, (32, 4)), (0, 1))
+
+    def stays(mine: Operand, body: Issue | Loop) -> bool:
+        n, t = loop("v", 0, 4, 1, body), fs.target(mine)
+        f = fs.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over)
+        return survives(f, "v", span(n), Writes(lg, fs).of(body), fs, Context((span(n).desc,)), "w")  # type: ignore[arg-type]
+
+    def new(o: Operand) -> Issue:
+        return Issue("dma", "any", (), (o,), 0)
+
+    cases = [((0, 2, 2), (1, 1, 1), True), ((1, 1, 1), (0, 2, 2), True), ((0, 2, 2), (2, 1, 1), False),
+             ((2, 1, 1), (0, 2, 2), False), ((0, 2, 2), (1, 2, 2), True)]  # fmt: skip
+    for mine, theirs, right in cases:
+        assert stays(rows(*mine, 0, V("v"), 1), new(rows(*theirs, 4096))) is right
+    for first, right in ((0, True), (1, False), (2, False), (3, True)):
+        between = Loop("x", bounds(0, 1), bounds(3), 1, new(rows(V("x"), 1, 1, 4096)))
+        assert stays(rows(first, 1, 1, 0, V("v"), 1), between) is right
+
+
+def test_the_one_value_of_a_loop_that_is_not_affine() -> None:
+    fs, v = judge(), V("v")
+    f = fs.make("A", ("sp", ""), None, v * 64, (32, 4), ((v, v + 1), *box((0, 8))))
+    g = generalised(f, span(Loop("v", bounds(0, 1), bounds(2), 1, Seq())), fs, lambda: "^1")
+    assert told(g, {}) == told(f, {"v": 1})
 
 
 @pytest.mark.parametrize("seed", range(4))
