@@ -41,6 +41,7 @@ MODULES = (
     "signature",
     "small",
     "trees",
+    "trees_by_hand",
 )
 _new: dict[str, str] | None = None  # where they are written anew
 
