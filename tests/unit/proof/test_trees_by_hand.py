@@ -158,6 +158,68 @@ def test_an_instance_finds_nothing_of_others_in_its_memories() -> None:
     agreed(seq(replace(dealt, body=seq(bring, take)), replace(dealt, deal=Deal("core", 2, 1))), False)
 
 
+def dealt(var: str, by: int, body: Node, first: int = 0, stride: int = 1, lo: int = 0, trip: int = 2) -> Loop:
+    return replace(loop(var, lo, lo + by * trip, by, body), deal=Deal("core", first, stride))
+
+
+def test_a_slot_holds_what_an_iteration_on_its_instance_has_left() -> None:
+    """The same in all of them, or rows of its own; whichever way the loops count, in one loop or two."""
+    own = at(A, "rb", base="own")
+    bring, take = step(home(A), own), step(own, at(A))
+    for by, first, stride, lo, right in ((1, 0, 1, 0, True), (4, 0, 1, 0, True), (1, 0, 1, 5, True),
+                                         (1, 1, 1, 0, False), (4, 1, 1, 0, False), (1, 0, 2, 0, False)):  # fmt: skip
+        agreed(seq(dealt("d", 4, bring), dealt("e", by, take, first, stride, lo)), right)
+    agreed(seq(dealt("d", 1, bring), dealt("e", 1, take, lo=5)), True)
+    agreed(seq(dealt("d", 1, bring), take), True)
+    agreed(seq(bring, dealt("e", 1, take, 1, 0, trip=1)), False)
+    agreed(seq(dealt("d", 1, bring, 1), take), False)
+    agreed(seq(bring, dealt("e", 1, take, trip=1)), True)
+    agreed(seq(bring, dealt("e", 1, take)), False)
+    agreed(dealt("d", 1, seq(bring, take)), True)
+    agreed(seq(dealt("d", 1, bring), dealt("f", 1, step(home(B), at(B, "rb", base="own"))), dealt("e", 1, take)), False)
+
+    def row(var: str, by: int = 1) -> tuple[Operand, Operand, Operand]:
+        t = part("A", V(var) * by if by > 0 else V(var) * by + 1, 1)
+        return home(t), at(t, "rb", base="own"), at(t, offset=V(var) * PITCH)
+
+    (a, b, _), (_, c, d), (_, e, f) = row("d"), row("e"), row("e", -1)
+    agreed(seq(dealt("d", 1, step(a, b)), dealt("e", 1, step(c, d))), True)
+    agreed(seq(dealt("d", 1, step(a, b)), dealt("e", 1, step(e, f))), False)
+    agreed(seq(dealt("d", 1, step(a, b)), dealt("e", 1, step(e, f), 1, -1)), True)
+    agreed(seq(dealt("d", 1, step(a, b)), dealt("e", 1, step(c, d), 1)), False)
+
+
+def test_slots_of_many_instances() -> None:
+    """Loops one in the other, other steps and strides: what is accepted is right; what is, on record."""
+    own, said = at(A, "rb", base="own"), list[bool]()
+    bring, take = step(home(A), own), step(own, at(A))
+
+    def followed(*nodes: Node) -> None:
+        s = made(seq(*nodes))
+        accepted = judged(s) == set()
+        assert not (accepted and wrong(s, {})[0])
+        said.append(accepted)
+
+    for one, two, by, lo, trip in product((0, 1), (1, 2), (1, 3), (0, 1), (1, 2)):
+        if one + two * (trip - 1) < 4:
+            followed(dealt("d", by, bring, one, two, lo, trip), dealt("e", 2, take))
+            followed(dealt("d", 2, bring), dealt("e", by, take, one, two, lo, trip))
+    for (one, two), by, first, trip in product(((2, 1), (1, 2)), (1, 2), (0, 1), (1, 2)):
+        if first + one + two < 4 or trip == 1:
+            put = dealt("d", 1, dealt("e", 1, bring, stride=1), stride=2)
+            followed(put, dealt("f", by, dealt("g", 1, take, stride=two), first=first, stride=one, trip=trip))
+            followed(
+                dealt("d", by, dealt("e", 1, bring, stride=two), stride=one), dealt("f", 1, take, first, trip=trip)
+            )
+    rows = [part("A", V(x) * 2 + V(y), 1) for x, y in ("de", "fg", "gf")]
+    put = dealt("d", 1, dealt("e", 1, step(home(rows[0]), at(rows[0], "rb", base="own")), stride=1), stride=2)
+    for t, stride in product(rows[1:], (1, 2)):
+        got = step(at(t, "rb", base="own"), at(t))
+        followed(put, dealt("f", 1, dealt("g", 1, got, stride=3 - stride), stride=stride))
+    assert len({*said}) == 2
+    on_record("trees: slots", said)
+
+
 # loops that may not run ----------------------------------------------------------------------------------------------
 def sized(n: Node, choose: random.Random, names: list[str]) -> Node:
     """Some loops without peeled bodies run as often as a size says."""
