@@ -114,8 +114,8 @@ class Facts:
 
     def target(self, o: Operand) -> Target:
         got = self.targets.get(id(o))
-        if got is None or got[0] is not o:
-            got = self.targets[id(o)] = (o, self._target(o))
+        if got is None:
+            got = self.targets[id(o)] = (o, self._target(o))  # which keeps the operand, and so its number
         return got[1]
 
     def _target(self, o: Operand) -> Target:
@@ -241,9 +241,7 @@ class Facts:
         return Family(box)
 
     def _where(self, f: Fact, t: Target, ctx: Context) -> tuple[tuple[Affine, Affine], ...]:
-        """Of slots, the instance too: where the first element of the operand lies by the fact, and by the operand."""
-        if f.spot not in self.instances.slots:
-            return ()
+        """The instance of a slot: where the first element of the operand lies by the fact, and by the operand."""
         at = t.offset
         var = ctx.var(self.instances.name_of(f.spot[0]))
         if var is not None:

@@ -112,6 +112,11 @@ def test_what_is_there_when_constants_are_bound_and_when_the_kernel_is_called() 
         agreed(step(home(B, base), at(B)), False, step(home(B), home(B, base)))
 
 
+def test_an_output_without_a_home_is_not_there() -> None:
+    s = made(Seq())
+    assert judged(replace(s, homes={n: p for n, p in s.homes.items() if n != "C"})) == {"final"}
+
+
 def test_numbers_of_the_workspace_are_there() -> None:
     one = Operand("D", Tile("one", (), (), ()), Place("sp", "one", lit(0), ()), ())
     to = replace(one, place=Place("sp", "", lit(128), ()))
