@@ -38,6 +38,7 @@ MODULES = (
     "mutants",
     "off_by_one",
     "operations",
+    "peeled_by_hand",
     "signature",
     "small",
     "trees",
