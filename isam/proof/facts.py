@@ -195,15 +195,11 @@ class Facts:
         return bool(spread) and self.isl.covers(t.box, [*spread, *usable], ctx, (), names)
 
     def _everywhere(self, f: Fact, t: Target, ctx: Context) -> Family | None:
-        """All elements that a quantified fact is about, where they lie by one rule, which is the operand's."""
+        """All elements that a quantified fact is about, where they lie by one rule, which is the operand's, and without
+        the variables of either: they may have one name."""
         rule, mine = f.rule, t.rule_by(f.strides)
-        inner = ctx
-        for v in f.over:
-            inner = inner.with_var(v)
-        usable = alike(f, t) and inner.equal(rule, mine)
-        if t.over:  # names of variables may be those of the fact's: the rules must do without any
-            bound = (rule.coefficient(v.name) or mine.coefficient(v.name) for v in (*f.over, *t.over))
-            usable = alike(f, t) and not f.holes and not any(bound) and ctx.equal(rule, mine)
+        bound = any(rule.coefficient(v.name) or mine.coefficient(v.name) for v in (*f.over, *t.over))
+        usable = alike(f, t) and not bound and ctx.equal(rule, mine)
         return Family(f.box, f.over) if usable and all(self.parted(h, t.hole, ctx) for h in f.holes) else None
 
     def _progressions(self, key: tuple[Fact, ...]) -> list[Fact]:

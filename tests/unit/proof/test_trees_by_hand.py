@@ -301,6 +301,20 @@ def bytes_of(o: Operand) -> dict[tuple[str, str, int], tuple[int, ...]]:
     return {(m, b, c * 64 + k): () for _, (m, b, x) in places for c in {x // 64, (x + 3) // 64} for k in range(64)}
 
 
+def test_operands_in_cells_of_their_own() -> None:
+    """Wherever in their cells they lie."""
+    s = made(Seq())
+    tree, out = Tree(s, Steps(Legality(s)), Isl(), Findings()), Findings()  # type: ignore[arg-type]
+    cells = [
+        replace(at(part("A", 0, 1), "ra", cell=n, offset=V("anywhere")), name=name) for n, name in ((0, "D"), (2, "E"))
+    ]
+    for ops in (cells, cells[::-1]):
+        for writes in ({"D"}, {"E"}):
+            sig = SimpleNamespace(writes=writes, reads=set[str](), extents={}, semantics=SimpleNamespace(pairs=()))
+            tree._alias(Issue("u", "i", (), tuple(ops)), [(o, tree.facts.target(o)) for o in ops], sig, Context(), out)
+    assert not out.found
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_operands_of_one_step_that_meet(seed: int) -> None:
     """What is written may meet no other operand, but where one tile is read element by element before it is written, or
