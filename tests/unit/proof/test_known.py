@@ -96,7 +96,7 @@ def some_fact(choose: random.Random, fs: Facts) -> Fact:
         step = choose.choice((1, 2))
         last = choose.choice((lit(3), lit(6), V("v")))
         over = (var("u", 0, last, step, 0),)
-        row = (V("u", choose.choice((1, 1, 2))), choose.choice((1, 1, 2)))
+        row = (V("u", choose.choice((1, 1, 2))) + choose.choice((0, 0, 1)), choose.choice((1, 1, 2)))
     else:
         row = (choose.choice((lit(0), lit(0), lit(2), V("v"), V("v", 2))), choose.choice((1, 2, 4, 8)))
     column = (choose.choice((lit(0), lit(0), lit(2), V("v"))), choose.choice((4, 4, 2, 1)))
@@ -149,6 +149,37 @@ def test_tiles_that_facts_hold(seed: int) -> None:
     on_record(f"said: held {seed}", said)
 
 
+def test_rows_by_themselves_and_together() -> None:
+    """The stride of a row that is one says nothing; boxes that touch only together, and one of two without holes."""
+    fs = judge()
+    for by, pitch in ((32, 4096), (32, 32), (64, 4096)):
+        state = State()
+        for n in (0, 1):
+            row = fs.make("A", ("sp", ""), None, lit(by * n), (pitch, 4), box((n, n + 1), (0, 4)))
+            state.put(fs.with_holes(row, frozenset((fs.hole(box((7, 8), (0, 4))),))))
+        t = Operand("S", Tile("A", (lit(0), lit(0)), (2, 4), (1, 1)), Place("sp", "", lit(0), (32, 4)), (0, 1))
+        assert fs.holds(state, fs.target(t), CTX) is (by == 32)
+
+    def of(*sides: tuple[int, int]) -> Fact:
+        return fs.make("A", ("sp", ""), None, lit(sides[0][0] * 32 + sides[1][0] * 4), (32, 4), box(*sides))
+
+    state, two = State(), [of((0, 1), (0, 1)), of((0, 2), (1, 2))]
+    for some in (two, two[::-1]):
+        state = State()
+        for f in some:
+            state.put(f)
+        fs.merge_into(state, of((1, 2), (0, 1)), some, CTX)
+        assert set(state) == {of((0, 2), (0, 2))}
+    whole, part = of((0, 4), (0, 4)), of((0, 2), (0, 2))
+    holed = fs.with_holes(of((0, 3), (0, 3)), frozenset((fs.hole(box((2, 3), (0, 3))),)))
+    for around in ([whole, holed], [holed, whole]):
+        state = State()
+        for f in around:
+            state.put(f)
+        assert fs.fill(state, around, part, CTX) is True
+        assert fs.fill(state, [holed], part, CTX) is False
+
+
 def test_variables_of_one_name_are_not_one() -> None:
     """Of two families of numbers in one line every second place is said, of the one the others."""
     for shift, right in ((0, True), (1, False)):
@@ -177,7 +208,7 @@ def test_families_without_a_common_element(seed: int) -> None:
             assert true or not got
             assert got or not true or not (f.over or g.over)
             count[got] += 1
-    assert min(count.values()) > 40
+    assert min(count.values()) > 20
 
 
 # writing --------------------------------------------------------------------------------------------------------------

@@ -108,7 +108,15 @@ def test_loops_whose_last_value_is_not_known() -> None:
     x, said = V("x"), list[bool]()
     right = [seq(rows(seq(ROW, take(x)))), seq(bring(0), rows(ROW), take(0)), seq(bring(2), rows(ROW), take(2)),
              seq(bring(1), rows(bring(x, "B")), take(1)), seq(rows(ROW), rows(take(x)))]  # fmt: skip
-    bad = [rows(take(x)), seq(rows(ROW), take(0)), seq(bring(0), rows(bring(x, "B")), take(0))]
+    every = Loop("x", (Bound(lit(0)),), (Bound(V("T")),), 1, ROW)
+    again = Loop("x", every.lo, every.hi, 1, take(x))
+    right += [seq(every, again), seq(Loop("x", every.lo, every.hi, 1, ROW, exit=bring(3, "B")), again)]
+    bad = [
+        seq(Loop("x", every.lo, every.hi, 1, ROW, exit=bring(0, "B")), again),
+        rows(take(x)),
+        seq(rows(ROW), take(0)),
+        seq(bring(0), rows(bring(x, "B")), take(0)),
+    ]
     for call in (*right, *bad):
         s = made(call, sizes=True)
         stale = any(wrong(s, {"T": t, "U": u})[0] for t, u in product(range(3), repeat=2))

@@ -138,6 +138,7 @@ def test_what_a_loop_overwrites_is_gone() -> None:
         agreed(seq(bring, twice(again), step(at(A), at(A, offset=512))), right)
     agreed(seq(bring, twice(other), twice(bring), twice(other), step(at(A), at(A, offset=512))), False)
     agreed(seq(bring, twice(other), twice(bring), twice(bring), step(at(A), at(A, offset=512))), True)
+    agreed(loop("x", 0, 0, 1, step(at(A), at(A, offset=512)), enter=step(at(B), at(B, offset=512))), True)
     for cell, right in ((0, False), (1, True)):
         one = step(home(A), at(A, "ra", cell=0))
         agreed(seq(one, twice(step(home(B), at(B, "ra", cell=cell))), step(at(A, "ra", cell=0), at(A))), right)
@@ -150,6 +151,7 @@ def test_a_copy_that_a_loop_makes_is_stale_when_the_tile_is_computed_again() -> 
         agreed(seq(start, again, between, step(copy, home(C))), True)
         agreed(seq(start, again, between, again, step(copy, home(C))), False)
         agreed(seq(start, again, between, again, step(reg, home(C))), True)
+    agreed(seq(start, again, step(home(B), at(B, "ra", cell=0)), again, step(reg, home(C))), True)
 
 
 def test_an_instance_finds_nothing_of_others_in_its_memories() -> None:
