@@ -93,6 +93,9 @@ def test_steps_of_clusters() -> None:
         (10, "step", "all members take operand A from the same place")]  # fmt: skip
     meet = "in one step, C = C[4:+4, 0:+4] may meet C[0:+4, 0:+4] of 'mm'"
     assert step(member("mm", 0, 0), member("m2", 4, 0)) == [(8, "step", meet)]
+    both = member("mm", 0, 0, "zero4"), replace(member("m2", 4, 0, "zero4"), joined=True)
+    found = check_tree(replace(clustered(), call=Seq(both)))
+    assert (8, "step", meet) in [(v.obligation, v.kind, v.message) for v in found]
     into = member("m2", 4, 3)
     into = replace(into, operands=tuple(replace(o, place=replace(o.place, memory="rb", cell=7)) if o.name == "C" else o
                                         for o in into.operands))  # fmt: skip

@@ -307,9 +307,7 @@ def test_operands_in_cells_of_their_own() -> None:
     """Wherever in their cells they lie."""
     s = made(Seq())
     tree, out = Tree(s, Steps(Legality(s)), Isl(), Findings()), Findings()  # type: ignore[arg-type]
-    cells = [
-        replace(at(part("A", 0, 1), "ra", cell=n, offset=V("anywhere")), name=name) for n, name in ((0, "D"), (2, "E"))
-    ]
+    cells = [replace(at(part("A", 0, 1), "ra", cell=n, offset=V(f"in {n}")), name=x) for n, x in ((0, "D"), (2, "E"))]
     for ops in (cells, cells[::-1]):
         for writes in ({"D"}, {"E"}):
             sig = SimpleNamespace(writes=writes, reads=set[str](), extents={}, semantics=SimpleNamespace(pairs=()))
