@@ -134,7 +134,7 @@ def test_an_operand_that_is_nothing() -> None:
 
 def test_statements_that_cannot_be_carried_out_together() -> None:
     """One in a loop and one before it; two with one between them that needs the first and is needed by the second."""
-    k, (m, *_) = mappings("neighbours")
+    _, (m, *_) = mappings("neighbours")
     head = made("in x: f32[9]", "inout y: f32[8]", "inout z: f32[8]")
     one, two = ("  forall i < 8\n    y[i] = x[i + 1] - x[i]\n", "  forall i < 8\n    z[i] = y[i] * 2\n")
     three = "  forall i < 8\n    y[i] = z[i] + x[i]\n"
