@@ -192,6 +192,10 @@ def test_variables_of_one_name_are_not_one() -> None:
         assert implied(state, two, fs, CTX) <= right
         assert not implied(State(), two, fs, CTX)
         assert (all_told([two], {}) <= all_told([one], {})) is right
+    fs, state, u = judge(), State(), V("u")
+    state.put(fs.make("A", ("sp", ""), None, u * 8, (4,), ((u, u + 1),), (var("u", 0, 3, 1, 0),)))
+    second = fs.make("A", ("sp", ""), None, u * 4 + 4, (4,), ((u + 1, u + 2),), (var("u", 0, 0, 1, 0),))
+    assert not implied(state, second, fs, CTX)
     assert fs.home("T") is None
 
 
