@@ -55,7 +55,7 @@ def boxes(n: Node) -> list[Operand]:
     return [o for o in n.operands if o.name == "D" + BOX]
 
 
-@pytest.mark.parametrize("needs", product((None, 1, 8), repeat=2))
+@pytest.mark.parametrize("needs", list(product((None, 1, 8), repeat=2)))
 def test_where_the_box_lies(needs: tuple[Stride, ...]) -> None:
     """So that the tile lies in it where the instruction puts what it copies: at the rows and columns that it says."""
     for strides, steps, dims in product(
