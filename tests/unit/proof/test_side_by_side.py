@@ -143,7 +143,8 @@ def test_the_form_of_what_is_dealt() -> None:
 
 def test_slots_of_instances_lie_apart_whatever_the_steps() -> None:
     s = replicated("sp", "ra", "rb")
-    for steps, sizes in (((3,), (64,)), ((1,), (40, 200)), ((4, 6), (40, 200)), ((5, 7), (200, 40)), ((), (8,)), ((1, 9), (1, 1))):
+    for steps, sizes in (((3,), (64,)), ((1,), (40, 200)), ((4, 6), (40, 200)), ((5, 7), (200, 40)), ((), (8,)),
+                         ((1, 9), (1, 1))):  # fmt: skip
         nodes = [replace(loop(f"v{n}", 0, 2 * k, k, Seq()), deal=Deal("core")) for n, k in enumerate(steps)]
         slots = tuple(Slot(f"W{n}", "sp", size) for n, size in enumerate(sizes))
         free = loop("free", 0, 77, 11, seq(*nodes))
