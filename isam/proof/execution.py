@@ -144,7 +144,7 @@ class Execution:
         if self.operations.licence.free:
             return ()
         axes = [a for a in s.domain.axes if a.name in s.reduces] or list(s.domain.axes)
-        if len(axes) + sum(len(r.terms) for r in s.dest.index) != len(s.domain.axes):
+        if any(len(r.terms) > 1 for r in s.dest.index):  # an element does not say where on the other axes its points are
             axes = list(s.domain.axes)
         total, stride = Affine(), 1
         for a in reversed(axes):

@@ -185,6 +185,20 @@ def test_a_loop_with_the_counter_of_another_finds_what_all_its_steps_left() -> N
         assert bool(judge.judge(one, two)) is (a == b or {a, b} == {0, 2}), (a, b)
 
 
+def test_the_last_step_counts_and_a_name_of_another_shape_is_another() -> None:
+    """A step that does something else; a temporary of one number or two."""
+    k = parse_kernel(COUNTED.format(each="m[t] = x[t]").replace("< T\n    m[t]", "< 3\n    m[t]").replace("[T]", "[3]")
+                     .replace("< T", "< 3"))  # fmt: skip
+    for step in range(3):
+        more = f"m[t] = x[t]\n    forall q < {step + 1} where q >= t, t >= {step}\n      g[] = x[q]"
+        text = str(k).replace("m[t] = x[t]", more)
+        assert more in text
+        assert not equivalent(k, parse_kernel(text)), step
+    one = COUNTED.replace("temp m", "temp h: f32\n  temp m").format(each="h[] = x[t]\n    m[t] = h[]")
+    two = COUNTED.replace("temp m", "temp h: f32[2]\n  temp m").format(each="h[1] = x[t]\n    m[t] = h[1]")
+    assert equivalent(parse_kernel(one), parse_kernel(two))
+
+
 def test_other_loops_are_no_comparison() -> None:
     one, two = (parse_kernel(COUNTED.format(each=e)) for e in ("m[t] = x[t]", "loop u < T\n      m[t] = x[t]"))
     assert equivalent(one, two).why == ("the kernels have different recurrent loops",)

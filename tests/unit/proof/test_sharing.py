@@ -32,6 +32,7 @@ MADE = {
     "twice": replace(S, call=Seq((S.call, again(S.call)))),
     "in both trees": replace(S, bind=again(S.call)),
     "in a loop": replace(S, call=loop("q", 0, 3, 1, S.call, first=again(S.call), last=Seq((again(S.call),)))),
+    "in one tree": replace(S, bind=Seq((S.call, again(S.call))), call=Issue("mm", "none", (), ())),
     "two loops": replace(S, call=Seq((loop("q", 0, 3, 1, S.call), again(loop("q", 0, 3, 1, S.call))))),
     "loops of other bounds": replace(S, call=Seq((loop("q", 0, 3, 1, S.call), loop("q", 0, 4, 1, again(S.call))))),
     "one operand": one_operand(S),
