@@ -15,7 +15,8 @@ from isam.proof.equivalence import Equivalence, equivalent
 from isam.proof.execution import Execution, operand_dtype
 from isam.proof.operations import Licence, Operations
 
-HEAD = "kernel k({})\n  permits exact\n  in w: f32[{n}, {m}]\n  inout y: f32[{n}]\n  inout z: f32[5]\n  in x: f32[2 * {n}]\n  {}\n"
+HEAD = "kernel k({})\n  permits exact\n  in w: f32[{n}, {m}]\n  inout y: f32[{n}]\n  inout z: f32[5]\n"
+HEAD += "  inout u: f32[3, 2]\n  in x: f32[2 * {n}]\n  {}\n"
 SUMS = [  # and those that add the same in one order: of one number
     (0, "forall i < 2, k < 4\n    y[i] += w[i, k]"),
     (0, "forall k < 4, i < 2\n    y[i] += w[i, k]"),
@@ -38,6 +39,8 @@ SUMS = [  # and those that add the same in one order: of one number
     (9, "forall i < 2, j < 2, k < 2\n    z[i + j] += w[i, 2 * j + k]"),
     (10, "forall j < 2, i < 2, k < 2\n    z[i + j] += w[i, 2 * j + k]"),
     (11, "forall i < 2\n    y[i] += w[i, 0]"),
+    (12, "forall i < 2, j < 2, k < 2, l < 2\n    u[i + j, l] += w[i, 2 * j + k]"),
+    (13, "forall j < 2, i < 2, k < 2, l < 2\n    u[i + j, l] += w[i, 2 * j + k]"),
     (11, "forall i < 2\n    y[i] = y[i] + w[i, 0]"),
 ]  # fmt: skip
 SIZED = [
@@ -64,10 +67,12 @@ def test_sums_in_one_order_are_the_same(sizes: str, sums: list[tuple[int, str]])
         given = {"w": (rng.standard_normal(shape) * scale).astype(np.float32),
                  "y": rng.standard_normal(shape[0]).astype(np.float32),
                  "x": rng.standard_normal(2 * shape[0]).astype(np.float32),
+                 "u": rng.standard_normal((3, 2)).astype(np.float32),
                  "z": rng.standard_normal(5).astype(np.float32)}  # fmt: skip
         for k, out in zip(kernels, results, strict=True):
-            made = run(k, {name: x.copy() for name, x in given.items()}, dict(zip("NM", shape, strict=True)) if sizes else {})
-            out += [made["y"].tobytes(), made["z"].tobytes()]
+            made = run(k, {name: x.copy() for name, x in given.items()},
+                       dict(zip("NM", shape, strict=True)) if sizes else {})
+            out += [made["y"].tobytes(), made["z"].tobytes(), made["u"].tobytes()]
     for a, b in product(range(len(sums)), repeat=2):
         assert bool(judge.judge(kernels[a], kernels[b])) is (sums[a][0] == sums[b][0]), (a, b)
         assert (results[a] == results[b]) is (sums[a][0] == sums[b][0]), (a, b)
