@@ -143,7 +143,7 @@ class Execution:
         allow it, so that a split axis counts as the whole one."""
         if self.operations.licence.free:
             return ()
-        mixed = any(len(r.terms) > 1 for r in s.dest.index)  # an element does not say where on the other axes points are
+        mixed = any(len(r.terms) > 1 for r in s.dest.index)  # an element does not say where on other axes points are
         axes = [a for a in s.domain.axes if mixed or a.name in s.reduces]
         total, stride = Affine(), 1
         for a in reversed(axes):
