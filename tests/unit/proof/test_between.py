@@ -58,3 +58,11 @@ def test_what_stands_between(seed: int) -> None:
         assert found[2] == {"y", "z"} | {r.buffer for s in rest for r in s.reads}
     assert min(said.values()) > 5, said
     assert len(said) == 4
+
+
+def test_a_statement_of_all_buffers_is_left_out() -> None:
+    k = parse_kernel("kernel k()\n  in x: f32[4]\n  out y: f32[4]\n  forall i < 4\n    y[i] = x[i]\n")
+    found = between(k, k)
+    assert found is not None
+    assert found[0].body == found[1].body == ()
+    assert found[2] == {"y"}

@@ -20,6 +20,7 @@ EXTRA = {
     "thrice": "  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = (A[i] + A[i]) + A[i]\n",
     "wider": "  in A: f16[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = f32(A[i])\n",
     "any": "  in A: any[N]\n  out D: any[N]\n  forall i < N\n    D[i] = A[i]\n",
+    "adds": "  in A: f32[N]\n  inout D: f32[N]\n  forall i < N\n    D[i] += A[i]\n",
     "copied": "  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    t[i] = A[i] * 2\n    D[i] = t[i]\n",
 }  # fmt: skip
 ONE = "k()\n in x: f32[8]\n in z: f32[8]\n {}: f32[8]\n forall i < 8\n  {}"
@@ -43,6 +44,7 @@ SAME = {
     "begun, summed, ended": ("gemm_bias_relu", SQUARE.format("b[j]", "A[i, k] * B[k, j]", RELU)),
     "a condition": ("smaller", ONE.format("out y", "y[i] = select(x[i] < z[i], x[i], 0)")),
     "a condition, mirrored": ("smaller", ONE.format("out y", "y[i] = select(z[i] > x[i], x[i], 0)")),
+    "a sum of two": ("adds", ONE.format("inout y", "y[i] = y[i] + x[i]")),
     "two results, one needed no more": ("two", ONE.format("out v", "t[i] = x[i] + 1\n  v[i] = t[i] * 2")),
     "a copy of any type": ("any", ONE.format("out y", "y[i] = x[i]")),
     "two results": ("two", ONE.format("out y: f32[8]\n out v", "y[i] = x[i] + 1\n  v[i] = y[i] * 2")),
@@ -54,6 +56,7 @@ FORGED = {
     "in place": ["max(y[i], 1)", "max(x[i], 0)"],
     "a number for an operand": ["x[i] * 4", "z[i] * 3", "x[i] + 3", "3"],
     "an accumulation in full": ["y[i] - 3 * x[i]", "y[i] * 3 * x[i]", "x[i] + 3 * x[i]", "3 * x[i]"],
+    "a sum of two": ["exp(x[i])", "y[i] - x[i]", "x[i]", "x[i] + z[i]", "y[i] + y[i]", "max(y[i], x[i])"],
     "one element twice": ["x[i] * z[i]", "x[i] * x[7 - i]"],
     "a condition": ["select(z[i] < x[i], x[i], 0)", "select(x[i] <= z[i], x[i], 0)", "select(x[i] < z[i], z[i], 0)"],
 }
@@ -104,6 +107,9 @@ def test_a_temporary_that_is_needed_elsewhere_escapes() -> None:
     more = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n out v: f32[8]\n forall i < 8\n  t[i] = x[i] + 1\n"
                   "  y[i] = t[i] * t[i]\n  v[i] = t[i] * z[i]")  # fmt: skip
     assert {f[:2] for f in compare(m, more).faults} == {(6, "escapes")}
+    stored = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n out t: f32[8]\n forall i < 8\n  t[i] = x[i] + 1\n"
+                    "  y[i] = t[i] * t[i]")  # fmt: skip
+    assert {f[:2] for f in compare(m, stored).faults} == {(3, "operation")}  # what is a result is never left inside
     without = replace(m, statements=m.statements[1:])  # the one that makes the temporary
     assert (3, "operation") in {f[:2] for f in compare(without, k).faults}
 
