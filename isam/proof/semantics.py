@@ -307,6 +307,8 @@ def _leaf(a: Leaf, b: Leaf, m: Mapping, writes: bool) -> Pair | None:
 
 
 def same_number(a: object, b: object) -> bool:
+    if a is None:
+        return False
     signs = str(a).startswith("-") == str(b).startswith("-")  # a negative zero is another number
     return (a == b and signs) or (a != a and b != b)
 
