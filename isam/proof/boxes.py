@@ -149,7 +149,7 @@ def chosen(
     that is to be equal."""
     values: dict[str, Affine] = {}
     open_ = [v.name for v in over]
-    for v in over * 2:
+    for v in over * len(over):
         if v.name in values:
             continue
         pairs = [*((lo, t[0]) for (lo, _), t in zip(box, target, strict=True)), *also]
@@ -288,7 +288,10 @@ def hull(box: Box, over: Span) -> Box | None:
         for bound, up in ((lo, False), (hi, True)):
             c = bound.coefficient(over.var)
             end = over.last if (c > 0) == up else over.first
-            if c and end is None:
+            if not c:
+                out.append(bound)
+            elif end is None:
                 return None
-            out.append(bound.substitute({over.var: end}) if c and end is not None else bound)
+            else:
+                out.append(bound.substitute({over.var: end}))
     return tuple(zip(out[::2], out[1::2], strict=True))

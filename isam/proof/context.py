@@ -83,7 +83,7 @@ class Context:
         rest = e - Affine.of(v.name, c)
         best: int | None = None
         for b in v.lo if c > 0 else v.hi:
-            if b.div == 1 or c % b.div == 0:
+            if c % b.div == 0:
                 got = self._search(rest + b.expr * (c // b.div))
             else:
                 scaled = self._search(rest * b.div + b.expr * c)
@@ -158,7 +158,7 @@ def last_value(loop: Loop) -> Affine | None:
     if len(loop.hi) != 1 or loop.hi[0].div != 1:
         return None
     d = loop.hi[0].expr - loop.lo[0].expr
-    if loop.step == 1 or all(c % loop.step == 0 for c in (d.const, *(c for _, c in d.terms))):
+    if all(c % loop.step == 0 for c in (d.const, *(c for _, c in d.terms))):
         return loop.hi[0].expr - loop.step
     return None
 

@@ -23,8 +23,8 @@ from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A box of elements (or bytes) of a base in a shared memory, under ``over`` loops inside an iteration (outermost
-    first). ``issue``: one of the steps that touch it, ``target``: what it touches exactly."""
+    """A box of elements (or bytes) of a base in a shared memory, under ``over`` loops inside an iteration
+    (outermost first). ``issue``: one of the steps that touch it, ``target``: what it touches exactly."""
 
     spot: tuple[str, str]
     box: Box
@@ -134,6 +134,7 @@ class Dealt:
                 t = self.facts.target(o)
                 if t.spot[0] not in own:
                     box = t.hull if self.facts.legality.one_address(o.place.base) else ((t.low, t.high),)
+                    box = box if t.cells is None else ()  # of cells, every iteration has the same, and whole
                     yield Access(t.spot, box, over, o.name in writes, node, t)
         elif isinstance(node, Seq):
             for c in node.children:

@@ -41,7 +41,8 @@ def one_system(one: Layout, two: Layout, size: tuple[int, int], ctx: Context) ->
         sides = enumerate(zip(strides, mine, theirs, strict=True))
         digits = [(s, _reach(a, b, ctx)) for e, (s, a, b) in sides if e != d]
         digits.append((strides[d], width.const - 1))
-        if _unique(digits, (factor + strides[d]) * width.const, size):
+        top = (factor + strides[d]) * width.const
+        if top and _unique(digits, top, size):  # else all of these intervals lie at one place
             return True
     return False
 

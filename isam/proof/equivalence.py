@@ -107,7 +107,7 @@ def granted_numerics(kernel: Kernel) -> frozenset[str]:
 
 
 def permitted(kernel: Kernel, licence: Licence) -> bool:
-    return not _floats(kernel) or set(licence.uses) <= granted_numerics(kernel)
+    return set(licence.uses) <= granted_numerics(kernel)
 
 
 def _floats(kernel: Kernel) -> bool:
@@ -141,7 +141,7 @@ class _Pair:
             self._bodies(self.a.body, self.b.body, one, two, (), "")
         except TooMuch as e:
             return (str(e),)
-        names = sorted(seen) or [b.name for b in self.a.arguments if b.role in ("out", "inout")]
+        names = sorted(seen) or [b.name for b in self.a.arguments]
         out = [f"'{n}' was not shown to be the same" for n in names if not self._equal(one[n], two[n])]
         return tuple(out + [f"{at}: {why}" for at, why in self.execution.notes.items()] if out else out)
 
@@ -201,7 +201,6 @@ class _Pair:
                     path = self._path(own[n], other[m])
                     if path is not None:
                         out.append(Laid(n, m, path, flip))
-                        break
         return out
 
     def _path(self, own: Value, other: Value) -> Rel | None:

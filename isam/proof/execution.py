@@ -143,9 +143,8 @@ class Execution:
         allow it, so that a split axis counts as the whole one."""
         if self.operations.licence.free:
             return ()
-        axes = [a for a in s.domain.axes if a.name in s.reduces] or list(s.domain.axes)
-        if len(axes) + sum(len(r.terms) for r in s.dest.index) != len(s.domain.axes):
-            axes = list(s.domain.axes)
+        mixed = any(len(r.terms) > 1 for r in s.dest.index)  # an element does not say where on other axes points are
+        axes = [a for a in s.domain.axes if mixed or a.name in s.reduces]
         total, stride = Affine(), 1
         for a in reversed(axes):
             total = total + Affine.of(a.name, stride)

@@ -114,8 +114,8 @@ class Facts:
 
     def target(self, o: Operand) -> Target:
         got = self.targets.get(id(o))
-        if got is None or got[0] is not o:
-            got = self.targets[id(o)] = (o, self._target(o))
+        if got is None:
+            got = self.targets[id(o)] = (o, self._target(o))  # which keeps the operand, and so its number
         return got[1]
 
     def _target(self, o: Operand) -> Target:
@@ -195,15 +195,11 @@ class Facts:
         return bool(spread) and self.isl.covers(t.box, [*spread, *usable], ctx, (), names)
 
     def _everywhere(self, f: Fact, t: Target, ctx: Context) -> Family | None:
-        """All elements that a quantified fact is about, where they lie by one rule, which is the operand's."""
+        """All elements that a quantified fact is about, where they lie by one rule, which is the operand's, and without
+        the variables of either: they may have one name."""
         rule, mine = f.rule, t.rule_by(f.strides)
-        inner = ctx
-        for v in f.over:
-            inner = inner.with_var(v)
-        usable = alike(f, t) and inner.equal(rule, mine)
-        if t.over:  # names of variables may be those of the fact's: the rules must do without any
-            bound = (rule.coefficient(v.name) or mine.coefficient(v.name) for v in (*f.over, *t.over))
-            usable = alike(f, t) and not f.holes and not any(bound) and ctx.equal(rule, mine)
+        bound = any(rule.coefficient(v.name) or mine.coefficient(v.name) for v in (*f.over, *t.over))
+        usable = alike(f, t) and not bound and ctx.equal(rule, mine)
         return Family(f.box, f.over) if usable and all(self.parted(h, t.hole, ctx) for h in f.holes) else None
 
     def _progressions(self, key: tuple[Fact, ...]) -> list[Fact]:
@@ -241,9 +237,7 @@ class Facts:
         return Family(box)
 
     def _where(self, f: Fact, t: Target, ctx: Context) -> tuple[tuple[Affine, Affine], ...]:
-        """Of slots, the instance too: where the first element of the operand lies by the fact, and by the operand."""
-        if f.spot not in self.instances.slots:
-            return ()
+        """The instance of a slot: where the first element of the operand lies by the fact, and by the operand."""
         at = t.offset
         var = ctx.var(self.instances.name_of(f.spot[0]))
         if var is not None:

@@ -38,14 +38,12 @@ def fibres(points: Rel) -> list[tuple[int, list[Rel], Region]]:
 
 
 def _peeled(points: Rel) -> Iterator[tuple[Rel, Rel]]:
-    """Each output coordinate that the others do not determine (where there is none: the last), as a relation of the
-    input and the others; and the relation without it."""
-    found = False
+    """Each output coordinate that the others do not determine, and the last, as a relation of the input and the
+    others; and the relation without it."""
     for k in range(points.outs):
         others = [j for j in range(points.outs) if j != k]
         single = points.picked([k, *others]).lifted(len(others))
-        if not single.is_function() or (k == points.outs - 1 and not found):
-            found = True
+        if not single.is_function() or k == points.outs - 1:
             yield single, points.picked(others)
 
 

@@ -92,8 +92,9 @@ class _Boxes:
     def _issue(self, n: Issue) -> Issue:
         """A call as it stands where it is none that could be told: what it lacks is found there."""
         ins = self.filling.get(n.instruction)
-        if ins is None or not n.is_move or ins.fill is None:
+        if ins is None or not n.is_move:
             return n
+        assert ins.fill is not None
         out: list[Operand] = []
         for o in n.operands:
             box = self._box(ins, o, dict(n.sizes)) if o.name == ins.fill.operand else None
@@ -112,15 +113,16 @@ class _Boxes:
         dtype = buffer.dtype if buffer is not None else self.schedule.dtype(o.tile.buffer)
         strides: list[int] = []
         for need, d in zip(ins.contract(o.name).strides, o.dims, strict=True):
-            if need is None and d is None:
+            if need is not None:
+                strides.append(need * size_of(dtype))
+            elif d is not None:
+                strides.append(o.place.strides[d] * o.tile.steps[d])
+            else:
                 return None
-            step = o.place.strides[d or 0] * o.tile.steps[d or 0]
-            strides.append(step if need is None else need * size_of(dtype))
         shape = tuple(int(e.substitute(sizes)) for e in fill.box)
         ahead = sum(n * k for n, k in zip(fill.at, strides, strict=True))
         name = f"{dtype}{list(shape)}{BOX}"
-        if name not in self.buffers:
-            self.buffers[name] = Buffer(name, tuple(Affine((), n) for n in shape), dtype, "temp")
+        self.buffers[name] = Buffer(name, tuple(Affine((), n) for n in shape), dtype, "temp")
         tile = Tile(name, tuple(Affine() for _ in shape), shape, tuple(1 for _ in shape))
         place = Place(o.place.memory, o.place.base, o.place.offset - ahead, tuple(strides), o.place.cell)
         return Operand(o.name + BOX, tile, place, tuple(range(len(shape))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isam.proof.boxes import Family, minus
+from isam.proof.boxes import Family, disjoint, minus
 from isam.proof.context import Context
 from isam.proof.facts import Facts
 from isam.proof.geometry import recurrent_axes
@@ -29,8 +29,8 @@ def at_home(facts: Facts, home: Fact, state: State, ctx: Context, schedule: Sche
 
 
 def _whole(f: Fact, ctx: Context) -> list[Family]:
-    """A fact's box without its holes, as boxes."""
+    """A fact's box without its holes, as boxes. (Of a hole's own variables nothing is known here: it takes all.)"""
     boxes = [f.box]
     for h in f.holes:
-        boxes = [part for b in boxes for part in (minus(b, h.box, ctx) or [])] if not h.over else []
+        boxes = [part for b in boxes for part in ([b] if disjoint(b, h.box, ctx) else minus(b, h.box, ctx) or ())]
     return [Family(b, f.over) for b in boxes]

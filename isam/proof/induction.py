@@ -14,8 +14,8 @@ from isam.schedule.tree import Bound
 
 
 def implied(state: State, f: Fact, facts: Facts, ctx: Context) -> bool:
-    """Whether a fact without holes follows from a state."""
-    return f in state.of.get(f.buffer, ()) or (not f.holes and facts.holds(state, facts.sought(f), ctx))
+    """Whether a fact follows from a state."""
+    return f in state.of.get(f.buffer, ()) or facts.holds(state, facts.sought(f), ctx)
 
 
 def meet(one: State, two: State, facts: Facts, ctx: Context, both: bool = True) -> State:
@@ -34,17 +34,15 @@ def meet(one: State, two: State, facts: Facts, ctx: Context, both: bool = True) 
 
 def _weaker(f: Fact, other: State, facts: Facts, ctx: Context) -> list[Fact]:
     """What of ``f`` another state implies: the same box with more holes, or parts of it."""
-    if f.over:
-        return [f] if implied(other, f, facts, ctx) else []
     t = facts.sought(f)
     parts: list[Fact] = []
     for g in other.near(f.spot, f.cells):
-        if g.over or not facts.layout.same_layout(g, t, ctx):
+        if not facts.layout.same_layout(g, t, ctx):
             continue
         whole = contains(g.box, f.box, ctx)
         box = f.box if whole else intersection(g.box, f.box, ctx) if facts.cuts else None
         if box is not None:
-            parts.append(facts.changed(f, box, f.holes | {h for h in g.holes if not facts.parted(f.bare or f, h, ctx)}))
+            parts.append(facts.changed(f, box, f.holes | {h for h in g.holes if not facts.parted(f, h, ctx)}))
         if whole:
             return parts[-1:]
     bare = facts.changed(f, holes=())
@@ -58,8 +56,9 @@ def forget(state: State, var: str, over: Span, facts: Facts) -> State:
         if f.mentions(var):
             continue
         holes = [h if not h.moves(var) else _widened(h, over, facts) for h in f.holes]
-        if all(h is not None for h in holes):
-            out.put(f if set(holes) == f.holes else facts.changed(f, holes=[h for h in holes if h is not None]))
+        known = [h for h in holes if h is not None]
+        if len(known) == len(holes):
+            out.put(facts.changed(f, holes=known))
     return out
 
 
@@ -78,13 +77,13 @@ def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
         state.put(f)
         return
     t = facts.sought(f)
-    same = [g for g in state.near(f.spot, f.cells) if g.buffer == f.buffer and facts.layout.same_layout(g, t, ctx)]
+    same = [g for g in state.near(f.spot, f.cells) if facts.layout.same_layout(g, t, ctx)]
     if facts.fill(state, [g for g in same if contains(g.box, f.box, ctx)], f, ctx):
         return
     for g in same:
-        if not g.over and contains(f.box, g.box, ctx):
+        if contains(f.box, g.box, ctx):
             state.drop(g)
-    facts.merge_into(state, f, [g for g in same if g in state.of.get(g.buffer, ())], ctx)
+    facts.merge_into(state, f, same, ctx)
 
 
 def survives(f: Fact, var: str, over: Span, log: list[Write], facts: Facts, ctx: Context, fresh: str) -> bool:
@@ -93,8 +92,6 @@ def survives(f: Fact, var: str, over: Span, log: list[Write], facts: Facts, ctx:
     old = substituted(f, var, Affine.of(fresh), facts)
     d = over.desc
     ctx = ctx.with_var(Var(fresh, d.lo, (*d.hi, Bound(now - over.step)), d.step, d.origin))
-    for v in old.over:
-        ctx = ctx.with_var(v)
     if old.holes:
         return False
     for w in log:
@@ -123,7 +120,7 @@ def _harmless(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
 
 
 def _one_layout(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
-    return w.target is not None and w.buffer == f.buffer and facts.layout.same_layout(f, w.target, ctx)
+    return w.target is not None and facts.layout.same_layout(f, w.target, ctx)
 
 
 def relative(state: State, f: Fact, var: str, step: int, facts: Facts, ctx: Context) -> bool:

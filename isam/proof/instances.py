@@ -42,7 +42,7 @@ class Instances:
         own = [w for w in s.workspace if s.system.replica_of(w.memory) is not None]
         self.slots = frozenset((resolve(s.system, w.memory), w.name) for w in own)
         dealt = [n for n in (*distinct(s.bind), *distinct(s.call)) if isinstance(n, Loop) and n.deal is not None]
-        steps = lcm(*(n.step for n in dealt if n.step > 0))
+        steps = lcm(*(n.step for n in dealt))
         self.apart = steps * max((1 << w.bytes.bit_length() for w in own), default=1)
 
     def name_of(self, memory: str) -> str:

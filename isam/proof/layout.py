@@ -31,8 +31,8 @@ class Layout:
             if not ctx.equal(mine, theirs):
                 return False
         home = self.legality.buffers[f.buffer].home
-        if home is not None and home.base == f.spot[1] and home.strides == f.strides:
-            return True  # the buffer's own place: tiles lie inside the buffer (obligation 7)
+        if home is not None and home.strides == f.strides:
+            return True  # the strides of the buffer's own place: tiles lie inside the buffer (obligation 7)
         return self._injective(f, t, ctx)
 
     def _injective(self, f: Fact, t: Target, ctx: Context) -> bool:
@@ -59,9 +59,8 @@ class Layout:
         return ctx.le(f.high, low) or ctx.le(high, f.low)
 
     def no_clash(self, f: Fact, g: Fact, ctx: Context) -> bool:
-        """Whether isl proves that no byte is said by both facts to belong to different elements."""
-        if f.cells is not None or g.cells is not None:
-            return False
+        """Whether isl proves that no byte is said by both facts, of a memory without cells, to belong to different
+        elements."""
         size = self.legality.buffers[f.buffer].bytes, self.legality.buffers[g.buffer].bytes
         one, two = ((x.box, x.offset, x.strides, x.over) for x in (f, g))
         return self.isl.no_clash(one, two, size, f.buffer == g.buffer, ctx)

@@ -129,8 +129,8 @@ class Numbering:
                 if n is None or not r.is_function():
                     continue
                 alone = r.domain()
-                for other, theirs in a.terms.items():
-                    for s in (s for v, s in theirs if s is not r and (v or other)):
+                for theirs in a.terms.values():
+                    for s in (s for _, s in theirs if s is not r):
                         alone = alone - s.domain()
                 if not alone.is_empty():
                     out[n] = out[n] | r.on(alone) if n in out else r.on(alone)
@@ -171,7 +171,6 @@ class Numbering:
         if least in found and len(found) > 1:
             some = reduce(lambda a, b: a | b, [r.domain() for n, r in found.items() if n != least])
             found[least] = found[least].off(some)
-        found = {n: r for n, r in found.items() if not r.is_empty()}
         several = self._several(list(found.values()), over)
         single = self._single({n: r.off(several) for n, r in found.items()}, over - several, modulus)
         if several.is_empty():
@@ -179,7 +178,7 @@ class Numbering:
         parts = {(n,): ((ONE, r.on(several)),) for n, r in found.items()}
         args = Value(several, {k: t for k, t in parts.items() if not t[0][1].is_empty()}, modulus)
         many = self.function(label, (args,), several, modulus)
-        return self.ring.joined(single, many) if single.terms else many
+        return self.ring.joined(single, many)
 
     def _single(self, found: dict[int, Rel], over: Region, modulus: int) -> Value:
         """One element for every point, as a value; what was only named is itself again."""

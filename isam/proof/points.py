@@ -46,7 +46,7 @@ def check_loop(n: Loop, out: Findings) -> None:
         out.add(11, "form", f"loop '{n.var}' has no bounds or no positive step")
         return
     peeled = (n.first is not None) + (n.last is not None)
-    if (len(n.lo) > 1 or any(b.div > 1 for b in n.lo)) and (n.step > 1 or peeled or n.deal is not None):
+    if (n.lo[1:] or n.lo[0].div > 1) and (n.step > 1 or peeled or n.deal is not None):
         out.add(11, "form", f"loop '{n.var}' has no affine first value, but steps, peeled bodies or instances")
         return
     if peeled and (n.trip is None or n.trip < peeled):

@@ -30,7 +30,7 @@ def preimage(access: Access, elements: Box, names: Sequence[str], domain: Box, c
             if c < 0:
                 least, most, c = -most, -least, -c
             low, high = _up(least, c), _down(most, c)
-            if low is not None and low != out[n][0] and ctx.le(out[n][0], low):
+            if low is not None and ctx.le(out[n][0], low):
                 out[n] = (low, out[n][1])
             if high is not None and ctx.le(high + 1, out[n][1]):
                 out[n] = (out[n][0], high + 1)

@@ -36,17 +36,15 @@ class Prescribed:
             self.total[b] = np.zeros(int(np.prod(self.shapes[b], dtype=np.int64)), np.int32)
         self._run(self.kernel.body, 0, {})
 
-    def _run(self, body: tuple, at: int, env: dict[str, int]) -> int:
+    def _run(self, body: tuple, at: int, env: dict[str, int]) -> None:
         for it in body:
             if isinstance(it, Recurrence):
-                n = _count(it.body)
                 for t in range(int(it.axis.extent)):
                     self._run(it.body, at, {**env, it.axis.name: t})
-                at += n
+                at += _count(it.body)
             else:
                 self._statement(at, it, env)
                 at += 1
-        return at
 
     def _statement(self, at: int, s: Statement, env: dict[str, int]) -> None:
         key = (at, tuple(env.values()))

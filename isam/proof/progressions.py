@@ -59,7 +59,7 @@ def progressions(facts: Iterable[Fact]) -> list[tuple[Fact, Shape]]:
             made = _family(group[at][0], group[at + 1][0], end - at) if end - at > 1 else None
             if made is not None:
                 out.append((group[at][1], made))
-            at = end if end - at > 1 else at + 1
+            at = end
     return out
 
 

@@ -23,7 +23,7 @@ def generalised(f: Fact, over: Span, facts: Facts, fresh: Callable[[], str]) -> 
     name = fresh()
     g, _ = lifted(Family(f.box, f.over), over, name)
     rule = f.rule
-    if g.over == f.over and not rule.coefficient(over.var):
+    if not rule.coefficient(over.var):
         offset = rule
         for k, (lo, _) in zip(f.strides, g.box, strict=True):
             offset = offset + lo * k

@@ -118,7 +118,7 @@ def compare(mapping: Mapping, kernel: Kernel) -> Semantics:
     played = {o.buffer for o in mapping.operands if o.buffer}
     mine = set(mapping.statements)
     temps = {kernel.statements[i].dest.buffer for i in mine}
-    inner = {b for b in temps if b not in played and b in kernel.by_name and kernel.buffer(b).role == "temp"}
+    inner = {b for b in temps if b not in played and kernel.buffer(b).role == "temp"}
     faults = [
         (6, "escapes", f"the temporary '{b}' lives inside '{ins.name}' but statement {i} uses it outside")
         for i, s in enumerate(kernel.statements)
@@ -214,7 +214,7 @@ def spelled_out(k: Effect) -> Effect:
 
 def folded(k: Effect) -> Effect | None:
     """``d = op(d, x)`` as ``d op= x``."""
-    if k.expr.op not in REDUCTIONS or len(k.expr.args) != 2:
+    if k.expr.op not in REDUCTIONS:
         return None
     for mine, other in (k.expr.args, k.expr.args[::-1]):
         if isinstance(mine, Leaf) and mine.access == k.dest:
@@ -269,7 +269,7 @@ def _leaf(a: Leaf, b: Leaf, m: Mapping, writes: bool) -> Pair | None:
 
 
 def same_number(a: object, b: object) -> bool:
-    if a is None or b is None:
+    if a is None:
         return False
     signs = str(a).startswith("-") == str(b).startswith("-")  # a negative zero is another number
     return (a == b and signs) or (a != a and b != b)

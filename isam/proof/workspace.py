@@ -67,5 +67,5 @@ def _home(schedule: Schedule, name: str, legality: Legality, used: dict[str, int
         want *= n.const
     if own:
         used[schedule.system.home] = used.get(schedule.system.home, 0) + want * b.bytes
-    elif not own and want * b.bytes > legality.slots.get(b.home.base, 0) and all(n.const > 0 for n in b.shape):
+    elif want * b.bytes > legality.slots.get(b.home.base, 0) and all(n.const > 0 for n in b.shape):
         out.add(9, "home", f"'{name}' does not fit its slot '{b.home.base}'")

@@ -130,3 +130,19 @@ def test_an_operand_that_is_nothing() -> None:
     none = replace(m, operands=tuple(replace(o, literal=None) if o is s else o for o in m.operands))
     assert (s.buffer, s.literal) == ("", 3)
     assert told(k, (none,)) == "Unfit: operand s is neither a buffer nor a number"
+
+
+def test_statements_that_cannot_be_carried_out_together() -> None:
+    """One in a loop and one before it; two with one between them that needs the first and is needed by the second."""
+    _, (m, *_) = mappings("neighbours")
+    head = made("in x: f32[9]", "inout y: f32[8]", "inout z: f32[8]")
+    one, two = ("  forall i < 8\n    y[i] = x[i + 1] - x[i]\n", "  forall i < 8\n    z[i] = y[i] * 2\n")
+    three = "  forall i < 8\n    y[i] = z[i] + x[i]\n"
+    loop = "  loop t < 3\n" + "".join(f"  {x}\n" for x in one.splitlines())
+    for body, why in ((one + loop, f"'{m.instruction.name}' is mapped across a recurrent loop"),
+                      (one + two + three, "no order of the calls keeps the dependences")):  # fmt: skip
+        some = parse_kernel(f"kernel k()\n{head}{body}")
+        for first in range(len(some.statements) - 1):
+            last = len(some.statements) - 1
+            said = told(some, (replace(m, statements=(first, last)),))
+            assert (said == f"Unfit: {why}") is (first == 0), said

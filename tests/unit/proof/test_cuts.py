@@ -8,13 +8,15 @@ from itertools import product
 import pytest
 
 from isam.ir.affine import Affine
+from isam.proof.boxes import Family
 from isam.proof.context import Context
 from isam.proof.cuts import intersection, outside
 from isam.proof.state import Fact
+from tests.unit.proof.test_prover import affine, chain, inside, points
 
 
-def fact(strides: tuple[int, ...], shape: tuple[int, ...], offset: int = 0) -> Fact:
-    box = tuple((Affine(), Affine((), n)) for n in shape)
+def fact(strides: tuple[int, ...], shape: tuple[int, ...], offset: int = 0, start: int = 0) -> Fact:
+    box = tuple((Affine((), start), Affine((), start + n)) for n in shape)
     return Fact("x", ("m", ""), None, Affine((), offset), strides, 1, box)
 
 
@@ -41,7 +43,7 @@ def test_never_a_touched_element_and_all_others_of_packed_tiles(seed):
         strides.insert(0, packed * rng.choice([1, -1]))
         packed *= n
     low = rng.randint(-packed, packed)
-    inside, untouched = kept(fact(tuple(strides), shape, 8), size, low, low + rng.randint(1, packed))
+    inside, untouched = kept(fact(tuple(strides), shape, 8, seed % 3), size, low, low + rng.randint(1, packed))
     assert inside == untouched
 
 
@@ -68,6 +70,25 @@ def test_intersections():
     moving = ((Affine.of("i"), Affine.of("i", 1, 4)),)
     assert intersection(box((0, 4)), moving, Context()) is None
     assert intersection(moving, moving, Context()) is moving or intersection(moving, moving, Context()) == moving
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_intersections_of_boxes_that_move(seed: int) -> None:
+    """What is given is the intersection, and never empty; nothing is given where ends cannot be compared."""
+    rng, given = random.Random(seed), 0
+    for _ in range(50):
+        ctx = chain(rng)
+        ends = [affine(rng, "a") for _ in range(2)]
+        one, two = (tuple((lo := rng.choice(ends) + rng.randint(-1, 1), lo + rng.choice((1, 3, 6)) + rng.choice(
+            (Affine(), Affine(), affine(rng, "b")))) for _ in range(2)) for _ in range(2))  # fmt: skip
+        got, envs = intersection(one, two, ctx), points(ctx)
+        sides = [(x, y) for a, b in zip(one, two, strict=True) for x, y in zip(a, b, strict=True)]
+        if not all(ctx.le(x, y) or ctx.le(y, x) for x, y in sides):
+            assert got is None
+        for e in envs if got is not None else ():
+            assert inside(Family(got), e) == inside(Family(one), e) & inside(Family(two), e) != set()
+        given += got is not None
+    assert given
 
 
 def test_elements_at_one_address_stay_where_a_write_ends_before_or_begins_behind_them():

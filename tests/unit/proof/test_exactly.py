@@ -65,6 +65,7 @@ def test_between_the_values_of_a_variable_whose_last_one_is_not_known() -> None:
     assert finer(zero, (bound(V("n")),), Affine()) is None
     assert finer(zero, (bound(11, 2),), Affine()) is None
     assert finer(zero, (bound(-1),), Affine()) is None
+    assert finer(zero, (bound(-1), bound(11)), Affine()) is None
     assert finer(zero, (), Affine()) is None
     assert finer(zero, (bound(11),), None) is None
     assert finer((bound(1),), (bound(11),), Affine()) is None
@@ -104,6 +105,11 @@ def test_factors(seed: int) -> None:
         "{ [i] -> [j] : 0 <= i < 3 and 0 <= j < 12 and j mod 3 = 0 and i <= j }",
         "{ [i] -> [j] : 0 <= i < 3 and 0 <= j < 12 and (j + i) mod 5 = 0 }",
         "{ [i] -> [j, k] : 0 <= i < 3 and 0 <= j < 6 and 0 <= k < 6 and (j + k) mod 4 = i }",
+        "{ [i] -> [j] : 0 <= i < 3 and (0 <= j < 20 or 30 <= j < 60) }",
+        "{ [i] -> [j, k] : 0 <= i < 3 and 0 <= j < 24 and j mod 3 = 0 and 0 <= k < 4 }",
+        "{ [i] -> [k, j] : 0 <= i < 3 and 0 <= j < 24 and j mod 3 = 0 and 0 <= k < 4 }",
+        "{ [i] -> [j] : 0 <= i < 16 and 0 <= j <= i }",  # as many lengths as are told apart
+        "{ [i] -> [j] : 0 <= i < 3 and 0 <= j < 48 and j mod 3 = 0 }",  # as many outputs
     ],
 )
 def test_how_many_outputs_inputs_have(text: str) -> None:

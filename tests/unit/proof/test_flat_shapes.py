@@ -3,7 +3,6 @@ places, patterns, effects and refusals of every step, on record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from math import gcd
 from typing import Any
@@ -23,6 +22,7 @@ from isam.schedule.tree import Bound, Issue, Loop, Node, Place, Schedule, Seq, S
 from tests.unit.proof import test_dealt, test_registers
 from tests.unit.proof.handmade import at_home, loop, move, tile, tiny_matmul, vec_matmul
 from tests.unit.proof.handmade_machines import lit
+from tests.unit.proof.orders import carried_out
 from tests.unit.proof.test_flat_compiled import planted, trips
 from tests.unit.proof.test_instances import relu
 from tests.unit.proof.test_mutants import SMALL
@@ -87,21 +87,6 @@ def finder(s: Schedule, sizes: dict[str, int], fine: bool = False) -> Finder:
     kernel = s.cover.kernel.with_sizes(sizes)
     skip = frozenset(i for n, _ in enumerate(s.nests) for i in lg.semantics(n).contracted)
     return Finder(lg, kernel, Prescribed(kernel, skip), sizes, fine)
-
-
-def carried_out(n: Node, env: dict[str, int]) -> Iterator[tuple[Issue, dict[str, int]]]:
-    if isinstance(n, Issue):
-        yield n, env
-    elif isinstance(n, Seq):
-        for c in n.children:
-            yield from carried_out(c, env)
-    else:
-        values = n.values(env)
-        yield from carried_out(n.enter, env) if values else ()
-        for i, v in enumerate(values):
-            part = n.first if i == 0 and n.first else n.last if i == len(values) - 1 and n.last else n.body
-            yield from carried_out(part, {**env, n.var: v})
-        yield from carried_out(n.exit, env) if values else ()
 
 
 def largest(s: Schedule, f: Finder, units: Units) -> dict[Any, int]:

@@ -14,6 +14,7 @@ from isam.proof.boxes import Family, box_of, span
 from isam.proof.context import Context, Var
 from isam.proof.facts import Facts
 from isam.proof.induction import survives
+from isam.proof.layout import strides_as
 from isam.proof.legal import Legality
 from isam.proof.progressions import progressions, put_back
 from isam.proof.sets import Isl
@@ -74,6 +75,41 @@ def test_never_where_a_byte_belongs_to_two_elements():
             whole = [range(n) for n in shape]
             assert all(counted(strides, [whole, [range(1), range(g, g + width)]]) for g in range(most + 1))
     assert yes > 100
+
+
+@pytest.mark.parametrize(("strides", "shape", "alike"), [
+    ((1, 4), (1, 3), True), ((4, 1), (3, 1), True), ((0, 4), (1, 2), True), ((4, 4), (2, 1), True),
+    ((3, 16), (1, 2), True), ((3, 16), (2, 2), False), ((8, 4), (3, 2), True), ((4, 4), (2, 2), False),
+])  # fmt: skip
+def test_what_counts_of_a_dimension_is_how_wide_it_is(strides: tuple[int, ...], shape: tuple[int, ...], alike: bool):
+    assert said(strides, shape, 0, 1) is alike
+    assert counted(strides, [[range(n) for n in shape]]) is alike
+
+
+@pytest.mark.parametrize("spot", [("m", "a"), ("m", ""), ("sp", "W")])
+def test_strides_of_the_own_place_never_meet(spot: tuple[str, str]):
+    """Wherever a tile lies, and whatever is known of how wide it is."""
+    fs, g = facts(), Affine.of("g")
+    own = SimpleNamespace(bytes=SIZE, home=Place("m", "a", Affine(), (4 * SIZE, SIZE)))
+    fs.legality.buffers["a"] = own  # type: ignore[index]
+    ctx = Context((Var("g", (Bound(Affine()),), ()),))
+    for strides, alike in (((4 * SIZE, SIZE), True), ((SIZE, SIZE), False)):
+        f = fs.make("a", spot, None, Affine(), strides, box_of((Affine(), Affine()), (2, 2)))
+        at = g * strides[1]
+        t = fs.sought(fs.make("a", spot, None, at, strides, box_of((Affine(), g), (1, 2))))
+        assert fs.layout.same_layout(f, t, ctx) is alike
+        every = fs.make("a", spot, None, Affine(), strides, f.box, (Var("q", (Bound(Affine()),), (Bound(Affine()),)),))
+        assert not fs.layout.same_layout(every, t, ctx)  # of many tiles nothing is said
+
+
+def test_a_fact_of_one_element_has_the_strides_that_are_asked_for():
+    fs, v = facts(), Affine.of("v")
+    over = (Var("v", (Bound(Affine()),), (Bound(Affine((), 3)),)),)
+    for at, shape, some in product((Affine(), Affine((), 2), v), product((1, 2), repeat=2), ((), over)):
+        f = fs.make("a", ("m", ""), None, Affine(), (8, 4), box_of((at, Affine()), shape), some)
+        t = tile(fs, (64, 32), (Affine(), Affine()), (2, 2))
+        own = tuple(b if n == 1 and not some else a for a, b, n in zip((8, 4), (64, 32), shape, strict=True))
+        assert strides_as(f, t) == own
 
 
 def test_what_has_holes_does_not_outlive_an_iteration():

@@ -266,6 +266,7 @@ def test_what_one_command_may_hold() -> None:
     def found(first: Issue, then: Issue) -> list[str]:
         out = Findings()
         _burst(s, [first], then, out)
+        assert {(v.obligation, v.kind) for v in out.found} <= {(10, "burst")}
         return [v.message for v in out.found]
 
     assert found(head, second) == []

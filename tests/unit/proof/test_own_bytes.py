@@ -58,5 +58,5 @@ def test_rows_that_overlap_are_no_tile(by: int, right: bool) -> None:
     for check in (check_points, check_tree):
         assert (check(s) == []) == right
     message = "operand D: elements of A[m:+4, p:+4] share bytes"
-    assert (message in {v.message for v in check_tree(s)}) == (by in (0, 12))
-    assert message not in {v.message for v in check_tree(pitched(by, ("S",)))}  # which only reads
+    assert ((9, message) in {(v.obligation, v.message) for v in check_tree(s)}) == (by in (0, 12))
+    assert not any("share bytes" in v.message for v in check_tree(pitched(by, ("S",))))  # which only reads

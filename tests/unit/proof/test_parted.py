@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
-from isam.ir.text import parse
+from isam.ir.kernel import Item, Kernel, Recurrence, Sym, recurrences
+from isam.ir.text import parse, parse_kernel
 from isam.proof.equivalence import equivalent
+from isam.proof.parted import parted
 
 HEAD = """  in x: f32[T, 3]
   in w: f32[3, 3]
@@ -75,3 +80,77 @@ def test_what_is_handed_from_a_part_to_what_is_left_over_is_followed() -> None:
 """
     assert equivalent(parse(written), parse(parts.format("h[]")))
     assert not equivalent(parse(written), parse(parts.format("x[r]")))
+
+
+# the loops themselves -------------------------------------------------------------------------------------------------
+TWO = """kernel k(S, T{size})
+  in x: f32[T, T]
+  inout h: f32[T]
+  inout g: f32[S]
+{loops}
+"""
+LOOPS = """  loop u < S
+    g[u] = g[u] + 1
+  loop v < 3
+    loop t < T
+      h[t] = h[t] * 2 + x[v, t]
+  loop w < T
+    h[w] = h[w] + x[w, 0]"""
+IN_PARTS = """  loop u < S
+    g[u] = g[u] + 1
+  loop v < 3
+    loop c < Q
+      loop e < 3
+        g[0] = 1
+      loop s < 4
+        h[4*c + s] = x[v, s]
+    loop r < T - 4*Q
+      h[4*Q + r] = x[v, r]
+  loop d < Q
+    loop f < 4
+      h[4*d + f] = x[f, 0]
+  loop p < T - 4*Q
+    h[4*Q + p] = x[p, 0]"""
+
+
+def steps(items: tuple[Item, ...], env: dict[str, int]) -> Iterator[tuple[str, list[tuple[str, list[int]]]]]:
+    """What is done in turn: the operation, and the elements that it touches."""
+    for it in items:
+        if isinstance(it, Recurrence):
+            for n in range(it.axis.extent.evaluate(env)):
+                yield from steps(it.body, {**env, it.axis.name: n})
+        else:
+            yield it.op, [(a.buffer, [r.evaluate(env) for r in a.index]) for a in (it.dest, *it.reads)]
+
+
+def cut(old: str = "", new: str = "") -> Kernel:
+    assert old in IN_PARTS
+    return parse_kernel(TWO.format(size=", Q = T // 4", loops=IN_PARTS.replace(old, new)))
+
+
+@pytest.mark.parametrize(("like", "names"), [
+    (cut(), ["u", "v", "c", "s", "r", "d", "f", "p"]),
+    (cut("s < 4", "s < 5"), ["u", "v", "d", "f", "p", "w"]),  # no loop over the steps of a part
+    (cut("e < 3", "e < 4"), ["u", "v", "d", "f", "p", "w"]),  # two of them
+    (cut("loop p < T - 4*Q", "loop p < T"), ["u", "v", "c", "s", "r", "w"]),
+    (cut("loop d < Q", "loop d < T"), ["u", "v", "c", "s", "r", "w"]),
+])  # fmt: skip
+def test_loops_over_a_size_are_the_same_steps_in_parts(like: Kernel, names: list[str]) -> None:
+    """Of that size and no other, in turn, as they are called there."""
+    plain = parse_kernel(TWO.format(size="", loops=LOOPS))
+    made = parted(plain, like)
+    assert [n.name for n in made.syms] == ["S", "T", "Q"]
+    assert [r.axis.name for r in recurrences(made.body)] == names
+    for n in range(10):
+        env = {"S": 2, "T": n, "Q": n // 4}
+        assert list(steps(made.body, env)) == list(steps(plain.body, env))
+
+
+def test_what_is_no_number_of_whole_parts_is_left() -> None:
+    """A size that says more of itself than follows, one of a size that is not there."""
+    plain, like = parse_kernel(TWO.format(size="", loops=LOOPS)), cut()
+    q = like.syms[-1]
+    assert parted(plain, like) != plain
+    for other in (replace(q, lo=1), replace(q, hi=7), replace(q, multiple_of=2), Sym.times("Q", Sym("Z"), 4)):
+        assert parted(plain, replace(like, syms=(*like.syms[:-1], other))) == plain
+    assert parted(plain, replace(like, syms=like.syms[:-1])) == plain

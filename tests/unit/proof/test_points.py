@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from isam.ir.kernel import Sym
 from isam.proof.flat import check_flat
-from isam.proof.points import check_points
+from isam.proof.points import check_loop, check_points
 from isam.proof.sets import Isl
+from isam.proof.violation import Findings
+from isam.schedule.tree import Bound, Deal, Loop, Seq
 from tests.schedules import matmul_on_tiny
 from tests.unit.proof.handmade import ended, loop, running_sum, seq, tiny_matmul, vec_matmul
 from tests.unit.proof.handmade_machines import V
@@ -69,3 +72,28 @@ def test_work_does_not_depend_on_trips():
     assert check_points(vec_matmul(900, 800, 500), isl) == []
     assert time.process_time() - start < 1
     assert isl.queries < 10
+
+
+def test_the_form_of_loops() -> None:
+    """A positive step and bounds; a first value that is affine where more is said of the values than their bounds; and
+    iterations enough for the peeled bodies."""
+    two = (Bound(V("a")), Bound(V("b")))
+    lows, highs = ((), (Bound(V("a")),), two, (Bound(V("a"), 2),), (Bound(V("a"), 0),)), (*bounds_above(), ())
+    for lo, hi, step, first, last, dealt in product(lows, highs, (0, 1, 2), *[(False, True)] * 3):
+        n = Loop("v", lo, hi, step, Seq(), first=Seq() if first else None, last=Seq() if last else None)
+        if dealt:
+            n = replace(n, deal=Deal("core", 0, 1))
+        out, affine, peeled = Findings(), len(lo) == 1 and lo[0].div == 1, first + last
+        check_loop(n, out)
+        bounded = step > 0 and lo and hi and all(b.div > 0 for b in (*lo, *hi))
+        if not bounded or (not affine and (step > 1 or peeled or dealt)):
+            want = ["form"]
+        else:
+            want = ["trip"] if peeled and (n.trip is None or n.trip < peeled) else []
+        assert [(v.obligation, v.kind) for v in out.found] == [(11, k) for k in want]
+
+
+def bounds_above() -> list[tuple[Bound, ...]]:
+    """Of no iteration, one, two and a number that is not known, from ``a`` on."""
+    ends = ([V("a")], [V("a") + 1], [V("a") + 2], [V("a") + 5], [V("T")], [V("a") + 2, V("T")])
+    return [tuple(Bound(e, div) for e in some) for some in ends for div in (1, 0)]

@@ -62,6 +62,11 @@ def test_extents_of_other_loops() -> None:
         assert writes(s, {"t": n}, SHAPE).tolist() == by_hand(s, {"t": n}, SHAPE).tolist()
     where = Statement(dom(i=4, j=5), acc("y", "i", "j"), "copy", (acc("x"),))
     where = Statement(type(where.domain)(where.domain.axes, (Affine.of("i") - t,)), where.dest, "copy", where.sources)
+    beside = Statement(dom(i=4, j=5, k=t - 1), acc("y", "i", "j"), "copy", (acc("x"),))
+    for n in range(5):
+        assert writes(beside, {"t": n}, SHAPE).tolist() == by_hand(beside, {"t": n}, SHAPE).tolist()
+    for n in range(-1, 3):
+        assert told_apart(Statement(dom(i=n, j=5, k=0), acc("y", "i", "j"), "copy", (acc("x"),))) == max(0, n) * 5
     for n in range(5):
         assert writes(where, {"t": n}, SHAPE).tolist() == by_hand(where, {"t": n}, SHAPE).tolist()
 

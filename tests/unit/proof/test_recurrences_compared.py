@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import product
+from unittest.mock import patch
 
 import pytest
 
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
+from isam.proof import numbering
 from isam.proof.equivalence import Equivalence, equivalent
+from isam.proof.execution import RECENT
 
 HEAD = """kernel k(T)
   permits {permits}
@@ -147,6 +151,105 @@ def test_a_buffer_of_another_name_is_sought_among_all_that_hold_as_much() -> Non
         assert equivalent(other, k)
         wrong = TWO.replace("= 7", "= 6").replace("m[", f"{new}[").replace("m:", f"{new}:")
         assert not equivalent(k, parse_kernel(wrong))
+
+
+def test_of_several_that_begin_alike_the_one_that_stays_so_is_found() -> None:
+    text = TWO.replace("a[1] = 5", "a[1] = 7")
+    for new in "br":
+        other = text.replace("m[", f"{new}[").replace("m:", f"{new}:")
+        for one, two in ((text, other), (other, text)):
+            assert equivalent(parse_kernel(one), parse_kernel(two))
+            assert not equivalent(parse_kernel(one), parse_kernel(two.replace("* m[1]", "* a[1]").replace(
+                f"* {new}[1]", "* a[1]")))  # fmt: skip
+
+
+COUNTED = """kernel k(T)
+  in x: f32[T]
+  inout g: f32
+  out y: f32[T]
+  temp m: f32[T]
+  forall i < T
+    m[i] = 0
+  loop t < T
+    {each}
+  loop t < T
+    y[t] = m[t]
+"""
+
+
+def test_a_loop_with_the_counter_of_another_finds_what_all_its_steps_left() -> None:
+    """And what only one of the kernels has in its steps, though it leaves all as it is."""
+    judge, loops = Equivalence(), ("m[t] = x[t]", "m[t] = x[t] + 1", "m[t] = x[t]\n    g[] = g[]", "m[t] = m[t]")
+    for a, b in product(range(len(loops)), repeat=2):
+        one, two = (parse_kernel(COUNTED.format(each=loops[k])) for k in (a, b))
+        assert bool(judge.judge(one, two)) is (a == b or {a, b} == {0, 2}), (a, b)
+
+
+def test_the_last_step_counts_and_a_name_of_another_shape_is_another() -> None:
+    """A step that does something else; a temporary of one number or two."""
+    k = parse_kernel(COUNTED.format(each="m[t] = x[t]").replace("< T\n    m[t]", "< 3\n    m[t]").replace("[T]", "[3]")
+                     .replace("< T", "< 3"))  # fmt: skip
+    for step in range(3):
+        more = f"m[t] = x[t]\n    forall q < {step + 1} where q >= t, t >= {step}\n      g[] = x[q]"
+        text = str(k).replace("m[t] = x[t]", more)
+        assert more in text
+        assert not equivalent(k, parse_kernel(text)), step
+    one = COUNTED.replace("temp m", "temp h: f32\n  temp m").format(each="h[] = x[t]\n    m[t] = h[]")
+    two = COUNTED.replace("temp m", "temp h: f32[2]\n  temp m").format(each="h[1] = x[t]\n    m[t] = h[1]")
+    assert equivalent(parse_kernel(one), parse_kernel(two))
+
+
+def test_other_loops_are_no_comparison() -> None:
+    one, two = (parse_kernel(COUNTED.format(each=e)) for e in ("m[t] = x[t]", "loop u < T\n      m[t] = x[t]"))
+    assert equivalent(one, two).why == ("the kernels have different recurrent loops",)
+    k = parse_kernel(COUNTED.format(each="m[t] = x[t]"))
+    assert equivalent(k, replace(k, body=k.body[:-1])).why == ("the kernels have different recurrent loops",)
+    longer = parse_kernel(COUNTED.format(each="m[t] = x[t]").replace("y[t] = m[t]", "y[t] = m[t]\n  g[] = g[]"))
+    assert equivalent(k, longer)
+
+
+BETWEEN = """kernel k()
+  in x: f32[2]
+  in z: f32[2]
+  out y: f32[2]
+  out w: f32[2]
+  temp a: f32[2]
+  temp b: f32[2]
+  forall i < 2
+    a[i] = {first}
+  forall i < 2
+    b[i] = exp(a[i])
+  forall i < 2
+    b[i] = exp(b[i])
+  forall i < 2
+    y[i] = exp(b[i])
+  forall i < 2
+    w[i] = {last}
+"""
+
+
+def test_what_is_not_followed_is_told_where_something_differs() -> None:
+    """A statement beyond what is numbered: the same in both, it stands in the way of nothing."""
+    def made(first: str, last: str) -> Kernel:
+        return parse_kernel(BETWEEN.format(first=first, last=last))
+
+    with patch.object(numbering, "KNOWN", 1):
+        k = made("x[i] + z[i]", "x[i] + z[i]")
+        assert equivalent(k, made("x[i] + z[i]", "x[i] + z[i]"))
+        assert equivalent(k, made("z[i] + x[i]", "z[i] + x[i]"))
+        why = equivalent(k, made("z[i] + x[i]", "z[i] - x[i]")).why
+        assert why == ("'w' was not shown to be the same", "y[i]: too many different arrays of 'exp f32'")
+
+
+def test_equal_ends_are_left_out() -> None:
+    """Of values that are equal the same is made, even where they are no longer recognised."""
+    def made(text: str, least: int) -> Kernel:
+        before = "".join(f"  forall i < 2\n    a[i] = x[i] * {n}\n" for n in range(least, least + RECENT))
+        begin, end = BETWEEN.format(first=text, last="x[i]").split("  forall i < 2\n    a[i]")
+        return parse_kernel(f"{begin}{before}  forall i < 2\n    a[i]{end}")
+
+    with patch.object(numbering, "KNOWN", 1):
+        assert equivalent(made("x[i] * 2 + z[i]", 10), made("z[i] + x[i] + x[i]", 20))
 
 
 def test_what_is_claimed_is_tried_with_what_is_permitted() -> None:

@@ -93,10 +93,18 @@ def test_steps_of_clusters() -> None:
         (10, "step", "all members take operand A from the same place")]  # fmt: skip
     meet = "in one step, C = C[4:+4, 0:+4] may meet C[0:+4, 0:+4] of 'mm'"
     assert step(member("mm", 0, 0), member("m2", 4, 0)) == [(8, "step", meet)]
+    both = member("mm", 0, 0, "zero4"), replace(member("m2", 4, 0, "zero4"), joined=True)
+    found = check_tree(replace(clustered(), call=Seq(both)))
+    assert (8, "step", meet) in [(v.obligation, v.kind, v.message) for v in found]
     into = member("m2", 4, 3)
     into = replace(into, operands=tuple(replace(o, place=replace(o.place, memory="rb", cell=7)) if o.name == "C" else o
                                         for o in into.operands))  # fmt: skip
     assert [k for *k, _ in step(member("mm", 0, 0), into)] == [[8, "step"]]
+    after = member("m2", 4, 3)
+    a, b, c = after.operands
+    after = replace(after, operands=(a, replace(b, place=replace(b.place, memory="ra", cell=0)), c))
+    assert step(member("mm", 0, 0), after) == [
+        (8, "step", "in one step, B = B[0:+4, 0:+4] may meet C[0:+4, 0:+4] of 'mm'")]  # fmt: skip
 
 
 def test_operands_of_several_cells() -> None:
@@ -112,6 +120,26 @@ def test_operands_of_several_cells() -> None:
         assert _apart(fs, of(b, n), of(a, m)) is apart
     other = replace(of(0, 1), place=replace(of(0, 1).place, memory="rb"))
     assert _apart(fs, of(0, 1), other)
+    rows = [op("C", tile("C", [i, 0], [2, 4]), replace(cell("ra", 0, [2, 4]), offset=lit(16 * i))) for i in (0, 2)]
+    assert not _apart(fs, *rows)  # in one cell, though in bytes of their own
+
+
+def test_operands_at_home_are_told_apart_by_elements_or_bytes() -> None:
+    """Also where their rows lie between each other; moving ones where they move alike."""
+    s = tiny_matmul(8, 8, 8)
+    fs, (M, N) = Facts(Legality(s), Isl()), map(Affine.of, "mn")
+
+    def of(i: int | Affine, j: int | Affine, base: str = "C") -> Operand:
+        t = tile("C", [i, j], [2, 4])
+        return op("C", t, Place("dram" if base else "sp", base, t.start[0] * 32 + t.start[1] * 4, (32, 4)))
+
+    for i, j in product(range(-1, 5), range(5)):
+        apart = abs(i) >= 2 or j >= 4
+        assert _apart(fs, of(0, 0), of(i, j)) is apart
+        assert _apart(fs, of(M, N), of(M + i, N + j)) is apart
+        behind = not (i < 2 and j < 4 and i > -2)
+        assert _apart(fs, of(0, 0, ""), of(i, j, "")) is (behind and abs(32 * i + 4 * j) >= 32 + 16)
+    assert not _apart(fs, of(M, 0), of(N + 8, 0))
 
 
 def test_what_members_of_a_cluster_write_at_home() -> None:

@@ -18,6 +18,9 @@ EXTRA = {
                "    D[i] = select(A[i] < B[i], C[i], 0)\n",
     "two": "  in A: f32[N]\n  out B: f32[N]\n  out D: f32[N]\n  forall i < N\n    B[i] = A[i] + 1\n    D[i] = B[i] * 2\n",
     "thrice": "  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = (A[i] + A[i]) + A[i]\n",
+    "wider": "  in A: f16[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = f32(A[i])\n",
+    "any": "  in A: any[N]\n  out D: any[N]\n  forall i < N\n    D[i] = A[i]\n",
+    "adds": "  in A: f32[N]\n  inout D: f32[N]\n  forall i < N\n    D[i] += A[i]\n",
     "copied": "  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    t[i] = A[i] * 2\n    D[i] = t[i]\n",
 }  # fmt: skip
 ONE = "k()\n in x: f32[8]\n in z: f32[8]\n {}: f32[8]\n forall i < 8\n  {}"
@@ -41,6 +44,9 @@ SAME = {
     "begun, summed, ended": ("gemm_bias_relu", SQUARE.format("b[j]", "A[i, k] * B[k, j]", RELU)),
     "a condition": ("smaller", ONE.format("out y", "y[i] = select(x[i] < z[i], x[i], 0)")),
     "a condition, mirrored": ("smaller", ONE.format("out y", "y[i] = select(z[i] > x[i], x[i], 0)")),
+    "a sum of two": ("adds", ONE.format("inout y", "y[i] = y[i] + x[i]")),
+    "two results, one needed no more": ("two", ONE.format("out v", "t[i] = x[i] + 1\n  v[i] = t[i] * 2")),
+    "a copy of any type": ("any", ONE.format("out y", "y[i] = x[i]")),
     "two results": ("two", ONE.format("out y: f32[8]\n out v", "y[i] = x[i] + 1\n  v[i] = y[i] * 2")),
 }
 FORGED = {
@@ -50,6 +56,7 @@ FORGED = {
     "in place": ["max(y[i], 1)", "max(x[i], 0)"],
     "a number for an operand": ["x[i] * 4", "z[i] * 3", "x[i] + 3", "3"],
     "an accumulation in full": ["y[i] - 3 * x[i]", "y[i] * 3 * x[i]", "x[i] + 3 * x[i]", "3 * x[i]"],
+    "a sum of two": ["exp(x[i])", "y[i] - x[i]", "x[i]", "x[i] + z[i]", "y[i] + y[i]", "max(y[i], x[i])"],
     "one element twice": ["x[i] * z[i]", "x[i] * x[7 - i]"],
     "a condition": ["select(z[i] < x[i], x[i], 0)", "select(x[i] <= z[i], x[i], 0)", "select(x[i] < z[i], z[i], 0)"],
 }
@@ -100,6 +107,9 @@ def test_a_temporary_that_is_needed_elsewhere_escapes() -> None:
     more = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n out v: f32[8]\n forall i < 8\n  t[i] = x[i] + 1\n"
                   "  y[i] = t[i] * t[i]\n  v[i] = t[i] * z[i]")  # fmt: skip
     assert {f[:2] for f in compare(m, more).faults} == {(6, "escapes")}
+    stored = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n out t: f32[8]\n forall i < 8\n  t[i] = x[i] + 1\n"
+                    "  y[i] = t[i] * t[i]")  # fmt: skip
+    assert {f[:2] for f in compare(m, stored).faults} == {(3, "operation")}  # what is a result is never left inside
     without = replace(m, statements=m.statements[1:])  # the one that makes the temporary
     assert (3, "operation") in {f[:2] for f in compare(without, k).faults}
 
@@ -115,3 +125,50 @@ def test_the_order_of_results_counts() -> None:
     k = kernel(ONE.format("inout y: f32[8]\n out v", "v[i] = y[i] * 2\n  y[i] = x[i] + 1"))
     for _, m in judged("two results"):
         assert compare(m, k).faults
+
+
+def test_numerics_that_an_instruction_takes_are_permitted() -> None:
+    text = "k()\n permits {}\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n forall i < 8\n  y[i] = x[i] + z[i]"
+    granting = kernel(text.format("reassociate, finite"))
+    ins = parse_instruction("instruction plus(N)\n  permits finite\n  in A: f32[N]\n  in B: f32[N]\n  out D: f32[N]\n"
+                            "  forall i < N\n    D[i] = A[i] + B[i]\n")  # fmt: skip
+    found = match(granting, ins)
+    assert isinstance(found, Matches)
+    for m in found:
+        assert compare(m, granting).faults == ()
+        assert [f[:2] for f in compare(m, kernel(text.format("exact"))).faults] == [(3, "numerics")]
+
+
+def test_what_cannot_be_followed_is_refused() -> None:
+    """Of the kernel or of the instruction: a temporary that is spread or summed."""
+    k = kernel(ONE.format("out y", "y[i] = x[i] + z[i]"))
+    found = match(k, made("vadd"))
+    assert isinstance(found, Matches)
+    spread = kernel("k()\n in x: f32[8]\n in z: f32[8]\n out y: f32[8]\n forall i < 8\n  t[i, 0] = x[i] + z[i]\n"
+                    "  y[i] = t[i, 0]".replace(" out y: f32[8]\n", " out y: f32[8]\n temp t: f32[8, 1]\n"))  # fmt: skip
+    for m in found:
+        (fault,) = compare(replace(m, statements=(0, 1)), spread).faults
+        assert fault[:2] == (3, "operation")
+        assert "cannot be inlined" in fault[2]
+
+
+def test_a_type_of_another_kind_is_another_operand() -> None:
+    text = "k()\n in x: {}[8]\n out y: f32[8]\n forall i < 8\n  y[i] = f32(x[i])"
+    half, whole = kernel(text.format("f16")), kernel(text.format("i8"))
+    found = match(half, made("wider"))
+    assert isinstance(found, Matches)
+    for m in found:
+        assert compare(m, half).faults == ()
+        assert [f[:2] for f in compare(m, whole).faults] == [(3, "operation")]
+
+
+def test_a_number_is_no_row_of_numbers() -> None:
+    k = kernel(ONE.format("out y", "y[i] = x[i] + z[i]"))
+    found = match(k, made("vadd"))
+    assert isinstance(found, Matches)
+    for m in found:
+        (other,) = (o for o in m.operands if o.buffer == "z")
+        forged = replace(m, operands=tuple(replace(o, buffer="", index=(), literal=3) if o is other else o
+                                           for o in m.operands))  # fmt: skip
+        assert compare(forged, kernel(ONE.format("out y", "y[i] = x[i] + 3"))).faults
+        assert compare(m, kernel(ONE.format("out y", "y[i] = x[i] + 3"))).faults

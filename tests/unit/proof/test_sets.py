@@ -177,7 +177,8 @@ def layout(rng: random.Random) -> Layout:
     for _ in strides:
         lo = Affine.lift(rng.randrange(3)) + (Affine.of(by, rng.choice((1, 2))) if by and rng.random() < 0.6 else 0)
         sides.append((lo, lo + rng.randrange(1, 4)))
-    over = (var("w", 0, rng.randrange(5), rng.choice((1, 2)), 0),) if by == "w" else ()
+    step = rng.choice((1, 2))
+    over = (var("w", 0, rng.randrange(5), step, rng.choice((None, 0)) if step == 1 else 0),) if by == "w" else ()
     offset = Affine.of(by, rng.choice((0, 4, 8)), rng.randrange(0, 24)) if by else Affine.lift(rng.randrange(0, 24))
     return tuple(sides), offset, strides, over
 
@@ -226,6 +227,11 @@ def test_a_question_is_put_once_whatever_its_names() -> None:
         (((one[0][0][0], one[0][0][1] + 1),), *one[1:]),
         (one, two, (4, 4), False, Context((var("t", 0, 8, 1, 0),))),
         ((*one[:3], (var("w", 0, 31, 3, 0),)), two, (4, 4), False, ctx),
+        ((*one[:3], (var("w", 0, 30, 3, 3),)), two, (4, 4), False, ctx),
+        ((*one[:3], (var("w", 0, 30, 3),)), two, (4, 4), False, ctx),
+        ((one[0], Affine.of("t", 4) + Affine.of("w", 40), *one[2:]), two, (4, 4), False, ctx),
+        ((((Affine.of("t"), Affine.of("t", 1, 2)),), *one[1:]), two, (4, 4), False, ctx),
+        (one, two, (4, 4), False, Context((var("t", 0, 8, 2),))),
     ]  # fmt: skip
     keys = {(_nameless(one, two, ctx.vars), (4, 4), False)}
     for q in others:
@@ -250,4 +256,6 @@ def test_boxes_of_one_form_at_one_address(change: dict, told: bool) -> None:
     sides = change.get("box", ((1, 4), (3, 4)))
     two: Layout = box(*sides), Affine((), change.get("offset", 0)), change.get("strides", (8, 4)), one[3]
     assert _shifted(one, two) is told
+    line: Layout = one[0][:1], one[1], one[2][:1], one[3]
+    assert _shifted(line, (box((1, 4)), *line[1:])) is ("over" not in change)
     assert not (told and Isl().no_clash(one, two, (4, 4), True, Context()))

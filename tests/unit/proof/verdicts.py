@@ -33,12 +33,16 @@ MODULES = (
     "followed",
     "forged",
     "held",
+    "known",
+    "left_by_loops",
     "mutants",
     "off_by_one",
     "operations",
+    "peeled_by_hand",
     "signature",
     "small",
     "trees",
+    "trees_by_hand",
 )
 _new: dict[str, str] | None = None  # where they are written anew
 
