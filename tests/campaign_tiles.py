@@ -1,8 +1,8 @@
 """Random products by tiles (AMX), run on this CPU: ``python -m tests.campaign_tiles FIRST LAST``.
 
 A case is a product of bytes or bf16 of random sizes, its operands and result lying either way, batched or not, with a
-factor bound before or not, on one core or two. It must be carried out by the tile product that is demanded
-(`host-amx`), proved, and called with all buffers between guard pages, the tile instructions carried out by functions
+factor bound before or not, for one core or two. It must be carried out by the tile product that is demanded
+(`host-amx`), proved, and called (on one core) with all buffers between guard pages, the tile instructions carried out by functions
 written from the manual (`tests.elsewhere`); the result is the interpreter's, bit for bit or within derived bounds.
 Prints every finding and a summary; exits with 1 if anything was wrong.
 """
@@ -65,7 +65,9 @@ def one(seed: int) -> tuple[str, str]:
     try:
         with elsewhere(), mock.patch.object(isam, "compile", partial(isam.compile, require=[by])), \
                 mock.patch.object(shared_home, "MEETING", -1e12):  # fmt: skip
-            told = fault(c, "host-amx", True, threads)
+            if threads > 1:  # all threads share the tiles of `tests.elsewhere`
+                isam.compile(c.kernel, on="host-amx", sizes=c.given, check=True, cache=False, threads=threads)
+            told = fault(c, "host-amx", True)
     except Refused as no:
         return "no", no.diagnostics[0].message
     except Exception as e:  # whatever it is, it is a finding

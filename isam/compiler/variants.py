@@ -47,7 +47,7 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
     covered by."""
     if ahead := taken_out(kernel, system):
         yield ahead
-    if any(kernel.statements[m.statements[-1]].accumulate for m in cover.mappings) and not cover.steps:
+    if not cover.steps and any(kernel.statements[m.statements[-1]].accumulate for m in cover.mappings):
         from isam.compiler.quicker import quicker
 
         yield from quicker(kernel, cover, offered)

@@ -92,9 +92,9 @@ class Configure:
         return got
 
     def _deals(self, node: Node) -> bool:
-        """Whether there is a dealt loop in a node that needs anything."""
+        """Whether there is a dealt loop in a node: nobody knows what is held after one."""
         if id(node) not in self.dealt:
-            mine = isinstance(node, Loop) and node.deal is not None and any(map(self.wants, children(node)))
+            mine = isinstance(node, Loop) and node.deal is not None
             self.dealt[id(node)] = mine or any(map(self._deals, children(node)))
         return self.dealt[id(node)]
 
