@@ -2,9 +2,9 @@
 
 A case is a product of bytes or bf16 of random sizes, its operands and result lying either way, batched or not, with a
 factor bound before or not, for one core or two. It must be carried out by the tile product that is demanded
-(`host-amx`), proved, and called (on one core) with all buffers between guard pages, the tile instructions carried out by functions
-written from the manual (`tests.elsewhere`); the result is the interpreter's, bit for bit or within derived bounds.
-Prints every finding and a summary; exits with 1 if anything was wrong.
+(`host-amx`), proved, and called (on one core) with all buffers between guard pages, the tile instructions carried out
+by functions written from the manual (`tests.elsewhere`); the result is the interpreter's, bit for bit or within derived
+bounds. Prints every finding and a summary; exits with 1 if anything was wrong.
 """
 
 from __future__ import annotations
