@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import TYPE_CHECKING
 
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel, Statement
 from isam.ir.mapping import Cover
 from isam.mapper.filters import present
-from isam.mapper.search import reach
-from isam.mapper.space import Step
-from isam.proof.equivalence import Equivalence
+
+if TYPE_CHECKING:
+    from isam.mapper.space import Step
 
 TIMES = 10.0  # so many times the points in a cycle are looked for
 TRIED = 2  # instructions
@@ -35,6 +36,11 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> Ite
         return
     able = [i for i in present(offered, kernel) if rate(i) >= TIMES * own and _types(i) == _types(mapping.instruction)]
     tried = sorted(able, key=rate, reverse=True)[:TRIED]
+    if not tried:
+        return
+    from isam.mapper.search import reach
+    from isam.proof.equivalence import Equivalence
+
     found = (reach(kernel, i, statement=mapping.statements[-1]) for i in tried)
     best = min((r.paths[0] for r in found if r.paths), key=lambda p: p.price, default=None)
     if best is not None and best.steps and Equivalence().judge(kernel, best.kernel):

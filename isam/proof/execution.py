@@ -16,6 +16,7 @@ from isam.ir.poly import make
 from isam.ir.poly_domain import context, domain_set, shape_set
 from isam.ir.relation import Region, Rel, TooMuch, bounded
 from isam.proof.casts import modulus_of
+from isam.proof.inside import digits
 from isam.proof.operations import Operations
 from isam.proof.value import Value
 
@@ -143,7 +144,8 @@ class Execution:
         allow it, so that a split axis counts as the whole one."""
         if self.operations.licence.free:
             return ()
-        mixed = any(len(r.terms) > 1 for r in s.dest.index)  # an element does not say where on other axes points are
+        rows = [r for r in s.dest.index if len(r.terms) > 1]
+        mixed = not all(digits(r, s.domain) for r in rows)  # an element does not say where on other axes points are
         axes = [a for a in s.domain.axes if mixed or a.name in s.reduces]
         total, stride = Affine(), 1
         for a in reversed(axes):

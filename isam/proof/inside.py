@@ -44,11 +44,11 @@ class Inside:
                 by[row.names[0]] = read
                 continue
             theirs = {c: name for name, c in read.terms}
-            digits = sorted((c, name) for name, c in row.terms)
-            if read.const or len(theirs) < len(read.terms) or theirs.keys() != {c for c, _ in digits}:
+            mine = sorted((c, name) for name, c in row.terms)
+            if read.const or len(theirs) < len(read.terms) or theirs.keys() != {c for c, _ in mine}:
                 return f"the temporary '{at.buffer}' is read at {at}, and written at {self.dest}"
-            for n, (c, name) in enumerate(digits):
-                if n < len(digits) - 1 and _steps(domain, theirs[c]) > _steps(self.domain, name):
+            for n, (c, name) in enumerate(mine):
+                if n < len(mine) - 1 and _steps(domain, theirs[c]) > _steps(self.domain, name):
                     return f"the temporary '{at.buffer}' is read at {at}, and written at {self.dest}, in fewer steps"
                 by[name] = Affine.of(theirs[c])
         return substitute(self.expr, by)
@@ -60,7 +60,7 @@ def numbering(dest: Access, domain: Domain) -> set[str] | None:
     names = [n for row in dest.index for n in row.names]
     if len(set(names)) < len(names) or not set(names) <= set(domain.names):
         return None
-    if not all(_whole(row) or _digits(row, domain) for row in dest.index):
+    if not all(_whole(row) or (not row.const and digits(row, domain)) for row in dest.index):
         return None
     return set(names)
 
@@ -69,14 +69,15 @@ def _whole(row: Affine) -> bool:
     return len(row.terms) == 1 and row.terms[0][1] == 1 and row.const == 0
 
 
-def _digits(row: Affine, domain: Domain) -> bool:
-    """Whether each term is larger than all that the smaller ones can add up to."""
+def digits(row: Affine, domain: Domain) -> bool:
+    """Whether the axes in a row are the digits of a number: each term is larger than all that the smaller ones can add
+    up to, so that the number says where on its axes a point is."""
     most = 0.0
     for c, name in sorted((c, name) for name, c in row.terms):
         if c <= most:
             return False
         most += c * max(0.0, _steps(domain, name) - 1)
-    return bool(row.terms) and not row.const
+    return bool(row.terms)
 
 
 def _steps(domain: Domain, axis: str) -> float:

@@ -40,7 +40,7 @@ def product(a: str, b: str, c: str) -> str:
 
 
 @pytest.mark.parametrize(("a", "b", "c", "sizes", "by"), [
-    ("i8", "i8", "i32", (33, 18, 68), "tile_dot4_ss"), ("u8", "u8", "i32", (17, 16, 64), "tile_dot4_uu"),
+    ("i8", "i8", "i32", (33, 18, 68), "tile_dot4_ss"), ("u8", "u8", "i32", (17, 16, 72), "tile_dot4_uu"),
     ("i8", "u8", "i32", (16, 32, 128), "tile_dot4_su"), ("u8", "i8", "i32", (2, 5, 132), "tile_dot4_us"),
     ("bf16", "bf16", "f32", (20, 33, 38), "tile_dot2_bf16"),
 ])  # fmt: skip
