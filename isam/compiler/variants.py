@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
+from isam.compiler.quicker import quicker
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel, recurrences
 from isam.ir.mapping import Cover
@@ -47,10 +48,7 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
     covered by."""
     if ahead := taken_out(kernel, system):
         yield ahead
-    if not cover.steps and any(kernel.statements[m.statements[-1]].accumulate for m in cover.mappings):
-        from isam.compiler.quicker import quicker
-
-        yield from quicker(kernel, cover, offered)
+    yield from quicker(kernel, cover, offered)
     if sums := across_lanes(cover):
         from isam.compiler.partial import in_lanes
 

@@ -262,9 +262,9 @@ def form_of(system: System, memory: str, tile: Tile, dims: tuple[int | None, ...
     if m.row:  # which one lies within the rows
         inner = dims[-1] if dims else None
         return None if inner in (None, len(tile.shape) - 1) else (inner,)
-    long = [d for d in dims if d is not None and tile.shape[d] > 1]
     if memory in system.filled and None not in dims:
         return dims  # in a box it matters which dimension is which, also of one element
+    long = [d for d in dims if d is not None and tile.shape[d] > 1]
     return tuple(long) if long != sorted(long) else None
 
 

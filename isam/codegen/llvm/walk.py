@@ -84,8 +84,7 @@ class Walk:
         if any(low.flow.effect(n).exposed for n in loops):
             raise InternalError("a loop that is dealt out reads registers from outside")
         shared = low.region(loops)
-        head = self.addresses.scopes[0].head
-        words = fn.op(f"alloca [{len(shared.bases) + len(shared.variables)} x i64], align 8", head)
+        words = fn.op(f"alloca [{len(shared.bases) + len(shared.variables)} x i64], align 8", fn.entry)
         given = [("ptr", self.bases[b]) for b in shared.bases]
         given += [("i64", self.addresses.value(self.env[n])) for n in shared.variables]
         for i, (type_, value) in enumerate(given):

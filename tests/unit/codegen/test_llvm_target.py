@@ -6,6 +6,7 @@ import re
 import struct
 from dataclasses import replace
 from functools import lru_cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import isam
 from isam.codegen.llvm import Code, emit, generate, to_ir
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
-from isam.runtime import native
+from isam.runtime import linking, native
 from isam.runtime.linking import Target, architecture, features
 from isam.system.features import demand, lacking
 from isam.system.load import load_system
@@ -117,6 +118,16 @@ def test_what_this_cpu_has() -> None:
     assert architecture("arm64-apple-darwin23.1.0") == "aarch64"
     flags = Target("aarch64-unknown-linux-gnu", "generic", frozenset({"aarch64", "sve", "neon", "vscale-2"})).flags
     assert flags == "+neon,+sve"
+
+
+@pytest.mark.parametrize("granted", [False, True])
+def test_tiles_that_the_system_does_not_grant_are_not_there(granted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    have = {"avx512f": True, "amx-tile": True, "amx-int8": True}
+    llvm = SimpleNamespace(get_process_triple=lambda: "x86_64-linux", get_host_cpu_features=lambda: have)
+    monkeypatch.setattr(linking, "initialised", lambda: llvm)
+    monkeypatch.setattr(linking, "_granted", lambda: granted)
+    found = linking.features.__wrapped__()
+    assert found == {"x86_64", "avx512f"} | ({"amx-tile", "amx-int8"} if granted else set())
 
 
 def test_an_artifact_of_another_cpu_is_refused() -> None:

@@ -11,13 +11,12 @@ from unittest import mock
 import pytest
 
 import isam
-from isam.codegen.llvm import generate
+from isam.codegen.llvm import generate, to_ir
 from isam.codegen.llvm.irtext import Function, Module
 from isam.codegen.llvm.rows import Rows, put, source, target
 from isam.codegen.llvm.tiles import Addressed
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Issue, distinct
 from isam.system.load import load_system
 from tests.elsewhere import elsewhere
 from tests.native_cases import Case, fault
@@ -62,7 +61,17 @@ def test_one_configuration_and_blocks_of_four_tiles() -> None:
     assert sum("ldtilecfg" in x for x in lines) == 1
     used = [m[1] for x in lines if (m := re.match(r"\s+(tdp\w+|tile\w+)\s", x))]
     assert (used.count("tdpbusd"), used.count("tileloadd"), used.count("tilestored")) == (4, 4, 4)
-    assert max(n.nest or 0 for n in distinct(job.schedule.call) if isinstance(n, Issue)) == 2
+
+
+def test_instances_configure_their_own_tiles() -> None:
+    """Nobody knows what an instance's registers hold where it begins, nor the others' behind it."""
+    job = compiled(parse_kernel(product("u8", "i8", "i32")), {"M": 512, "N": 512, "K": 512},
+                   load_system("sapphire-rapids").threaded(2), check=True)  # fmt: skip
+    assert job.certificate is not None
+    parts = re.split(r"\n(?=define)", to_ir(job.schedule)[0])
+    tiles = [p for p in parts if p.startswith("define") and "@llvm.x86.tdpbusd" in p]
+    assert tiles
+    assert all(p.startswith("define internal void @region") and "ldtilecfg" in p for p in tiles)
 
 
 def emitted(how: Callable[..., Any], at: Addressed) -> tuple[Any, str]:
