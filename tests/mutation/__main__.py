@@ -18,6 +18,7 @@ import itertools
 import json
 import random
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,13 +139,17 @@ def campaign(
     """Per mutant what killed it, '' for a survivor."""
     places = numbered([f for patterns in SOURCES.values() for f in files(patterns)])
     every, out = reached(places, only, log), {}
+    kills: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # by a check, of mutants of one function
     for m in drawn(part, sample, seed):
         if these and str(m) not in these:
             continue
         place = m.file, m.function, m.statement
         here = 1 << places[place] | 1 << places[COMPILED.get(m.file, place)]
         own, took = facing(here, every, seconds)
+        killed = kills[m.file, m.function]
+        own.sort(key=lambda c: -killed[c.name])  # what has killed a neighbour is likely to kill this one
         out[str(m)] = log.once(str(m), lambda m=m, own=own, took=took: faced(m, own, int(3 * took) + 10))
+        killed[out[str(m)].rpartition(": ")[0]] += 1
     return out
 
 
