@@ -7,7 +7,7 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.instruction import OperandContract
 from isam.schedule.tree import Issue, Nest, Node, Operand, Place, Schedule, Seq
-from isam.scheduler.tokens import with_waits
+from isam.scheduler.waits import with_waits
 from isam.system.graph import Memory, Move, System, Unit
 from tests.schedules import A_, I_, at_home, box, copy, loop, matmul_cover, matmul_kernel, mm4, move, zero4
 

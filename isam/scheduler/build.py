@@ -27,7 +27,7 @@ from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.staged import between
 from isam.scheduler.state import FAR
 from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, staying
-from isam.scheduler.tokens import with_waits
+from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
 

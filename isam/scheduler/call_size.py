@@ -71,7 +71,7 @@ def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
         return True
     shape = data.homes.shape(tile.buffer)
     here = mv.home_place(tile.buffer, data.system.home, shape, use.dtype)
-    form = mv.form_of(data.system, memory, tile, use.dims)
+    form = data.form(memory, tile, use.dims)
     there = data.placed(memory, tile, 0, form)
     end = End(memory, lambda t: there, form, alone=True)
     return Transfer(data, tile, path, End(path[0], lambda t: here), end, set()).whole()

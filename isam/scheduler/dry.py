@@ -9,7 +9,6 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.schedule.tree import Issue, Operand, Place, Tile
-from isam.scheduler import move as mv
 from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.nests import Call, Nest, Use
@@ -115,7 +114,7 @@ class DryRun:
         return landed
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
-        return None if memory == self.system.home else (memory, tile, mv.form_of(self.system, memory, tile, use.dims))
+        return None if memory == self.system.home else (memory, tile, self.data.form(memory, tile, use.dims))
 
     def _memories(self, nest: Nest, tiles: tuple[Tile, ...]) -> tuple[str, ...]:
         """A legal joint placement of the operands (SCH-4, SYS-3)."""
@@ -139,7 +138,10 @@ class DryRun:
             options = self._roomy[key]
         if len(options) == 1:
             return options[0].memories
-        costs = [self._price(list(zip(nest.uses, tiles, o.memories, strict=True))) for o in options]
+        bids = [{m: self._bid(u, t, m) for m in {o.memories[n] for o in options}}
+                for n, (u, t) in enumerate(zip(nest.uses, tiles, strict=True))]  # fmt: skip
+        room: dict[tuple[str, int], bool] = {}
+        costs = [self._price([bid[m] for bid, m in zip(bids, o.memories, strict=True)], room) for o in options]
         context = {"instruction": nest.instruction.name, "tiles": [str(t) for t in tiles]}
         return self.trace.choose(Choice("place", options, context, costs)).memories
 
@@ -154,24 +156,31 @@ class DryRun:
             free[m] -= sum(n for _, n, k in state.used(m) if k in wanted or state.copies[k].dirty)
         return any(n < 0 for n in free.values())
 
-    def _price(self, bound: list[Bound]) -> float:
-        """What a placement costs: tiles to be brought, others that would have to go for them, dirty ones above all."""
-        state, price = self.data.state, 0.0
+    def _bid(self, use: Use, tile: Tile, memory: str) -> tuple[float, str, int]:
+        """What it costs to have an operand in a memory, and how much of it that takes beyond what is taken now."""
+        state = self.data.state
+        if self._key(use, tile, memory) in state.copies:
+            return 0.0, memory, 0
+        price = (1 if use.reads else 0.25) + 2 * any(state.copies[k].dirty for k in state.holding(tile))
+        return price, memory, 0 if memory == self.system.home else self.data.units(memory, tile)
+
+    def _price(self, bids: list[tuple[float, str, int]], room: dict[tuple[str, int], bool]) -> float:
+        """What a placement costs: tiles to be brought, others that would have to go for them, dirty ones above all.
+        ``room``: whether a memory has room for so much, as far as that is known."""
         needed: dict[str, int] = {}
-        for u, t, m in bound:
-            if self._key(u, t, m) not in state.copies:
-                price += 1 if u.reads else 0.25
-                if m != self.system.home:
-                    needed[m] = needed.get(m, 0) + self.data.units(m, t)
-                if any(state.copies[k].dirty for k in state.holding(t)):
-                    price += 2
-        for m, units in needed.items():
-            there = self.system.memories[m]
-            if there.cells is not None:
-                price += units > there.cells - state.taken(m)
-            else:
-                price += state.find_room(there, units) is None
-        return price
+        for _, m, units in bids:
+            if units:
+                needed[m] = needed.get(m, 0) + units
+        for key in needed.items():
+            if key not in room:
+                room[key] = self._has_room(*key)
+        return sum([price for price, _, _ in bids]) + sum([not room[key] for key in needed.items()])
+
+    def _has_room(self, memory: str, units: int) -> bool:
+        there, state = self.system.memories[memory], self.data.state
+        if there.cells is not None:
+            return units <= there.cells - state.taken(memory)
+        return state.find_room(there, units) is not None
 
     def release(self, tile: Tile, crowded: bool) -> None:
         """After its last use in a block: copies that no later iteration can use make room at once; where the block's
@@ -191,10 +200,11 @@ def _together(one: Call, other: Call) -> bool:
 
 def _apart(one: Call, other: Call) -> bool:
     """Whether neither of two calls writes what the other touches."""
-    mine, theirs = list(zip(one[0].uses, one[3], strict=True)), list(zip(other[0].uses, other[3], strict=True))
-    return all(
-        t.buffer != v.buffer or disjoint(t, v, {}) for u, t in mine for w, v in theirs if u.writes or w.writes
-    )
+    for u, t in zip(one[0].uses, one[3], strict=True):
+        for w, v in zip(other[0].uses, other[3], strict=True):
+            if (u.writes or w.writes) and t.buffer == v.buffer and not disjoint(t, v, {}):
+                return False
+    return True
 
 
 @dataclass(eq=False)

@@ -15,20 +15,9 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
+from isam.scheduler.places import order_of, packed, remainder, units_needed, within
 from isam.scheduler.scope import Scope
-from isam.scheduler.state import (
-    Copy,
-    Form,
-    Key,
-    MachineState,
-    Since,
-    disjoint,
-    order_of,
-    packed,
-    remainder,
-    units_needed,
-    within,
-)
+from isam.scheduler.state import Copy, Form, Key, MachineState, Since, disjoint
 from isam.scheduler.transfer import End, Hop, Transfer
 from isam.system.graph import COUNTED, System
 
@@ -49,6 +38,7 @@ class Residency:
         self.carriers: dict[object, list[Hop] | None] = {}
         self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
         self._units: dict[object, int] = {}
+        self._forms: dict[object, Form] = {}
         self._boxes: dict[object, mv.Box | None] = {}
         self._routes: dict[tuple[str, str, str], tuple[str, ...] | None] = {}
 
@@ -110,6 +100,13 @@ class Residency:
         there = f"{m.limit} {what}"
         bound = f"its {there} hold operands of the same call" if resident else f"it has {there} in all"
         return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory, loc=m.loc)
+
+    def form(self, memory: str, tile: Tile, dims: tuple[int | None, ...]) -> Form:
+        """As :func:`isam.scheduler.move.form_of`, worked out once for tiles of one shape."""
+        key = (memory, tile.shape, dims)
+        if key not in self._forms:
+            self._forms[key] = mv.form_of(self.system, memory, tile, dims)
+        return self._forms[key]
 
     def units(self, memory: str, tile: Tile, form: Form = None) -> int:
         key = (memory, tile.buffer, tile.shape, form)
@@ -192,7 +189,7 @@ class Residency:
         """The place of a readable operand in ``memory``, fetched when it is not there."""
         if memory == self.system.home:
             return self.read_home(use, tile), None
-        form = mv.form_of(self.system, memory, tile, use.dims)
+        form = self.form(memory, tile, use.dims)
         key = (memory, tile, form)
         if key in self.state.copies:
             return self.state.copies[key].place, key
@@ -231,6 +228,8 @@ class Residency:
 
     def settle(self, tile: Tile, key: Key | None, pinned: Collection[Key] = ()) -> None:
         """Dirty copies that overlap the tile without being it go home first."""
+        if not self.state.dirty(tile.buffer):
+            return
         for other in self.state.of(tile.buffer):
             copy = self.state.copies.get(other)  # it may have made room while another one went home
             if other != key and copy is not None and copy.dirty and not disjoint(other[1], tile, self.scope.ranges):
@@ -298,7 +297,7 @@ class Residency:
 
     def write(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None, Copy | None]:
         """The place an output goes to; other copies of its elements become stale (SCH-5)."""
-        form = mv.form_of(self.system, memory, tile, use.dims)
+        form = self.form(memory, tile, use.dims)
         key = None if memory == self.system.home else (memory, tile, form)
         mine = self.state.copies.get(key) if key is not None else None
         if mine is None or not mine.dirty:  # a dirty copy is already the only one

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Node
-from isam.scheduler.state import Ranges, Var
+from isam.scheduler.places import Var
+from isam.scheduler.state import Ranges
 
 
 class Scope:

@@ -9,8 +9,9 @@ from isam.ir.dtype import size_of
 from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun
 from isam.scheduler.move import route
+from isam.scheduler.places import within
 from isam.scheduler.plan import Members, Plan, Stage
-from isam.scheduler.state import STAGED, Copy, Key, StageLayout, within
+from isam.scheduler.state import STAGED, Copy, Key, StageLayout
 from isam.scheduler.stays import Stays
 from isam.scheduler.transfer import End, Transfer
 from isam.scheduler.trim import Env

@@ -7,13 +7,12 @@ there until it is written back.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import prod
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.system.graph import COUNTED, Memory, System
 
@@ -170,14 +169,17 @@ class Since:
 class MachineState:
     """The residency of every memory but home. Mutated by the dry run; ``copy`` is shallow and cheap."""
 
-    __slots__ = ("_buffers", "_memories", "_tiles", "copies", "next", "system")
+    __slots__ = ("_buffers", "_dirty", "_memories", "_runs", "_staged", "_tiles", "copies", "next", "system")
 
     def __init__(self, system: System):
         self.system = system
         self.next: dict[str, int] = {}  # per memory, behind what was put there last
         self.copies: dict[Key, Copy] = {}
         self._buffers: dict[str, dict[Key, None]] = {}
+        self._dirty: dict[str, int] = {}  # how many dirty copies of a buffer there are
+        self._staged: dict[str, dict[Key, None]] = {}
         self._memories: dict[str, dict[Key, Copy]] = {}
+        self._runs: dict[str, list[tuple[int, int]]] = {}  # what is occupied of a memory, from its begin on
         self._tiles: dict[Tile, tuple[Key, ...]] = {}
 
     def copy(self) -> MachineState:
@@ -185,7 +187,10 @@ class MachineState:
         other.next = dict(self.next)
         other.copies = dict(self.copies)
         other._buffers = {b: dict(k) for b, k in self._buffers.items()}
+        other._dirty = dict(self._dirty)
+        other._staged = {b: dict(k) for b, k in self._staged.items()}
         other._memories = {m: dict(c) for m, c in self._memories.items()}
+        other._runs = {m: list(r) for m, r in self._runs.items()}
         other._tiles = dict(self._tiles)
         return other
 
@@ -203,21 +208,47 @@ class MachineState:
     def of_any(self) -> tuple[Key, ...]:
         return tuple(self.copies)
 
+    def dirty(self, buffer: str) -> bool:
+        """Whether some copy of the buffer is."""
+        return self._dirty.get(buffer, 0) > 0
+
     def put(self, key: Key, copy: Copy) -> None:
+        memory, tile, _ = key
+        old = self.copies.get(key)
+        if old is not None:
+            self._forget(key, old)
         self.copies[key] = copy
-        self._buffers.setdefault(key[1].buffer, {})[key] = None
-        self._memories.setdefault(key[0], {})[key] = copy
-        known = self._tiles.get(key[1], ())
+        self._buffers.setdefault(tile.buffer, {})[key] = None
+        self._memories.setdefault(memory, {})[key] = copy
+        if copy.dirty:
+            self._dirty[tile.buffer] = self._dirty.get(tile.buffer, 0) + 1
+        if copy.stage is not None:
+            self._staged.setdefault(tile.buffer, {})[key] = None
+        if not copy.place.base:
+            insort(self._runs.setdefault(memory, []), _run(copy))
+        known = self._tiles.get(tile, ())
         if key not in known:
-            self._tiles[key[1]] = (*known, key)
+            self._tiles[tile] = (*known, key)
 
     def drop(self, key: Key) -> None:
-        del self.copies[key]
-        del self._buffers[key[1].buffer][key]
-        del self._memories[key[0]][key]
-        left = tuple(k for k in self._tiles.pop(key[1]) if k != key)
+        memory, tile, _ = key
+        copy = self.copies.pop(key)
+        self._forget(key, copy)
+        del self._buffers[tile.buffer][key]
+        del self._memories[memory][key]
+        if copy.stage is not None:
+            del self._staged[tile.buffer][key]
+        left = tuple(k for k in self._tiles.pop(tile) if k != key)
         if left:
-            self._tiles[key[1]] = left
+            self._tiles[tile] = left
+
+    def _forget(self, key: Key, copy: Copy) -> None:
+        """What is counted of a copy."""
+        if copy.dirty:
+            self._dirty[key[1].buffer] -= 1
+        if not copy.place.base:
+            runs, run = self._runs[key[0]], _run(copy)
+            del runs[bisect_left(runs, run)]
 
     def mark(self, key: Key, dirty: bool) -> None:
         c = self.copies[key]
@@ -226,20 +257,20 @@ class MachineState:
 
     def taken(self, memory: str) -> int:
         """How many cells or bytes of a memory are occupied."""
-        return sum([c.units for c in self._memories.get(memory, {}).values() if not c.place.base])
+        return sum([n for _, n in self._runs.get(memory, ())])
 
     def used(self, memory: str) -> Iterator[tuple[int, int, Key]]:
         """Occupied ``(first, count, key)`` in a memory, in cells or bytes."""
         for key, c in self._memories.get(memory, {}).items():
             if not c.place.base:
-                yield c.place.offset.const if c.place.cell is None else c.place.cell, c.units, key
+                yield *_run(c), key
 
     def find_room(self, memory: Memory, units: int) -> int | None:
         """The first free run of ``units`` cells or (aligned) bytes behind what was put there last, so that what has
         just been given up is not waited for; else the lowest; or None. Counted registers have no addresses to wait for.
         """
         begin = 0 if memory.kind == COUNTED else self.next.get(memory.name, 0)
-        used = sorted([(first, n) for first, n, _ in self.used(memory.name)])
+        used = self._runs.get(memory.name, [])
         at = self._room_from(memory, units, begin, used)
         return self._room_from(memory, units, 0, used) if at is None and begin else at
 
@@ -255,114 +286,12 @@ class MachineState:
 
     def stages_around(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> Iterator[Key]:
         """Staged boxes of the tile's buffer that hold it, innermost (latest) first."""
-        for key in reversed(self.of(tile.buffer)):
-            c = self.copies[key]
-            if c.stage is not None and encloses(key[1], tile, ranges):
+        for key in tuple(reversed(self._staged.get(tile.buffer, {}))):
+            if encloses(key[1], tile, ranges):
                 yield key
 
 
-def bytes_of(tile: Tile, dtype: str) -> int:
-    n = size_of(dtype)
-    for s in tile.shape:
-        n *= s
-    return n
-
-
-def units_needed(memory: Memory, tile: Tile, dtype: str, form: Form = None) -> int:
-    """Cells (whole) or bytes that the tile takes. A register takes its lanes whatever the tile's size."""
-    n = bytes_of(tile, dtype)
-    if memory.row:
-        return rows_of(memory, tile, dtype, form) * memory.row
-    if memory.cells is None:
-        return max(1, n)
-    if memory.lanes:
-        n = max(n, memory.elements(dtype) * size_of(dtype))
-    return max(1, -(-n // (memory.cell or 1)))
-
-
-def order_of(tile: Tile, form: Form) -> list[int]:
-    """The dimensions from the outermost to the innermost: those in ``form`` last and in its order."""
-    return [d for d in range(len(tile.shape)) if d not in (form or ())] + [d for d in form or () if d is not None]
-
-
-def rows_of(memory: Memory, tile: Tile, dtype: str, form: Form) -> int:
-    """Rows that a tile takes: of its innermost dimension as many as it needs, for each element of the others."""
-    order = order_of(tile, form)
-    within = tile.shape[order[-1]] if order else 1
-    return prod(tile.shape[d] for d in order[:-1]) * max(1, -(-within * size_of(dtype) // (memory.row or 1)))
-
-
-def packed(memory: Memory, tile: Tile, dtype: str, at: int, form: Form = None) -> Place:
-    """The place of a tile alone: row-major without gaps (but to the end of a row, where the memory has rows), the
-    dimensions in ``form`` last and in its order."""
-    order = order_of(tile, form)
-    strides, n = [0] * len(tile.shape), size_of(dtype)
-    for d in reversed(order):
-        step = tile.steps[d]  # strides count buffer elements: the tile's own lie `step` of them apart, without gaps
-        strides[d] = n // step if n % step == 0 else n
-        n *= max(1, tile.shape[d])
-        if memory.row and d == order[-1]:
-            n = -(-n // memory.row) * memory.row
-    if memory.cells is not None:
-        return Place(memory.name, "", Affine(), tuple(strides), cell=at)
-    return Place(memory.name, "", Affine((), at), tuple(strides))
-
-
-@dataclass(frozen=True, slots=True)
-class Var:
-    """A loop variable in scope: its values are ``lo + step * t``, at most ``lo + width``."""
-
-    lo: Affine
-    step: int
-    width: int = FAR
-
-
-def remainder(e: Affine, block: int, variables: Mapping[str, Var]) -> int | None:
-    """``c`` such that ``e - c`` is a multiple of ``block`` for all values of the loop variables, or None."""
-    todo, const = list(e.terms), e.const
-    while todo:
-        name, c = todo.pop()
-        if c % block == 0:
-            continue
-        var = variables.get(name)
-        if var is None or (c * var.step) % block:
-            return None
-        todo.extend((n, c * k) for n, k in var.lo.terms)
-        const += c * var.lo.const
-    return const
-
-
-def _inside(diff: Affine, n: int, block: int, variables: Mapping[str, Var]) -> Affine | None:
-    """How far ``diff`` lies inside its block of a cut dimension, where that is a number or a loop variable that runs
-    inside one block; None when ``n`` elements from there may straddle two blocks."""
-    rest = remainder(diff, block, variables)
-    if rest is not None:
-        return Affine((), rest % block) if rest % block + n <= block else None
-    for name, c in diff.terms:
-        var = variables.get(name)
-        if c == 1 and var is not None and var.width < block:
-            rest = remainder(diff.substitute({name: var.lo}), block, variables)
-            if rest is not None and rest % block + var.width + n <= block:
-                return Affine.of(name) - var.lo + rest % block
-    return None
-
-
-def within(stage: Tile, copy: Copy, tile: Tile, variables: Mapping[str, Var]) -> Place | None:
-    """The place of ``tile`` inside a staged box, or None when it straddles two blocks of a cut dimension."""
-    layout = copy.stage
-    assert layout is not None
-    offset = copy.place.offset
-    for s, t, count, step, c, block, inner in zip(
-        stage.start, tile.start, tile.shape, tile.steps, layout.coefficients, layout.blocks, layout.inner, strict=True
-    ):
-        diff, n = t - s, (count - 1) * step + 1
-        if block <= 1:
-            offset = offset + diff * c
-            continue
-        rest = _inside(diff, n, block, variables)
-        if rest is None:
-            return None
-        offset = offset + (diff - rest) * c + rest * inner
-    strides = tuple(i if b > 1 else c for c, b, i in zip(layout.coefficients, layout.blocks, layout.inner, strict=True))
+def _run(copy: Copy) -> tuple[int, int]:
+    """The first cell or byte that a copy occupies, and how many."""
     place = copy.place
-    return Place(place.memory, place.base, offset, strides, place.cell)
+    return place.offset.const if place.cell is None else place.cell, copy.units

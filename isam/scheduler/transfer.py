@@ -13,7 +13,8 @@ from isam.ir.dtype import size_of
 from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.state import FAR, Copy, Form, Key, units_needed
+from isam.scheduler.places import units_needed
+from isam.scheduler.state import FAR, Copy, Form, Key
 from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from isam.proof import check_flat, check_points, check_tree, verify
 from isam.proof.races import check_races
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq
-from isam.scheduler.footprints import Prints
+from isam.scheduler.waits.footprints import Prints
 from isam.system.graph import System
 from isam.system.load import load_system
 from tests.machines import FILLING

@@ -11,7 +11,7 @@ from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.proof.races import check_races
 from isam.schedule.tree import Bound, Deal, Loop, Place, Schedule, Seq
-from isam.scheduler.tokens import with_waits
+from isam.scheduler.waits import with_waits
 from tests.pipeline import compiled, simulated
 from tests.random_streams import CORES, Dealt
 from tests.unit.scheduler.test_tokens import changed

@@ -13,7 +13,7 @@ from isam.cost.report import report
 from isam.cost.timeline import Event, timeline
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Deal, Loop, Place, Schedule, Seq
-from isam.scheduler.tokens import with_waits
+from isam.scheduler.waits import with_waits
 from isam.system.groups import Mesh
 from isam.system.mesh import routes
 from tests.pipeline import compiled, simulated

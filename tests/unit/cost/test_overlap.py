@@ -16,7 +16,7 @@ from isam.proof.flat import check_flat
 from isam.proof.races import check_races
 from isam.proof.tree import check_tree
 from isam.schedule.tree import Issue, Loop, distinct
-from isam.scheduler.tokens import with_waits
+from isam.scheduler.waits import with_waits
 from tests.double_buffered import product
 from tests.random_streams import Trees
 

@@ -10,7 +10,7 @@ import pytest
 from isam.ir.affine import Affine
 from isam.proof.races import calls, check_races
 from isam.schedule.tree import Bound, Deal, Issue, Loop, Operand, Place, Schedule, Seq, Tile, distinct
-from isam.scheduler.tokens import with_waits
+from isam.scheduler.waits import with_waits
 from tests.random_streams import Boxes, Dealt, Trees, nearest
 from tests.unit.scheduler.test_tokens import changed
 

@@ -8,18 +8,8 @@ import numpy as np
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Place, Tile
-from isam.scheduler.state import (
-    STAGED,
-    Copy,
-    MachineState,
-    Since,
-    StageLayout,
-    Var,
-    disjoint,
-    encloses,
-    remainder,
-    within,
-)
+from isam.scheduler.places import Var, remainder, within
+from isam.scheduler.state import STAGED, Copy, MachineState, Since, StageLayout, disjoint, encloses
 from isam.system.load import load_system
 
 

@@ -3,8 +3,8 @@
 Every unit is a stream: it starts the calls given to it in the order of the schedule's tree. A call that touches what an
 earlier call touches, where one of them writes, carries a :class:`~isam.schedule.tree.Wait` on that call's stream, its
 own included: how far behind the nearest such call is, in calls of that stream. That is a number, however long the loops
-between them run; for all the times that a call is reached the smallest holds (:mod:`isam.scheduler.behind`). Units for
-which threads of a process stand need no wait for themselves: a CPU carries a thread out in order.
+between them run; for all the times that a call is reached the smallest holds (:mod:`isam.scheduler.waits.behind`).
+Units for which threads of a process stand need no wait for themselves: a CPU carries a thread out in order.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, children, distinct
-from isam.scheduler.behind import Behind
-from isam.scheduler.footprints import Footprint, Prints, first_value, range_of, values_of
-from isam.scheduler.look import Frame, Lags, Met
 from isam.scheduler.state import Ranges
-from isam.scheduler.within import Within, runs
+from isam.scheduler.waits.behind import Behind
+from isam.scheduler.waits.footprints import Footprint, Prints, first_value, range_of, values_of
+from isam.scheduler.waits.look import Frame, Lags, Met
+from isam.scheduler.waits.within import Within, runs
 from isam.system.graph import System
 
 
@@ -76,11 +76,17 @@ class Tokens:
     def _call(self, issue: Issue, at: Frame) -> None:
         lags = self.lags.setdefault(id(issue), {})
         around = dealt_around(at)
+        view = self.behind.view(at.ranges, ())
         for mine in self.behind.within.prints.of(issue):
             own = mine.stream in self.ordered
             if own and mine.where[0] in self.apart:
                 continue
-            found = self._outside(at, mine) if own and around else self.behind.before(at, mine, at.ranges)
+            if own and around:
+                found = self._outside(at, mine)
+            elif isinstance(at.node, Seq):  # nobody else looks from there
+                found = self.behind.in_row(at, at.node, mine, view)
+            else:
+                found = self.behind.before(at, mine, at.ranges)
             for met, n in found.items():
                 if own and met == Met(mine.stream):
                     continue

@@ -2,79 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import field
 from functools import reduce
-from itertools import islice
 from operator import or_
-from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Seq, children
-from isam.scheduler.footprints import Footprint, Prints, Where, hulls, values_of
-from isam.scheduler.look import NONE, Calls, Look, Met, Span
 from isam.scheduler.state import Ranges, bounds_of
+from isam.scheduler.waits.footprints import Footprint, Prints, Where, hulls, values_of
+from isam.scheduler.waits.look import NONE, Calls, Look, Met, Span
+from isam.scheduler.waits.rows import Row, Touch, Touched
 
-FEW = 64  # accesses that are looked over one by one
 NOBODY = Footprint(("", ""), "", Affine(), Affine(), False)  # who looks where only calls are counted
-
-
-class Touch(NamedTuple):
-    """The ``at``-th child of a sequence; ``one``: one access of a call by a stream, None where there may be several."""
-
-    at: int
-    child: Node
-    one: Footprint | None
-    met: Met
-    span: Span
-
-
-Some = tuple[Met | None, list[Touch], list[int]]  # of a stream, or loops; and at which child each is, negative
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A sequence: calls before each child (and after all), and which children touch what, the last first. Who reads
-    waits for writes only: of ``touching`` and ``streams`` there are those for a reader (False) and all (True)."""
-
-    before: tuple[Calls, ...]
-    touching: dict[tuple[Where, bool], tuple[Touch, ...]]
-    streams: dict[tuple[Where, bool], frozenset[Met]]  # who touches it, where that can be said
-    _near: dict[tuple[Where, bool, Span], tuple[Some, ...]] = field(default_factory=dict)
-    _sorted: dict[tuple[Where, bool], tuple[list[int], list[int], int]] = field(default_factory=dict)
-
-    def near(self, where: Where, writes: bool, span: Span, end: int, meets: Callable[[Footprint], bool]) -> list[Touch]:
-        """What touches bytes between two numbers in children before ``end``, the last first: loops, and of the single
-        accesses of each stream the last that ``meets`` the one that looks. A row is looked over from many places for
-        each access."""
-        key = (where, writes, span)
-        got = self._near.get(key)
-        if got is None:
-            streams: dict[Met | None, list[Touch]] = {}
-            for t in self._some(where, writes, span):
-                streams.setdefault(None if t.one is None else t.met, []).append(t)
-            got = self._near[key] = tuple((met, ts, [-t.at for t in ts]) for met, ts in streams.items())
-        out: list[Touch] = []
-        for met, touches, ats in got:
-            before = map(touches.__getitem__, range(bisect_right(ats, -end), len(ats)))
-            out += before if met is None else islice((t for t in before if t.one is not None and meets(t.one)), 1)
-        return sorted(out, key=lambda t: -t.at)
-
-    def _some(self, where: Where, writes: bool, span: Span) -> tuple[Touch, ...]:
-        """By where accesses begin, and how long the longest is."""
-        (first, last), all_ = span, self.touching.get((where, writes), ())
-        if len(all_) < FEW:
-            return tuple([t for t in all_ if t.span[0] < last and first < t.span[1]])
-        got = self._sorted.get((where, writes))
-        if got is None:
-            order = sorted(range(len(all_)), key=lambda n: all_[n].span[0])
-            longest = max(t.span[1] - t.span[0] for t in all_)
-            got = self._sorted[where, writes] = ([all_[n].span[0] for n in order], order, longest)
-        begins, order, longest = got
-        found = order[bisect_left(begins, first - longest) : bisect_left(begins, last)]
-        return tuple([all_[n] for n in sorted(found) if first < all_[n].span[1]])
 
 
 @dataclass
@@ -86,12 +27,18 @@ class Within:
     ranges: Ranges  # of every variable, wherever it stands
     groups: dict[str, str]
     inner: frozenset[int]
+    met: dict[str, Met] = field(default_factory=dict)  # a stream on the looker's instance
+    one: dict[str, Calls] = field(default_factory=dict)  # one call of it
     _calls: dict[object, Calls] = field(default_factory=dict)
     _rows: dict[object, Row] = field(default_factory=dict)
     _reach: dict[object, dict[Where, tuple[Footprint, ...]]] = field(default_factory=dict)
     _met_by: dict[object, tuple[Footprint, ...]] = field(default_factory=dict)
     _deals: dict[int, bool] = field(default_factory=dict)
     _ran: dict[object, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.met = {s: Met(s) for s in self.prints.stream_of.values()}
+        self.one = {s: {met: 1} for s, met in self.met.items()}
 
     def instances(self, node: Node, loop: Loop) -> int:
         """On which instances a part of a dealt loop runs, as bits: counted from what the loops around them add."""
@@ -114,15 +61,9 @@ class Within:
     def calls(self, node: Node, dealt: tuple[Loop, ...] | None) -> Calls:
         """How many calls a node makes at least, per stream. Of replicated units: on the looker's instance. How many
         loops it deals, for those who ask about every instance."""
-        got = self._calls.get(id(node)) if dealt == () or not self.groups else None
-        if got is not None:
-            return got
         if isinstance(node, Issue):
             stream = self.prints.stream_of[node.unit]
-            if node.joined or (stream in self.groups and dealt != ()):
-                return NONE
-            got = self._calls[id(node)] = {Met(stream): 1}
-            return got
+            return NONE if node.joined or (stream in self.groups and dealt != ()) else self.one[stream]
         key = self._key(node, dealt)
         got = self._calls.get(key)
         if got is None:
@@ -161,6 +102,8 @@ class Within:
 
     def span(self, f: Footprint) -> Span:
         """Between which numbers its bytes lie, whatever the variables are: what lies apart by this never meets."""
+        if not (f.low.terms or f.high.terms):
+            return f.low.const, f.high.const
         return bounds_of(f.low, self.ranges)[0], bounds_of(f.high, self.ranges)[1]
 
     def deals(self, node: Node) -> bool:
@@ -179,24 +122,41 @@ class Within:
         key = self._key(seq, dealt)
         got = self._rows.get(key)
         if got is None:
-            total, before = Look(NOBODY, (0, 0)), [NONE]
-            touching: dict[tuple[Where, bool], list[Touch]] = {}
-            for i, c in enumerate(seq.children):
-                total.move(self.calls(c, dealt))
-                before.append(dict(total.passed))
-                for where, prints in self.reach(c).items():
-                    plain = isinstance(c, Issue) and (dealt == () or prints[0].stream not in self.groups)
-                    spans = [self.span(f) for f in prints]
-                    for writes in (False, True):
-                        some = [x for x in zip(prints, spans, strict=True) if writes or x[0].writes]
-                        if some:
-                            touching.setdefault((where, writes), []).extend(_touches(i, c, some, plain))
-            reach = {} if self.deals(seq) else self.reach(seq)
-            streams = {(w, writes): frozenset(Met(f.stream) for f in fs if writes or f.writes)
-                       for w, fs in reach.items() for writes in (False, True)}  # fmt: skip
-            got = Row(tuple(before), {w: tuple(reversed(t)) for w, t in touching.items()}, streams)
-            self._rows[key] = got
+            got = self._rows[key] = self._row(seq, dealt)
         return got
+
+    def _row(self, seq: Seq, dealt: tuple[Loop, ...] | None) -> Row:
+        before = [NONE]
+        written: dict[Where, list[Touch]] = {}
+        touched: dict[Where, list[Touch]] = {}
+        for i, c in enumerate(seq.children):
+            passed = before[-1].copy()
+            for met, n in self.calls(c, dealt).items():
+                passed[met] = passed.get(met, 0) + n
+            before.append(passed)
+            if isinstance(c, Issue) and (dealt == () or self.prints.stream_of[c.unit] not in self.groups):
+                for f in self.prints.of(c):
+                    t = Touch(i, c, f, self.met[f.stream], self.span(f))
+                    touched.setdefault(f.where, []).append(t)
+                    if f.writes:
+                        written.setdefault(f.where, []).append(t)
+            else:
+                for where, prints in self.reach(c).items():
+                    touched.setdefault(where, []).append(self._lump(i, c, prints))
+                    if writes := [f for f in prints if f.writes]:
+                        written.setdefault(where, []).append(self._lump(i, c, writes))
+        known = {} if self.deals(seq) else self.reach(seq)
+
+        def listed(touches: dict[Where, list[Touch]], writes: bool) -> dict[Where, Touched]:
+            streams = {w: frozenset(Met(f.stream) for f in fs if f.writes or not writes) for w, fs in known.items()}
+            return {w: Touched(ts[::-1], streams.get(w)) for w, ts in touches.items()}
+
+        return Row(before, listed(written, True), listed(touched, False))
+
+    def _lump(self, at: int, child: Node, prints: Sequence[Footprint]) -> Touch:
+        """All accesses of a child to one place together."""
+        spans = [self.span(f) for f in prints]
+        return Touch(at, child, None, Met(""), (min(s[0] for s in spans), max(s[1] for s in spans)))
 
     def met_by(self, node: Node, mine: Footprint) -> tuple[Footprint, ...]:
         """What a node touches of where an access lies; for who reads only the writes."""
@@ -215,6 +175,9 @@ class Within:
                 found = list(self.prints.of(node))
             else:
                 for part in runs(node):
+                    if isinstance(part, Issue) and isinstance(node, Seq):
+                        found += self.prints.of(part)
+                        continue
                     mine = [f for fs in self.reach(part).values() for f in fs]
                     if isinstance(node, Loop) and part is not node.enter and part is not node.exit:
                         low, high = values_of(node, self.ranges)
@@ -225,13 +188,6 @@ class Within:
                 by.setdefault(f.where, []).append(f)
             got = self._reach[id(node)] = {w: tuple(fs) for w, fs in by.items()}
         return got
-
-
-def _touches(at: int, child: Node, prints: list[tuple[Footprint, Span]], plain: bool) -> list[Touch]:
-    """A child's accesses one by one, or all of them together."""
-    if plain:
-        return [Touch(at, child, f, Met(f.stream), span) for f, span in prints]
-    return [Touch(at, child, None, Met(""), (min(s[0] for _, s in prints), max(s[1] for _, s in prints)))]
 
 
 def runs(node: Node) -> tuple[Node, ...]:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Seq
-from isam.scheduler.footprints import Footprint
 from isam.scheduler.state import Ranges
+from isam.scheduler.waits.footprints import Footprint
 
 
 class Met(NamedTuple):
@@ -68,6 +68,8 @@ class View:
         return got
 
     def seen(self, f: Footprint) -> Footprint:
+        if not self.values:
+            return f
         got = self._seen.get(id(f))
         if got is None:
             got = self._seen[id(f)] = f, f.put(self.values)
@@ -87,7 +89,7 @@ class View:
 @dataclass(slots=True)
 class Look:
     """A look back for one access: what was found so far, and how many calls were passed. ``span``: see
-    :meth:`isam.scheduler.within.Within.span`, of ``mine``."""
+    :meth:`isam.scheduler.waits.within.Within.span`, of ``mine``."""
 
     mine: Footprint
     span: Span

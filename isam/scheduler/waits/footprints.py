@@ -160,14 +160,25 @@ class Prints:
         """``scopes``: per call (``id``) the ranges of the variables at every place where it stands."""
         self.schedule, self.stream_of, self.scopes = schedule, stream_of, scopes
         self._known: dict[int, tuple[Footprint, ...]] = {}
+        self._same: dict[object, Footprint] = {}  # calls share tiles and places: what stays there is touched often
         self._writes: dict[str, frozenset[str]] = {}
 
     def of(self, issue: Issue) -> tuple[Footprint, ...]:
         known = self._known.get(id(issue))
         if known is None:
             written = self._written(issue.instruction)
-            known = tuple(self._print(issue, o, o.name in written) for o in issue.operands)
+            known = tuple([self._shared(issue, o, o.name in written) for o in issue.operands])
             self._known[id(issue)] = known
+        return known
+
+    def _shared(self, issue: Issue, o: Operand, writes: bool) -> Footprint:
+        """That of an operand; one that another call has in the same place, where neither loops nor fills change it."""
+        if o.place.offset.terms or (issue.is_move and self.schedule.system.instructions[issue.instruction].fill):
+            return self._print(issue, o, writes)
+        key = id(o.tile), id(o.place), self.stream_of[issue.unit], writes
+        known = self._same.get(key)
+        if known is None:
+            known = self._same[key] = self._print(issue, o, writes)
         return known
 
     def _written(self, name: str) -> frozenset[str]:
@@ -181,37 +192,40 @@ class Prints:
         m = memories[p.memory]
         while m.kind == CACHED:  # in front of the memory that is meant
             m = memories[m.of]
-        size = size_of(self.schedule.dtype(o.tile.buffer))
-        spans = [k * s * (n - 1) for k, s, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True)]
-        low = p.offset + sum(min(0, s) for s in spans)
-        high = p.offset + (sum(max(0, s) for s in spans) + size)
-        beside = self._beside(issue, o, high - p.offset, size)
-        low, high = low + beside[0], high + beside[1]
+        size, stream = size_of(self.schedule.dtype(o.tile.buffer)), self.stream_of[issue.unit]
+        tile = o.tile
+        spans = [k * s * (n - 1) for k, s, n in zip(p.strides, tile.steps, tile.shape, strict=True)]
+        begin, end = sum([s for s in spans if s < 0]), sum([s for s in spans if s > 0]) + size
+        before, behind = self._beside(issue, o, end, size)
+        low, high = p.offset + (begin + before), p.offset + (end + behind)
         if p.cell is not None:  # whole cells
             cell = m.cell or 1
             first = p.cell + (low.const // cell if not low.terms else 0)
             last = p.cell + (-(-high.const // cell) if not high.terms else m.limit)
-            low, high = Affine((), first * cell), Affine((), last * cell)
-            return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes)
-        if beside != (0, 0):
-            return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes)
-        pitches = dict.fromkeys(abs(k) for k in p.strides if abs(k) > size)
-        columns = tuple(c for k in pitches if (c := self._columns(issue, p.offset, spans, k, size)))
-        return Footprint((m.name, p.base), self.stream_of[issue.unit], low, high, writes, columns)
+            return Footprint((m.name, p.base), stream, Affine((), first * cell), Affine((), last * cell), writes)
+        if before or behind:
+            return Footprint((m.name, p.base), stream, low, high, writes)
+        pitches = dict.fromkeys([abs(k) for k in p.strides if abs(k) > size])
+        columns = [c for k in pitches if (c := self._columns(issue, p.offset, spans, k, size))]
+        return Footprint((m.name, p.base), stream, low, high, writes, tuple(columns))
 
-    def _beside(self, issue: Issue, o: Operand, end: Affine, size: int) -> Reach:
+    def _beside(self, issue: Issue, o: Operand, end: int, size: int) -> Reach:
         """Bytes before and behind a tile that the move which brings it fills."""
+        if not issue.is_move:
+            return 0, 0
         instruction = self.schedule.system.instructions[issue.instruction]
-        fill = instruction.fill if issue.is_move else None
+        fill = instruction.fill
         found = reach(instruction, o, dict(issue.sizes), size) if fill is not None and o.name == fill.operand else None
-        return (0, 0) if found is None else (min(0, found[0]), max(0, found[1] - end.const))
+        return (0, 0) if found is None else (min(0, found[0]), max(0, found[1] - end))
 
     def _columns(self, issue: Issue, offset: Affine, spans: list[int], pitch: int, size: int) -> Columns | None:
         """The columns of an operand in rows of so many bytes; None where it may go beyond the end of a row."""
         inside = [s for s in spans if s % pitch]
-        terms = tuple((n, c) for n, c in offset.terms if c % pitch)
-        start = Affine(terms, offset.const % pitch) + sum(min(0, s) for s in inside)
-        high = start + (sum(map(abs, inside)) + size)
+        terms = tuple([(n, c) for n, c in offset.terms if c % pitch])
+        begin = offset.const % pitch + sum([s for s in inside if s < 0])
+        start, high = Affine(terms, begin), Affine(terms, begin + sum(map(abs, inside)) + size)
+        if not terms:
+            return Columns(pitch, start, high) if begin >= 0 and high.const <= pitch else None
         for ranges in self.scopes[id(issue)]:
             if bounds_of(start, ranges)[0] < 0 or bounds_of(high, ranges)[1] > pitch:
                 return None

@@ -17,10 +17,10 @@ from dataclasses import field
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Seq
-from isam.scheduler.footprints import Footprint, clash, first_value, values_of
-from isam.scheduler.look import Calls, Frame, Lags, Look, Met, Span, View
 from isam.scheduler.state import Ranges
-from isam.scheduler.within import NOBODY, Within, alike
+from isam.scheduler.waits.footprints import Footprint, clash, first_value, values_of
+from isam.scheduler.waits.look import Calls, Frame, Lags, Look, Met, Span, View
+from isam.scheduler.waits.within import NOBODY, Within, alike
 
 CLOSE = 2  # iterations looked at one by one
 
@@ -50,13 +50,13 @@ class Behind:
             if frame.node is None or frame.parent is None:
                 got = {}
             elif isinstance(frame.node, Seq):
-                got = self._in_row(frame, frame.node, mine, self._from(ranges, dealt))
+                got = self.in_row(frame, frame.node, mine, self.view(ranges, dealt))
             else:
-                got = self._in_loop(frame, frame.node, mine, self._from(ranges, dealt))
+                got = self._in_loop(frame, frame.node, mine, self.view(ranges, dealt))
             frame.known[key] = got
         return got
 
-    def _from(self, ranges: Ranges, dealt: tuple[Loop, ...]) -> View:
+    def view(self, ranges: Ranges, dealt: tuple[Loop, ...]) -> View:
         key = (id(ranges), dealt and tuple(map(id, dealt)))
         got = self._views.get(key)
         if got is None:
@@ -68,11 +68,12 @@ class Behind:
             self._last = mine, self.within.span(mine)
         return Look(mine, self._last[1], passed={} if passed is None else passed)
 
-    def _in_row(self, frame: Frame, seq: Seq, mine: Footprint, view: View) -> Lags:
+    def in_row(self, frame: Frame, seq: Seq, mine: Footprint, view: View) -> Lags:
+        """What an access meets that looks back from the begin of a child of a sequence."""
         look = self._look(mine)
         self._over_row(seq, look, view, frame.index)
         assert frame.parent is not None
-        if not self._all_met(mine, look.found):
+        if frame.parent.node is not None and not self._all_met(mine, look.found):
             look.move(self.within.row(seq, view.dealt).before[frame.index])
             look.find(self.before(frame.parent, mine, view.ranges, view.dealt or ()))
         return look.found
@@ -175,14 +176,17 @@ class Behind:
     def _over_row(self, seq: Seq, look: Look, view: View, end: int) -> None:
         """Back over the children before ``end``; what is passed is not added up."""
         row, mine, found = self.within.row(seq, view.dealt), look.mine, look.found
-        most = row.streams.get((mine.where, mine.writes))
-        if (mine.where, mine.writes) not in row.touching or (most is not None and most <= found.keys()):
+        touched = row.meeting(mine)
+        if touched is None:
+            return
+        most = touched.streams
+        if most is not None and most <= found.keys():
             return
 
         def meets(one: Footprint) -> bool:
             return clash(view.seen(one), mine, view.ranges)
 
-        for i, child, one, met, _ in row.near(mine.where, mine.writes, look.span, end, meets):
+        for i, child, one, met, _ in touched.near(look.span, end, meets):
             if one is not None:
                 got = {met: 0}
             elif self._meets(child, look, view):

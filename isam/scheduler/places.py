@@ -1,0 +1,120 @@
+"""Where tiles lie within what they take of a memory: how much that is, strides, and places within a staged box."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from isam.classes import dataclass
+from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
+from isam.schedule.tree import Place, Tile
+from isam.scheduler.state import FAR, Copy, Form
+from isam.system.graph import Memory
+
+
+def bytes_of(tile: Tile, dtype: str) -> int:
+    n = size_of(dtype)
+    for s in tile.shape:
+        n *= s
+    return n
+
+
+def units_needed(memory: Memory, tile: Tile, dtype: str, form: Form = None) -> int:
+    """Cells (whole) or bytes that the tile takes. A register takes its lanes whatever the tile's size."""
+    n = bytes_of(tile, dtype)
+    if memory.row:
+        return rows_of(memory, tile, dtype, form) * memory.row
+    if memory.cells is None:
+        return max(1, n)
+    if memory.lanes:
+        n = max(n, memory.elements(dtype) * size_of(dtype))
+    return max(1, -(-n // (memory.cell or 1)))
+
+
+def order_of(tile: Tile, form: Form) -> list[int]:
+    """The dimensions from the outermost to the innermost: those in ``form`` last and in its order."""
+    return [d for d in range(len(tile.shape)) if d not in (form or ())] + [d for d in form or () if d is not None]
+
+
+def rows_of(memory: Memory, tile: Tile, dtype: str, form: Form) -> int:
+    """Rows that a tile takes: of its innermost dimension as many as it needs, for each element of the others."""
+    order = order_of(tile, form)
+    within = tile.shape[order[-1]] if order else 1
+    return prod(tile.shape[d] for d in order[:-1]) * max(1, -(-within * size_of(dtype) // (memory.row or 1)))
+
+
+def packed(memory: Memory, tile: Tile, dtype: str, at: int, form: Form = None) -> Place:
+    """The place of a tile alone: row-major without gaps (but to the end of a row, where the memory has rows), the
+    dimensions in ``form`` last and in its order."""
+    order = order_of(tile, form)
+    strides, n = [0] * len(tile.shape), size_of(dtype)
+    for d in reversed(order):
+        step = tile.steps[d]  # strides count buffer elements: the tile's own lie `step` of them apart, without gaps
+        strides[d] = n // step if n % step == 0 else n
+        n *= max(1, tile.shape[d])
+        if memory.row and d == order[-1]:
+            n = -(-n // memory.row) * memory.row
+    if memory.cells is not None:
+        return Place(memory.name, "", Affine(), tuple(strides), cell=at)
+    return Place(memory.name, "", Affine((), at), tuple(strides))
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A loop variable in scope: its values are ``lo + step * t``, at most ``lo + width``."""
+
+    lo: Affine
+    step: int
+    width: int = FAR
+
+
+def remainder(e: Affine, block: int, variables: Mapping[str, Var]) -> int | None:
+    """``c`` such that ``e - c`` is a multiple of ``block`` for all values of the loop variables, or None."""
+    todo, const = list(e.terms), e.const
+    while todo:
+        name, c = todo.pop()
+        if c % block == 0:
+            continue
+        var = variables.get(name)
+        if var is None or (c * var.step) % block:
+            return None
+        todo.extend((n, c * k) for n, k in var.lo.terms)
+        const += c * var.lo.const
+    return const
+
+
+def _inside(diff: Affine, n: int, block: int, variables: Mapping[str, Var]) -> Affine | None:
+    """How far ``diff`` lies inside its block of a cut dimension, where that is a number or a loop variable that runs
+    inside one block; None when ``n`` elements from there may straddle two blocks."""
+    rest = remainder(diff, block, variables)
+    if rest is not None:
+        return Affine((), rest % block) if rest % block + n <= block else None
+    for name, c in diff.terms:
+        var = variables.get(name)
+        if c == 1 and var is not None and var.width < block:
+            rest = remainder(diff.substitute({name: var.lo}), block, variables)
+            if rest is not None and rest % block + var.width + n <= block:
+                return Affine.of(name) - var.lo + rest % block
+    return None
+
+
+def within(stage: Tile, copy: Copy, tile: Tile, variables: Mapping[str, Var]) -> Place | None:
+    """The place of ``tile`` inside a staged box, or None when it straddles two blocks of a cut dimension."""
+    layout = copy.stage
+    assert layout is not None
+    offset = copy.place.offset
+    for s, t, count, step, c, block, inner in zip(
+        stage.start, tile.start, tile.shape, tile.steps, layout.coefficients, layout.blocks, layout.inner, strict=True
+    ):
+        diff, n = t - s, (count - 1) * step + 1
+        if block <= 1:
+            offset = offset + diff * c
+            continue
+        rest = _inside(diff, n, block, variables)
+        if rest is None:
+            return None
+        offset = offset + (diff - rest) * c + rest * inner
+    strides = tuple(i if b > 1 else c for c, b, i in zip(layout.coefficients, layout.blocks, layout.inner, strict=True))
+    place = copy.place
+    return Place(place.memory, place.base, offset, strides, place.cell)
