@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from functools import lru_cache
 from typing import NamedTuple
 
 from isam.classes import dataclass
@@ -50,10 +51,15 @@ class Tile(NamedTuple):
     steps: tuple[int, ...]
 
     def __str__(self) -> str:
-        def one(s: Affine, n: int, k: int) -> str:
-            return str(s) if n == 1 else f"{s}:+{n}" + (f":{k}" if k != 1 else "")
+        return _shown(self)
 
-        return f"{self.buffer}[{', '.join(one(*t) for t in zip(self.start, self.shape, self.steps, strict=True))}]"
+
+@lru_cache(1 << 12)  # decisions are recorded with the tiles that they are about, which are the same again and again
+def _shown(tile: Tile) -> str:
+    def one(s: Affine, n: int, k: int) -> str:
+        return str(s) if n == 1 else f"{s}:+{n}" + (f":{k}" if k != 1 else "")
+
+    return f"{tile.buffer}[{', '.join(one(*t) for t in zip(tile.start, tile.shape, tile.steps, strict=True))}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ class DryRun:
         self.devices = self.data.devices
         self._placements: dict[str, list[Placement]] = {}
         self._roomy: dict[object, list[Placement]] = {}  # those of them that hold such tiles
+        self._meeting: dict[tuple[int, int], _Meeting] = {}
 
     def steps(self, calls: list[Call]) -> list[list[Call]]:
         """Which of these calls start together, as a step of a cluster: calls of one nest and one size, of which none
@@ -45,12 +46,28 @@ class DryRun:
             most = max(map(len, self.devices.streams(step[0][0].instruction.name)))
             while len(step) < most and at < min(len(left), AHEAD):
                 call = left[at]
-                if all(_together(c, call) for c in step) and all(_apart(c, call) for c in left[:at]):
+                if self._together(step, call) and self._apart(left[:at], call):
                     step.append(left.pop(at))
                 else:
                     at += 1
             out.append(step)
         return out
+
+    def _together(self, step: list[Call], call: Call) -> bool:
+        """Whether it may start with these: of their nest and size, neither writes what the other touches."""
+        return all(c[0] is call[0] and c[2] == call[2] for c in step) and self._apart(step, call)
+
+    def _apart(self, calls: list[Call], call: Call) -> bool:
+        """Whether none of these writes what the call touches, nor the other way round."""
+        nest, _, _, tiles = call
+        for other, _, _, theirs in calls:
+            key = id(nest.uses), id(other.uses)
+            if key not in self._meeting:
+                self._meeting[key] = _meeting(nest.uses, other.uses)
+            for i, j in self._meeting[key].pairs:
+                if not disjoint(tiles[i], theirs[j], {}):
+                    return False
+        return True
 
     def step(self, calls: list[Call]) -> None:
         """Calls that start together, on a member of a cluster each; one after the other where they do not fit."""
@@ -153,7 +170,7 @@ class DryRun:
             if m in free:
                 free[m] -= self.data.units(m, tile) if key not in state.copies else 0
         for m in free:
-            free[m] -= sum(n for _, n, k in state.used(m) if k in wanted or state.copies[k].dirty)
+            free[m] -= state.kept(m, wanted)
         return any(n < 0 for n in free.values())
 
     def _bid(self, use: Use, tile: Tile, memory: str) -> tuple[float, str, int]:
@@ -193,18 +210,18 @@ class DryRun:
                 self.data.state.drop(key)
 
 
-def _together(one: Call, other: Call) -> bool:
-    """Whether two calls may start at once: of one nest and size, neither writes what the other touches."""
-    return one[0] is other[0] and one[2] == other[2] and _apart(one, other)
+@dataclass(frozen=True)
+class _Meeting:
+    """Which operands of calls of two nests may be in each other's way: pairs of their numbers."""
+
+    uses: tuple[Use, ...]
+    others: tuple[Use, ...]
+    pairs: list[tuple[int, int]]
 
 
-def _apart(one: Call, other: Call) -> bool:
-    """Whether neither of two calls writes what the other touches."""
-    for u, t in zip(one[0].uses, one[3], strict=True):
-        for w, v in zip(other[0].uses, other[3], strict=True):
-            if (u.writes or w.writes) and t.buffer == v.buffer and not disjoint(t, v, {}):
-                return False
-    return True
+def _meeting(uses: tuple[Use, ...], others: tuple[Use, ...]) -> _Meeting:
+    both = ((i, j, u, w) for i, u in enumerate(uses) for j, w in enumerate(others))
+    return _Meeting(uses, others, [(i, j) for i, j, u, w in both if (u.writes or w.writes) and u.buffer == w.buffer])
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import product
 
 from isam.classes import dataclass
@@ -18,6 +19,7 @@ class Placement:
     operands: tuple[str, ...]
     memories: tuple[str, ...]
 
+    @cached_property
     def label(self) -> str:
         return ", ".join(f"{o} in {m}" for o, m in zip(self.operands, self.memories, strict=True))
 

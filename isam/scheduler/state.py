@@ -8,8 +8,9 @@ there until it is written back.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -169,7 +170,7 @@ class Since:
 class MachineState:
     """The residency of every memory but home. Mutated by the dry run; ``copy`` is shallow and cheap."""
 
-    __slots__ = ("_buffers", "_dirty", "_memories", "_runs", "_staged", "_tiles", "copies", "next", "system")
+    __slots__ = ("_buffers", "_dirty", "_memories", "_only", "_runs", "_staged", "_tiles", "copies", "next", "system")
 
     def __init__(self, system: System):
         self.system = system
@@ -177,6 +178,7 @@ class MachineState:
         self.copies: dict[Key, Copy] = {}
         self._buffers: dict[str, dict[Key, None]] = {}
         self._dirty: dict[str, int] = {}  # how many dirty copies of a buffer there are
+        self._only: dict[str, int] = {}  # how many cells or bytes of a memory dirty copies take
         self._staged: dict[str, dict[Key, None]] = {}
         self._memories: dict[str, dict[Key, Copy]] = {}
         self._runs: dict[str, list[tuple[int, int]]] = {}  # what is occupied of a memory, from its begin on
@@ -187,7 +189,7 @@ class MachineState:
         other.next = dict(self.next)
         other.copies = dict(self.copies)
         other._buffers = {b: dict(k) for b, k in self._buffers.items()}
-        other._dirty = dict(self._dirty)
+        other._dirty, other._only = dict(self._dirty), dict(self._only)
         other._staged = {b: dict(k) for b, k in self._staged.items()}
         other._memories = {m: dict(c) for m, c in self._memories.items()}
         other._runs = {m: list(r) for m, r in self._runs.items()}
@@ -222,6 +224,7 @@ class MachineState:
         self._memories.setdefault(memory, {})[key] = copy
         if copy.dirty:
             self._dirty[tile.buffer] = self._dirty.get(tile.buffer, 0) + 1
+            self._only[memory] = self._only.get(memory, 0) + _own(copy)
         if copy.stage is not None:
             self._staged.setdefault(tile.buffer, {})[key] = None
         if not copy.place.base:
@@ -246,6 +249,7 @@ class MachineState:
         """What is counted of a copy."""
         if copy.dirty:
             self._dirty[key[1].buffer] -= 1
+            self._only[key[0]] -= _own(copy)
         if not copy.place.base:
             runs, run = self._runs[key[0]], _run(copy)
             del runs[bisect_left(runs, run)]
@@ -258,6 +262,11 @@ class MachineState:
     def taken(self, memory: str) -> int:
         """How many cells or bytes of a memory are occupied."""
         return sum([n for _, n in self._runs.get(memory, ())])
+
+    def kept(self, memory: str, keys: Iterable[Key]) -> int:
+        """How many cells or bytes of a memory these and all dirty copies in it occupy."""
+        clean = [c for k in keys if k[0] == memory and (c := self.copies.get(k)) is not None and not c.dirty]
+        return self._only.get(memory, 0) + sum(map(_own, clean))
 
     def used(self, memory: str) -> Iterator[tuple[int, int, Key]]:
         """Occupied ``(first, count, key)`` in a memory, in cells or bytes."""
@@ -278,10 +287,11 @@ class MachineState:
     def _room_from(memory: Memory, units: int, begin: int, used: list[tuple[int, int]]) -> int | None:
         align = 1 if memory.cells is not None else max(1, memory.align)
         at = -(-begin // align) * align
-        for first, count in used:
+        for first, count in islice(used, max(0, bisect_left(used, (begin, 0)) - 1), None):
             if first - at >= units:
                 break
-            at = max(at, -(-(first + count) // align) * align)
+            if first + count > at:
+                at = -(-(first + count) // align) * align
         return at if at + units <= memory.limit else None
 
     def stages_around(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> Iterator[Key]:
@@ -289,6 +299,11 @@ class MachineState:
         for key in tuple(reversed(self._staged.get(tile.buffer, {}))):
             if encloses(key[1], tile, ranges):
                 yield key
+
+
+def _own(copy: Copy) -> int:
+    """What a copy takes of the room that is given away."""
+    return 0 if copy.place.base else copy.units
 
 
 def _run(copy: Copy) -> tuple[int, int]:

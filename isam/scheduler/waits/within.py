@@ -15,6 +15,7 @@ from isam.scheduler.waits.footprints import Footprint, Prints, Where, hulls, val
 from isam.scheduler.waits.look import NONE, Calls, Look, Met, Span
 from isam.scheduler.waits.rows import Row, Touch, Touched
 
+_new = tuple.__new__  # makes a touch without the detour over keyword arguments
 NOBODY = Footprint(("", ""), "", Affine(), Affine(), False)  # who looks where only calls are counted
 
 
@@ -136,7 +137,7 @@ class Within:
             before.append(passed)
             if isinstance(c, Issue) and (dealt == () or self.prints.stream_of[c.unit] not in self.groups):
                 for f in self.prints.of(c):
-                    t = Touch(i, c, f, self.met[f.stream], self.span(f))
+                    t = _new(Touch, (i, c, f, self.met[f.stream], self.span(f)))
                     touched.setdefault(f.where, []).append(t)
                     if f.writes:
                         written.setdefault(f.where, []).append(t)
