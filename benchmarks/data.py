@@ -30,7 +30,8 @@ def operands(shape: Gemm | Convolution) -> tuple[Array, Array]:
         return (a.astype(bfloat16), b.astype(bfloat16)) if shape.kind == "bf16" else (a, b)
     x = rng.standard_normal((shape.size, shape.size, shape.channels), np.float32)
     w = rng.standard_normal((shape.taps, shape.taps, shape.channels, shape.filters), np.float32)
-    return x, w * np.float32(shape.terms**-0.5)
+    w *= np.float32(shape.terms**-0.5)
+    return (x.astype(bfloat16), w.astype(bfloat16)) if shape.kind == "bf16" else (x, w)
 
 
 def windows(shape: Convolution, x: Array) -> Array:
@@ -54,7 +55,7 @@ def exact(shape: Gemm | Convolution, a: Array, b: Array) -> Array:
 
 
 def arrays_of(case: Case) -> dict[str, Array]:
-    """Random arguments of a case's kernel, by name."""
+    """Random arguments of a case's kernel, by name; of one in bf16 those in f32 are numbers of bf16, too."""
     kernel, sizes = kernel_of(case)
     rng = np.random.default_rng(case.flops % (1 << 32))
     given = [b for b in kernel.with_sizes(sizes).arguments if b.role in ("in", "const")]
@@ -62,7 +63,9 @@ def arrays_of(case: Case) -> dict[str, Array]:
     made = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
     for name in SCALED.get(case.kernel, ()):  # so that sums are of the size of 1
         made[name] *= np.float32(shapes[name][-2] ** -0.5)
-    return made
+    if case.kind == "f32":
+        return made
+    return {b.name: made[b.name].astype(bfloat16).astype(RESULTS[b.dtype]) for b in given}
 
 
 class Judge:
@@ -72,22 +75,24 @@ class Judge:
         self.enclosed, self.dtype = enclosed, np.dtype(dtype)
 
     @classmethod
-    def case(cls, case: Case, arrays: dict[str, Array], ulp: float = 4.0) -> Judge:
-        """Every element within the bound that the kernel's own operations give, functions off by at most ``ulp``."""
+    def case(cls, case: Case, arrays: dict[str, Array], ulp: float = 4.0, often: bool = False) -> Judge:
+        """Every element within the bound that the kernel's own operations give, functions off by at most ``ulp``.
+        ``often``: in bf16, whatever is computed may be rounded to it, as libraries do."""
+        result = RESULTS[case.kind]
         if case.kernel == "gru":
-            return Steps(near.Gru(arrays, ulp))
+            return Steps(near.Gru(arrays, ulp, case.kind, often), result)
         if case.kernel in ("attention", "block"):
             sizes = dict(case.sizes)
-            made = (near.attention(arrays, ulp) if case.kernel == "attention"
-                    else near.block(arrays, sizes["stride"], sizes["H"]))  # fmt: skip
-            return cls((made.value, made.bound), np.float32)
+            made = (near.attention(arrays, ulp, case.kind, often) if case.kernel == "attention"
+                    else near.block(arrays, sizes["stride"], sizes["H"], case.kind))  # fmt: skip
+            return cls((made.value, made.bound), result)
         kernel, given = kernel_of(case)
         return cls(enclose(kernel, arrays, given, ulp)["Y"], np.float32)
 
     @classmethod
     def product(cls, shape: Gemm | Convolution, a: Array, b: Array) -> Judge:
         """Every element within the bound of a sum of so many products."""
-        kind = shape.kind if isinstance(shape, Gemm) else "f32"
+        kind = shape.kind
         value = exact(shape, a, b)
         if kind == "int8":
             bound = np.full_like(value, 0.5)
@@ -120,8 +125,8 @@ class Judge:
 class Steps(Judge):
     """Judges every step from the state that was computed before it."""
 
-    def __init__(self, steps: near.Gru):
-        self.steps, self.dtype = steps, np.dtype(np.float32)
+    def __init__(self, steps: near.Gru, dtype: Any):
+        self.steps, self.dtype = steps, np.dtype(dtype)
         self.known: tuple[Array, tuple[Array, Array]] | None = None
 
     def expected(self, y: Array) -> tuple[Array, Array]:

@@ -22,13 +22,13 @@ def sources() -> dict[str, Any]:
 def kernel_of(shape: Shape, bound: bool = False) -> tuple[Any, dict[str, int]]:
     """The kernel of a shape and its sizes; ``bound``: the second factor of a product is constant."""
     if isinstance(shape, Case):
-        return with_constants(sources()[shape.kernel], dict(shape.sizes))
+        return with_constants(sources()[shape.source], dict(shape.sizes))
+    kind = "" if shape.kind == "f32" else f"_{shape.kind}"
     if isinstance(shape, Gemm):
-        kind = "" if shape.kind == "f32" else f"_{shape.kind}"
         return sources()[f"product{kind}{'_bound' if bound else ''}"], {"M": shape.m, "N": shape.n, "K": shape.k}
     sizes = {"H": shape.out, "W": shape.out, "C": shape.channels, "K": shape.filters, "R": shape.taps, "S": shape.taps,
              "stride": shape.stride}  # fmt: skip
     sizes["over"] = shape.size + 2 * shape.pad - (shape.stride * (shape.out - 1) + shape.taps)
     if shape.pad:
-        return sources()["convolution_padded"], {**sizes, "pad": shape.pad}
-    return sources()["convolution"], sizes
+        return sources()[f"convolution_padded{kind}"], {**sizes, "pad": shape.pad}
+    return sources()[f"convolution{kind}"], sizes

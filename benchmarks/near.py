@@ -51,6 +51,10 @@ class Near:
     def __getitem__(self, at: Any) -> Near:
         return Near(self.value[at], np.broadcast_to(self.bound, self.value.shape)[at])
 
+    def narrowed(self, kind: str = "bf16") -> Near:
+        """Rounded to bf16, where the kernel is in bf16."""
+        return Near(self.value, self.bound + 2.0**-8 * self.reach) if kind == "bf16" else self
+
     def clip(self, low: float, high: float) -> Near:
         return Near(self.value.clip(low, high), self.bound)
 
@@ -95,32 +99,37 @@ def sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-def attention(given: dict[str, Array], ulp: float) -> Near:
+def attention(given: dict[str, Array], ulp: float, kind: str = "f32", often: bool = False) -> Near:
+    """``often``: in bf16, products are rounded to it as well, and what becomes of them."""
+    more = kind if often else ""
     q, k, x = (Near.exactly(given[n]) for n in ("Q", "K", "X"))
     turned = Near(k.value.transpose(0, 2, 1), k.bound)
-    z = (q @ turned) * Near.exactly(np.array(0.125))
+    z = ((q @ turned) * Near.exactly(np.array(0.125))).narrowed(more)
     top = z.value.argmax(-1)[..., None]  # what is taken off all is one of them
     most = Near(np.take_along_axis(z.value, top, -1), z.bound.max(-1, keepdims=True))
-    e = (z - most).through(np.exp, ulp)
-    return (e @ x) / e.sum(-1)
+    e = (z - most).through(np.exp, ulp).narrowed(more)
+    made = (e.narrowed(kind) @ x) / e.sum(-1).narrowed(more)
+    return made.narrowed(more).narrowed(kind)
 
 
-def block(given: dict[str, Array], stride: int, out: int) -> Near:
+def block(given: dict[str, Array], stride: int, out: int, kind: str = "f32") -> Near:
     image, weights = given["X"].astype(np.float64), given["w"].astype(np.float64)
     parts = [(image[r : r + stride * (out - 1) + 1 : stride, s : s + stride * (out - 1) + 1 : stride] * weights[r, s])
              for r in range(3) for s in range(3)]  # fmt: skip
     bias = given["b"].astype(np.float64)
     value, bound = products(sum(parts, bias), sum(map(abs, parts), abs(bias)), len(parts) + 1)
-    z = Near(value, bound).clip(0, 6)
-    return _shifted(z @ Near.exactly(given["p"]), Near.exactly(given["q"]), len(given["p"])).clip(0, 6)
+    z = Near(value, bound).clip(0, 6).narrowed(kind)
+    made = _shifted(z @ Near.exactly(given["p"]), Near.exactly(given["q"]), len(given["p"]))
+    return made.clip(0, 6).narrowed(kind)
 
 
 class Gru:
     """What every step must be, from the state before it as it was computed: a bound on all steps together would be
     worth nothing after a few of them."""
 
-    def __init__(self, given: dict[str, Array], ulp: float):
-        self.given, self.ulp = given, ulp
+    def __init__(self, given: dict[str, Array], ulp: float, kind: str = "f32", often: bool = False):
+        """``often``: in bf16, whatever is computed is rounded to it, not the state alone."""
+        self.given, self.ulp, self.kind, self.more = given, ulp, kind, kind if often else ""
         x = Near.exactly(given["x"])
         self.parts = [x @ Near.exactly(w) for w in given["w"]]
         self.bias = [Near.exactly(b) for b in given["b"]]
@@ -128,11 +137,14 @@ class Gru:
     def of(self, y: Array) -> Near:
         """Of all steps that led to ``y``, side by side."""
         h = Near.exactly(np.concatenate([self.given["g"][None], y[:-1]]))
-        a = [_shifted(p, b, len(self.given["w"][0])) for p, b in zip(self.parts, self.bias, strict=True)]
-        v = [h @ Near.exactly(u) for u in self.given["u"]]
-        r, z = ((a[n] + v[n]).through(sigmoid, self.ulp) for n in (0, 1))
-        n = (a[2] + r * (v[2] + Near.exactly(self.given["c"]))).through(np.tanh, self.ulp)
-        return n + z * (h - n)
+        a = [_shifted(p.narrowed(self.more), b, len(self.given["w"][0])).narrowed(self.more)
+             for p, b in zip(self.parts, self.bias, strict=True)]  # fmt: skip
+        v = [(h @ Near.exactly(u)).narrowed(self.more) for u in self.given["u"]]
+        r, z = ((a[n] + v[n]).narrowed(self.more).through(sigmoid, self.ulp).narrowed(self.more) for n in (0, 1))
+        inner = (r * (v[2] + Near.exactly(self.given["c"])).narrowed(self.more)).narrowed(self.more)
+        n = (a[2] + inner).narrowed(self.more).through(np.tanh, self.ulp).narrowed(self.more)
+        step = (z * (h - n).narrowed(self.more)).narrowed(self.more)
+        return (n + step).narrowed(self.more).narrowed(self.kind)
 
 
 def _shifted(p: Near, bias: Near, terms: int) -> Near:

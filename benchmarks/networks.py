@@ -45,8 +45,7 @@ def attention(torch: Any, given: dict[str, Any], sizes: dict[str, int]) -> dict[
     f = torch.nn.functional.scaled_dot_product_attention
     turned, scale = given["K"].transpose(1, 2), sizes["D"] ** -0.5
     heads, rows, columns = sizes["H"], sizes["M"], sizes["N"]
-    scores = torch.empty(heads, rows, columns)
-    nothing = torch.zeros(())
+    scores, nothing = q.new_empty(heads, rows, columns), q.new_zeros(())
 
     def steps() -> Any:
         torch.baddbmm(nothing, given["Q"], turned, beta=0, alpha=scale, out=scores)
@@ -74,14 +73,14 @@ def _with_backend(torch: Any, name: str, call: Call) -> Call:
 def gru(torch: Any, given: dict[str, Any], sizes: dict[str, int]) -> dict[str, Call]:
     """torch's module; and its steps with the input's product ahead and weights packed for MKL and for oneDNN."""
     steps, batch, units = sizes["T"], sizes["B"], sizes["H"]
-    layer = torch.nn.GRU(sizes["X"], units).eval()
+    layer = torch.nn.GRU(sizes["X"], units).eval().to(given["x"].dtype)
     w, u = (given[n].transpose(1, 2).reshape(3 * units, -1).contiguous() for n in "wu")
     b = given["b"].reshape(-1)
-    c = torch.cat([torch.zeros(2 * units), given["c"]])
+    c = torch.cat([b.new_zeros(2 * units), given["c"]])
     layer.weight_ih_l0.data, layer.weight_hh_l0.data, layer.bias_ih_l0.data, layer.bias_hh_l0.data = w, u, b, c
     x, g = given["x"], given["g"][None]
     found: dict[str, Call] = {"torch module": lambda: layer(x, g)[0]}
-    ahead, out = torch.empty(steps, batch, 3 * units), torch.empty(steps, batch, units)
+    ahead, out = x.new_empty(steps, batch, 3 * units), x.new_empty(steps, batch, units)
     flat = x.reshape(steps * batch, -1)
 
     def by_hand(wide: Callable[[Any], Any], narrow: Callable[[Any], Any]) -> Call:

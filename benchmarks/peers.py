@@ -48,7 +48,7 @@ def torch_products(shape: Gemm, a: Array, b: Array) -> dict[str, Call]:
     if shape.kind == "int8":
         x, y = torch.from_numpy(a.view(np.int8)), torch.from_numpy(b)
         return {"int_mm": lambda: torch._int_mm(x, y)}
-    x, y = (torch.from_numpy(v.view(np.int16)).view(torch.bfloat16) for v in (a, b))
+    x, y = _tensor(torch, a), _tensor(torch, b)
     found: dict[str, Call] = {"mm": lambda: x @ y}
     layer = torch.nn.Linear(shape.k, shape.n, bias=False, dtype=torch.bfloat16).eval()
     layer.weight.data = y.t().contiguous()
@@ -60,6 +60,11 @@ def torch_products(shape: Gemm, a: Array, b: Array) -> dict[str, Call]:
     except (AttributeError, RuntimeError):
         found.pop("prepacked", None)
     return found
+
+
+def _tensor(torch: Any, v: Array) -> Any:
+    """The same memory as torch's."""
+    return torch.from_numpy(v.view(np.int16)).view(torch.bfloat16) if v.dtype == bfloat16 else torch.from_numpy(v)
 
 
 def numpy_convolution(shape: Convolution, x: Array, w: Array) -> Call:
@@ -78,8 +83,8 @@ def torch_convolutions(shape: Convolution, x: Array, w: Array) -> dict[str, Call
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     last = torch.channels_last
-    image = torch.from_numpy(x).permute(2, 0, 1)[None].contiguous(memory_format=last)
-    weight = torch.from_numpy(w).permute(3, 2, 0, 1).contiguous(memory_format=last)
+    image = _tensor(torch, x).permute(2, 0, 1)[None].contiguous(memory_format=last)
+    weight = _tensor(torch, w).permute(3, 2, 0, 1).contiguous(memory_format=last)
     layer = torch.nn.Conv2d(shape.channels, shape.filters, shape.taps, shape.stride, shape.pad, bias=False).eval()
     layer.weight.data = weight
     layer = layer.to(memory_format=last)
@@ -105,7 +110,9 @@ def of_case(case: Case, arrays: dict[str, Array]) -> dict[str, Call]:
         return {}
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
-    given = {n: torch.from_numpy(v) for n, v in arrays.items()}
+    given = {n: _tensor(torch, v) for n, v in arrays.items()}
+    if case.kind == "bf16":
+        given = {n: v.bfloat16() for n, v in given.items()}
     if case.kernel == "depthwise":
         return _torch_depthwise(torch, given, dict(case.sizes)["stride"])
     if case.kernel in NETWORKS:
@@ -163,28 +170,14 @@ def plain(result: Any) -> Array:
     """A result as (height, width, filters), or as it is when it is an array."""
     if isinstance(result, np.ndarray):
         return result
-    if result.dim() in (2, 3):
-        return result.numpy() if result.dtype != _bf16() else result.view(_i16()).numpy().view(bfloat16)
-    dense = result.to_dense() if result.layout != _strided() else result
-    return np.ascontiguousarray(dense[0].permute(1, 2, 0).numpy())
-
-
-def _bf16() -> Any:
     import torch
 
-    return torch.bfloat16
-
-
-def _i16() -> Any:
-    import torch
-
-    return torch.int16
-
-
-def _strided() -> Any:
-    import torch
-
-    return torch.strided
+    if result.dim() not in (2, 3):
+        result = result.to_dense() if result.layout != torch.strided else result
+        result = result[0].permute(1, 2, 0).contiguous()
+    if result.dtype == torch.bfloat16:
+        return result.contiguous().view(torch.int16).numpy().view(bfloat16)
+    return result.numpy()
 
 
 def versions() -> dict[str, str]:
@@ -219,5 +212,5 @@ def of(shape: Gemm | Convolution, a: Array, b: Array) -> dict[str, Call]:
         if shape.kind != "f32":
             return {f"onednn {n}": f for n, f in torch_products(shape, a, b).items()}
         return {"numpy": numpy_product(a, b), "numpy dot": numpy_dot(a, b)}
-    return {"numpy": numpy_convolution(shape, a, b),
-            **{f"onednn {n}": f for n, f in torch_convolutions(shape, a, b).items()}}  # fmt: skip
+    found = {f"onednn {n}": f for n, f in torch_convolutions(shape, a, b).items()}
+    return found if shape.kind != "f32" else {"numpy": numpy_convolution(shape, a, b), **found}

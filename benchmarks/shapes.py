@@ -7,7 +7,7 @@ channels last.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Gemm:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """A square convolution of an image of ``size`` x ``size`` with ``channels``, to ``filters`` channels, in f32;
-    ``count``: how often the network has it. The padding keeps the size at stride 1."""
+    """A square convolution of an image of ``size`` x ``size`` with ``channels``, to ``filters`` channels, in f32 or
+    bf16; ``count``: how often the network has it. The padding keeps the size at stride 1."""
 
     channels: int
     size: int
@@ -43,6 +43,7 @@ class Convolution:
     taps: int
     stride: int
     count: int = 1
+    kind: str = "f32"
 
     @property
     def pad(self) -> int:
@@ -54,7 +55,8 @@ class Convolution:
 
     @property
     def name(self) -> str:
-        return f"{self.size}x{self.size}x{self.channels} to {self.filters}, {self.taps}x{self.taps}/{self.stride}"
+        kind = f" {self.kind}" if self.kind != "f32" else ""
+        return f"{self.size}x{self.size}x{self.channels} to {self.filters}, {self.taps}x{self.taps}/{self.stride}{kind}"
 
     @property
     def flops(self) -> int:
@@ -67,16 +69,22 @@ class Convolution:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kernel of ``kernels.isam`` in f32, from arguments and constants to ``Y``. ``flops``: the work of a call; of
-    what is done to the rows of a matrix, its elements."""
+    """A kernel of ``kernels.isam`` in f32 or bf16, from arguments and constants to ``Y``. ``flops``: the work of a
+    call; of what is done to the rows of a matrix, its elements."""
 
     kernel: str
     sizes: tuple[tuple[str, int], ...]
     flops: int
+    kind: str = "f32"
+
+    @property
+    def source(self) -> str:
+        """The kernel's name in ``kernels.isam``."""
+        return self.kernel if self.kind == "f32" else f"{self.kernel}_{self.kind}"
 
     @property
     def name(self) -> str:
-        return f"{self.kernel} " + "x".join(str(n) for key, n in self.sizes if key not in ("R", "S"))
+        return f"{self.source} " + "x".join(str(n) for key, n in self.sizes if key not in ("R", "S"))
 
 
 Shape = Gemm | Convolution | Case
@@ -119,6 +127,8 @@ BLOCKS = tuple(_block(*row) for row in (  # those of MobileNet
 ))  # fmt: skip
 ATTENTION = tuple(_attention(*row) for row in ((12, 128), (12, 512), (16, 1024)))
 GRU = tuple(_gru(h, b) for h in (512, 1024, 1536, 2048, 2816) for b in (1, 4, 32))
+BLOCKS_BF16, ATTENTION_BF16, GRU_BF16 = (tuple(replace(c, kind="bf16") for c in cases)
+                                         for cases in (BLOCKS, ATTENTION, GRU))  # fmt: skip
 
 SQUARES = tuple(Gemm(n, n, n) for n in (16, 32, 64, 128, 256, 512, 1024, 2048))
 
@@ -146,9 +156,12 @@ RESNET50 = tuple(Convolution(*row) for row in (
     (2048, 7, 512, 1, 1, 2), (512, 7, 512, 3, 1, 2),
 ))  # fmt: skip
 
+RESNET50_BF16 = tuple(replace(c, kind="bf16") for c in RESNET50)
+
 LARGE = 100_000_000  # flops from which on a product counts as large: shorter ones are bound by memory and by calling
 
 GROUPS: dict[str, tuple[Shape, ...]] = {
     "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
     "depthwise": DEPTHWISE, "rows": ROWS, "blocks": BLOCKS, "attention": ATTENTION, "gru": GRU,
+    "resnet50-bf16": RESNET50_BF16, "blocks-bf16": BLOCKS_BF16, "attention-bf16": ATTENTION_BF16, "gru-bf16": GRU_BF16,
 }  # fmt: skip

@@ -37,9 +37,13 @@ def page(results: dict[str, Any]) -> str:
             parts += [text, *packed(results[group])]
     if "resnet50" in results:
         parts += ["## The 23 convolutions of ResNet-50, batch 1\n", *convolutions(results["resnet50"])]
+    if "resnet50-bf16" in results:
+        parts += ["## The same in bf16\n", NARROW, *convolutions(results["resnet50-bf16"])]
     for group, text in CASES.items():
         if group in results:
             parts += [text, *cases(results[group])]
+        if f"{group}-bf16" in results:
+            parts += ["The same in bf16:\n", *cases(results[f"{group}-bf16"])]
     parts += ["## Weighted by work\n", WEIGHTED, *weighted(results["weighted"])]
     if "compile" in results:
         parts += ["## Compiling\n", *compiling(results)]
@@ -79,7 +83,7 @@ torch runs it, with weights laid out beforehand and what follows each convolutio
 """,
     "attention": """## Attention
 
-Heads, rows, columns: f32, 64 columns per head. torch's `scaled_dot_product_attention`, or its parts one after the
+Heads, rows, columns; 64 columns per head. torch's `scaled_dot_product_attention`, or its parts one after the
 other.
 """,
     "gru": """## Gated recurrent units
@@ -127,6 +131,9 @@ def packed(table: list[dict[str, Any]]) -> list[str]:
     return rows(head, body)
 
 
+NARROW = """Sums in f32, results rounded to bf16; weights and images of oneDNN are in bf16. What is asked for is meant
+for CPUs with tile units (AMX): this one multiplies bf16 by `vdpbf16ps`, oneDNN as well.
+"""
 WEIGHTED = """Both readings: the mean of the ratios weighted by FLOPs, and all FLOPs over all time. Layers count as
 often as the network has them.
 """

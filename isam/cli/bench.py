@@ -16,7 +16,7 @@ from isam.cli.options import AsJson, On
 from isam.diagnostics import InternalError, fail
 
 GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "blocks", "attention", "gru",
-          "compile")  # fmt: skip
+          "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16", "compile")  # fmt: skip
 ONLY = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--only", metavar="GROUP", help=f"Only this group ({', '.join(GROUPS)}); may be repeated."),
