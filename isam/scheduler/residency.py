@@ -69,6 +69,11 @@ class Residency:
             return Place(memory, "", Affine((), box.ahead), strides, cell=at)
         return Place(memory, "", Affine((), at + box.ahead), strides)
 
+    def copy(self, memory: str, tile: Tile, place: Place, dirty: bool, form: Form = None) -> Copy:
+        """What the state is told of a tile that lies in room of its own."""
+        box = self.box(memory, tile, form)
+        return Copy(place, dirty, self.units(memory, tile, form), ahead=0 if box is None else box.ahead)
+
     def box(self, memory: str, tile: Tile, form: Form = None) -> mv.Box | None:
         """What is written with a tile where only moves that fill lead to a memory; None elsewhere."""
         key = (memory, tile.buffer, tile.shape, form)
@@ -204,7 +209,7 @@ class Residency:
         source = self.source(tile, memory)
         held = pinned | {key} | {k for k in self.state.of(tile.buffer) if k[0] == source.memory}
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
-        self.state.put(key, Copy(place, False, self.units(memory, tile, form)))
+        self.state.put(key, self.copy(memory, tile, place, False, form))
         self.since.fetch(key, self.scope.ranges)
         return place, key
 
@@ -222,7 +227,7 @@ class Residency:
         source = End(old[0], lambda t: mv.sub_place(copy.place, tile, t), old[2])
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         self.state.drop(old)
-        self.state.put(key, Copy(place, True, self.units(memory, tile, form)))
+        self.state.put(key, self.copy(memory, tile, place, True, form))
         self.since.fetch(key, self.scope.ranges)
         return True
 
@@ -321,4 +326,4 @@ class Residency:
             place = mine.place
         else:
             place = self.room(memory, tile, pinned, form)
-        return place, key, Copy(place, True, self.units(memory, tile, form))
+        return place, key, self.copy(memory, tile, place, True, form)

@@ -23,12 +23,14 @@ Key = tuple[str, Tile, Form]  # memory, tile, form
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A tile at a place; ``units`` cells or bytes of its memory; ``stage``: how it lies, for a staged box."""
+    """A tile at a place; ``units`` cells or bytes of its memory; ``stage``: how it lies, for a staged box; ``ahead``:
+    bytes of its room before its first element, which the move that brings it fills."""
 
     place: Place
     dirty: bool
     units: int
     stage: StageLayout | None = None
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,4 +311,4 @@ def _own(copy: Copy) -> int:
 def _run(copy: Copy) -> tuple[int, int]:
     """The first cell or byte that a copy occupies, and how many."""
     place = copy.place
-    return place.offset.const if place.cell is None else place.cell, copy.units
+    return place.offset.const - copy.ahead if place.cell is None else place.cell, copy.units

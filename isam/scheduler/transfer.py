@@ -14,7 +14,7 @@ from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.places import units_needed
-from isam.scheduler.state import FAR, Copy, Form, Key
+from isam.scheduler.state import FAR, Form, Key
 from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:
@@ -320,8 +320,9 @@ class Transfer:
         places = [source]
         for key in landed:
             groups = data.system.memories[key[0]].lane is not None
-            places.append(data.room(key[0], tile, self.pinned, key[2] if groups else None))
-            data.state.put(key, Copy(places[-1], False, data.units(key[0], tile)))
+            form = key[2] if groups else None
+            places.append(data.room(key[0], tile, self.pinned, form))
+            data.state.put(key, data.copy(key[0], tile, places[-1], False, form))
             self.pinned = self.pinned | {key}
         places.append(target)
         for i in range(len(self.path) - 1):

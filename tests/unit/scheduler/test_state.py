@@ -108,6 +108,10 @@ def test_room_is_found_around_what_lies_there():
     sp = toy.memories["sp"]
     state.put(("sp", tile([0], [3]), None), Copy(Place("sp", "", Affine(), (4,)), False, 12))
     assert state.find_room(sp, 4) == 16, "aligned"
+    boxed = Copy(Place("sp", "", Affine((), 64), (4,)), False, 64, ahead=32)  # what is filled lies before the tile, too
+    state.put(("sp", tile([9], [3]), None), boxed)
+    assert sorted((first, n) for first, n, _ in state.used("sp")) == [(0, 12), (32, 64)]
+    assert state.find_room(sp, 32) == 96
 
 
 def test_a_stage_is_found_by_what_it_holds():
