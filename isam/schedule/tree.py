@@ -109,6 +109,10 @@ class Issue:
     after: tuple[Wait, ...] = ()
     joined: bool = False
 
+    def waiting(self, after: tuple[Wait, ...]) -> Issue:
+        """The same call with other waits."""
+        return Issue(self.unit, self.instruction, self.sizes, self.operands, self.nest, self.point, after, self.joined)
+
     @property
     def is_move(self) -> bool:
         return self.nest is None and bool(self.operands)

@@ -73,7 +73,7 @@ class Behind:
         look = self._look(mine)
         self._over_row(seq, look, view, frame.index)
         assert frame.parent is not None
-        if frame.parent.node is not None and not self._all_met(mine, look.found):
+        if not frame.parent.begins and not self._all_met(mine, look.found):
             look.move(self.within.row(seq, view.dealt).before[frame.index])
             look.find(self.before(frame.parent, mine, view.ranges, view.dealt or ()))
         return look.found

@@ -160,7 +160,7 @@ class Prints:
         """``scopes``: per call (``id``) the ranges of the variables at every place where it stands."""
         self.schedule, self.stream_of, self.scopes = schedule, stream_of, scopes
         self._known: dict[int, tuple[Footprint, ...]] = {}
-        self._same: dict[object, Footprint] = {}  # calls share tiles and places: what stays there is touched often
+        self._same: dict[object, Footprint] = {}  # calls share tiles and places: whoever made one, others read it
         self._writes: dict[str, frozenset[str]] = {}
 
     def of(self, issue: Issue) -> tuple[Footprint, ...]:
@@ -175,10 +175,15 @@ class Prints:
         """That of an operand; one that another call has in the same place, where neither loops nor fills change it."""
         if o.place.offset.terms or (issue.is_move and self.schedule.system.instructions[issue.instruction].fill):
             return self._print(issue, o, writes)
-        key = id(o.tile), id(o.place), self.stream_of[issue.unit], writes
-        known = self._same.get(key)
+        stream, key = self.stream_of[issue.unit], (id(o.tile), id(o.place))
+        known = self._same.get((*key, stream, writes))
         if known is None:
-            known = self._same[key] = self._print(issue, o, writes)
+            other = self._same.get(key)
+            if other is None:
+                known = self._same[key] = self._print(issue, o, writes)
+            else:
+                known = Footprint(other.where, stream, other.low, other.high, writes, other.columns)
+            self._same[*key, stream, writes] = known
         return known
 
     def _written(self, name: str) -> frozenset[str]:

@@ -37,6 +37,11 @@ class Frame:
     part: str = ""
     known: dict[object, Lags] = field(default_factory=dict)
 
+    @property
+    def begins(self) -> bool:
+        """Whether nothing stands before it."""
+        return self.parent is None or (isinstance(self.node, Seq) and not self.index and self.parent.begins)
+
 
 @dataclass(eq=False, slots=True)
 class View:

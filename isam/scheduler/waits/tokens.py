@@ -118,7 +118,7 @@ class Tokens:
         if got is not None:
             return got
         if isinstance(node, Issue):
-            new: Node = replace(node, after=_waits(self.lags.get(id(node), {})))
+            new: Node = node.waiting(_waits(self.lags.get(id(node), {})))
         elif isinstance(node, Seq):
             new = Seq(tuple(self.marked(c, done) for c in node.children))
         else:
