@@ -7,6 +7,7 @@ what a schedule takes is what :mod:`isam.cost.timeline` says.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise, product, zip_longest
 from math import prod
@@ -56,6 +57,8 @@ class Machine:
     main: Nest
     system: System
     memory: Memory
+    _edges: dict[tuple[str, str], Edge | None] = field(default_factory=dict, compare=False)
+    _home: dict[str, list[Edge]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def call(self) -> float:
@@ -88,11 +91,18 @@ class Machine:
 
     def way_home(self, source: str) -> list[Edge]:
         """What results pass on their way home."""
-        path = route(self.system, source, self.system.home) or ()
-        return [e for a, b in pairwise(path) if (e := self.edge(a, b)) is not None]
+        if source not in self._home:
+            path = route(self.system, source, self.system.home) or ()
+            self._home[source] = [e for a, b in pairwise(path) if (e := self.edge(a, b)) is not None]
+        return self._home[source]
 
     def edge(self, source: str, target: str) -> Edge | None:
         """The quickest move along an edge."""
+        if (source, target) not in self._edges:
+            self._edges[source, target] = self._quickest(source, target)
+        return self._edges[source, target]
+
+    def _quickest(self, source: str, target: str) -> Edge | None:
         found = []
         for m in self.system.moves_by_edge.get((source, target), ()):
             cost, clock = self.system.instructions[m.by].cost, self.system.units[m.issuer].clock

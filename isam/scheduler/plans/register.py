@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
@@ -67,14 +67,22 @@ class Room:
 
     def holds(self, tiles: list[int]) -> bool:
         """Whether so many tiles of each operand fit together: in every set of memories what can live nowhere else."""
-        names = sorted(self.limit)
-        for chosen in range(1, 1 << len(names)):
-            some = {n for i, n in enumerate(names) if chosen >> i & 1}
-            bound_to = zip(tiles, self.sizes, self.homes, strict=True)
-            need = sum(k * size for k, size, homes in bound_to if homes and some.issuperset(homes))
-            if need and need + (self.spare if len(some) == len(names) else 0) > sum(self.limit[n] for n in some):
+        for bound, room, spare in self._sets:
+            need = sum([tiles[n] * self.sizes[n] for n in bound])
+            if need and need + spare > room:
                 return False
         return True
+
+    @cached_property
+    def _sets(self) -> list[tuple[list[int], int, int]]:
+        """Of every set of memories the operands that can live nowhere else, its room, and what of it is spared."""
+        names, out = sorted(self.limit), []
+        for chosen in range(1, 1 << len(names)):
+            some = {n for i, n in enumerate(names) if chosen >> i & 1}
+            bound = [n for n, homes in enumerate(self.homes) if homes and some.issuperset(homes)]
+            spare = self.spare if len(some) == len(names) else 0
+            out.append((bound, sum(self.limit[n] for n in some), spare))
+        return out
 
 
 def tile_bytes(nest: Nest, use: Use, system: System) -> int:
