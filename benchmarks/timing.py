@@ -75,9 +75,12 @@ def _written(f: Callable[[], Any], clock: Callable[[], float]) -> Callable[[int]
 
 
 def _batch(f: Callable[[], Any], clock: Callable[[], float]) -> int:
-    calls = _written(f, clock)
-    calls(2)
-    return max(1, int(SAMPLE / max(5e-8, calls(4) / 4)))
+    """How many calls together take about ``SAMPLE`` at least, the quicker of two turns, so that one delay is not taken
+    for the call's own time."""
+    calls, n = _written(f, clock), 1
+    while n < 1 << 20 and min(calls(n), calls(n)) < SAMPLE / 2:
+        n *= 2
+    return n
 
 
 def _samples(f: Callable[[], Any], batch: int, seconds: float, clock: Callable[[], float]) -> list[float]:

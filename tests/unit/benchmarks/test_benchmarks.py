@@ -3,6 +3,7 @@ result. Times are made up here: nothing depends on how fast this machine is."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 
@@ -58,6 +59,21 @@ def test_contenders_take_turns():
     assert all(len(t.best) == 2 and t.least > 0 for t in times.values())
     turns = "".join(c for c, before in zip(order, [None, *order], strict=False) if c != before)
     assert turns == "ab" + "ab" + "ba"[1:]
+
+
+def test_a_delay_does_not_decide_how_many_calls_are_timed_together():
+    now, calls, read = [0.0], itertools.count(), itertools.count()
+
+    def call():
+        now[0] += 1e-2 if next(calls) == 3 else 1e-7  # others use the machine, too
+
+    def clock():
+        next(read)
+        return now[0]
+
+    times = alternate({"a": call}, rounds=1, seconds=0.0, clock=clock)
+    assert times["a"].least == pytest.approx(1e-7)
+    assert next(calls) > 100 * next(read), "many calls between two looks at the clock"
 
 
 @pytest.mark.parametrize("shape", [Convolution(3, 11, 5, 7, 2), Convolution(4, 8, 3, 1, 2), Convolution(2, 7, 3, 3, 1)])
