@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 
 from isam.diagnostics import NOWHERE, Loc
@@ -12,7 +13,7 @@ from isam.ir.printer import print_statement as show
 from isam.ir.text import print_kernel
 from isam.mapper.explanation import Explanation
 from isam.mapper.match import normal
-from isam.mapper.uncovered import Uncovered, domain_text
+from isam.mapper.uncovered import Gap, Uncovered, domain_text
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
@@ -46,16 +47,24 @@ def refusal(no: Uncovered) -> str:
     """The page of a kernel that a machine cannot carry out."""
     parts = [f"<h1><span class=no>{escape(no.kernel.name)} cannot be carried out</span></h1>"]
     parts.append(f"<pre>{escape(print_kernel(no.kernel))}</pre>")
-    for g in no.gaps:
-        s = no.kernel.statements[g.statement]
-        parts.append(f"<h2><code>{escape(show(s, no.kernel))}</code></h2><p class=then>{escape(domain_text(s))}</p>")
-        parts.append(_near(g.mismatches, with_instruction=True))
-        drafts = [print_kernel(r.body, keyword="instruction") for r in g.remedies]
-        parts += [f"<p>An instruction like this would do:</p><pre>{escape(d)}</pre>" for d in drafts[:2]]
+    parts += [x for g in no.gaps for x in _gap(no.kernel, g)]
     for name, why in no.unmet:
         because = f": {escape(why.have)}; needs {escape(why.need)}" if why is not None else ""
         parts.append(f"<p class=no>{escape(name)} was required and cannot be used{because}</p>")
+    if no.nearest is not None:
+        steps, left = no.nearest
+        parts.append(f"<p>Rewritten by {escape(' then '.join(steps))}, this alone is left:</p>")
+        parts += [x for g in left.gaps for x in _gap(left.kernel, replace(g, mismatches=()))]
     return _html(f"{no.kernel.name}: no", "".join(parts))
+
+
+def _gap(kernel: Kernel, g: Gap) -> list[str]:
+    """One statement that nothing carries out."""
+    s = kernel.statements[g.statement]
+    drafts = [print_kernel(r.body, keyword="instruction") for r in g.remedies]
+    return [f"<h2><code>{escape(show(s, kernel))}</code></h2><p class=then>{escape(domain_text(s))}</p>",
+            _near(g.mismatches, with_instruction=True) if g.mismatches else "",
+            *[f"<p>An instruction like this would do:</p><pre>{escape(d)}</pre>" for d in drafts[:2]]]  # fmt: skip
 
 
 def told(kernel: str, system: str, report: str) -> str:

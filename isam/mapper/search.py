@@ -22,7 +22,7 @@ from isam.mapper.goals import Covered, Used
 from isam.mapper.laws import SHIPPED, Laws
 from isam.mapper.match import BUDGET, normal
 from isam.mapper.space import Budget, Outcome, Step, explore
-from isam.mapper.uncovered import Uncovered
+from isam.mapper.uncovered import Uncovered, reports
 from isam.transforms.law import Correspondence, Transform
 from isam.transforms.saving import ErrorBound
 
@@ -128,8 +128,20 @@ def find(
              if isinstance(s.look.found, Offer)]  # fmt: skip
     paths.sort(key=lambda p: (p.price, len(p.steps)))
     first = done.states[0].look.found
-    report = first if isinstance(first, Uncovered) and not paths else None
+    report = _with_nearest(first, done, instructions) if isinstance(first, Uncovered) and not paths else None
     return SearchResult(tuple(paths), done.blind_expansions, len(done.states), done.complete, report, trace, done.ended)
+
+
+def _with_nearest(
+    report: Uncovered, done: Outcome[Offer | Uncovered], instructions: Sequence[Instruction]
+) -> Uncovered:
+    """The report with the kernel met of which least is left, where that is less than of the user's own."""
+    met = [(s, s.look.found) for s in done.states if isinstance(s.look.found, Uncovered) and not s.look.found.unmet]
+    best, found = min(met, key=lambda m: (m[1].lacks, len(m[0].steps)), default=(None, report))
+    if best is None or found.lacks >= report.lacks:
+        return report
+    left = reports(best.kernel, instructions, [g.statement for g in found.gaps])
+    return replace(report, nearest=(tuple(map(str, best.steps)), left))
 
 
 def reach(

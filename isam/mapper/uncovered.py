@@ -33,15 +33,23 @@ class Gap:
 
 @dataclass(frozen=True)
 class Uncovered:
-    """Falsy. ``unmet``: required instructions that could not be used, with the reason."""
+    """Falsy. ``unmet``: required instructions that could not be used, with the reason. ``nearest``: steps of rewriting
+    after which fewer statements are left, and what is left then."""
 
     kernel: Kernel
     gaps: tuple[Gap, ...]
     unmet: tuple[tuple[str, Mismatch | None], ...] = ()
     notes: dict[str, object] = field(default_factory=dict, compare=False)
+    nearest: tuple[tuple[str, ...], Uncovered] | None = None
 
     def __bool__(self) -> bool:
         return False
+
+    @property
+    def lacks(self) -> tuple[int, int]:
+        """How many statements are left that compute something, and how many in all."""
+        left = [self.kernel.statements[g.statement] for g in self.gaps]
+        return sum(not (s.op == "copy" and s.reads) for s in left), len(left)
 
     @property
     def mismatches(self) -> tuple[Mismatch, ...]:
@@ -56,6 +64,11 @@ class Uncovered:
             lines.append(f"  the instruction '{name}' was required but cannot be used here")
             if why is not None:
                 lines.append(_indent(str(why), 4))
+        if self.nearest is not None:
+            steps, left = self.nearest
+            lines.append(f"  rewritten by {' then '.join(steps)}, this alone is left:")
+            told = (x for g in left.gaps for x in _gap_lines(left.kernel, replace(g, mismatches=())))
+            lines += [_indent(x, 2) for x in told]
         return "\n".join(lines)
 
 

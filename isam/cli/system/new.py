@@ -25,13 +25,19 @@ def new(name: NAME, output: OUT = None, as_json: AsJson = False) -> Answer:
     from importlib.resources import files
 
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,60}", name):
-        raise fail("cli-size", f"'{name[:60]}' is no name of a system", hint="letters, digits, _ and -")
+        raise fail("cli-size", f"'{name[:60]}' is no name of a system", hint=_hint(name))
     text = files("isam.cli").joinpath("templates/system.yaml").read_text(encoding="utf-8").replace("NAME", name, 1)
     if output is None:
         return Answer(text, {"name": name, "file": None, "text": text})
     write_new(output, text)
     lines = f"wrote {output}\n  isam system check {output}\n  isam run matmul.isam --on {output} -D M=8,N=8,K=8 --check"
     return Answer(lines, {"name": name, "file": str(output), "text": text})
+
+
+def _hint(name: str) -> str:
+    stem = Path(name).stem
+    file = Path(name).suffix in (".yaml", ".yml") and stem
+    return f"to write a file: `isam system new {stem} -o {name}`" if file else "letters, digits, _ and -"
 
 
 def write_new(path: Path, text: str) -> None:
