@@ -21,6 +21,9 @@ with the image laid out beforehand too; always channels last. `isam bound` has t
 packing is paid once; plain `isam` packs in every call, as NumPy's BLAS does. Convolutions have their weights bound, pad
 the image in every call, and return a new array, as the peers do. All of them are compiled, proved, run and judged in
 full size, without the clock, by `python -m tests.systems.test_host_shapes` (37 s of CPU).
+
+Measured on Zen 5 ([performance.md](performance.md)) and Zen 4 ([performance-zen4.md](performance-zen4.md)), which has
+half its vector units.
 """
 
 
