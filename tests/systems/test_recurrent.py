@@ -44,7 +44,7 @@ SCAN = parse("""kernel scan(T, N)
       ys[t, j] = h[j]
 """)
 GRU = parse((Path(__file__).parents[2] / "benchmarks" / "gru" / "gru.isam").read_text())
-CELLS = {n: (CASES[n].load(), {"B": 3, "X": 10, "H": 12}) for n in ("rnn", "lstm", "gru")}
+CELLS = {n: (CASES[n].load(), {"B": 3, "X": 20, "H": 20}) for n in ("rnn", "lstm", "gru")}
 KERNELS = {"scan": (SCAN, {"N": 20}), **CELLS}
 
 
