@@ -5,6 +5,6 @@ import os
 
 os.environ["ISAM_CACHE"] = "off"
 
-# What is kept from one test to the next grows to millions of values; to look through all of them for garbage whenever a
-# quarter more are there takes a fifth of the time. Hardly any garbage lives long enough to be found by that alone.
+# What tests keep for the next ones grows to many values; to look through all of them for garbage whenever a quarter
+# more are there took from a fifteenth to a fifth of the time, by folder. Still looked for, more seldom.
 gc.set_threshold(*gc.get_threshold()[:2], 200)
