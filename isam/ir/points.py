@@ -157,16 +157,29 @@ class Chunk:
                 total = total + c * self.values[n]
         return total
 
-    def visible(self, row: Array) -> Array:
-        return row if self.mask is None else np.broadcast_to(row, self.shape)[self.mask]
+    def visible(self, e: Affine) -> tuple[Array, int, int]:
+        """The values of an affine expression at the points left, the least and the greatest of them."""
+        row = self.row(e)
+        if self.mask is not None:
+            row = np.broadcast_to(row, self.shape)[self.mask]
+            return row, int(row.min()), int(row.max())
+        low = high = e.const  # of a box: at two of its corners
+        for n, c in e.terms:
+            if n in self.names:
+                k = self.names.index(n)
+                ends = c * self.starts[k], c * (self.starts[k] + self.shape[k] - 1)
+                low, high = low + min(ends), high + max(ends)
+            else:
+                low, high = low + c * self.values[n], high + c * self.values[n]
+        return row, low, high
 
     def offsets(self, access: Access, shape: tuple[int, ...]) -> Array:
         """Positions in the flat buffer. Raises ``IsamError`` at the first index out of range."""
         total = np.zeros((), dtype=np.int64)
         for k, e in enumerate(access.index):
-            row = self.visible(self.row(e))
-            if row.size and (row.min() < 0 or row.max() >= shape[k]):
-                bad = int(row.min()) if row.min() < 0 else int(row.max())
+            row, low, high = self.visible(e)
+            if low < 0 or high >= shape[k]:
+                bad = low if low < 0 else high
                 raise fail("I507", f"{access}: index {k} is {bad}, but '{access.buffer}' has shape {shape}",
                            access.loc)  # fmt: skip
             total = total + row * prod(shape[k + 1 :])

@@ -17,7 +17,7 @@ from isam.transforms import ALL
 from tests.corpus import CASES
 
 SITES = 4  # per law and case
-HERE = 2  # of them, in every run of the tests
+HERE = 1  # of them, in every run of the tests
 PART = "what the steps so far have written is the same, and what they have not is not"
 CANCEL = "exp(a) * exp(-a) is not taken for 1: the first row's maximum is its only element"
 UNDECIDED: dict[tuple[str, str], str] = {

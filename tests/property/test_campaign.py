@@ -20,7 +20,8 @@ TEXT = """kernel sides(N)
 
 @pytest.mark.parametrize(
     ("system", "seeds"),
-    [("toy", (*range(30), 1817, 4848, 6093, 8101)), ("host", (*range(30), 1845, 5824)), ("blas", range(20))],
+    [("toy", (*range(24), 1817, 4848, 6093, 8101)), ("host", (*range(12), *range(100, 106), 1845, 5824)),
+     ("blas", range(10))],
 )
 def test_random_kernels_agree(system, seeds):
     found = {seed: campaign.one(seed, system, system != "toy", True) for seed in seeds}
@@ -29,7 +30,7 @@ def test_random_kernels_agree(system, seeds):
     assert sum(text == "" for text in found.values()) >= 0.9 * len(found)
 
 
-@pytest.mark.parametrize(("system", "seeds"), [("toy", (*range(12), 44, 138, 162, 198, 250)), ("host", range(12))])
+@pytest.mark.parametrize(("system", "seeds"), [("toy", (*range(6), 44, 138, 162, 198, 250)), ("host", range(6))])
 def test_random_kernels_that_permit_nothing_agree(system, seeds):
     """Fused nests that cut an axis of a sum in calls of another nest (2); conditions on axes of one value (44 on)."""
     found = {seed: campaign.one(seed, system, system != "toy", True, exact=True) for seed in seeds}

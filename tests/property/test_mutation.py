@@ -50,10 +50,10 @@ def test_edits_of_a_function(tmp_path: Path) -> None:
     ("isam/proof/cuts.py", (".test_cuts.",)),
 ])  # fmt: skip
 def test_most_mutants_of_a_file_are_seen_by_its_own_tests(file: str, tests: tuple[str, ...]) -> None:
-    own, some = named(*tests), mutants(ROOT / file, file)[3::17][:5]
+    own, some = named(*tests), mutants(ROOT / file, file)[3::17][:3]
     assert own
     fates = {str(m): faced(m, own, 60) for m in some}
-    assert sum(bool(by) for by in fates.values()) >= len(fates) - 2, fates
+    assert sum(bool(by) for by in fates.values()) >= len(fates) - 1, fates
 
 
 def test_the_statements_that_a_check_reaches() -> None:

@@ -45,12 +45,12 @@ def same(a: Cell, b: Cell) -> bool:
 
 @pytest.mark.parametrize("part", range(4))
 def test_a_sample_of_cells_comes_out_as_the_table_says(part: int):
-    """Every kernel with three columns, every column with several kernels; a different third of them in each part."""
+    """Every kernel with two columns, every column with several kernels; other kernels in each part."""
     columns = list(COLUMNS)
     for n, name in enumerate(SUITE):
         if n % 4 != part:
             continue
-        for step in (n, n + 19, n + 38):
+        for step in (n, n + 28):
             key = columns[step % len(columns)]
             got = run(name, key)
             assert same(got, AT[name, key]), f"{name} on {key}: {got}; the table says {AT[name, key]}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -63,7 +62,7 @@ class Streaming(AsWritten):
         return choice.options[0]
 
 
-def single(capacity: int = 2560 << 10) -> System:
+def single(capacity: int) -> System:
     """The case study's machine with one cluster, whose scratchpad is that large."""
     s = load_system("casestudy")
     return replace(s, replicas={n: replace(r, count=1) for n, r in s.replicas.items()},
@@ -133,11 +132,12 @@ def moved(node: Node, schedule: Schedule, times: int = 1) -> Counter[tuple[str, 
     return out
 
 
-def step(sizes: Mapping[str, int], system: System, streaming: bool = False) -> dict[tuple[str, str], dict[str, int]]:
+@cache
+def step(capacity: int = 2560 << 10, streaming: bool = False) -> dict[tuple[str, str], dict[str, int]]:
     """Bytes of one more step per edge and buffer; what the report says of an edge is their sum."""
-    found, edges = [], []
+    system, found, edges = single(capacity), [], []
     for steps in (4, 5):
-        job = compiled(GRU, {**sizes, "T": steps}, system, Streaming() if streaming else AsWritten(), check=True)
+        job = compiled(GRU, {**SIZES, "T": steps}, system, Streaming() if streaming else AsWritten(), check=True)
         assert job.schedule is not None
         found.append(moved(job.schedule.call, job.schedule))
         edges.append({e: w.bytes for e, w in timeline(job.schedule).edges.items()})
@@ -154,7 +154,7 @@ STATE, GATES, WEIGHTS = 32 * 64 * 4, 3 * 32 * 64 * 4, {"w": 3 * 96 * 64 * 2, "u"
 
 
 def test_a_step_moves_its_inputs_its_outputs_and_what_is_spilled() -> None:
-    bytes_ = step(SIZES, single())
+    bytes_ = step()
     into, out = bytes_["hbm", "sp"], bytes_["sp", "hbm"]
     inputs, outputs = {"x": 32 * 96 * 2, "h": 2 * STATE}, {"h": STATE, "ys": STATE}  # h is cast, and then updated
     spilled = {"g": STATE // 2, "a": GATES}  # what flows from one nest to the next stays in registers and scratchpad
@@ -163,7 +163,7 @@ def test_a_step_moves_its_inputs_its_outputs_and_what_is_spilled() -> None:
 
 
 def test_weights_that_do_not_stay_come_again_in_every_step() -> None:
-    stay, stream = step(SIZES, single()), step(SIZES, single(), streaming=True)
+    stay, stream = step(), step(streaming=True)
     assert not stay["hbm", "sp"].keys() & {"w", "u", "b"}
     assert {b: stream["hbm", "sp"].get(b) for b in WEIGHTS} == WEIGHTS
     assert stay["sp", "hbm"] == stream["sp", "hbm"]
@@ -171,7 +171,7 @@ def test_weights_that_do_not_stay_come_again_in_every_step() -> None:
 
 def test_as_many_stay_as_fit_and_the_others_stream() -> None:
     for capacity, streaming in ((96, set()), (64, {"u"}), (32, {"w"})):  # KiB
-        bytes_ = step(SIZES, single(capacity << 10))["hbm", "sp"]
+        bytes_ = step(capacity << 10)["hbm", "sp"]
         assert {b: bytes_[b] for b in streaming} == {b: WEIGHTS[b] for b in streaming}, capacity
         assert bytes_.keys() & WEIGHTS.keys() == streaming
 

@@ -19,20 +19,22 @@ from isam.system.load import load_system
 from tests.pipeline import compiled
 from tests.systems.test_recurrent import GRU, AsWritten, edited
 
-SIZES = {"T": 3, "B": 5, "X": 40, "H": 160}
+SIZES = {"B": 5, "X": 40, "H": 160}
+THREE = {"T": 3}  # steps, which the schedule leaves open
 
 
 @cache
-def made(steps: int = 3) -> Schedule:
+def made() -> Schedule:
     """On three instances: rows are dealt as two and two and one, gates one each."""
     s = load_system("casestudy")
     few = replace(s, replicas={n: replace(r, count=3) for n, r in s.replicas.items()})
-    job = compiled(GRU, {**SIZES, "T": steps}, few, AsWritten(), check=True)
+    job = compiled(GRU, SIZES, few, AsWritten(), check=True)
     assert job.schedule is not None
     return job.schedule
 
 
-def waiting(by: int | None, steps: int = 3) -> Schedule:
+@cache
+def waiting(by: int | None) -> Schedule:
     """With waits for all instances that many dealt loops further back; None: for all that stands before."""
 
     def edit(n: Node) -> Node:
@@ -41,7 +43,7 @@ def waiting(by: int | None, steps: int = 3) -> Schedule:
         return replace(n, after=tuple(replace(w, lag=0 if by is None else w.lag + by) if w.every else w
                                       for w in n.after))  # fmt: skip
 
-    return edited(made(steps), edit)
+    return edited(made(), edit)
 
 
 def lags(schedule: Schedule) -> set[int]:
@@ -51,31 +53,31 @@ def lags(schedule: Schedule) -> set[int]:
 
 def test_no_call_waits_for_loops_that_do_not_concern_it() -> None:
     assert max(lags(made())) > 1
-    assert not check_races(made())
-    assert not check_races(waiting(None))
-    assert timeline(made()).ticks < timeline(waiting(None)).ticks
+    assert not check_races(made(), THREE)
+    assert not check_races(waiting(None), THREE)
+    assert timeline(made(), THREE).ticks < timeline(waiting(None), THREE).ticks
 
 
 def test_one_loop_further_back_is_a_race() -> None:
-    assert check_races(waiting(1))
+    assert check_races(waiting(1), THREE)
 
 
 @pytest.mark.parametrize("order", [{"seed": 1}, {"seed": 2}, {"eager": "ld"}, {"eager": "st"}], ids=str)
 def test_streams_apart_compute_the_same(order: dict[str, int | str]) -> None:
-    kernel = GRU.with_sizes(SIZES)
+    kernel = GRU.with_sizes({**SIZES, **THREE})
     arrays = oracle.inputs(kernel, {}, 1)
-    got = simulate_apart(made(), arrays, residues(1), **order)  # pyright: ignore[reportArgumentType]
+    got = simulate_apart(made(), arrays, residues(1), THREE, **order)  # pyright: ignore[reportArgumentType]
     for name, want in oracle.run_modular(kernel, arrays, {}, 1).items():
         np.testing.assert_array_equal(got[name], want, err_msg=name)
 
 
 @pytest.mark.parametrize("by", [0, None])
 def test_repeated_steps_take_the_time_that_they_take_one_by_one(by: int | None) -> None:
-    schedule = waiting(by, 20)
-    few, all_ = timeline(schedule), timeline(schedule, whole=True)
+    schedule = waiting(by)
+    few, all_ = timeline(schedule, {"T": 20}), timeline(schedule, {"T": 20}, whole=True)
     assert (few.ticks, few.units, few.edges) == (all_.ticks, all_.units, all_.edges)
     assert few.followed < all_.followed
-    assert timeline(waiting(by, 500)).followed == few.followed
+    assert timeline(schedule, {"T": 500}).followed == few.followed
 
 
 def test_waits_are_written_and_read() -> None:

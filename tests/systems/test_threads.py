@@ -100,7 +100,7 @@ def test_rows_of_a_softmax_are_dealt() -> None:
 
 @pytest.mark.parametrize("threads", [2, 5])
 def test_random_kernels_between_guard_pages(threads: int) -> None:
-    found = {s: campaign_native.one(s, "host", check=True, threads=threads) for s in range(20)}
+    found = {s: campaign_native.one(s, "host", check=True, threads=threads) for s in range(12)}
     assert {s: how for s, (kind, how) in found.items() if kind == "wrong"} == {}
 
 
@@ -140,14 +140,14 @@ def test_cores_wait_for_what_others_have_made(monkeypatch: pytest.MonkeyPatch) -
 def test_waits_of_random_kernels_are_enough(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_home, "MEETING", -1e12)
     system, judged = isam.load_system("host"), 0
-    for seed in range(12):
+    for seed in range(8):
         c = case(seed)
         kernel = c.kernel.with_sizes({s.name: c.sizes[s.name] for s in c.kernel.syms})
         job = run_stages(new_job(kernel, system, {}, None, threads=threads, check=False), "schedule")
         if steps(job.schedule.call, {}, 3000) <= 3000:
             assert check_races(job.schedule, {}, 1) == []
             judged += 1
-    assert judged >= 10
+    assert judged >= 6
 
 
 def test_a_saved_artifact_has_its_threads(tmp_path) -> None:

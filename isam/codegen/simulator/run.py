@@ -81,6 +81,17 @@ class Simulation:
             self.machine.check_home(name)
         return {name: self.machine.read(name) for name in results}
 
+    def once(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Binds the constants among ``arrays``, calls, and lets go of the memories: they are large, and what runs a
+        node holds the simulation, which holds it, so that only a search for garbage would find them."""
+        constants = {b.name for b in self.schedule.kernel.arguments if b.role == "const"}
+        try:
+            self.bind({n: a for n, a in arrays.items() if n in constants})
+            return self.call(arrays)
+        finally:
+            self._runners.clear()
+            self._bodies.clear()
+
     def _run(self, node: Node) -> None:
         with np.errstate(all="ignore"):
             self._runner(node)(dict(self.symbols))
@@ -185,9 +196,7 @@ def simulate(
     simulation = Simulation(schedule, values, symbols)
     if figures is not None:
         simulation.figures = figures
-    constants = {b.name for b in schedule.kernel.arguments if b.role == "const"}
-    simulation.bind({n: a for n, a in arrays.items() if n in constants})
-    return simulation.call(arrays)
+    return simulation.once(arrays)
 
 
 def sized(schedule: Schedule, symbols: Mapping[str, int]) -> Schedule:

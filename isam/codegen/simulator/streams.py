@@ -174,6 +174,4 @@ def simulate_apart(
 ) -> dict[str, Array]:
     """As :func:`~isam.codegen.simulator.run.simulate`, streams apart."""
     simulation = Streams(schedule, values, symbols, seed=seed, eager=eager)
-    constants = {b.name for b in schedule.kernel.arguments if b.role == "const"}
-    simulation.bind({n: a for n, a in arrays.items() if n in constants})
-    return simulation.call(arrays)
+    return simulation.once(arrays)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from isam.codegen.simulator.fault import SimulationFault
 from isam.codegen.simulator.streams import simulate_apart
 from isam.cost.timeline import timeline
 from isam.ir import oracle
+from isam.ir.kernel import Kernel
 from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.proof.races import check_races
@@ -41,45 +43,53 @@ PARTS = {
 each = pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
 
 
+made = cache(lambda part: written(part, MACHINE))
+
+
+@cache
+def asked(kernel: Kernel):
+    """Arguments, and what the oracle makes of them."""
+    arrays = oracle.inputs(kernel, {}, 0)
+    return arrays, oracle.run_modular(kernel, arrays, {}, 0)["C"]
+
+
 def equal(schedule: Schedule, run=simulate, **how) -> None:
     """Raises where the schedule and the oracle differ, or the strict machine refuses a step."""
-    kernel = schedule.kernel
-    arrays = oracle.inputs(kernel, {}, 0)
-    want = oracle.run_modular(kernel, arrays, {}, 0)
-    np.testing.assert_array_equal(run(schedule, arrays, residues(0), **how)["C"], want["C"])
+    arrays, want = asked(schedule.kernel)
+    np.testing.assert_array_equal(run(schedule, arrays, residues(0), **how)["C"], want)
 
 
 @each
 def test_it_computes_the_product(part):
-    equal(written(part, MACHINE))
+    equal(made(part))
 
 
 @each
 def test_it_executes_every_point_once_and_in_order(part):
-    assert not check_points(written(part, MACHINE))
+    assert not check_points(made(part))
 
 
 @each
 def test_the_slow_judge_accepts_it(part):
-    assert not check_flat(written(part, MACHINE))
+    assert not check_flat(made(part))
 
 
 @pytest.mark.parametrize("name", ["square", "square, two panels of two blocks", "square, streamed", "small",
                                   "small, streamed", "thin, one block"])  # fmt: skip
 def test_the_judge_of_trees_accepts_it(name):
     """Not more than two blocks in a row: it does not follow that the block before goes out a whole block later."""
-    assert not check_tree(written(PARTS[name], MACHINE))
+    assert not check_tree(made(PARTS[name]))
 
 
 @each
 def test_there_are_no_races(part):
-    assert not check_races(written(part, MACHINE))
+    assert not check_races(made(part))
 
 
 @each
 @pytest.mark.parametrize("eager", ["", "ld", "xa", "xb", "pair", "st"])
 def test_units_may_run_apart(part, eager):
-    equal(written(part, MACHINE), simulate_apart, seed=len(eager), eager=eager)
+    equal(made(part), simulate_apart, seed=len(eager), eager=eager)
 
 
 def mapped(node: Node, change) -> Node:
@@ -100,7 +110,7 @@ WAITS = [("xa", "ld"), ("xb", "ld"), ("xa", "pair"), ("xb", "pair"), ("mx0", "xa
 @pytest.mark.parametrize(("unit", "stream"), WAITS)
 def test_every_wait_is_needed_and_none_is_too_loose(unit, stream):
     """One call more that may be behind: a race."""
-    schedule = written(PARTS["square, two panels of two blocks"], MACHINE)
+    schedule = made(PARTS["square, two panels of two blocks"])
 
     def looser(issue: Issue) -> Issue:
         def one(w: Wait) -> Wait:

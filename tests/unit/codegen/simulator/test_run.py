@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from isam.codegen.simulator import Figures, Simulation, SimulationFault, residues, simulate
+from isam.codegen.simulator.streams import Streams
 from isam.ir import interp, oracle
 from isam.ir.affine import Affine
 from isam.ir.text import parse_instruction
@@ -54,6 +57,22 @@ def test_figures_count_steps_and_bytes():
     assert figures.moved["sp", "rb"] == blocks * 3 * 64
     assert figures.moved["ra", "sp"] == figures.moved["sp", "dram"] == blocks * 64
     assert "bytes sp -> rb" in str(figures)
+
+
+@pytest.mark.parametrize("kind", [Simulation, Streams])
+def test_memories_go_with_a_simulation_that_ran_once(kind):
+    """Without a search for garbage: memories of a large machine are many megabytes."""
+    s, a = matmul_on_tiny(8, 4, 12), arrays(8, 4, 12)
+    gc.disable()
+    try:
+        sim = kind(s)
+        machine = weakref.ref(sim.machine)
+        sim.once(a)
+        assert machine() is not None
+        del sim
+        assert machine() is None
+    finally:
+        gc.enable()
 
 
 def test_no_iteration_runs_nothing_at_all():
