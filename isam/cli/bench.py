@@ -44,6 +44,7 @@ SAVE = Annotated[
     compile="seconds of cold compilations, per stage",
     weighted="ratios weighted by occurrence, in two readings", targets="what was asked for and what was measured",
     seconds="that all of it took",
+    **{f"{g}-bf16": f"as {g}, in bf16" for g in ("resnet50", "blocks", "attention", "gru")},
 )  # fmt: skip
 def bench(
     on: On = "host", only: ONLY = None, shape: SHAPE = None, quick: QUICK = False, rounds: ROUNDS = 0,
