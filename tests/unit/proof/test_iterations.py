@@ -76,10 +76,11 @@ def test_a_loop_of_which_the_first_or_the_last_value_is_not_known() -> None:
     bring, take = row("A", V("x"))
     whole, after = step(home(B), at(B, offset=256)), step(at(B, offset=256), at(B, offset=512))
     before, (_, third) = row("A", V("x", 1, -1))[1], row("A", 2)
+    another = loop("x", 0, 3, 1, seq(), first=take)  # another variable of that name
     for lo, hi in (((0,), (3, V("T", 1, 1))), ((0, V("T", 1, -1)), (3,))):
         x = Loop("x", tuple(Bound(lit(e)) for e in lo), tuple(Bound(lit(e)) for e in hi), 1, bring)
         for body, then, right in ((seq(bring, take, whole), after, True), (seq(bring, before), after, False),
-                                  (bring, third, len(lo) == 2)):  # fmt: skip
+                                  (bring, third, len(lo) == 2), (bring, another, len(lo) == 1)):  # fmt: skip
             s = made(seq(replace(x, body=body), then), sizes=True)
             assert any(wrong(s, {"T": t, "U": 0})[0] for t in range(3)) is not right
             assert (judged(s) - {"final"} == set()) is right
@@ -107,5 +108,6 @@ def test_a_first_guess_that_leaves_out_what_is_overwritten_in_cells() -> None:
         (step(home(A), moved), 1),
         (seq(other, fill), 2),  # it is there again: the guess was wrong
         (seq(step(one, at(A)), other), 3),
-    ):
+    ):  # fmt: skip
         assert visits(seq(fill, loop("x", 0, 4, 1, body))) == 1 + count * len(getattr(body, "children", (0,))), body
+    assert visits(seq(step(home(A), moved), loop("x", 0, 4, 1, other))) == 2  # one of its two cells
