@@ -145,8 +145,10 @@ def test_a_sum_call_by_call_is_no_other_operation() -> None:
     """``d = d + x`` is ``d += x`` where several calls write one element; no difference is, and no sum of itself."""
     k, (m, *_) = mappings("a sum, call by call")
     head = "instruction own(N)\n  in A: f32[N]\n  inout D: f32[N]\n  forall i < N\n    "
-    for line, right in (("D[i] = D[i] + A[i]", True), ("D[i] = A[i] + D[i]", True), ("D[i] += A[i]", True),
-                        ("D[i] = D[i] - A[i]", False), ("D[i] += D[i]", False), ("D[i] = D[i] + D[i]", False)):  # fmt: skip
+    for line, right in (
+        ("D[i] = D[i] + A[i]", True), ("D[i] = A[i] + D[i]", True), ("D[i] += A[i]", True),
+        ("D[i] = D[i] - A[i]", False), ("D[i] += D[i]", False), ("D[i] = D[i] + D[i]", False),
+    ):  # fmt: skip
         new = carried(k, (replace(m, instruction=parse_instruction(head + line)),))
         assert bool(equivalent(k, new)) is right
         (s,) = new.statements
