@@ -297,7 +297,7 @@ class Tree:
     def _overwritten(self, n: Loop, base: State) -> list[Fact]:
         """Facts about cells in which the body puts another tile. A first guess without them is more often right; any
         guess is sound: it is checked."""
-        written = self.writes.cells(n.body)
+        written: dict[object, Target | None] = {**self.writes.cells(n.body)}
 
         def other(f: Fact, t: Target | None) -> bool:
             return t is None or (f.buffer, f.box, f.offset) != (t.buffer, t.box, t.offset)
