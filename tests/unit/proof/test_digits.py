@@ -167,8 +167,10 @@ def test_what_has_no_limit_meets_unless_its_strides_keep_it_away():
     for at, by, meet in ((0, 64, True), (16, 64, False), (8, 64, True), (48, 64, False), (16, 1, True), (4, 24, True)):
         one = box, Affine.of("n", by), (64, 4), ()
         two = box, Affine.lift(at), (64, 4), ()
-        assert never_meet(one, two, (4, 4), Context((free,))) is not meet
-        assert never_meet(two, one, (4, 4), Context((free,))) is not meet
+        below = replace(free, lo=(), hi=free.lo)
+        for ctx in (Context((free,)), Context((below,)), Context()):  # of which nothing is known, in the last
+            assert never_meet(one, two, (4, 4), ctx) is not meet
+            assert never_meet(two, one, (4, 4), ctx) is not meet
 
 
 def test_bounds_that_speak_of_another_variable_of_that_name():
@@ -240,6 +242,8 @@ def test_neighbours_by_the_byte():
         assert one_system(a, b, SIZE, Context()) is right
         assert clashes(a, b, SIZE, {}) is not right
         assert not one_system(a, (two, Affine((), apart), (8,), ()), SIZE, Context())
+    none = (((Affine((), n), Affine((), n)),) for n in range(2))
+    assert not one_system(*((box, Affine(), (8,), ()) for box in none), SIZE, Context())  # of none nothing is said
 
 
 def test_bounds_that_speak_of_a_variable_outside():

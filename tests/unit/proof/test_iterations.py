@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import product
 
 from isam.ir.affine import Affine
+from isam.proof.context import Context, Var
 from isam.proof.legal import Legality
 from isam.proof.sets import Isl
 from isam.proof.tree import Tree
@@ -13,7 +14,7 @@ from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Place, Tile
 from tests.unit.proof.handmade import loop, seq
 from tests.unit.proof.handmade_machines import lit
-from tests.unit.proof.test_trees_by_hand import A, B, agreed, at, home, judged, made, part, step, wrong
+from tests.unit.proof.test_trees_by_hand import A, B, C, agreed, at, home, judged, made, part, step, wrong
 from tests.unit.proof.trees import PITCH, SIDE, Steps
 
 V = Affine.of
@@ -84,6 +85,30 @@ def test_a_loop_of_which_the_first_or_the_last_value_is_not_known() -> None:
             s = made(seq(replace(x, body=body), then), sizes=True)
             assert any(wrong(s, {"T": t, "U": 0})[0] for t in range(3)) is not right
             assert (judged(s) - {"final"} == set()) is right
+
+
+def test_what_a_peeled_iteration_makes_stale() -> None:
+    """The rows of a copy that it computes, and no others; so with what was stale before."""
+    copy = step(home(C), at(C))
+
+    def computed(e: Affine | int) -> Issue:
+        t = part("C", e, 1)
+        return step(at(t, offset=256 + lit(e) * PITCH), home(t), True)
+
+    for n, before in product(range(SIDE), (None, 3)):
+        body = step(at(part("C", n, 1), offset=n * PITCH), at(part("C", n, 1), offset=512))
+        there = step(home(C), at(C, offset=256))
+        tree = loop("x", 0, 4, 1, body, first=computed(V("x")))
+        agreed(seq(there, copy, *([] if before is None else [computed(before)]), tree), n not in (0, before))
+
+
+def test_a_variable_inside_is_the_only_one_of_its_name() -> None:
+    s = made(seq())
+    tree = Tree(s, Steps(Legality(s)), Isl(), Findings())  # type: ignore[arg-type]
+    one, two, other = (Var(n, (Bound(lit(0)),), (Bound(lit(e)),)) for n, e in (("v", 9), ("w", 5), ("v", 5)))
+    inside = tree._with(Context((one, two)), other, None)
+    assert inside.vars == (two, other)
+    assert tree._with(Context((one, two)), other, V("w")).lower(V("v") - V("w")) == 0
 
 
 def visits(tree: Node) -> int:
