@@ -40,9 +40,8 @@ def _judge(issue: Issue, lg: Legality, ctx: Context, isl: Isl, phase: str, out: 
             _address(o, lg, ctx, isl, issue, out, align)
             if len(out) == before:
                 ctx.placed.add(key)
-        slot = lg.kept.get(o.place.base) if o.name in sig.writes else None
-        if slot and (slot.literal is not None or phase == "call"):
-            out.add(8, "bind", f"operand {o.name} writes the slot '{slot.name}', which is kept from bind on", issue)
+        if phase == "call" and o.name in sig.writes and o.place.base in lg.kept:
+            out.add(8, "bind", f"operand {o.name} writes the slot '{o.place.base}', which is kept from bind on", issue)
 
 
 def proved(e: Affine, ctx: Context, isl: Isl) -> bool:
@@ -61,32 +60,25 @@ def _tile(o: Operand, shape: tuple[Affine, ...], ctx: Context, isl: Isl, issue: 
             return
 
 
-def _address(
-    o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out: Findings, align: int
-) -> None:
+def _address(o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out: Findings, align: int) -> None:
     p = o.place
     memory = lg.schedule.system.memories[resolve(lg.schedule.system, p.memory)]
+    cell = memory.cell or 0
     if memory.cells is None and (not p.base or not memory.home):
         align = max(align, memory.align)
-    at = p.offset + (p.cell or 0) * (memory.cell or 0)
-    if align > 1 and not ctx.divides(align, at):
+    at = p.offset + (p.cell or 0) * cell
+    if not ctx.divides(align, at):
         out.add(9, "align", f"operand {o.name}: byte {at} may be no multiple of {align}", issue)
-    b = lg.buffers[o.tile.buffer]
-    if p.base and p.base in lg.buffers and lg.buffers[p.base].home is not None and p.base not in lg.slots:
+    if p.base and p.base not in lg.slots:
         return  # an argument: its tile lies in it (obligation 7), at its own address (obligation 2)
-    least = sum(min(0, k * m * (n - 1)) for k, m, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True))
-    most = sum(max(0, k * m * (n - 1)) for k, m, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True)) + b.bytes
-    size = (
-        lg.slots.get(p.base, 0)
-        if p.base
-        else memory.cells * (memory.cell or 0)
-        if memory.cells is not None
-        else memory.capacity - lg.reserved(memory.name)
-    )
+    far = [k * m * (n - 1) for k, m, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True)]
+    least, most = sum(min(0, f) for f in far), sum(max(0, f) for f in far) + lg.buffers[o.tile.buffer].bytes
+    whole = memory.capacity if memory.cells is None else memory.cells * cell
+    size = lg.slots[p.base] if p.base else whole - lg.reserved(memory.name)
     if p.cell is not None and p.offset.terms:  # what a step overwrites is known by its cells
-        inside = proved(p.offset + least, ctx, isl) and proved((memory.cell or 0) - most - p.offset, ctx, isl)
+        inside = proved(p.offset + least, ctx, isl) and proved(cell - most - p.offset, ctx, isl)
         if not inside:
             out.add(9, "cell", f"operand {o.name}: byte {p.offset} to {p.offset + most} may leave its cell", issue)
-    if not proved(at + least, ctx, isl) or not proved(Affine((), size - most) - at, ctx, isl):
+    if not proved(at + least, ctx, isl) or not proved(size - most - at, ctx, isl):
         what = f"'{p.base}'" if p.base else f"'{memory.name}'"
         out.add(7, "address", f"operand {o.name}: byte {at} to {at + most} leaves {what} ({size} bytes)", issue)

@@ -45,7 +45,7 @@ def carried(kernel: Kernel, mappings: Sequence[Mapped]) -> Kernel:
         raise Unfit("a statement is carried out twice, or is none of the kernel's")
     parts = [_Part(kernel, m, n) for n, m in enumerate(mappings)]
     order = None if len(named) == len(kernel.statements) else order_of(kernel.statements)
-    body = _level(kernel.body, 0, parts, frozenset(named), order)
+    body = _level(kernel.body, 0, parts, {i: n for n, m in enumerate(mappings) for i in m.statements}, order)
     temps = tuple(b for p in parts for b in p.temps)
     used = {a.buffer for p in parts for s in p.statements for a in (s.dest, *s.reads)}
     used |= {a.buffer for i, s in enumerate(kernel.statements) if i not in named for a in (s.dest, *s.reads)}
@@ -54,34 +54,33 @@ def carried(kernel: Kernel, mappings: Sequence[Mapped]) -> Kernel:
 
 
 def _level(
-    items: Sequence[Item], at: int, parts: list[_Part], named: frozenset[int], order: Order | None
+    items: Sequence[Item], at: int, parts: list[_Part], of: Mapping[int, int], order: Order | None
 ) -> tuple[Item, ...]:
     """One straight list of items, whose first statement is number ``at``, unit by unit: mappings, loops, statements
-    left alone. ``order``: None when every statement is mapped."""
-    units: list[tuple[int, int, tuple[Item, ...]]] = []  # place in the mappings' order, statements, what is put there
+    left alone. ``of``: which mapping a statement is in. ``order``: None when every statement is mapped; then a loop is
+    where its first mapping is."""
+    units: list[tuple[Sequence[int], tuple[Item, ...]]] = []  # statements, and what is put there
     own: set[int] = set()
     for it in items:
         size = sum(1 for _ in _inside(it))
         if isinstance(it, Recurrence):
-            inner = [n for n, p in enumerate(parts) if any(at <= i < at + size for i in p.mapping.statements)]
-            body = _level(it.body, at, parts, named, order)
-            units.append((min(inner, default=-1), (1 << at + size) - (1 << at), (replace(it, body=body),)))
-        elif at not in named:
-            units.append((-1, 1 << at, (it,)))
-        else:
+            units.append((range(at, at + size), (replace(it, body=_level(it.body, at, parts, of, order)),)))
+        elif at in of:
             own.add(at)
+        else:
+            units.append(((at,), (it,)))
         at += size
-    for n, p in enumerate(parts):
+    for p in parts:
         if own & set(p.mapping.statements):
             if not own >= set(p.mapping.statements):
                 raise Unfit(f"'{p.mapping.instruction.name}' is mapped across a recurrent loop")
-            units.append((n, mask_of(p.mapping.statements), p.statements))
+            units.append((p.mapping.statements, p.statements))
     if order is None:
-        return tuple(it for _, _, made in sorted(units, key=lambda u: u[0]) for it in made)
-    places = ordered([mask for _, mask, _ in units], order)
+        return tuple(it for _, made in sorted(units, key=lambda u: min(of[i] for i in u[0])) for it in made)
+    places = ordered([mask_of(some) for some, _ in units], order)
     if places is None:
         raise Unfit("no order of the calls keeps the dependences")
-    return tuple(it for n in places for it in units[n][2])
+    return tuple(it for n in places for it in units[n][1])
 
 
 def _inside(it: Item) -> Iterator[Statement]:
@@ -205,7 +204,7 @@ class _Part:
             raise Unfit(f"operand {o.operand} has {len(rows)} dimensions, the mapping speaks of {len(o.dims)}")
         out = [Affine(tuple((n, c) for n, c in r.terms if n not in mine), r.const) for r in o.index]
         for row, d, step in zip(rows, o.dims, o.steps, strict=True):
-            if d is None or d < 0:
+            if d < 0:
                 continue
             if d >= len(out):
                 raise Unfit(f"'{o.buffer}' has no dimension {d}")

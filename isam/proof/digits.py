@@ -21,8 +21,7 @@ Layout = tuple[Box, Affine, tuple[int, ...], tuple[Var, ...]]  # box, first byte
 def one_system(one: Layout, two: Layout, size: tuple[int, int], ctx: Context) -> bool:
     """Whether elements of both layouts share a byte only when they are the same element."""
     (mine, offset, strides, over), (theirs, other, same, more) = one, two
-    names = [v.name for v in (*over, *more)]
-    if strides != same or len(set(names)) != len(names) or any(_bounding(n, ctx) for n in names):
+    if strides != same or not _separate(one, two, ctx):
         return False
     for v in (*over, *more):
         ctx = ctx.with_var(v)
@@ -50,10 +49,7 @@ def one_system(one: Layout, two: Layout, size: tuple[int, int], ctx: Context) ->
 def never_meet(one: Layout, two: Layout, size: tuple[int, int], ctx: Context) -> bool:
     """Whether no element of one layout ever shares a byte with one of the other."""
     (mine, offset, strides, over), (theirs, other, same, more) = one, two
-    names = [v.name for v in (*over, *more)]
-    if len(set(names)) != len(names) or any(_bounding(n, ctx) for n in names):
-        return False
-    if any(v.name in _spoken_of(two) for v in over) or any(v.name in _spoken_of(one) for v in more):
+    if not _separate(one, two, ctx):
         return False
     for v in (*over, *more):
         ctx = ctx.with_var(v)
@@ -78,10 +74,23 @@ def never_meet(one: Layout, two: Layout, size: tuple[int, int], ctx: Context) ->
     return far.avoids(-size[0] + 1, size[1] - 1)
 
 
+def _separate(one: Layout, two: Layout, ctx: Context) -> bool:
+    """Whether the variables of each layout are spoken of nowhere else, so that all of them may be put into one context
+    (a variable outside may have such a name, and be another one)."""
+    outside = {n for v in ctx.vars for n in _named_by(v)}
+    return all(outside.isdisjoint(named) and _spoken_of(other).isdisjoint(named)
+               for named, other in (({v.name for v in x[3]}, y) for x, y in ((one, two), (two, one))))  # fmt: skip
+
+
 def _spoken_of(layout: Layout) -> set[str]:
-    """The variables in a layout's addresses."""
-    box, offset, *_ = layout
-    return {name for e in (offset, *(x for side in box for x in side)) for name, _ in e.terms}
+    """The variables in a layout's addresses, and its own."""
+    box, offset, _, over = layout
+    exprs = (offset, *(x for side in box for x in side))
+    return {n for e in exprs for n in e.names} | {n for v in over for n in (v.name, *_named_by(v))}
+
+
+def _named_by(v: Var) -> list[str]:
+    return [n for b in (*v.lo, *v.hi) for n in b.expr.names]
 
 
 def _negative(n: int | None) -> int | None:
@@ -96,9 +105,11 @@ class _Distance:
 
     def add(self, stride: int, least: int | None, most: int | None) -> None:
         """One more digit, from ``least`` to ``most``."""
-        if least is not None:
+        if least is None or most is None:
+            self.digits.append((stride, None))
+        else:
             self.const += stride * least
-        self.digits.append((stride, None if least is None or most is None else max(0, most - least)))
+            self.digits.append((stride, max(0, most - least)))
 
     def avoids(self, low: int, high: int) -> bool:
         """Whether it is never ``low`` to ``high``: the digits of the largest strides add multiples of one number."""
@@ -116,19 +127,13 @@ class _Distance:
         return False
 
 
-def _bounding(name: str, ctx: Context) -> bool:
-    """Whether a variable outside is bounded by one of that name (which is another one here)."""
-    return any(b.expr.coefficient(name) for v in ctx.vars if v.name != name for b in (*v.lo, *v.hi))
-
-
 def _factor(rest: Affine, apart: Affine) -> int | None:
     """``k`` with ``rest = k * apart``."""
-    if not apart.terms:
-        whole = apart.const and not rest.terms and rest.const % apart.const == 0
-        return rest.const // apart.const if whole else None
-    name, c = apart.terms[0]
-    k = rest.coefficient(name)
-    return k // c if k % c == 0 and apart * (k // c) == rest else None
+    name, part = apart.terms[0] if apart.terms else ("", apart.const)
+    if not part:
+        return None
+    k = (rest.coefficient(name) if name else rest.const) // part
+    return k if apart * k == rest else None
 
 
 def _reach(a: tuple[Affine, Affine], b: tuple[Affine, Affine], ctx: Context) -> int | None:

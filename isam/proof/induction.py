@@ -121,10 +121,3 @@ def _harmless(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
 
 def _one_layout(f: Fact, w: Write, facts: Facts, ctx: Context) -> bool:
     return w.target is not None and facts.layout.same_layout(f, w.target, ctx)
-
-
-def relative(state: State, f: Fact, var: str, step: int, facts: Facts, ctx: Context) -> bool:
-    """Whether a fact assumed at the begin of an iteration holds, one step on, at its end."""
-    if not f.mentions(var):
-        return True
-    return implied(state, substituted(f, var, Affine.of(var, 1, step), facts), facts, ctx)

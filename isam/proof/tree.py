@@ -19,7 +19,7 @@ from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, run
 from isam.proof.dealt import Dealt, local
 from isam.proof.facts import Facts
 from isam.proof.filled import in_its_box, with_boxes
-from isam.proof.induction import add, forget, implied, meet, relative, survives
+from isam.proof.induction import add, forget, implied, meet, survives
 from isam.proof.instances import HERE, Instance
 from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
@@ -80,7 +80,6 @@ class Tree:
     phase: str = "bind"
     _touch: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict)
     instance: dict[str, Instance] = field(default_factory=dict)  # per replica, which of its instances we are on
-    settled: set[Fact] = field(default_factory=set)  # what earlier iterations left, and no later one destroys
     lasting: dict[tuple[Fact, int, Context], bool] = field(default_factory=dict)  # what a loop leaves as it is
     _fresh: int = 0
 
@@ -274,19 +273,18 @@ class Tree:
         if n.deal is not None:
             given = self.facts.instances.inside(n, self.instance.get(n.deal.group, HERE))
             inner = self._with(inner, self.facts.instances.var(n.deal.group, given), None)
-        trial = self._likely(n, base, ctx)
-        guess, end, found = self._fixpoint(n, trial or base, [], inner, middle)
-        if trial is not None:
+        gone = self._overwritten(n, base)
+        start = base.copy()
+        for f in gone:
+            start.drop(f)
+        guess, end, found = self._fixpoint(n, start, inner, middle)
+        if gone:
             over = forget(end, n.var, middle, self.facts)
-            back = [f for f in base if f not in trial.of.get(f.buffer, ()) and implied(over, f, self.facts, ctx)]
-            if back or len(found):
-                guess, end, found = self._fixpoint(n, base, [], inner, middle)
+            if len(found) or any(implied(over, f, self.facts, ctx) for f in gone):
+                guess, end, found = self._fixpoint(n, base, inner, middle)
         made = self._made(n, end, left, middle, ctx)
-        if len(found):
-            extra = self._history(n, base, end, middle, ctx, made)
-            if extra:
-                guess, end, found = self._fixpoint(n, guess, extra, inner, middle)
-                made = self._made(n, end, left, middle, ctx)
+        if len(found) and (extra := self._history(n, base, end, middle, ctx, made)):
+            end, found = self._once_more(n, guess, extra, inner)
         out.extend(found.found)
         final = forget(end, n.var, middle, self.facts)
         if middle.last is not None:
@@ -296,56 +294,41 @@ class Tree:
                     self._put(final, self._sub(f, n.var, middle.last), ctx)
         return final, [generalised(f, over, self.facts, self.fresh) for f, over in made]
 
-    def _likely(self, n: Loop, base: State, ctx: Context) -> State | None:
-        """A first guess that is more often right: without what the body overwrites in cells, and with what it makes
-        stale elsewhere already stale. ``None``: the same as ``base``. Any guess is sound: it is checked."""
-        written = self.writes.cells(n.body)
-        out = base.copy()
-        for f in base:
-            if f.cells is not None:
-                for c in range(f.cells[0], f.cells[1] + 1):
-                    t = written.get((f.spot[0], c))
-                    if (f.spot[0], c) in written and (t is None or not self._same_tile(f, t)):
-                        out.drop(f)
-        for t in {id(t): t for t in written.values() if t is not None}.values():
-            if self.writes.computed(n.body, t) and all(ctx.var(m) for lo, hi in t.box for m in (*lo.names, *hi.names)):
-                for f in list(out.of.get(t.buffer, ())):
-                    if f.cells is None or f.spot != t.spot:
-                        self.facts.stale(out, f, t, ctx)
-        return None if set(out) == set(base) else out
+    def _overwritten(self, n: Loop, base: State) -> list[Fact]:
+        """Facts about cells in which the body puts another tile. A first guess without them is more often right; any
+        guess is sound: it is checked."""
+        written: dict[object, Target | None] = {**self.writes.cells(n.body)}
 
-    @staticmethod
-    def _same_tile(f: Fact, t: Target) -> bool:
-        return f.buffer == t.buffer and f.box == t.box and f.offset == t.offset
+        def other(f: Fact, t: Target | None) -> bool:
+            return t is None or (f.buffer, f.box, f.offset) != (t.buffer, t.box, t.offset)
 
-    def _fixpoint(
-        self, n: Loop, guess: State, extra: list[Fact], inner: Context, middle: Span
-    ) -> tuple[State, State, Findings]:
+        return [f for f in base if any(k in written and other(f, written[k]) for k in f.keys)]
+
+    def _fixpoint(self, n: Loop, guess: State, inner: Context, middle: Span) -> tuple[State, State, Findings]:
         """A state that holds at the begin of every middle iteration, that at the end of one, what was found in it."""
-        state, found = guess, Findings()
-        for attempt in range(ROUNDS):
+        found = Findings()
+        for _ in range(ROUNDS):
             state, found = guess.copy(), Findings()
-            for f in extra:
-                state.put(f)
             self._body(n, state, inner, found)
             new = meet(guess, forget(state, n.var, middle, self.facts), self.facts, inner, both=False)
-            kept = [f for f in extra if f in self.settled or relative(state, f, n.var, n.step, self.facts, inner)]
-            dropped, extra = len(kept) < len(extra), kept
-            if not dropped and set(new) == set(guess):
+            if set(new) == set(guess):
                 return guess, state, found
-            if attempt >= ROUNDS - 2:
-                both, new = [f for f in new if f in guess.of.get(f.buffer, ())], State()
-                for f in both:
-                    new.put(f)
             guess = new
         found.add(11, "closed", f"the state of loop '{n.var}' does not close: its end never equals its begin")
-        return guess, state, found
+        return State(), State(), found  # of which nothing is known
+
+    def _once_more(self, n: Loop, guess: State, extra: list[Fact], inner: Context) -> tuple[State, Findings]:
+        """The end of an iteration, and what is found in it, where more is known at its begin."""
+        state, found = guess.copy(), Findings()
+        for f in extra:
+            state.put(f)
+        self._body(n, state, inner, found)
+        return state, found
 
     def _made(self, n: Loop, end: State, left: State | None, middle: Span, ctx: Context) -> list[tuple[Fact, Span]]:
         """Facts at the end of an iteration that are about it, and that no later iteration may destroy."""
         out = []
-        logs = self.writes.of(n.body) if n.last is None else [*self.writes.of(n.body), *self.writes.of(n.last)]
-        logs = self.writes.seen_around(n, logs)
+        logs = self.writes.seen_around(n, [w for p in (n.body, n.last) if p is not None for w in self.writes.of(p)])
         whole, any_time = span(n), self._with(ctx, loop_var(n), None)
         for f in end:
             if not f.mentions(n.var) or f.cells is not None:
@@ -359,22 +342,15 @@ class Tree:
         return out
 
     def _history(self, n: Loop, base: State, end: State, middle: Span, ctx: Context, made: list) -> list[Fact]:
-        """What may be assumed at the begin of an iteration of what earlier ones left."""
-        out: list[Fact] = []
-        for f, over in made:
-            before = earlier(n, over.first != n.lo[0].expr)
-            out.append(generalised(f, before, self.facts, self.fresh))
-        self.settled.update(out)
-        for f in end:
-            if f.mentions(n.var) and not f.over:
+        """What is true at the begin of an iteration of what earlier ones left: what the one before has at its end, or
+        the state before the loop in its place, and what none since has destroyed."""
+        out = [generalised(f, earlier(n, over.first != n.lo[0].expr), self.facts, self.fresh) for f, over in made]
+        if middle.first is not None:
+            for f in end:
                 moved = self._sub(f, n.var, Affine.of(n.var, 1, -n.step))
-                start = middle.first
-                if start is not None and self._entered(base, self._sub(moved, n.var, start), ctx):
+                if f.mentions(n.var) and implied(base, self._sub(moved, n.var, middle.first), self.facts, ctx):
                     out.append(moved)
         return out
-
-    def _entered(self, base: State, f: Fact, ctx: Context) -> bool:
-        return implied(base, f, self.facts, ctx)
 
     def _at_value(self, state: State, var: str, value: Affine) -> State:
         out = State()

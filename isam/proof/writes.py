@@ -36,7 +36,6 @@ class Writes:
     facts: Facts
     _of: dict[int, list[Write]] = field(default_factory=dict)
     _cells: dict[int, dict[tuple[str, int], Target | None]] = field(default_factory=dict)
-    _computed: dict[int, set[int]] = field(default_factory=dict)
     _fresh: int = 0
 
     def of(self, node: Node) -> list[Write]:
@@ -66,20 +65,6 @@ class Writes:
                 for k, t in self.cells(part).items():
                     got[k] = t if got.get(k, t) is t else None
             self._cells[id(node)] = got
-        return got
-
-    def computed(self, node: Node, t: Target) -> bool:
-        """Whether a step below the node computes this tile (rather than moving it)."""
-        return id(t) in self._computing(node)
-
-    def _computing(self, node: Node) -> set[int]:
-        got = self._computed.get(id(node))
-        if got is None:
-            got = set[int]().union(*map(self._computing, children(node)))
-            if isinstance(node, Issue) and not node.is_move:
-                sig = self.legality.signature(node)
-                got = {id(self.facts.target(o)) for o in node.operands if o.name in sig.writes}
-            self._computed[id(node)] = got
         return got
 
     def _issue(self, n: Issue) -> list[Write]:

@@ -37,6 +37,23 @@ OWN = {
     "every second": (("in A: f32[N]", "out D: f32[N]", "forall i < N", "  D[i] = max(A[i], 0)"),
                      ("in x: f32[4, 8]", "out y: f32[4, 8]", "forall j < 4, i < 8 where j - i + 2 >= 0",
                       "  y[j, i] = max(x[j, i], 0)")),
+    "axes of two statements, turned": (
+        ("in A: f32[N, M]", "out D: f32[N, M]", "temp s: f32[N, M]", "forall i < N, j < M", "  s[i, j] = A[i, j] * 2",
+         "forall i < N, j < M", "  D[i, j] = s[i, j] + A[i, j]"),
+        ("in x: f32[2, 3]", "out y: f32[2, 3]", "temp t: f32[2, 3]", "forall i < 2, j < 3", "  t[i, j] = x[i, j] * 2",
+         "forall j < 2, i < 3", "  y[j, i] = t[j, i] + x[j, i]")),
+    "one more": (("in A: f32[N + 1]", "out D: f32[N]", "temp s: f32[N + 1]", "forall i < N + 1", "  s[i] = A[i] * 2",
+                  "forall i < N", "  D[i] = s[N - i]"),
+                 ("in x: f32[5]", "out y: f32[4]", "temp s: f32[5]", "forall i < 5", "  s[i] = x[i] * 2",
+                  "forall i < 4", "  y[i] = s[4 - i]")),
+    "twice as many": (("in A: f32[2 * N]", "out D: f32[N]", "temp s: f32[2 * N]", "forall i < 2 * N",
+                       "  s[i] = A[i] * 2", "forall i < N", "  D[i] = s[i + N]"),
+                      ("in x: f32[8]", "out y: f32[4]", "temp s: f32[8]", "forall i < 8", "  s[i] = x[i] * 2",
+                       "forall i < 4", "  y[i] = s[i + 4]")),
+    "four of any type": (("in c: any", "in A: any[4]", "out D: any[4]", "temp s: any[4]", "forall i < 4",
+                          "  s[i] = A[i] * c", "forall i < 4", "  D[i] = s[i] + A[i]"),
+                         ("in x: i8[8]", "out y: i8[8]", "temp s: i8[8]", "forall i < 8", "  s[i] = x[i] * 3",
+                          "forall i < 8", "  y[i] = s[i] + x[i]")),
 }  # fmt: skip
 
 
@@ -44,7 +61,7 @@ def mappings(name: str) -> tuple[Kernel, list[Mapping]]:
     if name in OWN:
         body, lines = OWN[name]
         k = parse_kernel(f"kernel k()\n{made(*lines)}")
-        return k, list(match(k, parse_instruction(f"instruction own(N)\n{made(*body)}")) or ())[:3]
+        return k, list(match(k, parse_instruction(f"instruction own(N, M)\n{made(*body)}")) or ())[:3]
     k = normal_form(CASES[name].load().with_sizes(SIZES[name]))
     found = [m for i in load_system("toy").compute for m in match(k, i) or ()]
     return k, found[:: max(1, len(found) // 4)]
@@ -122,6 +139,39 @@ def test_statements_in_two_mappings() -> None:
         assert told(k, some).startswith("Unfit: a statement is carried out twice") is (some[1] is m)
     none = "Unfit: a statement is carried out twice, or is none of the kernel's"
     assert told(k, (replace(m, statements=(7,)),)) == none
+
+
+def test_a_sum_call_by_call_is_no_other_operation() -> None:
+    """``d = d + x`` is ``d += x`` where several calls write one element; no difference is, and no sum of itself."""
+    k, (m, *_) = mappings("a sum, call by call")
+    head = "instruction own(N)\n  in A: f32[N]\n  inout D: f32[N]\n  forall i < N\n    "
+    for line, right in (
+        ("D[i] = D[i] + A[i]", True), ("D[i] = A[i] + D[i]", True), ("D[i] += A[i]", True),
+        ("D[i] = D[i] - A[i]", False), ("D[i] += D[i]", False), ("D[i] = D[i] + D[i]", False),
+    ):  # fmt: skip
+        new = carried(k, (replace(m, instruction=parse_instruction(head + line)),))
+        assert bool(equivalent(k, new)) is right
+        (s,) = new.statements
+        assert s.accumulate is ("+=" in line or right)
+        assert s.op == ("sub" if "-" in line else "add" if not s.accumulate else s.op)
+        assert len(s.sources) == (1 if s.accumulate else 2)
+
+
+def test_a_loop_is_where_its_first_mapping_is() -> None:
+    k = parse_kernel("kernel k()\n" + made(
+        "in x: f32[3, 8]", "inout g: f32[8]", "inout h: f32[8]", "out y: f32[8]", "forall i < 8", "  g[i] = h[i] * 2",
+        "loop t < 3", "  forall i < 8", "    h[i] += x[t, i]", "  forall i < 8", "    g[i] += x[t, i]",
+        "forall i < 8", "  y[i] = g[i] * 2"))  # fmt: skip
+    head = "instruction own(N)\n  in A: f32[N]\n  {} D: f32[N]\n  forall i < N\n    D[i] {}"
+    found = [m for x in (("out", "= A[i] * 2"), ("inout", "+= A[i]"))
+             for m in match(k, parse_instruction(head.format(*x))) or ()]  # fmt: skip
+    by = {m.statements[0]: m for m in found}
+    assert sorted(by) == [0, 1, 2, 3]
+    for order, right in (((0, 1, 2, 3), True), ((0, 2, 1, 3), True), ((0, 1, 3, 2), True), ((1, 2, 0, 3), False),
+                         ((3, 0, 1, 2), False), ((0, 3, 1, 2), False), ((1, 0, 2, 3), False)):  # fmt: skip
+        assert bool(equivalent(k, carried(k, [by[n] for n in order]))) is right, order
+    for some in ((3, 1), (2, 0), (3, 2, 1), (3, 0), ()):  # dependences say where the others are
+        assert equivalent(k, carried(k, [by[n] for n in some]))
 
 
 def test_an_operand_that_is_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 
@@ -10,9 +11,10 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.proof.context import Context, Var
-from isam.proof.digits import never_meet, one_system
+from isam.proof.digits import _Distance, never_meet, one_system
 from isam.proof.sets import Isl
 from isam.schedule.tree import Bound
+from tests.unit.proof.verdicts import on_record
 
 SIZE = (4, 4)
 
@@ -165,8 +167,10 @@ def test_what_has_no_limit_meets_unless_its_strides_keep_it_away():
     for at, by, meet in ((0, 64, True), (16, 64, False), (8, 64, True), (48, 64, False), (16, 1, True), (4, 24, True)):
         one = box, Affine.of("n", by), (64, 4), ()
         two = box, Affine.lift(at), (64, 4), ()
-        assert never_meet(one, two, (4, 4), Context((free,))) is not meet
-        assert never_meet(two, one, (4, 4), Context((free,))) is not meet
+        below = replace(free, lo=(), hi=free.lo)
+        for ctx in (Context((free,)), Context((below,)), Context()):  # of which nothing is known, in the last
+            assert never_meet(one, two, (4, 4), ctx) is not meet
+            assert never_meet(two, one, (4, 4), ctx) is not meet
 
 
 def test_bounds_that_speak_of_another_variable_of_that_name():
@@ -230,6 +234,18 @@ def test_blocks_of_columns_at_one_place():
         assert Isl()._no_clash(one, two, SIZE, True, Context()) is right
 
 
+def test_neighbours_by_the_byte():
+    """Columns of one element, as near as they may be; of another pitch, they are not told apart."""
+    for apart, right in ((4, True), (3, False), (-4, True), (-3, False), (1, False), (0, False)):
+        one, two = (((Affine((), n), Affine((), n + 1)),) for n in range(2))
+        a, b = (one, Affine(), (4,), ()), (two, Affine((), apart), (4,), ())
+        assert one_system(a, b, SIZE, Context()) is right
+        assert clashes(a, b, SIZE, {}) is not right
+        assert not one_system(a, (two, Affine((), apart), (8,), ()), SIZE, Context())
+    none = (((Affine((), n), Affine((), n)),) for n in range(2))
+    assert not one_system(*((box, Affine(), (8,), ()) for box in none), SIZE, Context())  # of none nothing is said
+
+
 def test_bounds_that_speak_of_a_variable_outside():
     """``z`` is bounded by a ``v`` outside, not by that of a layout."""
     ctx, own = Context((var("v", 0, 10), Var("z", (Bound(Affine.of("v")),), (Bound(Affine.of("v")),)))), var("v", 0, 0)
@@ -243,8 +259,61 @@ def test_bounds_that_speak_of_a_variable_outside():
 def test_columns_of_which_it_is_not_known_how_many():
     n = Affine.of("n")
     one, two = (((Affine(), Affine((), 1)), (at, at + n + 1)) for at in (Affine(), Affine((), 8)))
-    ctx = Context((var("n", 0, 3),))
-    for at in (36, 64, 200):
+    ctx = Context((var("n", 0, 12),))
+    for at in (32, 36, 40, 64, 200):
         a, b = (one, Affine(), (400, 4), ()), (two, Affine((), at), (400, 4), ())
-        clash = any(clashes(a, b, SIZE, {"n": k}) for k in range(4))
+        clash = any(clashes(a, b, SIZE, {"n": k}) for k in range(13))
+        assert clash is (at in (36, 40))
         assert not (one_system(a, b, SIZE, ctx) and clash)
+    free = Context((Var("n", (Bound(Affine()),), ()),))  # nor how many at the most
+    few = ((Affine(), Affine((), 1)), (Affine(), Affine((), 8)))
+    for a, b in product((one, few), repeat=2):
+        a, b = ((x, Affine(), (40, 4), ()) for x in (a, b))
+        assert one_system(a, b, SIZE, free) is (few in (a[0], b[0]) and a[0] == b[0])
+
+
+def test_a_variable_that_others_speak_of():
+    """One that is of one layout and outside, too, is two; also where only a bound speaks of it."""
+    row, next_, w = ((Affine(), Affine((), 1)),), ((Affine((), 1), Affine((), 2)),), Affine.of("w")
+    own = var("w", 0, 5)
+    for ctx, bounded in ((Context((var("w", 0, 5),)), ()), (Context(), (var("v", "w", "w"),)),
+                         (Context((var("w", 0, 5), var("v", "w", "w"))), ())):  # fmt: skip
+        outer = w if not ctx.vars[1:] and not bounded else Affine.of("v")
+        one = row, w * 4, (4,), (own,)
+        two = next_, outer * 4 + 4, (4,), bounded
+        for a, b in ((one, two), (two, one)):
+            assert not one_system(a, b, SIZE, ctx)
+            assert not never_meet(a, b, SIZE, ctx)
+    far = Context((var("w", 100, 105),))  # no other of its name is in its place
+    assert one_system((row, Affine(), (400,), ()), (next_, Affine((), 400), (400,), (own,)), SIZE, far)
+
+
+def test_a_digit_of_one_value_has_no_stride():
+    d = _Distance(0, [])
+    for stride, least, most in ((4, 0, None), (9, 1, 1)):
+        d.add(stride, least, most)
+    assert [d.avoids(low, 4) for low in (1, 2)] == [False, True]
+
+
+def test_numbers_that_are_avoided():
+    """Sums of strides times digits that are never in a range: nearly always that is seen."""
+    rng, said = random.Random(1), []
+    for _ in range(500):
+        d, digits = _Distance(0, []), []
+        d.const = const = rng.randint(-9, 9)
+        for _ in range(rng.randint(0, 3)):
+            stride, least = rng.choice([0, 1, 2, -3, 4, 8, -12, 24]), rng.randint(-2, 2)
+            most = least + rng.choice([0, 1, 1, 3])
+            known = rng.random()
+            d.add(stride, None if known < 0.1 else least, None if known > 0.9 else most)
+            wide = range(least if known >= 0.1 else -40, (most if known <= 0.9 else 40) + 1)
+            digits.append([stride * x for x in wide])
+        low = rng.randint(-6, 6)
+        high = low + rng.randint(0, 5)
+        met = any(low <= const + sum(some) <= high for some in product(*digits))
+        avoids = d.avoids(low, high)
+        assert not (avoids and met)
+        said.append((avoids, met))
+    count = Counter(said)
+    assert min(count[True, False], count[False, True]) > 100 > 5 * count[False, False]
+    on_record("digits: avoided", said)

@@ -21,7 +21,7 @@ from isam.proof.facts import Facts
 from isam.proof.flat import check_flat
 from isam.proof.flat_table import lines
 from isam.proof.geometry import axis_extents, covers_box, first, linear, rows
-from isam.proof.induction import forget, relative
+from isam.proof.induction import forget
 from isam.proof.joined import _apart, check_joined
 from isam.proof.legal import Legality
 from isam.proof.points import check_points
@@ -326,20 +326,6 @@ def test_lists_cut_into_lines(seed: int) -> None:
 
 
 # loops ----------------------------------------------------------------------------------------------------------------
-def test_facts_that_do_not_speak_of_the_variable() -> None:
-    s = tiny_matmul(8, 8, 8)
-    fs, state = Facts(Legality(s), Isl()), State()
-    box = box_of((lit(0), lit(0)), (8, 4))
-    plain = fs.make("A", ("sp", ""), None, lit(0), (16, 4), box)
-    ctx = Context()
-    assert relative(state, plain, "v", 1, fs, ctx)  # it is not said to move
-    moving = fs.make("A", ("sp", ""), None, lit(0), (16, 4), box_of((V, lit(0)), (2, 4)))
-    assert not relative(state, moving, "v", 1, fs, ctx)
-    state.put(fs.make("A", ("sp", ""), None, lit(0), (16, 4), box_of((V + 2, lit(0)), (2, 4))))
-    assert relative(state, moving, "v", 2, fs, ctx)
-    assert not relative(state, moving, "v", 1, fs, ctx)
-
-
 def test_holes_are_widened_over_a_loop() -> None:
     """What an iteration makes stale, all may have: also where a tile with steps has left it."""
     s = tiny_matmul(32, 8, 8)

@@ -25,6 +25,7 @@ MODULES = (
     "checker",
     "course",
     "dealt",
+    "digits",
     "equivalence",
     "facts",
     "flat_compiled",
