@@ -201,6 +201,13 @@ def test_points_that_are_counted_together() -> None:
         assert got == {0: (4, 4), 1: (16, 16, 16), 2: (cells, 4, 4)}, (at, size)
     wrong = replace(inner, operands=inner.operands[:2])
     assert units_of(call=Seq((base.call, wrong))).cells == units_of().cells  # it is refused, and never run
+    none = finder(replace(tiny_matmul(0, 8, 12), call=Seq()), {}).find().cells
+    assert none == {0: (1, 8), 1: (1, 8, 12), 2: (1, 8, 12)}
+    vec = vec_matmul(4, 16, 10)  # a step is at one point of the axes that it does not play
+    fma = next(n for n in distinct(vec.call) if isinstance(n, Issue) and n.nest == 1)
+    for row, depth in ((2, 4), (0, 0), (2, 5)):
+        one = replace(fma, point=(("i", lit(row)), ("j", lit(8)), ("k", lit(depth))))
+        assert finder(replace(vec, call=one), {}).find().cells[2] == (1, 4, 1)
 
 
 def test_versions_of_groups() -> None:
