@@ -7,12 +7,25 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import islpy
 import numpy as np
 import pytest
 
 from isam.ir.arithmetic import convert
 from isam.ir.dtype import DTYPES, numpy_dtype
-from isam.proof.casts import RANGE, _by_element, cast, held_as, modulus_of, narrowed, narrowest, rounds_alike, widens, wraps
+from isam.ir.relation import Rel
+from isam.proof.casts import (
+    RANGE,
+    _by_element,
+    cast,
+    held_as,
+    modulus_of,
+    narrowed,
+    narrowest,
+    rounds_alike,
+    widens,
+    wraps,
+)
 from isam.proof.operations import Licence, Operations
 from isam.proof.value import Value, number_of
 from tests.unit.proof.pointwise import region
@@ -142,3 +155,21 @@ def test_infinities_among_widened_elements() -> None:
         got, (_, made) = narrowest(o, (some, infinite), dtype)
         assert got == found
         assert {o.numbers.arrays[n].label for n in made} == {f"-inf {found}"}
+
+
+def test_sums_of_equal_numbers_are_counted_before_and_after_a_cast() -> None:
+    """Sums that wrap, widened and added up so often as is no number, and wrapped again: the sum of the sums."""
+    o = Operations(Licence())
+    ring = o.numbers.ring
+    dest, own, first = (Rel(islpy.Map(f"{{ [i, j] -> [{k}] : 0 <= j <= i < 20 }}")) for k in ("i", "j", "0"))
+    x, z = (ring.read(o.numbers.leaf(f"given {n} i8", 1), r, modulus_of("i8")) for n, r in (("x", own), ("z", first)))
+    both = ring.add(x, z)
+    wide = cast(o, "cast", both, "i8", "i32", dest.domain())
+
+    def total(a: Value, dtype: str) -> Value:
+        return o.accumulate("add", ring.constant(Fraction(), dest.range(), modulus_of(dtype)), dest, a, dtype, ())
+
+    narrow = cast(o, "cast", total(wide, "i32"), "i32", "i8", dest.range())
+    assert "size" in {o.numbers.arrays[n].label for key in narrow.terms for n in key}
+    assert ring.equal(narrow, total(both, "i8"))
+    assert not ring.equal(narrow, total(x, "i8"))

@@ -15,7 +15,9 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Literal, Statement
 from isam.ir.mapping import Cover
 from isam.proof.flat import check_flat
+from isam.proof.legal import Legality
 from isam.proof.points import check_points
+from isam.proof.semantics import Pair
 from isam.proof.signature import Judge
 from isam.schedule.tree import Issue, Nest, Operand, Place, Schedule, Seq, Slot, distinct
 from isam.system.groups import Ports
@@ -225,3 +227,35 @@ def test_rows_of_a_memory_are_kept_to_the_byte() -> None:
         assert [(n, kind) for n, kind, _ in bad] == [(9, "row")] * wrong, (shape, strides, every, dims)
         said.add(wrong)
     assert said == {0, 1, 2}
+
+
+def faults(s: Schedule, instruction: str) -> set[tuple[int, str]]:
+    """What steps say by themselves, without a look at what they compute of the loop variables."""
+    lg = Legality(s)
+    some = (n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction == instruction)
+    return {(number, kind) for n in some for number, kind, _ in lg.signature(n).faults}
+
+
+def test_a_base_is_needed_and_no_temporary_is_one() -> None:
+    s = vec_matmul()
+    assert faults(s, "fma") == set()
+    assert faults(of(s, "fma", operand("a", base="")), "fma") == {(9, "base")}
+    stored = replace(s, homes={**s.homes, "T": home(s.cover.kernel, "ram", "T")})
+    assert faults(of(stored, "fma", operand("a", base="T")), "fma") == {(9, "base")}
+
+
+def test_what_is_read_may_be_read_again_and_what_is_written_not() -> None:
+    """An index of two axes says the same element at several points: of an operand that is read there is no harm."""
+    s = tiny_matmul()
+    judge = Legality(s).judge
+    x = Operand("X", tile("A", [0, 0], [4, 4]), Place("sp", "", lit(0), (16, 4)), (0, 1))
+    i, j, k = map(Affine.of, "ijk")
+    axes, extents = {"i": "i", "j": "j", "k": "k"}, {"i": 2, "j": 3, "k": 4}
+    for own, same, whole in (((i + j, k), True, False), ((i, k), True, True), ((i * 2, k), True, False),
+                             ((i + j, j), False, False), ((j, j), True, False)):  # fmt: skip
+        kernel = acc("A", *own) if same else acc("A", i, k)
+        for writes in (False, True):
+            bad: list[tuple[int, str, str]] = []
+            judge._pair(Pair("X", acc("X", *own), kernel, 0, writes), x, axes, extents, bad)
+            found = {(number, kind) for number, kind, _ in bad}
+            assert found == ({(3, "write")} if writes and not whole else set()) | (set() if same else {(2, "access")})
