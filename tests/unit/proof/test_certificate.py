@@ -226,13 +226,23 @@ def test_a_chain_ends_where_its_last_step_ends() -> None:
         assert [(v.obligation, v.kind) for v in bad] == [(3, "rewriting")]
 
 
+def test_every_step_of_a_chain_is_judged_from_the_one_before() -> None:
+    one, other = (parse_kernel(f"kernel k()\n  in a: f32[4]\n  out c: f32[4]\n  forall i < 4\n    c[i] = a[i]{x}\n")
+                  for x in ("", " * a[i]"))  # fmt: skip
+    chain = tuple(Rewriting("law", f"{n}", (), other) for n in range(2))
+    data, bad = check_chain(Cover(other, one, (), ("law (0)", "law (1)"), chain=chain))
+    assert [step["verdict"] for step in data] == ["undecided", "equal"]
+    assert [(v.obligation, v.kind, v.message.partition(":")[0]) for v in bad] == [
+        (3, "rewriting", "step 1 of the rewriting, law (0)")]  # fmt: skip
+
+
 def test_sizes_to_execute_leave_parts_and_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a size that is cut into parts there are enough for one part and some left over, within its bounds."""
     given: list[dict[str, int]] = []
     monkeypatch.setattr(flat, "check_flat", lambda s, trips, steps: given.append(trips) or [])
-    for size, part, expected in ((Sym("T"), 4, {"T": 5, "Q": 1}), (Sym("T"), 2, {"T": 3, "Q": 1}),
-                                 (Sym("T", 0, 4), 8, {"T": 4, "Q": 0}), (Sym("T", 9, None, 2), 4, {"T": 14, "Q": 3})):  # fmt: skip
+    some = ((Sym("T"), 4, 5, 1), (Sym("T"), 2, 3, 1), (Sym("T", 0, 4), 8, 4, 0), (Sym("T", 9, None, 2), 4, 14, 3))
+    for size, part, many, parts in some:
         s = schedule()
         kernel = replace(s.cover.kernel, syms=(size, Sym.times("Q", size, part)))
         assert executed(replace(s, cover=replace(s.cover, kernel=kernel))) == ()
-        assert given.pop() == expected
+        assert given.pop() == {"T": many, "Q": parts}

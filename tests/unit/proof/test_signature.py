@@ -19,6 +19,7 @@ from isam.proof.legal import Legality
 from isam.proof.points import check_points
 from isam.proof.semantics import Pair
 from isam.proof.signature import Judge
+from isam.proof.violation import Findings
 from isam.schedule.tree import Issue, Nest, Operand, Place, Schedule, Seq, Slot, distinct
 from isam.system.groups import Ports
 from tests.unit.proof.handmade import home, mapping_of, op, seq, tile, tiny_matmul, vec_matmul
@@ -259,3 +260,20 @@ def test_what_is_read_may_be_read_again_and_what_is_written_not() -> None:
             judge._pair(Pair("X", acc("X", *own), kernel, 0, writes), x, axes, extents, bad)
             found = {(number, kind) for number, kind, _ in bad}
             assert found == ({(3, "write")} if writes and not whole else set()) | (set() if same else {(2, "access")})
+
+
+def test_where_a_step_begins() -> None:
+    """A move carries elements to the places of the same; in an argument's own memory each has one address."""
+    s = tiny_matmul()
+    lg = Legality(s)
+    copy = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction == "copy")
+    i = next(k for k, o in enumerate(copy.operands) if o.place.base)
+    for k, further, where, found in ((0, 0, 0, set()), (1 - i, 4, 0, {(2, "move")}), (i, 0, 16, {(2, "address")}),
+                                     (i, 0, -4, {(2, "address")})):  # fmt: skip
+        o = copy.operands[k]
+        first, *rest = o.tile.start
+        o = replace(o, tile=o.tile._replace(start=(first + further, *rest)),
+                    place=replace(o.place, offset=o.place.offset + where))  # fmt: skip
+        out, edited = Findings(), replace(copy, operands=tuple(o if n == k else x for n, x in enumerate(copy.operands)))
+        assert lg.step(edited, out) == (not found)
+        assert {(v.obligation, v.kind) for v in out.found} == found
