@@ -157,6 +157,7 @@ def test_a_convolution_reads_rows_where_they_lie() -> None:
 
 
 def test_a_call_that_is_one_step_needs_its_registers_too() -> None:
-    one = next(n for n in distinct(good().call) if isinstance(n, Issue) and good().system.instructions[n.instruction].requires)
+    known = good().system.instructions
+    one = next(n for n in distinct(good().call) if isinstance(n, Issue) and known[n.instruction].requires)
     found = check_flat(replace(good(), call=one))
     assert "register" in {v.kind for v in found}
