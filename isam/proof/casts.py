@@ -60,7 +60,7 @@ def widens(source: str, target: str) -> bool:
     own = a.bits if a.kind == "u" else a.bits - 1
     if b.kind == "f":
         return DIGITS[b.name] >= own
-    return b.kind != "b" and (b.bits if b.kind == "u" else b.bits - 1) >= own and (a.kind == "u" or b.kind == "i")
+    return b.bits - 1 >= own if b.kind == "i" else b.kind == a.kind and b.bits >= own
 
 
 def rounds_alike(narrow: str, wide: str) -> bool:
@@ -123,7 +123,7 @@ def _element(o: Operations, op: str, n: int, points: Region, source: str, target
     ring, known = o.numbers.ring, o.numbers.arrays[n]
     plain = ring.read(n, points.identity(), modulus_of(source))
     made, *of = known.label.split()
-    if made == "cast" and len(of) == 2 and of[1] == source:
+    if made == "cast" and of[1] == source:  # such a label names two types
         first = of[0]
         same = DTYPES[first].kind in "iu" and wraps(op, source, target)
         if same or (widens(first, source) and widens(first, target)):
@@ -159,9 +159,9 @@ def narrowest(o: Operations, branches: Sequence[dict[int, Rel]], dtype: str) -> 
     """Sets of elements, all of them widened from one dtype, as elements of that dtype; else as they are."""
     arrays = o.numbers.arrays
     firsts = {arrays[n].label.split()[1] for b in branches for n in b if arrays[n].label.startswith("cast ")}
-    if len(firsts) != 1 or not widens(min(firsts), dtype):
+    first = firsts.pop() if len(firsts) == 1 else None
+    if first is None or not widens(first, dtype):
         return dtype, list(branches)
-    (first,) = firsts
     out: list[dict[int, Rel]] = []
     for b in branches:
         made: dict[int, Rel] = {}

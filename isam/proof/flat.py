@@ -148,7 +148,7 @@ class Replay:
 
     def run(self) -> None:
         check_workspace(self.schedule, self.legality, self.out)
-        if not self.ready or len(self.out):
+        if len(self.out):
             return
         sp, s = self.space, self.schedule
         roles = {b.name: b.role for b in self.legality.buffers.values()}

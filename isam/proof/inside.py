@@ -60,7 +60,7 @@ def numbering(dest: Access, domain: Domain) -> set[str] | None:
     names = [n for row in dest.index for n in row.names]
     if len(set(names)) < len(names) or not set(names) <= set(domain.names):
         return None
-    if not all(_whole(row) or (not row.const and digits(row, domain)) for row in dest.index):
+    if not all(not row.const and digits(row, domain) for row in dest.index):
         return None
     return set(names)
 

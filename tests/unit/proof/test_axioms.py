@@ -12,7 +12,7 @@ import pytest
 
 from isam.ir.arithmetic import Numbers
 from isam.ir.relation import Rel
-from isam.proof.axioms import FACTORS, _functions
+from isam.proof.axioms import FACTORS, _functions, _reciprocal
 from isam.proof.operations import Licence, Operations
 from isam.proof.value import ONE, Value
 from tests.unit.proof.pointwise import LINE, pairs, points, polys, region, relation
@@ -187,3 +187,17 @@ def test_truth_is_no_number_that_it_was_cast_from(wide: str) -> None:
         narrow = reading.all(o.apply("cast", (made,), wide, "i8", OVER), "i8")
         assert {p: int(v) for p, v in narrow.items()} == {p: int(v) for p, v in before.items()}
     assert sorted(int(v) for v in reading.all(c, wide).values()) == [0, 1, 1]
+
+
+def test_a_reciprocal_at_some_points_and_zero_at_the_others() -> None:
+    """Only what is a reciprocal at every point is turned over."""
+    o = Operations(Licence())
+    ring, (x,) = o.numbers.ring, given(o, "f32", "x")
+    once = _reciprocal(o, x, "f32", OVER)
+    assert ring.equal(_reciprocal(o, once, "f32", OVER), x)
+    zero = ring.constant(Fraction(), region(LINE[1:], 1))
+    part = ring.joined(ring.on(once, region(LINE[:1], 1)), zero)
+    made = _reciprocal(o, part, "f32", OVER)
+    assert points(made.over) == LINE
+    assert not ring.equal(made, x)
+    assert labels(o, made) == {"reciprocal f32"}

@@ -7,12 +7,28 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import islpy
 import numpy as np
 import pytest
 
 from isam.ir.arithmetic import convert
 from isam.ir.dtype import DTYPES, numpy_dtype
-from isam.proof.casts import RANGE, held_as, rounds_alike, widens, wraps
+from isam.ir.relation import Rel
+from isam.proof.casts import (
+    RANGE,
+    _by_element,
+    cast,
+    held_as,
+    modulus_of,
+    narrowed,
+    narrowest,
+    rounds_alike,
+    widens,
+    wraps,
+)
+from isam.proof.operations import Licence, Operations
+from isam.proof.value import Value, number_of
+from tests.unit.proof.pointwise import region
 
 FLOATS = ("f64", "f32", "f16", "bf16")
 
@@ -87,3 +103,73 @@ def test_what_may_be_rounded_twice() -> None:
     assert {(n, w) for n in FLOATS for w in FLOATS if rounds_alike(n, w)} == {
         ("f32", "f64"), ("f16", "f32"), ("f16", "f64"), ("bf16", "f64"),
     }  # fmt: skip
+
+
+# values ---------------------------------------------------------------------------------------------------------------
+LINE = region([(0,), (1,), (2,)], 1)
+
+
+def read(o: Operations, name: str, dtype: str) -> Value:
+    return o.numbers.ring.read(o.numbers.leaf(f"given {name} {dtype}", 1), LINE.identity(), modulus_of(dtype))
+
+
+def test_a_number_beyond_its_type_is_not_widened() -> None:
+    """With leave to take floats for reals a sum may leave the range of its type, where it is infinite."""
+    o = Operations(Licence())
+    for c, widened in ((60000, 60000), (120000, None)):
+        a = o.numbers.ring.constant(Fraction(c), LINE)
+        assert number_of(cast(o, "cast", a, "f16", "f32", LINE)) == widened
+
+
+def test_what_is_an_element_everywhere() -> None:
+    o = Operations(Licence())
+    ring = o.numbers.ring
+    for dtype, other in (("f64", "f32"), ("i32", "i8")):
+        x, y = read(o, "x", dtype), read(o, "y", dtype)
+        assert _by_element(x, dtype, other)
+        assert _by_element(ring.scale(x, Fraction(-1)), dtype, other) == (dtype == "f64")
+        for a in (ring.scale(x, Fraction(2)), ring.add(x, y), ring.mul(x, y)):
+            assert not _by_element(a, dtype, other)
+        for c, fits in ((100, True), (1 << 20, dtype == "f64"), (Fraction(1, 3), dtype == "i32")):
+            assert _by_element(ring.constant(Fraction(c), LINE), dtype, other) == fits
+
+
+def test_what_is_the_widening_of_something() -> None:
+    o = Operations(Licence())
+    x, y = (cast(o, "cast", read(o, n, "f32"), "f32", "f64", LINE) for n in "xy")
+    n = cast(o, "cast", read(o, "n", "i32"), "i32", "f64", LINE)
+    there = narrowed(o, x, "f32", "f64")
+    assert there is not None
+    assert o.numbers.ring.equal(there, read(o, "x", "f32"))
+    for a in (o.numbers.ring.add(x, y), n, read(o, "z", "f64")):
+        assert narrowed(o, a, "f32", "f64") is None
+
+
+def test_infinities_among_widened_elements() -> None:
+    """Those of floats are infinities of the narrow type; an integer type has none."""
+    for first, dtype, found in (("f16", "f32", "f16"), ("i8", "i32", "i32")):
+        o = Operations(Licence())
+        some = o.numbers.elements(cast(o, "cast", read(o, "x", first), first, dtype, LINE), dtype)
+        infinite = {o.infinity(float("-inf"), dtype): LINE.to_nothing()}
+        assert narrowest(o, (some, some), dtype)[0] == first
+        got, (_, made) = narrowest(o, (some, infinite), dtype)
+        assert got == found
+        assert {o.numbers.arrays[n].label for n in made} == {f"-inf {found}"}
+
+
+def test_sums_of_equal_numbers_are_counted_before_and_after_a_cast() -> None:
+    """Sums that wrap, widened and added up so often as is no number, and wrapped again: the sum of the sums."""
+    o = Operations(Licence())
+    ring = o.numbers.ring
+    dest, own, first = (Rel(islpy.Map(f"{{ [i, j] -> [{k}] : 0 <= j <= i < 20 }}")) for k in ("i", "j", "0"))
+    x, z = (ring.read(o.numbers.leaf(f"given {n} i8", 1), r, modulus_of("i8")) for n, r in (("x", own), ("z", first)))
+    both = ring.add(x, z)
+    wide = cast(o, "cast", both, "i8", "i32", dest.domain())
+
+    def total(a: Value, dtype: str) -> Value:
+        return o.accumulate("add", ring.constant(Fraction(), dest.range(), modulus_of(dtype)), dest, a, dtype, ())
+
+    narrow = cast(o, "cast", total(wide, "i32"), "i32", "i8", dest.range())
+    assert "size" in {o.numbers.arrays[n].label for key in narrow.terms for n in key}
+    assert ring.equal(narrow, total(both, "i8"))
+    assert not ring.equal(narrow, total(x, "i8"))

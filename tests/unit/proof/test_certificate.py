@@ -11,8 +11,13 @@ from functools import cache
 
 import pytest
 
-from isam.proof import Certificate, ProofError, check_flat, check_points, prove, verify
-from isam.proof.certificate import METHODS, seal
+import isam.proof
+from isam.ir.kernel import Sym
+from isam.ir.mapping import Cover, Rewriting
+from isam.ir.text import parse_kernel
+from isam.proof import Certificate, ProofError, check_flat, check_points, flat, prove, verify
+from isam.proof.certificate import METHODS, executed, schedule_hash, seal
+from isam.proof.chain import check_chain
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Schedule, Seq
 from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
@@ -194,3 +199,50 @@ def test_what_an_error_says_of_its_schedule():
     said = str(ProofError(vec_matmul(3, 8 * 40_000, 5), some))
     assert "too many steps to execute them all" in said
     assert all(str(v) in said for v in some)
+
+
+def test_the_package_has_the_names_that_it_lists() -> None:
+    assert all(getattr(isam.proof, name) for name in isam.proof.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'proved'"):
+        _ = isam.proof.proved
+
+
+def test_hashes_tell_schedules_apart() -> None:
+    assert schedule_hash(schedule()) == schedule_hash(from_json(to_json(schedule())))
+    assert len({schedule_hash(s) for s in (schedule(), tiny_matmul(8, 8, 8), replace(schedule(), call=Seq()))}) == 3
+
+
+def test_a_chain_ends_where_its_last_step_ends() -> None:
+    text = "kernel k()\n  in a: f32[4]\n  out c: f32[4]\n  out d: f32[4]\n"
+    first, second = "forall i < 4\n    c[i] = a[i]\n", "forall i < 4\n    d[i] = a[i] * a[i]\n"
+    one, two = (parse_kernel(f"{text}  {x}  {y}") for x, y in ((first, second), (second, first)))
+    assert one != two
+    chain = tuple(Rewriting("swap", f"{n}", (), k) for n, k in enumerate((two, one, two)))
+    names = tuple(f"swap ({n})" for n in range(3))
+    for kernel, some, said in ((two, 3, names), (one, 2, names[:2]), (two, 1, names[:1]), (one, 0, ())):
+        data, bad = check_chain(Cover(kernel, one, (), said, chain=chain[:some]))
+        assert (len(data), bad) == (some, [])
+        _, bad = check_chain(Cover(two if kernel is one else one, one, (), said, chain=chain[:some]))
+        assert [(v.obligation, v.kind) for v in bad] == [(3, "rewriting")]
+
+
+def test_every_step_of_a_chain_is_judged_from_the_one_before() -> None:
+    one, other = (parse_kernel(f"kernel k()\n  in a: f32[4]\n  out c: f32[4]\n  forall i < 4\n    c[i] = a[i]{x}\n")
+                  for x in ("", " * a[i]"))  # fmt: skip
+    chain = tuple(Rewriting("law", f"{n}", (), other) for n in range(2))
+    data, bad = check_chain(Cover(other, one, (), ("law (0)", "law (1)"), chain=chain))
+    assert [step["verdict"] for step in data] == ["undecided", "equal"]
+    assert [(v.obligation, v.kind, v.message.partition(":")[0]) for v in bad] == [
+        (3, "rewriting", "step 1 of the rewriting, law (0)")]  # fmt: skip
+
+
+def test_sizes_to_execute_leave_parts_and_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a size that is cut into parts there are enough for one part and some left over, within its bounds."""
+    given: list[dict[str, int]] = []
+    monkeypatch.setattr(flat, "check_flat", lambda s, trips, steps: given.append(trips) or [])
+    some = ((Sym("T"), 4, 5, 1), (Sym("T"), 2, 3, 1), (Sym("T", 0, 4), 8, 4, 0), (Sym("T", 9, None, 2), 4, 14, 3))
+    for size, part, many, parts in some:
+        s = schedule()
+        kernel = replace(s.cover.kernel, syms=(size, Sym.times("Q", size, part)))
+        assert executed(replace(s, cover=replace(s.cover, kernel=kernel))) == ()
+        assert given.pop() == {"T": many, "Q": parts}

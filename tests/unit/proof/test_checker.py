@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from dataclasses import replace
 from functools import cache
@@ -19,7 +20,7 @@ from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import match
 from isam.proof.carried import carried
 from isam.proof.chain import check_chain
-from isam.proof.checker import judged_mappings, refusals, sealed
+from isam.proof.checker import hash_of, judged_mappings, refusals, sealed
 from isam.proof.mapped import certify, document
 from isam.system.load import load_system
 from tests.corpus import CASES
@@ -362,3 +363,11 @@ def test_a_chain_must_lead_to_the_kernel_that_is_carried_out():
 
 def test_more_than_sixty_kinds_are_forged():
     assert len(DOCUMENTS) + len(MAPPINGS) + len(CHAINS) + len(REWRITINGS) >= 100
+
+
+def test_hashes_are_those_that_anyone_can_work_out() -> None:
+    """SHA-256 of a kernel's text; the seal that of the document with its names in order, as UTF-8."""
+    kernel = CASES["matmul"].load()
+    assert hash_of(kernel) == hashlib.sha256(str(kernel).encode()).hexdigest()
+    seal = hashlib.sha256('{"a": 1, "b": "ω"}'.encode()).hexdigest()
+    assert sealed({"b": "ω", "a": 1}) == sealed({"a": 1, "b": "ω"}) == {"a": 1, "b": "ω", "seal": seal}

@@ -100,10 +100,11 @@ def test_multiples_of_divided_bounds() -> None:
     i = Affine.of("i")
     parts = [Loop(name, (Bound(i + add, div),), (Bound(lit(99)),), step, Seq())
              for name, add, div, step in (("a", 0, 8, 12), ("b", 0, 4, 12), ("c", 0, 3, 12), ("d", 0, 16, 12),
-                                          ("e", 4, 4, 12), ("f", 8, 8, 6), ("g", 0, 3, 10))]  # fmt: skip
+                                          ("e", 4, 4, 12), ("f", 8, 8, 6), ("g", 0, 3, 10),
+                                          ("h", 0, 0, 12))]  # fmt: skip
     outer = Loop("i", (Bound(lit(32)),), (Bound(lit(100)),), 16, Seq(tuple(parts)))
     of = Multiples(replace(tiny_matmul(), call=outer), {})
-    assert [of(Affine.of(n)) for n in "abcdefg"] == [2, 4, 1, 1, 1, 1, 1]
+    assert [of(Affine.of(n)) for n in "abcdefgh"] == [2, 4, 1, 1, 1, 1, 1, 1]
 
 
 # steps ----------------------------------------------------------------------------------------------------------------

@@ -200,8 +200,9 @@ def test_multiples():
     inner = Loop("j", (Bound(i * 2 + 8),), (Bound(i * 2 + 40),), 12, Seq())
     halves = Loop("h", (Bound(i, 8), Bound(Affine((), 0))), (Bound(Affine((), 99)),), 2, Seq())
     outer = Loop("i", (Bound(Affine((), 32)),), (Bound(Affine.of("N")),), 16, Seq((inner, halves)))
-    of = Multiples(replace(tiny_matmul(), call=outer), {"N": 100, "Z": 0})
-    assert [of(Affine.of(n)) for n in "ijhNZx"] == [16, 4, 2, 100, 0, 1]
+    size = Loop("S", (Bound(Affine()),), (Bound(Affine((), 9)),), 4, outer)  # of the name of a size, which it hides
+    of = Multiples(replace(tiny_matmul(), call=size), {"N": 100, "Z": 0, "S": 10})
+    assert [of(Affine.of(n)) for n in "ijhNZxS"] == [16, 4, 2, 100, 0, 1, 2]
     assert of(i * 3 + j * 4 + 24) == 8
     assert of(Affine.of("Z") * 5) == 0
 

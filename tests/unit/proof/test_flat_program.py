@@ -205,6 +205,39 @@ def test_steps_that_are_illegal_are_judged_once() -> None:
     assert (alone, left) == (1, 50 - 14)
 
 
+def test_a_step_that_is_left_alone_says_nothing_of_an_illegal_one() -> None:
+    far = issue(random.Random(1), (), 5)
+    place = replace(far.operands[0].place, offset=Affine.of("i", w.MOST + 1))
+    far = replace(far, operands=(replace(far.operands[0], place=place),))
+    loop = Loop("i", (Bound(lit(0)),), (Bound(lit(7)),), 1, Seq((far, issue(random.Random(0), ("i",), 3))))
+    said, alone, left, _ = walked(loop, 50, {3})
+    assert [n for n, _ in said] == ["step5"] * 7
+    assert (alone, left) == (7 + 1, 50 - 14)
+
+
+def test_what_is_held_gets_a_number_however_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_program, "walk", lambda: w.walk)
+    replay = Replay(tiny_matmul(), {}, Findings(), 100)
+    program = flat_program.Program(replay)
+    for k in (*range(40), *range(0, 40, 7)):
+        replay.held = {"r": (k, "mm")}
+        assert program._held() == k
+        program.after[k, 0] = 100 + k
+    assert program.after.shape == (64, 8)
+    assert program.after[:40, 0].tolist() == [100 + k for k in range(40)]
+    assert (program.after[40:] == -1).all()
+    assert (program.after[:, 1:] == -1).all()
+    one = next(n for n in distinct(replay.schedule.call) if isinstance(n, Issue))
+    (first, *rest) = one.operands
+    for k in (*range(20), *range(0, 20, 3)):  # as far from call to call
+        other = replace(first, place=replace(first.place, offset=first.place.offset + k))
+        assert program._group([one, replace(one, operands=(other, *rest))]) == k
+        program.after[5, k] = 200 + k
+    assert program.after.shape == (64, 32)
+    assert program.after[5, :20].tolist() == [200 + k for k in range(20)]
+    assert (program.after[5, 20:] == -1).all()
+
+
 def test_operands_of_one_buffer_that_are_both_written_are_left_alone() -> None:
     """Whether they have elements in common the walk does not look; nor at two effects of one statement."""
     replay = Replay(tiny_matmul(), {}, Findings(), 100)

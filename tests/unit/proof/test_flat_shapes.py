@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from isam.ir.affine import Affine
+from isam.proof import flat
 from isam.proof.flat import Replay
 from isam.proof.flat_step import compile_step, highest_addresses
 from isam.proof.flat_units import Finder, Units, coarse
@@ -201,6 +202,13 @@ def test_points_that_are_counted_together() -> None:
         assert got == {0: (4, 4), 1: (16, 16, 16), 2: (cells, 4, 4)}, (at, size)
     wrong = replace(inner, operands=inner.operands[:2])
     assert units_of(call=Seq((base.call, wrong))).cells == units_of().cells  # it is refused, and never run
+    none = finder(replace(tiny_matmul(0, 8, 12), call=Seq()), {}).find().cells
+    assert none == {0: (1, 8), 1: (1, 8, 12), 2: (1, 8, 12)}
+    vec = vec_matmul(4, 16, 10)  # a step is at one point of the axes that it does not play
+    fma = next(n for n in distinct(vec.call) if isinstance(n, Issue) and n.nest == 1)
+    for row, depth in ((2, 4), (0, 0), (2, 5)):
+        one = replace(fma, point=(("i", lit(row)), ("j", lit(8)), ("k", lit(depth))))
+        assert finder(replace(vec, call=one), {}).find().cells[2] == (1, 4, 1)
 
 
 def test_versions_of_groups() -> None:
@@ -212,6 +220,15 @@ def test_versions_of_groups() -> None:
         for name, a in versions.items():
             assert p.before[key][name].tolist() == a[:: {"A": 4, "B": 2, "C": 4}[name]].tolist()
     assert {k: a.tolist() for k, a in p.adds.items()} == {k: a[::4].tolist() for k, a in was.adds.items()}
+
+
+def test_points_are_counted_before_there_are_counters_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 8 x 8 x 8 products that add to 64 elements: as elements and in boxes of 4 x 4 x 4 few, one by one too many."""
+    monkeypatch.setattr(flat, "POINTS", 300)
+    s = tiny_matmul(8, 8, 8)
+    assert sum(a.size for a in Replay(s, {}, Findings()).done.values()) < 300
+    with pytest.raises(MemoryError, match="statement instances to tell apart"):
+        Replay(s, {}, Findings(), fine=True)
 
 
 # refusals -------------------------------------------------------------------------------------------------------------

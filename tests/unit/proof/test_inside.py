@@ -60,6 +60,7 @@ def test_what_is_read_was_written_there() -> None:
         said[isinstance(got, Op)] += 1
         fewer = p <= i if a < b else q <= j  # steps of the smaller digit
         assert isinstance(got, Op) == (not b or ((a, b) == (c, d) and not const and fewer))
+        assert isinstance(got, Op | str)
         if isinstance(got, Op):
             (leaf,) = got.args
             for here in product(range(p), range(q)):
@@ -68,3 +69,16 @@ def test_what_is_read_was_written_there() -> None:
                 assert (k_, a * i_ + b * j_) == tuple(r.evaluate(point) for r in at.index)
                 assert not b or min(i_, j_) >= 0 < min(i - i_ if a < b else 1, j - j_ if b < a else 1)
     assert min(said.values()) > 10
+
+
+@pytest.mark.parametrize("read", [
+    V("p", 4) + V("q") + V("r"),  # two axes play one digit
+    V("p", 4) + V("q", 2), V("p", 4) + V("q") + 1, V("p", 4), V("q"),
+    V("p", 4) + V("N"),  # steps of the smaller digit that are not known
+])  # fmt: skip
+def test_what_is_read_by_other_digits_cannot_be_said(read: Affine) -> None:
+    one = Inside(Access("t", (V("i", 4) + V("j"),)), domain(i=5, j=4, k=3), Op("copy", "f32", (X,)))
+    axes = domain(p=5, q=4, r=2)
+    assert isinstance(one.read(Access("t", (V("p", 4) + V("q"),)), axes), Op)
+    assert isinstance(one.read(Access("t", (V("N", 4) + V("q"),)), axes), Op)  # the element tells which it is
+    assert isinstance(one.read(Access("t", (read,)), axes), str)

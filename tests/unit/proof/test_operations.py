@@ -308,6 +308,10 @@ def test_literals() -> None:
     assert [strict.numbers.arrays[n].label for n in key] == ["neg f32"]
     assert number_of(strict.literal(0.0, "f32", over)) == number_of(free.literal(-0.0, "f32", over)) == 0
     assert number_of(strict.literal(-2.0, "f32", over)) == -2
+    for value, dtype in ((-0.0, "bool"), (-0.0, "i32"), (-256, "i8")):  # only floats have a negative zero
+        for o in (free, strict):
+            made = o.literal(value, dtype, over)
+            assert (number_of(made), [key for key in made.terms if key]) == (0, [])
 
 
 def test_what_a_licence_uses() -> None:
@@ -356,3 +360,15 @@ def test_a_zero_in_a_part_turned() -> None:
         assert all(got[p] == -reading.given["x f32"][p] for p in points(a.over) if p != (0,))
     plain = o.apply("neg", (some,), "f32", "f32", some.over)
     assert {w for t in plain.terms.values() for w, _ in t} == {-1}
+
+
+def test_a_fold_of_single_terms_needs_no_turns() -> None:
+    """Where one point leads to each element there is no order, and equal terms onto equal numbers are equal."""
+    o, dest = Operations(Licence(free=False)), relation([(p, p) for p in LINE], 1, 1)
+    ring = o.numbers.ring
+    x, z = (ring.read(o.numbers.leaf(n, 1), region(LINE, 1).identity()) for n in "xz")
+    once, again, other = (o.accumulate("add", z, dest, a, "f32", ()) for a in (x, x, z))
+    assert [o.numbers.arrays[n].label for key in once.terms for n in key] == ["fold add f32"]
+    assert points(once.over) == LINE
+    assert ring.equal(once, again)
+    assert not ring.equal(once, other)

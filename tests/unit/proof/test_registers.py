@@ -154,3 +154,10 @@ def test_a_convolution_reads_rows_where_they_lie() -> None:
     (c,) = (c for c in commands(schedule) if c.instruction == "config_ex_nn")
     a = next(o for n in distinct(schedule.call) if isinstance(n, Issue) for o in n.operands if o.name == "A")
     assert dict(c.sizes)["S"] == a.place.strides[a.dims[0] or 0]
+
+
+def test_a_call_that_is_one_step_needs_its_registers_too() -> None:
+    known = good().system.instructions
+    one = next(n for n in distinct(good().call) if isinstance(n, Issue) and known[n.instruction].requires)
+    found = check_flat(replace(good(), call=one))
+    assert "register" in {v.kind for v in found}

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Literal, Statement
+from isam.ir.kernel import Literal, Statement, Sym
 from isam.ir.mapping import Cover
-from isam.proof.flat import check_flat
+from isam.proof.flat import Replay, check_flat
+from isam.proof.legal import Legality
 from isam.proof.points import check_points
+from isam.proof.semantics import Pair
 from isam.proof.signature import Judge
+from isam.proof.violation import Findings
 from isam.schedule.tree import Issue, Nest, Operand, Place, Schedule, Seq, Slot, distinct
 from isam.system.groups import Ports
 from tests.unit.proof.handmade import home, mapping_of, op, seq, tile, tiny_matmul, vec_matmul
@@ -225,3 +228,97 @@ def test_rows_of_a_memory_are_kept_to_the_byte() -> None:
         assert [(n, kind) for n, kind, _ in bad] == [(9, "row")] * wrong, (shape, strides, every, dims)
         said.add(wrong)
     assert said == {0, 1, 2}
+
+
+def faults(s: Schedule, instruction: str) -> set[tuple[int, str]]:
+    """What steps say by themselves, without a look at what they compute of the loop variables."""
+    lg = Legality(s)
+    some = (n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction == instruction)
+    return {(number, kind) for n in some for number, kind, _ in lg.signature(n).faults}
+
+
+def test_a_base_is_needed_and_no_temporary_is_one() -> None:
+    s = vec_matmul()
+    assert faults(s, "fma") == set()
+    assert faults(of(s, "fma", operand("a", base="")), "fma") == {(9, "base")}
+    stored = replace(s, homes={**s.homes, "T": home(s.cover.kernel, "ram", "T")})
+    assert faults(of(stored, "fma", operand("a", base="T")), "fma") == {(9, "base")}
+
+
+def test_what_is_read_may_be_read_again_and_what_is_written_not() -> None:
+    """An index of two axes says the same element at several points: of an operand that is read there is no harm."""
+    s = tiny_matmul()
+    judge = Legality(s).judge
+    x = Operand("X", tile("A", [0, 0], [4, 4]), Place("sp", "", lit(0), (16, 4)), (0, 1))
+    i, j, k = map(Affine.of, "ijk")
+    axes, extents = {"i": "i", "j": "j", "k": "k"}, {"i": 2, "j": 3, "k": 4}
+    for own, same, whole in (((i + j, k), True, False), ((i, k), True, True), ((i * 2, k), True, False),
+                             ((i + j, j), False, False), ((j, j), True, False)):  # fmt: skip
+        kernel = acc("A", *own) if same else acc("A", i, k)
+        for writes in (False, True):
+            bad: list[tuple[int, str, str]] = []
+            judge._pair(Pair("X", acc("X", *own), kernel, 0, writes), x, axes, extents, bad)
+            found = {(number, kind) for number, kind, _ in bad}
+            assert found == ({(3, "write")} if writes and not whole else set()) | (set() if same else {(2, "access")})
+
+
+def test_where_a_step_begins() -> None:
+    """A move carries elements to the places of the same; in an argument's own memory each has one address."""
+    s = tiny_matmul()
+    lg = Legality(s)
+    copy = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction == "copy")
+    i = next(k for k, o in enumerate(copy.operands) if o.place.base)
+    for k, further, where, found in ((0, 0, 0, set()), (1 - i, 4, 0, {(2, "move")}), (i, 0, 16, {(2, "address")}),
+                                     (i, 0, -4, {(2, "address")})):  # fmt: skip
+        o = copy.operands[k]
+        first, *rest = o.tile.start
+        o = replace(o, tile=o.tile._replace(start=(first + further, *rest)),
+                    place=replace(o.place, offset=o.place.offset + where))  # fmt: skip
+        out, edited = Findings(), replace(copy, operands=tuple(o if n == k else x for n, x in enumerate(copy.operands)))
+        assert lg.step(edited, out) == (not found)
+        assert {(v.obligation, v.kind) for v in out.found} == found
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 8])
+def test_a_number_lies_in_its_slot_or_has_no_place(size: int) -> None:
+    replay, out = Replay(widened(bytes=size), {}, Findings()), Findings()
+    replay.space.put_home("half", out)
+    assert [(v.obligation, v.kind) for v in out.found] == ([] if size >= 4 else [(9, "home")])
+
+
+def test_sizes_within_their_limits() -> None:
+    s = tiny_matmul()
+    mm, judge = s.system.instructions["mm4"], Legality(s).judge
+    one = next(n for n in distinct(s.call) if isinstance(n, Issue) and n.instruction == "mm4")
+    for lo, hi, by, n in product((0, 2), (None, 4, 5), (1, 2), range(-1, 7)):
+        ins = replace(mm, body=replace(mm.body, syms=(Sym("M", lo, hi, by),)))
+        bad: list[tuple[int, str, str]] = []
+        assert judge._sizes(ins, replace(one, sizes=(("M", n),)), bad) == {"M": n}
+        fits = n in range(max(lo, 1), 9 if hi is None else hi + 1) and n in range(0, 9, by)
+        assert [(number, kind) for number, kind, _ in bad] == ([] if fits else [(9, "sizes")]), (lo, hi, by, n)
+
+
+def test_a_tile_has_the_shape_of_its_operand() -> None:
+    """Each element of the operand is one of the tile, and all are taken; neighbours lie as far as the contract says."""
+    s, said = tiny_matmul(), set()
+    mm, judge = s.system.instructions["mm4"], Legality(s).judge
+    some = product(((0, 1), (1, 0), (None, 1), (0, None), (0, 0), (0, 2), (0,), (-1, 0)), ((2, 3), (1, 3), (2, 1), (0, 3)),
+                   ((1, 1), (2, 1), (1, 0)), ((2, 3), (3, 2), (1, 3), (1, 1)), ((None, None), (None, 1), (4, 1)))  # fmt: skip
+    for dims, shape, by, (m, k), want in some:
+        ins = replace(mm, operands={**mm.operands, "A": replace(mm.operands["A"], strides=want)})
+        o = Operand("A", tile("A", [0, 0], list(shape))._replace(steps=by), Place("ra", "", lit(0), (16, 4), 0), dims)
+        bad: list[tuple[int, str, str]] = []
+        judge._shape(ins, o, {"M": m, "N": 1, "K": k}, bad)
+        found = {(number, kind) for number, kind, _ in bad}
+        said |= found
+        if len(dims) != 2 or len({d for d in dims if d is not None}) < 2 - dims.count(None) or {-1, 2} & {*dims}:
+            assert found == {(2, "dims")}
+            continue
+        each = [*product(range(m), range(k))]
+        at = [tuple(by[p] * x[dims.index(p)] if p in dims else 0 for p in (0, 1)) for x in each]
+        there = [*product(*([n * step for n in range(count)] for count, step in zip(shape, by, strict=True)))]
+        whole = sorted(at) == sorted(there) and len(set(at)) == len(at) > 0 and min(by) > 0
+        far = [d is not None and n == shape[d] > 1 and w is not None and (16, 4)[d] * by[d] != 4 * w
+               for d, n, w in zip(dims, (m, k), want, strict=True)]  # fmt: skip
+        assert found == ({(9, "stride")} if any(far) else set()) | (set() if whole else {(2, "shape")}), (dims, shape, by)
+    assert said == {(2, "dims"), (2, "shape"), (9, "stride")}
