@@ -215,10 +215,11 @@ def test_a_step_that_is_left_alone_says_nothing_of_an_illegal_one() -> None:
     assert (alone, left) == (7 + 1, 50 - 14)
 
 
-def test_what_is_held_gets_a_number_however_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flat_program, "walk", lambda: w.walk)
+def test_what_is_held_gets_a_number_however_much_there_is() -> None:
     replay = Replay(tiny_matmul(), {}, Findings(), 100)
-    program = flat_program.Program(replay)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flat_program, "walk", lambda: w.walk)
+        program = flat_program.Program(replay)
     for k in (*range(40), *range(0, 40, 7)):
         replay.held = {"r": (k, "mm")}
         assert program._held() == k

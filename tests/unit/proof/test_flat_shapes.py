@@ -222,13 +222,14 @@ def test_versions_of_groups() -> None:
     assert {k: a.tolist() for k, a in p.adds.items()} == {k: a[::4].tolist() for k, a in was.adds.items()}
 
 
-def test_points_are_counted_before_there_are_counters_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_are_counted_before_there_are_counters_for_them() -> None:
     """Of 8 x 8 x 8 products that add to 64 elements: as elements and in boxes of 4 x 4 x 4 few, one by one too many."""
-    monkeypatch.setattr(flat, "POINTS", 300)
     s = tiny_matmul(8, 8, 8)
-    assert sum(a.size for a in Replay(s, {}, Findings()).done.values()) < 300
-    with pytest.raises(MemoryError, match="statement instances to tell apart"):
-        Replay(s, {}, Findings(), fine=True)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(flat, "POINTS", 300)
+        assert sum(a.size for a in Replay(s, {}, Findings()).done.values()) < 300
+        with pytest.raises(MemoryError, match="statement instances to tell apart"):
+            Replay(s, {}, Findings(), fine=True)
 
 
 # refusals -------------------------------------------------------------------------------------------------------------
