@@ -17,8 +17,8 @@ from tests.unit.proof.verdicts import on_record
 SMALL = {
     "tiny": lambda: tiny_matmul(8, 8, 12),
     "tiny peeled": lambda: tiny_matmul(8, 4, 12, peeled=True),
-    "vec": lambda: vec_matmul(7, 16, 10),
-    "vec bound": lambda: vec_matmul(4, 16, 10, bound=True),
+    "vec": lambda: vec_matmul(7, 8, 10),
+    "vec bound": lambda: vec_matmul(4, 8, 10, bound=True),
     "recurrence": lambda: running_sum(8),
 }
 
