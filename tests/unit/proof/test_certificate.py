@@ -222,8 +222,10 @@ def test_a_chain_ends_where_its_last_step_ends() -> None:
     for kernel, some, said in ((two, 3, names), (one, 2, names[:2]), (two, 1, names[:1]), (one, 0, ())):
         data, bad = check_chain(Cover(kernel, one, (), said, chain=chain[:some]))
         assert (len(data), bad) == (some, [])
-        _, bad = check_chain(Cover(two if kernel is one else one, one, (), said, chain=chain[:some]))
-        assert [(v.obligation, v.kind) for v in bad] == [(3, "rewriting")]
+        wrong = Cover(two if kernel is one else one, one, (), said, chain=chain[:some])
+        for cover in (wrong, Cover(kernel, one, (), (*said, "swap (3)"), chain=chain[:some])):  # one that is not there
+            _, bad = check_chain(cover)
+            assert [(v.obligation, v.kind) for v in bad] == [(3, "rewriting")]
 
 
 def test_every_step_of_a_chain_is_judged_from_the_one_before() -> None:

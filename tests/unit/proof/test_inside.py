@@ -44,6 +44,17 @@ def test_a_number_has_one_writer() -> None:
 def test_what_numbers(row: Affine, steps: dict[str, int | str], axes: set[str] | None) -> None:
     assert numbering(Access("t", (row,)), domain(**steps)) == axes
     assert numbering(Access("t", (row, row)), domain(**steps)) is None
+    for rows in ((V("m"), row), (row, V("m"))):  # every row has to
+        assert numbering(Access("t", rows), domain(m=2, **steps)) == (None if axes is None else axes | {"m"})
+
+
+def test_values_at_every_second_element_and_numbers() -> None:
+    """Written at ``2*i`` and read at ``2*p``: at ``p``. A number is the same at every element."""
+    one = Leaf(None, 0, "f32", 1.0)
+    t = Inside(Access("t", (V("i", 2),)), domain(i=4), Op("add", "f32", (Leaf(Access("x", (V("i"),)), 0, "f32"), one)))
+    said = Op("add", "f32", (Leaf(Access("x", (V("p"),)), 0, "f32"), one))
+    assert t.read(Access("t", (V("p", 2),)), domain(p=4)) == said
+    assert isinstance(t.read(Access("t", (V("p"),)), domain(p=8)), str)
 
 
 def test_what_is_read_was_written_there() -> None:

@@ -10,8 +10,9 @@ import pytest
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access
 from isam.proof.boxes import Box
-from isam.proof.context import Context
+from isam.proof.context import Context, Var
 from isam.proof.preimage import before_boxes, preimage, touched
+from isam.schedule.tree import Bound
 
 NAMES = ("i", "j", "k")
 
@@ -62,6 +63,17 @@ def test_one_row_per_axis_says_exactly_which_instances() -> None:
 def test_a_size_stands_for_itself() -> None:
     access = Access("x", (Affine.of("N", 1, -1) - "i", Affine.of("j")))
     assert touched(access, box((0, 3), (1, 2), (0, 1)), NAMES)[0] == (Affine.of("N", 1, -3), Affine.of("N"))
+
+
+def test_instances_of_elements_whose_bounds_are_sizes() -> None:
+    """Every second element from ``2*N`` to ``4*N``; columns that begin with a size."""
+    zero, n = Affine.lift(0), Affine.of("N")
+    access = Access("x", (Affine.of("i", 2), n + "j"))
+    domain = ((zero, n * 4 + 9), *box((0, 9), (0, 9)))
+    found = preimage(
+        access, ((n * 2, n * 4 + 1), (n + 3, n + 5)), NAMES, domain, Context((Var("N", (Bound(zero),), ()),))
+    )
+    assert found == ((n, n * 2 + 1), *box((3, 5), (0, 9)))
 
 
 @pytest.mark.parametrize("same", [False, True])

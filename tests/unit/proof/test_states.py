@@ -220,6 +220,7 @@ def test_what_the_steps_of_a_loop_have_written(whole: bool) -> None:
                     written[-1][it.dest.buffer].add(tuple(r.evaluate(at) for r in it.dest.index))
 
     run((loop,), {})
+    assert all(found[b].raw.dim(islpy.dim_type.param) == (not whole) for b in "yz")  # only then of the present step
     for b, t in product("yz", range(4)):
         want = written[3][b] if whole else written[t - 1][b] if t else set[Point]()
         at = found[b].raw if whole else found[b].raw.fix_val(islpy.dim_type.param, 0, islpy.Val(t))

@@ -106,7 +106,9 @@ def test_rows_that_lie_apart_are_left_to_isl() -> None:
     assert isl.queries == 1
 
 
-@pytest.mark.parametrize("around", [(), (Var("j", (), (Bound(Affine.lift(3)),)),), (var("j", 5, 4),)])
+@pytest.mark.parametrize("around", [
+    (), (Var("j", (), (Bound(Affine.lift(3)),)),), (Var("j", (Bound(Affine.lift(3)),), ()),), (var("j", 5, 4),),
+])  # fmt: skip
 def test_without_limits_or_values_nothing_is_said(around: tuple[Var, ...]) -> None:
     one = panel(0, Affine.of("j"), 0)
     assert not clash(one, one, (4, 4), False, around)
