@@ -41,7 +41,8 @@ def page(results: dict[str, Any]) -> str:
     if "resnet50" in results:
         parts += ["## The 23 convolutions of ResNet-50, batch 1\n", *convolutions(results["resnet50"])]
     if "resnet50-bf16" in results:
-        parts += ["## The 23 convolutions of ResNet-50 in bf16, batch 1\n", NARROW, *convolutions(results["resnet50-bf16"])]
+        parts += ["## The 23 convolutions of ResNet-50 in bf16, batch 1\n", NARROW]
+        parts += convolutions(results["resnet50-bf16"])
     for group, text in CASES.items():
         if group in results:
             parts += [text, *cases(results[group])]

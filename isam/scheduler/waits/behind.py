@@ -180,25 +180,28 @@ class Behind:
         if touched is None:
             return
         most = touched.streams
-        if most is not None and most <= found.keys():
+        if found and most is not None and most <= found.keys():
             return
+        fixed = not (mine.low.terms or mine.high.terms or mine.columns)
 
         def meets(one: Footprint) -> bool:
+            if fixed and not (one.low.terms or one.high.terms):
+                return True  # it was found by its bytes
             return clash(view.seen(one), mine, view.ranges)
 
-        for i, child, one, met, _ in touched.near(look.span, end, meets):
+        here, before = row.before[end], row.before
+        for i, child, one, met, _ in touched.near(look.span, end, meets, found):
             if one is not None:
-                got = {met: 0}
+                if met not in found:
+                    found[met] = here.get(met, 0) - before[i + 1].get(met, 0) + look.passed.get(met, 0)
             elif self._meets(child, look, view):
                 part = Look(mine, look.span)
                 self._over(child, part, view)
-                got = part.found
+                behind = before[i + 1]
+                look.find({m: n + here.get(m, 0) - behind.get(m, 0) for m, n in part.found.items()})
             else:
                 continue
-            for met, n in got.items():
-                far = row.before[end].get(met, 0) - row.before[i + 1].get(met, 0)
-                look.find({met: n + far})
-            if got and most and most <= found.keys():
+            if most and most <= found.keys():
                 return
 
     def _from_end(self, loop: Loop, mine: Footprint, view: View, leave: bool = True) -> Look:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import field
 from operator import attrgetter
 from typing import NamedTuple
@@ -39,9 +39,12 @@ class Touched:
     _near: dict[Span, list[Some]] = field(default_factory=dict)
     _sorted: tuple[list[int], list[int], int] | None = None
 
-    def near(self, span: Span, end: int, meets: Callable[[Footprint], bool]) -> list[Touch]:
+    def near(
+        self, span: Span, end: int, meets: Callable[[Footprint], bool], found: Container[Met] = ()
+    ) -> list[Touch]:
         """What touches bytes between two numbers in children before ``end``, the last first: loops, and of the single
-        accesses of each stream the last that ``meets`` the one that looks. Many look at the same bytes."""
+        accesses of each stream that is not ``found`` yet the last that ``meets`` the one that looks. Many look at the
+        same bytes."""
         got = self._near.get(span)
         if got is None:
             streams: dict[Met | None, list[Touch]] = {}
@@ -50,6 +53,8 @@ class Touched:
             got = self._near[span] = [(met, ts, [-t.at for t in ts]) for met, ts in streams.items()]
         out: list[Touch] = []
         for met, touches, ats in got:
+            if met in found:
+                continue
             begin = bisect_right(ats, -end)
             if met is None:
                 out += touches[begin:]
@@ -59,7 +64,8 @@ class Touched:
                 if one is not None and meets(one):
                     out.append(touches[n])
                     break
-        out.sort(key=_at, reverse=True)
+        if len(out) > 1:
+            out.sort(key=_at, reverse=True)
         return out
 
     def _some(self, span: Span) -> Iterable[Touch]:
