@@ -89,7 +89,7 @@ class Behind:
         middle = None if loop.trip is None or not exact else loop.trip - peeled
         look = self._look(mine)
         if frame.part == "exit":
-            look = self._from_end(loop, mine, view, leave=False)
+            look = self._from_end(loop, mine, view)
         elif frame.part == "first":
             look.mine = mine.over(loop.var, least, least if exact else most)
         elif frame.part == "last":
@@ -163,18 +163,22 @@ class Behind:
                 if f.where == look.mine.where and clash(view.seen(f), look.mine, view.ranges):
                     look.find({Met(f.stream): 0} if view.dealt == () else self._met(f, view))
         elif isinstance(node, Seq):
+            if not node.children:
+                return
             self._over_row(node, look, view, len(node.children))
         elif node.trip != 0 and self._meets(node, look, view):
             if node.deal is not None:
                 self._over_dealt(node, look, view)
             else:
-                found = self._from_end(node, look.mine, view).found
+                found = self._from_end(node, look.mine, view, look.found).found
                 # one that may not run: then what stands before it counts, and that is not closer than its end
                 look.find(found if node.trip else dict.fromkeys(found, 0))
         look.move(self.within.calls(node, view.dealt))
 
     def _over_row(self, seq: Seq, look: Look, view: View, end: int) -> None:
         """Back over the children before ``end``; what is passed is not added up."""
+        if not end:
+            return
         row, mine, found = self.within.row(seq, view.dealt), look.mine, look.found
         touched = row.meeting(mine)
         if touched is None:
@@ -195,7 +199,7 @@ class Behind:
                 if met not in found:
                     found[met] = here.get(met, 0) - before[i + 1].get(met, 0) + look.passed.get(met, 0)
             elif self._meets(child, look, view):
-                part = Look(mine, look.span)
+                part = Look(mine, look.span, found.copy())
                 self._over(child, part, view)
                 behind = before[i + 1]
                 look.find({m: n + here.get(m, 0) - behind.get(m, 0) for m, n in part.found.items()})
@@ -204,10 +208,12 @@ class Behind:
             if most and most <= found.keys():
                 return
 
-    def _from_end(self, loop: Loop, mine: Footprint, view: View, leave: bool = True) -> Look:
-        """Back over a finished loop, with or without its ``exit``."""
-        look = self._look(mine)
-        if leave:
+    def _from_end(self, loop: Loop, mine: Footprint, view: View, found: Lags | None = None) -> Look:
+        """Back over a finished loop, after what was ``found`` behind it; None: over all but its ``exit``."""
+        look, leave, most = self._look(mine), found is not None, None
+        if found is not None:
+            look.found.update(found)
+            most = self.within.streams(loop, mine)
             self._over(loop.exit, look, view)
         first, trip = first_value(loop), loop.trip
         if first is None or trip is None:
@@ -221,7 +227,7 @@ class Behind:
                 newest = newest - loop.step
             peeled = (loop.first is not None) + (loop.last is not None)
             oldest = first + loop.step if loop.first is not None else first
-            self._iterations(loop, look, view, newest, oldest, trip - peeled)
+            self._iterations(loop, look, view, newest, oldest, trip - peeled, most=most)
             if loop.first is not None:
                 self._over(loop.first, look, view.within(loop.var, first))
         if leave:
@@ -230,14 +236,16 @@ class Behind:
 
     def _iterations(
         self, loop: Loop, look: Look, view: View, newest: Affine, oldest: Affine, count: int | None,
-        inside: bool = False,
+        inside: bool = False, most: frozenset[Met] | None = None,
     ) -> None:  # fmt: skip
         """Back over ``count`` iterations of the body (None: any number, of which none is counted); ``inside``: from
-        another one."""
+        another one. ``most``: whom to find before one looks no farther."""
         near = CLOSE if count is None else min(CLOSE, count)
         for k in range(near):
             seen = self._later(view, loop, k + 1) if inside else view
             self._over(loop.body, look, seen.within(loop.var, newest - k * loop.step))
+            if most is not None and most <= look.found.keys():
+                return
         if count is None or count > near:
             view = self._later(view, loop, near + 1) if inside else view
             self._lump(loop.body, look, view, loop.var, (oldest, newest - near * loop.step))

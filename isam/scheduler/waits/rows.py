@@ -53,7 +53,7 @@ class Touched:
             got = self._near[span] = [(met, ts, [-t.at for t in ts]) for met, ts in streams.items()]
         out: list[Touch] = []
         for met, touches, ats in got:
-            if met in found:
+            if met is not None and met in found:
                 continue
             begin = bisect_right(ats, -end)
             if met is None:

@@ -34,6 +34,7 @@ class Within:
     _rows: dict[object, Row] = field(default_factory=dict)
     _reach: dict[object, dict[Where, tuple[Footprint, ...]]] = field(default_factory=dict)
     _met_by: dict[object, tuple[Footprint, ...]] = field(default_factory=dict)
+    _streams: dict[object, frozenset[Met]] = field(default_factory=dict)
     _deals: dict[int, bool] = field(default_factory=dict)
     _ran: dict[object, int] = field(default_factory=dict)
 
@@ -165,6 +166,16 @@ class Within:
         got = self._met_by.get(key)
         if got is None:
             got = self._met_by[key] = tuple(f for f in self.reach(node).get(mine.where, ()) if f.writes or mine.writes)
+        return got
+
+    def streams(self, node: Node, mine: Footprint) -> frozenset[Met] | None:
+        """Whom an access may meet in a node; None: it depends on the instance that looks."""
+        if self.groups or self.deals(node):
+            return None
+        key = (id(node), mine.where, mine.writes)
+        got = self._streams.get(key)
+        if got is None:
+            got = self._streams[key] = frozenset([self.met[f.stream] for f in self.met_by(node, mine)])
         return got
 
     def reach(self, node: Node) -> dict[Where, tuple[Footprint, ...]]:
