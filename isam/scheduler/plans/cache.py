@@ -38,14 +38,14 @@ def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[st
     if not vector:
         return []
     axis, along = max(reduced, key=main.length), vector[-1]
-    held = [axes_of(u) for u in main.uses if u.reads and not u.writes and along in axes_of(u)]
-    shared = frozenset().union(*held) - {axis, along}
+    read = [u for u in main.uses if u.reads and not u.writes and u.index and not u.buffer.startswith("#")]
+    held = [u for u in read if along in axes_of(u)]
+    shared = frozenset().union(*map(axes_of, held)) - {axis, along}
     others = prod(main.length(a) for a in (*reduced, *vector) if a in shared) * beside(main, along, width)
-    size = max((size_of(u.dtype) for u in main.uses if u.reads and not u.buffer.startswith("#")), default=4)
-    column = others * size
-    rows: float = sum(volume(main, u) for u in main.uses if u.reads and not u.writes and along not in axes_of(u))
-    rows *= 1 if rows * size > 2 * cache else 1 / 8
-    results = 2 * sum(volume(main, u) for u in main.uses if u.writes)
+    column = others * max((size_of(u.dtype) for u in held), default=1)
+    rows: float = sum(volume(main, u) * size_of(u.dtype) for u in read if along not in axes_of(u))
+    rows *= 1 if rows > 2 * cache else 1 / 8
+    results = 2 * sum(volume(main, u) * size_of(u.dtype) for u in main.uses if u.writes)
     n, best = main.length(axis), None
     for step in dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64))]):
         fit = cache * 3 // 4 // (step * column) // width[along] * width[along]
