@@ -69,7 +69,7 @@ def _length(extent: int, most: int, step: int, blocks: int, units: int) -> int:
 
     def chain(length: int) -> int:
         parts, rest = divmod(extent, length)
-        return rounds(blocks * parts, units) * ceil(length / step) + ceil(rest / step)
+        return rounds(blocks * parts, units) * ceil(length / step) + rounds(blocks, units) * ceil(rest / step)
 
     return min((n for n in lengths if 1 < extent // n <= most), key=chain)
 
