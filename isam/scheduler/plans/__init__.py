@@ -26,7 +26,7 @@ def plans(
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if register_memory(main, system) is not None:
-        found = spread(blocks(main, system, least(group, main)), main, system)
+        found = spread(blocks(main, system, least(group, main)), main, system, bindable)
         ways = staged(group, main, system, found, lasting)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found[:MOST]:

@@ -1,5 +1,6 @@
-"""What register blocks of windows that slide over an operand suffer from: rows that fall on the same sets of a cache,
-so that what was just there is read from the next one; overlapping windows that do not fit the registers together."""
+"""What register blocks suffer from: rows that fall on the same sets of a cache, so that what was just there is read
+from the next one; overlapping windows that do not fit the registers together; rows read side by side of which so much
+is wanted at a time that it comes late."""
 
 from __future__ import annotations
 
@@ -8,15 +9,17 @@ from math import gcd, prod
 
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
-from isam.scheduler.plans.cache import caches
-from isam.scheduler.plans.register import Block, register_memory, steps
+from isam.scheduler.plans.cache import caches, streamed
+from isam.scheduler.plans.register import Block, axes_of, register_memory, steps
 from isam.system.graph import System
 
 LINE, PERIOD = 64, 4096  # bytes of a line; addresses so far apart fall on the same set
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
+AHEAD = 512  # bytes of a row that are there in time when several rows are read in turns (measured)
+LATE = 0.15  # relative cycles per call where more is wanted
 
 
-def spread(found: list[Block], main: Nest, system: System) -> list[Block]:
+def spread(found: list[Block], main: Nest, system: System, bindable: frozenset[str]) -> list[Block]:
     """The blocks with what conflicts cost, best first; among equals those of few calls, which leave room for what
     passes between nests, then those along inner axes, whose elements lie together."""
     nearest, memory = min(caches(system), default=0), register_memory(main, system)
@@ -26,7 +29,8 @@ def spread(found: list[Block], main: Nest, system: System) -> list[Block]:
     lines, cells = nearest // PERIOD, system.memories[memory].limit
 
     def cost(b: Block) -> float:
-        return b.cost + conflicts(main, b, lines) + (1.0 if overlaps(main, b) > cells else 0.0)
+        spilled = 1.0 if overlaps(main, b) > cells else 0.0
+        return b.cost + conflicts(main, b, lines) + spilled + late(main, b, bindable)
 
     def rank(b: Block) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
@@ -56,6 +60,14 @@ def conflicts(main: Nest, block: Block, lines: int) -> float:
             over = max(0.0, _crowd(main, u, block) / lines - 1)
             cost += over if slides else MISS / terms if over else 0.0
     return cost
+
+
+def late(main: Nest, block: Block, bindable: frozenset[str]) -> float:
+    """Relative cycles per call for rows that are read where they lie, several in turns: those of a wide block."""
+    width = {a: block.of(a) * main.unit(a) for a in main.axes}
+    along = next((a for a in reversed(main.axes) if a in main.mapped and a not in main.reduced), "")
+    rows = [u for u in main.uses if along in axes_of(u) and streamed(main, u, width, bindable)]
+    return LATE if any(width[along] * size_of(u.dtype) > AHEAD for u in rows) else 0.0
 
 
 def _crowd(main: Nest, use: Use, block: Block) -> int:

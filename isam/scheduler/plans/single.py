@@ -14,7 +14,7 @@ from isam.scheduler.plans.register import Block, Room, steps, unroll_order
 from isam.system.graph import System
 
 TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency
-ROWS = 16  # rows of an operand that stays where it is, read side by side (measured)
+ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
 
 
 def plain(group: Group) -> Plan:

@@ -11,7 +11,7 @@ from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
-from isam.scheduler.plans.conflicts import conflicts, overlaps, spread
+from isam.scheduler.plans.conflicts import AHEAD, conflicts, late, overlaps, spread
 from isam.scheduler.plans.register import Block, blocks, least
 from tests.pipeline import compiled, simulated
 from tests.unit.cost.test_dealt import VECTORS
@@ -70,7 +70,7 @@ def test_rows_and_columns_meet_on_the_same_set():
 def test_among_equals_blocks_go_along_rows():
     """Four rows or four columns cost the same; columns lie together."""
     main, system = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 32}).main, simulated("host-avx512")
-    found = spread(blocks(main, system, {}), main, system)
+    found = spread(blocks(main, system, {}), main, system, frozenset())
     pairs = {(b.of("h"), b.of("v"), b.of("c")): (n, b.cost) for n, b in enumerate(found)}
     for (h, v, c), (n, cost) in pairs.items():
         if h < v and (v, h, c) in pairs and pairs[v, h, c][1] == cost:
@@ -97,6 +97,17 @@ def test_consecutive_steps_share_most_of_a_window():
     assert overlaps(product, block(i=14, j=2)) == 1 + 28 + 2
 
 
+def test_rows_that_are_read_in_turns_are_read_a_little_at_a_time():
+    """A vector times a matrix that stays where it is; a matrix that is bound is laid out as it is read."""
+    nobody: frozenset[str] = frozenset()
+    main = seen(VECTORS, {"M": 1, "N": 4096, "K": 64}).main
+    matrix = next(u.buffer for u in main.uses if not u.writes and len(u.index) == 2 and "j" in u.index[1].names)
+    fits = AHEAD // (4 * main.unit("j"))
+    assert late(main, block(j=fits), nobody) == 0 < late(main, block(j=fits + 1), nobody)
+    assert late(main, block(j=24), frozenset([matrix])) == 0
+    assert late(seen(VECTORS, {"M": 64, "N": 4096, "K": 64}).main, block(j=24), nobody) == 0, "read often: packed"
+
+
 @pytest.mark.parametrize(("h", "c"), [(28, 256), (56, 128), (112, 32)])
 def test_the_block_taken_fits_registers_and_sets(h, c):
     got = seen(DEPTHWISE, {"H": h, "W": h, "C": c})
@@ -109,4 +120,4 @@ def test_machines_without_caches_are_left_alone():
     got = seen(DEPTHWISE, {"H": 8, "W": 8, "C": 16}, "toy")
     system = simulated("toy")
     found = blocks(got.main, system, least(got.group, got.main))
-    assert spread(found, got.main, system) is found
+    assert spread(found, got.main, system, frozenset()) is found

@@ -51,9 +51,9 @@ GATES = """kernel gates(T, B, H)
 """
 
 
-def main_nest(sizes: dict[str, int]) -> Nest:
+def main_nest(sizes: dict[str, int], text: str = GATES) -> Nest:
     system = simulated("host-avx512")
-    job = run_stages(new_job(parse_kernel(GATES), system, sizes, None, check=False), "cover")
+    job = run_stages(new_job(parse_kernel(text), system, sizes, None, check=False), "cover")
     assert job.cover is not None
     return max(nests_of(job.cover, system), key=lambda n: n.calls())
 
@@ -74,3 +74,22 @@ def test_blocks_of_columns_are_so_many_that_all_panels_stay(cache):
     blocks = dict(cache_blocks(nest, {"t": 1, "q": 3, "i": 4, "j": 32}, cache))
     held = 3 * blocks.get("j", 1024) * blocks.get("k", 1024) * 4
     assert cache // 4 < held <= cache
+
+
+BYTES = """kernel bytes(M, N, K)
+  in    A: u8[M, K]
+  const B: i8[K, N]
+  out   C: i32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += i32(A[i, k]) * i32(B[k, j])
+"""
+
+
+def test_blocks_are_sized_by_the_bytes_of_what_they_hold():
+    """Factors are bytes; results, four times as wide, are read and written once for every part of the sum."""
+    nest = main_nest({"M": 1500, "N": 5124, "K": 2048}, BYTES)
+    blocks = dict(cache_blocks(nest, {"i": 6, "j": 48}, 1 << 20))
+    assert "k" not in blocks, "all of the sum at once"
+    assert (1 << 20) // 4 < blocks["j"] * 2048 <= 1 << 20
