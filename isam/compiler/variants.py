@@ -48,6 +48,8 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
     covered by."""
     if ahead := taken_out(kernel, system):
         yield ahead
+    if not cover.steps and (ahead := made_once(kernel)):
+        yield ahead
     yield from quicker(kernel, cover, offered)
     if sums := across_lanes(cover):
         from isam.compiler.partial import in_lanes
@@ -58,6 +60,25 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
         from isam.compiler.splits import split_sums
 
         yield from split_sums(kernel, cover, system)
+
+
+def made_once(kernel: Kernel) -> tuple[Step, ...]:
+    """What is the same along a dimension of a temporary, and was typed as if it were not, is made once. What the judge
+    of rewritings cannot decide stays."""
+    from isam.transforms.narrow import Narrow
+
+    law = Narrow()
+    if not law.sites(kernel):
+        return ()
+    from isam.compiler.way import Refused, Way
+
+    way = Way(kernel, 0)
+    while sites := law.sites(way.kernel):
+        try:
+            way.take(law, sites[0])
+        except Refused:
+            break
+    return way.steps
 
 
 def across_lanes(cover: Cover) -> dict[str, int]:

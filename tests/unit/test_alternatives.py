@@ -13,11 +13,12 @@ from isam.compiler.alternatives import Made, Otherwise
 from isam.compiler.stages import Job, Refused, new_job, run_stages
 from isam.cost.timeline import timeline
 from isam.diagnostics import IsamError
+from isam.ir.text import parse_kernel
 from isam.schedule.serial import to_json
 from isam.schedule.tree import Schedule
 from isam.system.load import load_system
 from tests.corpus import CASES
-from tests.pipeline import judge, simulated
+from tests.pipeline import compiled, judge, simulated
 
 SIZES = {"M": 9, "N": 13, "K": 21}
 
@@ -143,3 +144,29 @@ def test_equivalent_kernels_are_looked_at_alike_and_replay():
     again = new_job(CASES["gru"].load(), simulated("toy"), sizes, Greedy())
     again.trace = Trace.replaying(job.trace.to_json())
     assert written(run_stages(again, "schedule")) == written(job)
+
+
+BROKEN_UP = """kernel bytes(M, N, K)
+  in  A: u8[M, K]
+  in  B: i8[K, N]
+  out C: i32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    a[i, j, k] = i32(A[i, k])
+    b[i, j, k] = i32(B[k, j])
+    t[i, j, k] = a[i, j, k] * b[i, j, k]
+    C[i, j] += t[i, j, k]
+"""
+
+
+def test_what_is_typed_along_axes_that_it_does_not_depend_on_is_made_once():
+    """As written, scalars have to be cast for every point; made once, groups of bytes are multiplied."""
+    sizes = {"M": 6, "N": 32, "K": 8}
+    kernel = parse_kernel(BROKEN_UP)
+    job = compiled(kernel, sizes, simulated("host-avx512"))
+    judge(kernel, sizes, job, 5)
+    assert job.cover is not None
+    assert {m.instruction.name for m in job.cover.mappings} == {"copy_s_i32", "dot4_u8_i8"}
+    taken = next(d.label for d in job.trace.decisions if d.point == "variant")
+    assert taken == "narrow (buffer a, dim 1) then narrow (buffer b, dim 0)"

@@ -197,3 +197,17 @@ def test_there_are_no_more_parts_than_groups(extent: int, most: int, step: int):
     parts, rest = divmod(extent, length := _length(extent, most, step, 1, 2 * most))
     assert 1 < parts <= most
     assert not rest or length % step == 0
+
+
+@pytest.mark.parametrize(("blocks", "units"), [(70, 48), (1, 24), (5, 8), (100, 7)])
+@pytest.mark.parametrize("extent", [50000, 4099, 2048])
+def test_what_is_left_over_takes_as_many_rounds_as_a_part(extent, blocks, units):
+    """Of whole calls the length with the fewest rounds on the units, those of what is left over among them."""
+
+    def calls(length: int) -> int:
+        together, alone = blocks * (extent // length), blocks  # blocks of the parts, and of what is left over
+        return -(-together // units) * -(-length // step) + -(-alone // units) * -(-(extent % length) // step)
+
+    most, step = 24, 32
+    able = [n for n in range(step, extent, step) if most // 2 < extent // n <= most]
+    assert calls(_length(extent, most, step, blocks, units)) <= min(map(calls, able))
