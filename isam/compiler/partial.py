@@ -2,8 +2,8 @@
 
 Adding up the lanes of a vector takes several times as long as adding one vector to another. Where the kernel lets sums
 be taken in another order, as many partial results as there are lanes are summed side by side, and added up once, at the
-end. Whether that pays, only schedules tell. Only of axes that divide into vectors: what is left over would have to be
-taken off everything that is joined to the sum.
+end. What is left over where an axis does not divide into vectors is summed ahead, across lanes. Whether that pays, only
+schedules tell.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from dataclasses import replace
 from math import prod
 
 from isam.compiler.way import Refused, Way
+from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel, Recurrence
 from isam.mapper.space import Step
 from isam.transforms.law import Site
+from isam.transforms.structure.peel import PeelSum
 from isam.transforms.values.nest import NESTS, Nest
 
 SIDE_BY_SIDE = 8  # additions that a unit has under way: fewer sums than that become longer vectors
@@ -41,15 +43,21 @@ def in_lanes(kernel: Kernel, sums: Mapping[str, int]) -> tuple[Step, ...]:
 
 
 def _in_parts(way: Way, law: Nest, axis: str, part: int) -> None:
-    """The sum gets ``part`` partial results."""
+    """The sum gets ``part`` partial results; of an axis that divides into so many, what it sums is laid out as it is
+    read."""
     extent = way.kernel.statements[way.at].domain.extent(axis).const
-    way.take(law, Site.of(sum=way.at, kept=axis, factor=0 if extent == part else part))
-    way.split_temporaries(part)
+    left = extent % part
+    if left:
+        cut = Affine.of(axis, -1) + (extent - left - 1)
+        way.take(PeelSum(), Site.of(statements=(way.at,), cut=cut, late=True), late=True)
+    way.take(law, Site.of(sum=way.at, kept=axis, factor=0 if extent - left == part else part))
+    if not left:
+        way.split_temporaries(part)
 
 
 def _sums(kernel: Kernel, buffer: str, lanes: int) -> Iterator[tuple[int, Nest, str, int]]:
     """Sums into a buffer, each with the law of its operation, an axis, the last one first, and how many partial results
-    that may have."""
+    that may have: numbers that divide it first."""
     for at, s in enumerate(kernel.statements):
         law = next((law for law in NESTS if s.op in law.ops), None)
         if s.dest.buffer != buffer or not (s.accumulate and s.reduces) or law is None:
@@ -58,6 +66,6 @@ def _sums(kernel: Kernel, buffer: str, lanes: int) -> Iterator[tuple[int, Nest, 
         beside = prod(n for name, n in extents.items() if name not in s.reduces)
         parts = dict.fromkeys((lanes * max(1, SIDE_BY_SIDE // max(1, beside)), lanes))
         for axis in reversed(s.reduces):
-            for part in parts:
-                if extents[axis] % part == 0 and (part < extents[axis] or len(s.reduces) > 1):
+            for part in sorted(parts, key=lambda n: extents[axis] % n > 0):
+                if extents[axis] // part > (1 if len(s.reduces) == 1 else 0):
                     yield at, law, axis, part
