@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import ceil
 from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
 from isam.compiler.quicker import quicker
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Kernel, recurrences
+from isam.ir.kernel import Access, Kernel, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
 from isam.scheduler.stays import MANY
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from isam.transforms.law import Site
     from isam.transforms.statements import Hoist
 
+EMPTY = 1.125  # steps of a sum that calls take of each that there is, from which on longer rows are tried
 AT_ONCE = 32  # steps of a run-time number of them for which sums are taken out of a loop together
 
 
@@ -51,6 +53,11 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
     if not cover.steps and (ahead := made_once(kernel)):
         yield ahead
     yield from quicker(kernel, cover, offered)
+    for at, outer, inner in unfilled(kernel, cover):
+        from isam.compiler.longer import longer_row
+
+        if ahead := longer_row(kernel, at, outer, inner):
+            yield ahead
     if sums := across_lanes(cover):
         from isam.compiler.partial import in_lanes
 
@@ -65,20 +72,43 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
 def made_once(kernel: Kernel) -> tuple[Step, ...]:
     """What is the same along a dimension of a temporary, and was typed as if it were not, is made once. What the judge
     of rewritings cannot decide stays."""
-    from isam.transforms.narrow import Narrow
-
-    law = Narrow()
-    if not law.sites(kernel):
+    if not any(_typed_wide(kernel, b.name) for b in kernel.buffers if b.role == "temp"):
         return ()
     from isam.compiler.way import Refused, Way
+    from isam.transforms.narrow import Narrow
 
-    way = Way(kernel, 0)
+    law, way = Narrow(), Way(kernel, 0)
     while sites := law.sites(way.kernel):
         try:
             way.take(law, sites[0])
         except Refused:
             break
     return way.steps
+
+
+def _typed_wide(kernel: Kernel, name: str) -> bool:
+    """Whether all that is written to a temporary is without an axis that it is written along."""
+    free = [_axes(s.dest) - set[str]().union(*(_axes(x) for x in s.sources if isinstance(x, Access)))
+            for s in kernel.statements if s.dest.buffer == name]  # fmt: skip
+    return bool(free) and all(free)
+
+
+def _axes(x: Access) -> set[str]:
+    return {n for row in x.index for n in row.names}
+
+
+def unfilled(kernel: Kernel, cover: Cover) -> Iterator[tuple[int, str, str]]:
+    """Sums of which an instruction takes several steps at once, and whose inner axis leaves some of them empty: the
+    statement, the axis around that one, and that one."""
+    for m in () if cover.steps else cover.mappings:
+        s = kernel.statements[m.statements[-1]]
+        taken = {k: m.instruction.span(i).most for i, k in m.axes}
+        for outer, inner in pairwise(s.reduces):
+            most, extent = taken.get(inner), s.domain.extent(inner)
+            if outer in taken or not most or not extent.is_constant:
+                continue
+            if ceil(extent.const / most) * most >= EMPTY * extent.const:
+                yield m.statements[-1], outer, inner
 
 
 def across_lanes(cover: Cover) -> dict[str, int]:
