@@ -57,22 +57,22 @@ def fits(nest: Nest, data: Residency, units: Mapping[str, int]) -> bool:
     for placement in joint_placements(nest, system):
         places = zip(nest.uses, placement.memories, strict=True)
         away = [(u, tile_of(u, {}, sizes), m) for u, m in places if m != system.home]
-        if data.roomy((m, tile) for _, tile, m in away) and all(_brought(data, u, tile, m) for u, tile, m in away):
+        if data.fit.roomy((m, tile) for _, tile, m in away) and all(_brought(data, u, tile, m) for u, tile, m in away):
             return True
     return False
 
 
 def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
     """Whether the tile can be carried from home to ``memory``: whole where that has cells, one operand in each."""
-    m, path = data.system.memories[memory], data.route(data.system.home, memory, use.dtype)
+    m, path = data.system.memories[memory], data.fit.route(data.system.home, memory, use.dtype)
     if m.cells is None or m.kind == COUNTED or path is None:
         return True  # parts may land one by one; or no call fits, which the dry run says better
     if laid_anew(use, data.system):
         return True
     shape = data.homes.shape(tile.buffer)
     here = mv.home_place(tile.buffer, data.system.home, shape, use.dtype)
-    form = data.form(memory, tile, use.dims)
-    there = data.placed(memory, tile, 0, form)
+    form = data.fit.form(memory, tile, use.dims)
+    there = data.fit.placed(memory, tile, 0, form)
     end = End(memory, lambda t: there, form, alone=True)
     return Transfer(data, tile, path, End(path[0], lambda t: here), end, set()).whole()
 

@@ -131,7 +131,7 @@ class DryRun:
         return landed
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
-        return None if memory == self.system.home else (memory, tile, self.data.form(memory, tile, use.dims))
+        return None if memory == self.system.home else (memory, tile, self.data.fit.form(memory, tile, use.dims))
 
     def _memories(self, nest: Nest, tiles: tuple[Tile, ...]) -> tuple[str, ...]:
         """A legal joint placement of the operands (SCH-4, SYS-3)."""
@@ -150,7 +150,7 @@ class DryRun:
         if len(options) > 1:
             key = (nest.instruction.name, *(t.shape for t in tiles))
             if key not in self._roomy:
-                fit = [o for o in options if self.data.roomy(zip(o.memories, tiles, strict=True))]
+                fit = [o for o in options if self.data.fit.roomy(zip(o.memories, tiles, strict=True))]
                 self._roomy[key] = fit or options
             options = self._roomy[key]
         if len(options) == 1:
@@ -168,7 +168,7 @@ class DryRun:
         free = {m: n for m in {k[0] for k in wanted} if (n := self.system.memories[m].cells) is not None}
         for key, (_, tile, m) in wanted.items():
             if m in free:
-                free[m] -= self.data.units(m, tile) if key not in state.copies else 0
+                free[m] -= self.data.fit.units(m, tile) if key not in state.copies else 0
         for m in free:
             free[m] -= state.kept(m, wanted)
         return any(n < 0 for n in free.values())
@@ -179,7 +179,7 @@ class DryRun:
         if self._key(use, tile, memory) in state.copies:
             return 0.0, memory, 0
         price = (1 if use.reads else 0.25) + 2 * any(state.copies[k].dirty for k in state.holding(tile))
-        return price, memory, 0 if memory == self.system.home else self.data.units(memory, tile)
+        return price, memory, 0 if memory == self.system.home else self.data.fit.units(memory, tile)
 
     def _price(self, bids: list[tuple[float, str, int]], room: dict[tuple[str, int], bool]) -> float:
         """What a placement costs: tiles to be brought, others that would have to go for them, dirty ones above all.

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from isam.approach.choice import Choice, Trace
-from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.devices import Devices
+from isam.scheduler.fit import Fit
 from isam.scheduler.homes import Homes
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
-from isam.scheduler.places import order_of, packed, remainder, units_needed, within
+from isam.scheduler.places import remainder, within
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since, disjoint
 from isam.scheduler.transfer import End, Hop, Transfer
-from isam.system.graph import COUNTED, System
+from isam.system.graph import System
 
 
 class Residency:
-    """``state``: what the machine holds; ``lifetimes``: what of it nobody will read; ``since``: what was fetched and
-    written since a body began; ``later``: per tile its uses to come in the present block, the next one last;
-    ``bound``: constants laid out anew once, by buffer and layout."""
+    """``fit``: how tiles fit the memories; ``state``: what they hold; ``lifetimes``: what of it nobody will read;
+    ``since``: what was fetched and written since a body began; ``later``: per tile its uses to come in the present
+    block, the next one last; ``bound``: constants laid out anew once, by buffer and layout."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
+        self.fit = Fit(system, trace, homes)
         self.state = MachineState(system)
         self.devices = Devices(system, trace, scope)
         self.lifetimes = Lifetimes()
@@ -36,11 +37,6 @@ class Residency:
         self.later: dict[Tile, list[int]] = {}
         self.bound: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
-        self._edges: dict[tuple[str, str], tuple[mv.Carrier, ...]] = {}
-        self._units: dict[object, int] = {}
-        self._forms: dict[object, Form] = {}
-        self._boxes: dict[object, mv.Box | None] = {}
-        self._routes: dict[tuple[str, str, str], tuple[str, ...] | None] = {}
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies in home memory."""
@@ -49,7 +45,7 @@ class Residency:
     def room(self, memory: str, tile: Tile, pinned: set[Key], form: Form = None, units: int | None = None) -> Place:
         """Space for the tile in ``memory``, evicting unpinned copies when it is full (SCH-6)."""
         m = self.system.memories[memory]
-        units = units or self.units(memory, tile, form)
+        units = units or self.fit.units(memory, tile, form)
         while (at := self.state.find_room(m, units)) is None:
             victims = [Victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
             if not victims:
@@ -57,46 +53,7 @@ class Residency:
             context = {"memory": memory, "for": str(tile), "_data": self}
             self.evict(self.trace.choose(Choice("victim", victims, context)).key, pinned)
         self.state.next[memory] = at + units
-        return self.placed(memory, tile, at, form)
-
-    def placed(self, memory: str, tile: Tile, at: int, form: Form = None) -> Place:
-        """The place of a tile in room of its own, which begins at a byte or cell."""
-        m, box = self.system.memories[memory], self.box(memory, tile, form)
-        if box is None:
-            return packed(m, tile, self.homes.dtype(tile.buffer), at, form)
-        strides = tuple(s // k if s % k == 0 else s for s, k in zip(box.strides, tile.steps, strict=True))
-        if m.cells is not None:
-            return Place(memory, "", Affine((), box.ahead), strides, cell=at)
-        return Place(memory, "", Affine((), at + box.ahead), strides)
-
-    def copy(self, memory: str, tile: Tile, place: Place, dirty: bool, form: Form = None) -> Copy:
-        """What the state is told of a tile that lies in room of its own."""
-        box = self.box(memory, tile, form)
-        return Copy(place, dirty, self.units(memory, tile, form), ahead=0 if box is None else box.ahead)
-
-    def box(self, memory: str, tile: Tile, form: Form = None) -> mv.Box | None:
-        """What is written with a tile where only moves that fill lead to a memory; None elsewhere."""
-        key = (memory, tile.buffer, tile.shape, form)
-        if key not in self._boxes:
-            m, dtype, order = self.system.memories[memory], self.homes.dtype(tile.buffer), order_of(tile, form)
-            edges = [e for e in self.system.moves_by_edge if e[1] == memory and memory in self.system.filled]
-            into = [c for e in edges for c in self.carriers_of(*e) if c.instruction.fill and mv.admits(c, dtype)]
-            ways = [(c, dims) for c in into for dims in mv.assignments(c, tile, form, False)]
-            alike = [(c, dims) for c, dims in ways if tuple(dims[a] for a in c.target_axes) == form]
-            alike = alike or [(c, dims) for c, dims in ways if mv.in_order(c, dims, order)]
-            found = [b for c, dims in alike if (b := mv.box_of(c, dims, tile, size_of(dtype))) is not None]
-            found = [b for b in found if m.cells is not None or b.ahead % max(1, m.align) == 0]
-            self._boxes[key] = min(found, key=lambda b: b.bytes, default=None)
-        return self._boxes[key]
-
-    def free(self, memory: str, tile: Tile, form: Form = None) -> tuple[int, int] | None:
-        """Bytes around a tile, from its first element, that are its own in such a memory, or in whole registers."""
-        box, m = self.box(memory, tile, form), self.system.memories[memory]
-        if m.kind == COUNTED:
-            return 0, self.units(memory, tile, form) * (m.cell or 1)
-        if box is None:
-            return None
-        return -box.ahead, self.units(memory, tile, form) * (m.cell or 1 if m.cells is not None else 1) - box.ahead
+        return self.fit.placed(memory, tile, at, form)
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
         m = self.system.memories[memory]
@@ -105,33 +62,6 @@ class Residency:
         there = f"{m.limit} {what}"
         bound = f"its {there} hold operands of the same call" if resident else f"it has {there} in all"
         return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory, loc=m.loc)
-
-    def form(self, memory: str, tile: Tile, dims: tuple[int | None, ...]) -> Form:
-        """As :func:`isam.scheduler.move.form_of`, worked out once for tiles of one shape."""
-        key = (memory, tile.shape, dims)
-        if key not in self._forms:
-            self._forms[key] = mv.form_of(self.system, memory, tile, dims)
-        return self._forms[key]
-
-    def units(self, memory: str, tile: Tile, form: Form = None) -> int:
-        key = (memory, tile.buffer, tile.shape, form)
-        known = self._units.get(key)
-        if known is None:
-            m, dtype, box = self.system.memories[memory], self.homes.dtype(tile.buffer), self.box(memory, tile, form)
-            known = units_needed(m, tile, dtype, form)
-            if box is not None:
-                grain = (m.cell if m.cells is not None else m.row) or 1
-                known = -(-box.bytes // grain) * (1 if m.cells is not None else grain)
-            self._units[key] = known
-        return known
-
-    def roomy(self, tiles: Iterable[tuple[str, Tile]]) -> bool:
-        """Whether these (memory, tile) pairs fit together, everything else evicted."""
-        demand: dict[str, int] = {}
-        for memory, tile in set(tiles):
-            if memory != self.system.home:
-                demand[memory] = demand.get(memory, 0) + self.units(memory, tile)
-        return all(n <= self.system.memories[m].limit for m, n in demand.items())
 
     def evict(self, key: Key, pinned: Collection[Key] = ()) -> None:
         if self.state.copies[key].dirty:
@@ -157,7 +87,7 @@ class Residency:
 
     def carry(self, tile: Tile, source: End, target: End, pinned: set[Key]) -> None:
         """Moves a tile along its route; what lands on the way is dropped again."""
-        path = self.route(source.memory, target.memory, self.homes.dtype(tile.buffer))
+        path = self.fit.route(source.memory, target.memory, self.homes.dtype(tile.buffer))
         if path is None:
             raise NoSchedule(
                 Infeasible(
@@ -168,33 +98,11 @@ class Residency:
             )
         Transfer(self, tile, path, source, target, pinned).run()
 
-    def carriers_of(self, source: str, target: str) -> tuple[mv.Carrier, ...]:
-        """The move instructions on one edge, taken apart once."""
-        if (source, target) not in self._edges:
-            self._edges[source, target] = mv.carriers(self.system, source, target)
-        return self._edges[source, target]
-
-    def alike(self, c: mv.Carrier) -> tuple[mv.Carrier, ...]:
-        """The carriers on its edge that differ from it in nothing but who issues them, itself among them."""
-        return tuple(o for o in self.carriers_of(c.move.source, c.move.target) if o.move.by == c.move.by)
-
-    def route(self, source: str, target: str, dtype: str) -> tuple[str, ...] | None:
-        """The way between two memories that elements of a type take, decided once."""
-        key = (source, target, dtype)
-        if key not in self._routes:
-            options = mv.ways(self.system, source, target, dtype)
-            if len(options) > 1:
-                costs = [mv.seconds(self.system, p) for p in options]
-                context = {"from": source, "to": target, "dtype": dtype}
-                options = (self.trace.choose(Choice("route", options, context, costs)),)
-            self._routes[key] = options[0].memories if options else None
-        return self._routes[key]
-
     def read(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None]:
         """The place of a readable operand in ``memory``, fetched when it is not there."""
         if memory == self.system.home:
             return self.read_home(use, tile), None
-        form = self.form(memory, tile, use.dims)
+        form = self.fit.form(memory, tile, use.dims)
         key = (memory, tile, form)
         if key in self.state.copies:
             return self.state.copies[key].place, key
@@ -209,7 +117,7 @@ class Residency:
         source = self.source(tile, memory)
         held = pinned | {key} | {k for k in self.state.of(tile.buffer) if k[0] == source.memory}
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
-        self.state.put(key, self.copy(memory, tile, place, False, form))
+        self.state.put(key, self.fit.copy(memory, tile, place, False, form))
         self.since.fetch(key, self.scope.ranges)
         return place, key
 
@@ -219,7 +127,7 @@ class Residency:
         memory, tile, form = key
         there = (k for k in self.state.holding(tile) if k[0] != memory and k not in pinned)
         old = next((k for k in there if self.state.copies[k].dirty), None)
-        path = None if old is None else self.route(old[0], memory, self.homes.dtype(tile.buffer))
+        path = None if old is None else self.fit.route(old[0], memory, self.homes.dtype(tile.buffer))
         if old is None or path is None or self.system.home in path:
             return False
         copy, held = self.state.copies[old], pinned | {key, old}
@@ -227,7 +135,7 @@ class Residency:
         source = End(old[0], lambda t: mv.sub_place(copy.place, tile, t), old[2])
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         self.state.drop(old)
-        self.state.put(key, self.copy(memory, tile, place, True, form))
+        self.state.put(key, self.fit.copy(memory, tile, place, True, form))
         self.since.fetch(key, self.scope.ranges)
         return True
 
@@ -245,7 +153,7 @@ class Residency:
         options: list[End] = []
         dtype = self.homes.dtype(tile.buffer)
         for key in self.state.holding(tile):
-            if key[0] != memory and self.state.copies[key].stage is None and self.route(key[0], memory, dtype):
+            if key[0] != memory and self.state.copies[key].stage is None and self.fit.route(key[0], memory, dtype):
                 place = self.state.copies[key].place
                 options.append(End(key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
         for key in self.state.stages_around(tile, self.scope.ranges):
@@ -256,7 +164,7 @@ class Residency:
         options.append(End(self.system.home, self.home))
         if len(options) == 1:
             return options[0]
-        hops = [len(self.route(o.memory, memory, dtype) or ()) for o in options]
+        hops = [len(self.fit.route(o.memory, memory, dtype) or ()) for o in options]
         sources = [Source(tile.buffer, o) for o in options]
         return self.trace.choose(Choice("source", sources, {"tile": str(tile), "to": memory}, hops)).end
 
@@ -302,7 +210,7 @@ class Residency:
 
     def write(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None, Copy | None]:
         """The place an output goes to; other copies of its elements become stale (SCH-5)."""
-        form = self.form(memory, tile, use.dims)
+        form = self.fit.form(memory, tile, use.dims)
         key = None if memory == self.system.home else (memory, tile, form)
         mine = self.state.copies.get(key) if key is not None else None
         if mine is None or not mine.dirty:  # a dirty copy is already the only one
@@ -326,4 +234,4 @@ class Residency:
             place = mine.place
         else:
             place = self.room(memory, tile, pinned, form)
-        return place, key, self.copy(memory, tile, place, True, form)
+        return place, key, self.fit.copy(memory, tile, place, True, form)

@@ -146,7 +146,7 @@ class Stager:
     def _paths(self, stage: Stage) -> list[tuple[str, ...]]:
         """The shortest way; for what is laid out anew, over each of the registers between."""
         system, home, there = self.run.system, self.run.system.home, stage.memory
-        path = self.run.data.route(home, there, self.run.homes.dtype(stage.buffer))
+        path = self.run.data.fit.route(home, there, self.run.homes.dtype(stage.buffer))
         assert path is not None
         edges = system.moves_by_edge
         if not self._beside(there):

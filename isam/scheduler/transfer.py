@@ -126,11 +126,11 @@ class Transfer:
     def _why_not(self, tile: Tile) -> str:
         """What the move instructions of a hop that none of them makes take, where that is the reason; else strides."""
         for i in range(len(self.path) - 1):
-            here = [c for c in self.data.carriers_of(self.path[i], self.path[i + 1]) if mv.admits(c, self.dtype)]
+            here = [c for c in self.data.fit.carriers_of(self.path[i], self.path[i + 1]) if mv.admits(c, self.dtype)]
             if here and not any(mv.chunk(c, dims, tile) for c in here for dims in self._dims(c, i, tile)):
                 return "no move instruction there takes that: " + "; ".join(map(mv.takes, here))
         edges = (e for e in zip(self.path, self.path[1:], strict=False) if e[1] in self.data.system.filled)
-        fill = ", ".join(dict.fromkeys(c.instruction.name for e in edges for c in self.data.carriers_of(*e)))
+        fill = ", ".join(dict.fromkeys(c.instruction.name for e in edges for c in self.data.fit.carriers_of(*e)))
         beside = f", or one call of {fill} would have to bring all of it: what it fills beside a part is in use"
         return "no move instruction on that path can, with these strides" + (beside if fill else "")
 
@@ -214,12 +214,12 @@ class Transfer:
             elif j == len(self.path) - 1:
                 ends.append(self.target_of(tile))
             else:
-                ends.append(data.placed(self.path[j], tile, 0, self._passing(j, tile)))
+                ends.append(data.fit.placed(self.path[j], tile, 0, self._passing(j, tile)))
         source, target = ends
         if source is None or target is None:
             return None
         best: tuple[int, mv.Carrier, tuple[int | None, ...]] | None = None
-        for c in data.carriers_of(self.path[i], self.path[i + 1]):
+        for c in data.fit.carriers_of(self.path[i], self.path[i + 1]):
             if not mv.admits(c, self.dtype):
                 continue
             for dims in self._dims(c, i, tile):
@@ -237,8 +237,8 @@ class Transfer:
     def _free(self, j: int, tile: Tile) -> tuple[int, int] | None:
         """The bytes around a tile at a stop that are its own: on the way, and at the end of what goes there whole."""
         if j < len(self.path) - 1:
-            return self.data.free(self.path[j], tile, self._passing(j, tile))
-        return self.data.free(self.path[j], tile, self.forms[j]) if self.alone and tile == self.tile else None
+            return self.data.fit.free(self.path[j], tile, self._passing(j, tile))
+        return self.data.fit.free(self.path[j], tile, self.forms[j]) if self.alone and tile == self.tile else None
 
     def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
         counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
@@ -322,7 +322,7 @@ class Transfer:
             groups = data.system.memories[key[0]].lane is not None
             form = key[2] if groups else None
             places.append(data.room(key[0], tile, self.pinned, form))
-            data.state.put(key, data.copy(key[0], tile, places[-1], False, form))
+            data.state.put(key, data.fit.copy(key[0], tile, places[-1], False, form))
             self.pinned = self.pinned | {key}
         places.append(target)
         for i in range(len(self.path) - 1):
@@ -340,7 +340,7 @@ class Transfer:
 
     def _mover(self, c: mv.Carrier, tile: Tile) -> mv.Carrier:
         """The carrier, or one that is the same but for its issuer, whoever is done first."""
-        alike = self.data.alike(c)
+        alike = self.data.fit.alike(c)
         if len(alike) == 1:
             return c
         size = prod(tile.shape) * size_of(self.dtype)

@@ -256,7 +256,7 @@ class Walk:
         for nest, _, _, tiles in calls:
             for u, t in zip(nest.uses, tiles, strict=True):
                 if u.homes[0] != run.system.home and (key := (u.homes[0], t, u.dims)) not in demand:
-                    demand[key] = run.data.units(u.homes[0], t)
+                    demand[key] = run.data.fit.units(u.homes[0], t)
         total: dict[str, int] = {}
         for (memory, _, _), n in demand.items():
             total[memory] = total.get(memory, 0) + n
