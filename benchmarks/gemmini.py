@@ -184,8 +184,9 @@ Sums are stored as i32, 16 columns to a command, which binds products with short
 not overwrite: tiles are filled with zeros first, as by hand. One `mvin` is used, not the three with registers of their
 own. A preload waits for the products before it, where the hardware overlaps them: times are too long. Bursts hold
 blocks of one size: the last, narrow block of a row is a command of its own. Streams are read by a model of the manual,
-not by Gemmini's own simulator. Blocks that do not divide the sizes make trees large: 4096 x 4096 x 4096 takes about 8
-CPU seconds to schedule, most of them for waits that this machine's queues do not need.
+not by Gemmini's own simulator. Blocks that do not divide the sizes make trees large
+(4096 x 4096 x 4096: 997 distinct steps), half of the time of scheduling goes into waits that this machine's queues do
+not need.
 """
 
 
