@@ -9,7 +9,6 @@ and at random.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,30 +82,29 @@ class Case:
     def _strictly(self, s: Schedule, at: Mapping[str, int], seed: int) -> None:
         sim = Simulation(s, residues(seed), at)
         constants = {b.name for b in s.kernel.arguments if b.role == "const"}
-        for call in range(2):
-            arrays, want = self.inputs(at, seed, call)
-            if not call:
-                sim.bind({n: a for n, a in arrays.items() if n in constants})
-            same(sim.call(arrays), want)
-            for b in s.kernel.arguments:
-                if b.role in ("in", "const"):
-                    same({b.name: sim.machine.read(b.name)}, {b.name: arrays[b.name]})
+        try:
+            for call in range(2):
+                arrays, want = self.inputs(at, seed, call)
+                if not call:
+                    sim.bind({n: a for n, a in arrays.items() if n in constants})
+                same(sim.call(arrays), want)
+                for b in s.kernel.arguments:
+                    if b.role in ("in", "const"):
+                        same({b.name: sim.machine.read(b.name)}, {b.name: arrays[b.name]})
+        finally:
+            sim.let_go()
 
     def _apart(self, s: Schedule, at: Mapping[str, int]) -> None:
         names = sorted({s.system.cluster_of(u) or u for u in s.system.units})
         if len(names) < 2 and not s.system.replicas:
             return
         arrays, want = self.inputs(at, 0, 0)
-        constants = {b.name for b in s.kernel.arguments if b.role == "const"}
         for name in (*names, *((n, "last") for n in names), 1, 2):
             sim = Streams(s, residues(0), at, seed=name if isinstance(name, int) else 0,
                           eager=name if isinstance(name, str) else "")  # fmt: skip
             if isinstance(name, tuple):
                 sim.random = Last(name[0])  # type: ignore[assignment]
-            sim.bind({n: a for n, a in arrays.items() if n in constants})
-            same(sim.call(arrays), want)
-            if s.system.replicas:
-                gc.collect()  # a simulation holds itself, and memories of megabytes for every instance
+            same(sim.once(arrays), want)
 
     def _in_numbers(self, s: Schedule, sizes: Mapping[str, int], at: Mapping[str, int]) -> None:
         rng = np.random.default_rng(1)
@@ -117,9 +115,7 @@ class Case:
                 scale = 0.125 if d.kind not in "iub" else 1  # a recurrence must not be chaotic
                 drawn = rng.integers(0, 2, shape) if b.dtype == "bool" else rng.integers(-3, 4, shape) * scale
                 arrays[b.name] = np.asarray(drawn).astype(d)
-        sim = Simulation(s, numbers(), at)
-        sim.bind({b.name: arrays[b.name] for b in s.kernel.arguments if b.role == "const"})
-        fault = outside(sim.call(arrays), enclose(self.kernel, arrays, dict(sizes)))
+        fault = outside(Simulation(s, numbers(), at).once(arrays), enclose(self.kernel, arrays, dict(sizes)))
         assert fault is None, fault
 
 

@@ -8,6 +8,7 @@ which only schedules tell.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING
@@ -129,8 +130,12 @@ def taken_out(kernel: Kernel, system: System) -> tuple[Step, ...]:
     Where the number of steps is known at run time only, so many at a time. What the judge of rewritings cannot decide
     is not offered."""
     near = any(m.cells is None and not m.home and m.kind == "managed" for m in system.memories.values())
-    if not near or not any(True for _ in recurrences(kernel.body)):
-        return ()
+    return _out_of_loops(kernel) if near and any(True for _ in recurrences(kernel.body)) else ()
+
+
+@lru_cache(maxsize=16)
+def _out_of_loops(kernel: Kernel) -> tuple[Step, ...]:
+    """Whatever the machine; judged once for a kernel that is compiled for several, or again and again to be tuned."""
     from isam.mapper.space import Step
     from isam.proof.equivalence import Equivalence
     from isam.transforms.statements import Hoist, Parts

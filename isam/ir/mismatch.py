@@ -46,7 +46,7 @@ class Mismatch:
         return False
 
     def about(self, key: str) -> Any:
-        return dict(self.subject).get(key)
+        return next((value for name, value in self.subject if name == key), None)
 
     def __str__(self) -> str:
         text = f"no match [{self.kind}]: the instruction {self.instruction or '?'} needs {self.need}"

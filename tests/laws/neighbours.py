@@ -14,7 +14,7 @@ import inspect
 import random
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -94,10 +94,12 @@ def numbers(which: str) -> dict[str, int]:
     return {name: int(bits, 16) for name, _, bits in found if name in written()}
 
 
-def neighbours(which: str) -> Iterator[tuple[str, Kernel]]:
+def neighbours(which: str, wanted: Callable[[str], bool] | None = None) -> Iterator[tuple[str, Kernel]]:
+    """Those on record, or those of them whose names are ``wanted``; others are not drawn."""
     for name, bits in numbers(which).items():
         for n in range(bits.bit_length()):
-            new = drawn(name, written()[name], n) if bits >> n & 1 else None
+            drawing = bits >> n & 1 and (wanted is None or wanted(f"{name}/{n}"))
+            new = drawn(name, written()[name], n) if drawing else None
             if new is not None:
                 yield f"{name}/{n}", new
 
@@ -151,7 +153,12 @@ class Done:
 
 def refuses(law: Transform) -> bool:
     """Does the law say of a site that is none that it is none? (Others are only asked at their sites.)"""
-    return "raise ValueError" in inspect.getsource(type(law).apply)
+    return _refuses(type(law))
+
+
+@cache
+def _refuses(law: type[Transform]) -> bool:
+    return "raise ValueError" in inspect.getsource(law.apply)
 
 
 def other(k: Kernel, site: Site, rng: random.Random) -> Site:

@@ -20,8 +20,8 @@ TEXT = """kernel sides(N)
 
 @pytest.mark.parametrize(
     ("system", "seeds"),
-    [("toy", (*range(24), 1817, 4848, 6093, 8101)), ("host", (*range(12), *range(100, 106), 1845, 5824)),
-     ("blas", range(10))],
+    [("toy", (*range(12), 1817, 4848, 6093, 8101)), ("host", (*range(6), *range(100, 103), 1845, 5824)),
+     ("blas", range(6))],
 )
 def test_random_kernels_agree(system, seeds):
     found = {seed: campaign.one(seed, system, system != "toy", True) for seed in seeds}

@@ -25,7 +25,7 @@ FOUND = (206, 718, 996, 1374, 567, 613, 801, 1002, 5536, 5893)  # wrong at one t
 def test_random_kernels_between_guard_pages(on):
     if lacks := lacking(load_system(on).needs):
         pytest.skip(f"this CPU lacks {', '.join(lacks)}")
-    seeds = (*range(6), *(FOUND if on in ("host-generic", "host-avx512") else ()))
+    seeds = (*range(4), *(FOUND if on in ("host-generic", "host-avx512") else ()))
     found = {seed: campaign_native.one(seed, on, check=seed in FOUND) for seed in seeds}
     assert {seed: how for seed, (kind, how) in found.items() if kind == "wrong"} == {}
     assert sum(kind == "right" for kind, _ in found.values()) >= 0.9 * len(found)

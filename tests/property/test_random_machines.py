@@ -7,7 +7,7 @@ import pytest
 from tests.campaign_machines import one
 from tests.random_machines import machine
 
-SEEDS = 28
+SEEDS = 16
 
 
 @pytest.mark.parametrize("block", range(4))

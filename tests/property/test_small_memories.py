@@ -25,7 +25,7 @@ from tests.pipeline import compiled, judge
 from tests.unit.proof.mutants import mutants
 
 NAMES = ("matmul", "conv2d", "softmax", "sepconv", "rnn", "layer_norm", "matmul_i8", "transpose")
-SEEDS = 24
+SEEDS = 16
 
 
 def cramped(rng: random.Random) -> System:

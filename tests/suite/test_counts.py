@@ -14,7 +14,7 @@ from tests.suite import SUITE
 from tests.suite.columns import COLUMNS, typed, types_of
 from tests.suite.expected import expected
 
-LIMIT = 30_000  # combinations of statements, axes and rows that are tried
+LIMIT = 10_000  # combinations of statements, axes and rows that are tried
 OWN = ("product.new", "dot.new", "sum.new", "max.new", "softmax", "pool.max", "pool.sum", "gemm+bias+relu", "gelu",
        "conv2d+bias+relu", "product.sat", "gemm.requant")  # fmt: skip
 """Instructions of several statements on a visible result: what one call must take whole is beyond the enumerator."""

@@ -84,7 +84,7 @@ def gru(machine: str, *sizes: int, streaming: bool = False) -> Schedule:
 def test_one_schedule_for_every_number_of_steps(name: str, machine: str) -> None:
     kernel, sizes = KERNELS[name]
     job = compiled(kernel, sizes, load_system(machine), check=True)
-    for steps in (0, 1, 2, 3, 4):
+    for steps in (0, 1, 2, 3):
         judge(kernel, sizes, job, seed=steps, run_time={"T": steps})
 
 

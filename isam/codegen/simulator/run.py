@@ -82,15 +82,19 @@ class Simulation:
         return {name: self.machine.read(name) for name in results}
 
     def once(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Binds the constants among ``arrays``, calls, and lets go of the memories: they are large, and what runs a
-        node holds the simulation, which holds it, so that only a search for garbage would find them."""
+        """Binds the constants among ``arrays``, calls, and lets go of the memories."""
         constants = {b.name for b in self.schedule.kernel.arguments if b.role == "const"}
         try:
             self.bind({n: a for n, a in arrays.items() if n in constants})
             return self.call(arrays)
         finally:
-            self._runners.clear()
-            self._bodies.clear()
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Of the memories, after the last call: they are large, and what runs a node holds the simulation, which holds
+        it, so that only a search for garbage would find them."""
+        self._runners.clear()
+        self._bodies.clear()
 
     def _run(self, node: Node) -> None:
         with np.errstate(all="ignore"):

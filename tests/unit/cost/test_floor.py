@@ -27,13 +27,12 @@ def schedule_of(name: str, **sizes: int):
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_no_schedule_is_faster_than_its_floor(name):
-    for on in (TOY, CORES):
-        case = CASES[name]
-        for sizes in case.small[:2]:
-            schedule = compiled(case.load(), sizes, on).schedule
-            assert schedule is not None
-            late = {s.name: 3 for s in schedule.kernel.syms}
-            assert floor(schedule, late).seconds <= timeline(schedule, late).seconds * (1 + 1e-12), (on.name, sizes)
+    case = CASES[name]
+    for on, sizes in ((TOY, case.small[0]), (CORES, case.small[:2][-1])):
+        schedule = compiled(case.load(), sizes, on).schedule
+        assert schedule is not None
+        late = {s.name: 3 for s in schedule.kernel.syms}
+        assert floor(schedule, late).seconds <= timeline(schedule, late).seconds * (1 + 1e-12), (on.name, sizes)
 
 
 def bound(schedule, kind: str, where: str) -> float:
