@@ -19,8 +19,9 @@ RESULTS: dict[str, Any] = {"f32": np.float32, "bf16": bfloat16, "int8": np.int32
 
 
 def operands(shape: Gemm | Convolution) -> tuple[Array, Array]:
-    """Random, f32 unless the shape says otherwise: the two factors; or the image (height, width, channels) and the
-    weights (rows, columns, channels, filters), scaled so that results are of the size of 1."""
+    """Random, f32 unless the shape says otherwise: the two factors; or the image (height, width, channels; several:
+    after their number) and the weights (rows, columns, channels, filters), scaled so that results are of the size
+    of 1."""
     rng = np.random.default_rng(shape.flops % (1 << 32))
     if isinstance(shape, Gemm):
         left, right = (shape.m, shape.k), (shape.k, shape.n)
@@ -28,18 +29,19 @@ def operands(shape: Gemm | Convolution) -> tuple[Array, Array]:
             return rng.integers(0, 128, left, np.uint8), rng.integers(-128, 128, right, np.int8)
         a, b = rng.standard_normal(left, np.float32), rng.standard_normal(right, np.float32)
         return (a.astype(bfloat16), b.astype(bfloat16)) if shape.kind == "bf16" else (a, b)
-    x = rng.standard_normal((shape.size, shape.size, shape.channels), np.float32)
+    images = (shape.batch,) if shape.batch > 1 else ()
+    x = rng.standard_normal((*images, shape.size, shape.size, shape.channels), np.float32)
     w = rng.standard_normal((shape.taps, shape.taps, shape.channels, shape.filters), np.float32)
     w *= np.float32(shape.terms**-0.5)
     return (x.astype(bfloat16), w.astype(bfloat16)) if shape.kind == "bf16" else (x, w)
 
 
 def windows(shape: Convolution, x: Array) -> Array:
-    """The padded image seen as (height, width, rows, columns, channels): a view but for the padding."""
+    """The padded images seen as (..., height, width, rows, columns, channels): a view but for the padding."""
     p, t, s = shape.pad, shape.taps, shape.stride
-    padded = np.pad(x, ((p, p), (p, p), (0, 0))) if p else x
-    seen = np.lib.stride_tricks.sliding_window_view(padded, (t, t), (0, 1))[::s, ::s]
-    return seen.transpose(0, 1, 3, 4, 2)
+    padded = np.pad(x, ((0, 0),) * (x.ndim - 3) + ((p, p), (p, p), (0, 0))) if p else x
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (t, t), (-3, -2))[..., ::s, ::s, :, :, :]
+    return np.moveaxis(seen, -3, -1)
 
 
 def exact(shape: Gemm | Convolution, a: Array, b: Array) -> Array:
@@ -47,10 +49,10 @@ def exact(shape: Gemm | Convolution, a: Array, b: Array) -> Array:
     if isinstance(shape, Gemm):
         return a.astype(np.float64) @ b.astype(np.float64)
     seen = windows(shape, a)
-    out = np.zeros((shape.out, shape.out, shape.filters))
+    out = np.zeros((*seen.shape[:-3], shape.filters))
     for r in range(shape.taps):
         for s in range(shape.taps):
-            out += seen[:, :, r, s].astype(np.float64) @ b[r, s].astype(np.float64)
+            out += seen[..., r, s, :].astype(np.float64) @ b[r, s].astype(np.float64)
     return out
 
 

@@ -29,6 +29,8 @@ def kernel_of(shape: Shape, bound: bool = False) -> tuple[Any, dict[str, int]]:
     sizes = {"H": shape.out, "W": shape.out, "C": shape.channels, "K": shape.filters, "R": shape.taps, "S": shape.taps,
              "stride": shape.stride}  # fmt: skip
     sizes["over"] = shape.size + 2 * shape.pad - (shape.stride * (shape.out - 1) + shape.taps)
+    several = "" if shape.batch == 1 else "s"
+    sizes |= {"B": shape.batch} if several else {}
     if shape.pad:
-        return sources()[f"convolution_padded{kind}"], {**sizes, "pad": shape.pad}
-    return sources()[f"convolution{kind}"], sizes
+        return sources()[f"convolution{several}_padded{kind}"], {**sizes, "pad": shape.pad}
+    return sources()[f"convolution{several}{kind}"], sizes

@@ -70,8 +70,8 @@ def _tensor(torch: Any, v: Array) -> Any:
 def numpy_convolution(shape: Convolution, x: Array, w: Array) -> Call:
     """Windows copied side by side (im2col), then one product; a 1x1 convolution at stride 1 copies nothing."""
     flat = w.reshape(shape.terms, shape.filters)
-    rows = shape.out * shape.out
-    return lambda: (windows(shape, x).reshape(rows, shape.terms) @ flat).reshape(shape.out, shape.out, shape.filters)
+    rows, result = shape.batch * shape.out * shape.out, (*x.shape[:-3], shape.out, shape.out, shape.filters)
+    return lambda: (windows(shape, x).reshape(rows, shape.terms) @ flat).reshape(result)
 
 
 def torch_convolutions(shape: Convolution, x: Array, w: Array) -> dict[str, Call]:
@@ -83,7 +83,7 @@ def torch_convolutions(shape: Convolution, x: Array, w: Array) -> dict[str, Call
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     last = torch.channels_last
-    image = _tensor(torch, x).permute(2, 0, 1)[None].contiguous(memory_format=last)
+    image = _tensor(torch, x.reshape(-1, *x.shape[-3:])).permute(0, 3, 1, 2).contiguous(memory_format=last)
     weight = _tensor(torch, w).permute(3, 2, 0, 1).contiguous(memory_format=last)
     layer = torch.nn.Conv2d(shape.channels, shape.filters, shape.taps, shape.stride, shape.pad, bias=False).eval()
     layer.weight.data = weight
@@ -167,14 +167,16 @@ def _prepared(torch: Any, shape: Convolution, image: Any, weight: Any) -> dict[s
 
 
 def plain(result: Any) -> Array:
-    """A result as (height, width, filters), or as it is when it is an array."""
+    """A result as (height, width, filters), after the number of images if they are several, or as it is when it is an
+    array."""
     if isinstance(result, np.ndarray):
         return result
     import torch
 
     if result.dim() not in (2, 3):
         result = result.to_dense() if result.layout != torch.strided else result
-        result = result[0].permute(1, 2, 0).contiguous()
+        result = result.permute(0, 2, 3, 1).contiguous()
+        result = result[0] if result.shape[0] == 1 else result
     if result.dtype == torch.bfloat16:
         return result.contiguous().view(torch.int16).numpy().view(bfloat16)
     return result.numpy()
@@ -213,4 +215,5 @@ def of(shape: Gemm | Convolution, a: Array, b: Array) -> dict[str, Call]:
             return {f"onednn {n}": f for n, f in torch_products(shape, a, b).items()}
         return {"numpy": numpy_product(a, b), "numpy dot": numpy_dot(a, b)}
     found = {f"onednn {n}": f for n, f in torch_convolutions(shape, a, b).items()}
-    return found if shape.kind != "f32" else {"numpy": numpy_convolution(shape, a, b), **found}
+    alone = shape.kind == "f32" and shape.batch == 1  # more images make matrices of gigabytes
+    return {"numpy": numpy_convolution(shape, a, b), **found} if alone else found

@@ -30,7 +30,8 @@ QUICK = {"tiny": ("4x4x4", "16x16x16"), "bf16": ("256x256x256 bf16",), "int8": (
          "gru": ("gru 128x4x512x512",),
          "rows": ("softmax 256x1024", "layer_norm 256x1024", "bias_gelu 256x1024"),
          "resnet50": ("56x56x64 to 64, 3x3/1", "28x28x512 to 128, 1x1/1"),
-         "resnet50-bf16": ("28x28x512 to 128, 1x1/1 bf16",), "blocks-bf16": ("block_bf16 28x28x256x256x1",),
+         "resnet50x28": ("28x28x28x512 to 128, 1x1/1",), "resnet50-bf16": ("28x28x512 to 128, 1x1/1 bf16",),
+         "blocks-bf16": ("block_bf16 28x28x256x256x1",),
          "attention-bf16": ("attention_bf16 12x128x128x64x64",), "gru-bf16": ("gru_bf16 128x4x512x512",)}  # fmt: skip
 
 
@@ -159,9 +160,9 @@ def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
     squares = [r for r in results.get("square", []) if r["name"].startswith(("512x", "1024x"))]
     for row in [*squares, *(r for r in results.get("deepbench", []) if r["flops"] >= LARGE)]:
         found.append((f"product {row['name']} against NumPy", row["against"]["numpy"]["best"], 0.85, True))
-    for kind, least in (("", 0.97), ("-bf16", 1.2)):
+    for kind, words, least in (("", "", 0.97), ("x28", " of 28 images", 1.0), ("-bf16", " in bf16", 1.2)):
         w = results["weighted"].get(f"resnet50{kind} against onednn", {})
-        what = f"ResNet-50 convolutions{kind.replace('-', ' in ')} against oneDNN"
+        what = f"ResNet-50 convolutions{words} against oneDNN"
         found += [(f"{what}, {r}", w[r], least, True) for r in ("mean of ratios", "total over total") if w]
     found += _small(results.get("tiny", []))
     for group, large, least in (("bf16", 1.15, 1.5), ("int8", 1.3, 1.3)):

@@ -1,8 +1,8 @@
 """What is measured, as data.
 
 A matrix product is ``C[m, n] = A[m, k] B[k, n]``, row major. DeepBench's problems are column major: its (M, N, K) is
-(m = N, n = M, k = K) here. Convolutions are those of ResNet-50 at batch 1 (version 1.5: the stride is on the 3x3),
-channels last.
+(m = N, n = M, k = K) here. Convolutions are those of ResNet-50 (version 1.5: the stride is on the 3x3) with one image
+and with 28, channels last.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Gemm:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """A square convolution of an image of ``size`` x ``size`` with ``channels``, to ``filters`` channels, in f32 or
-    bf16; ``count``: how often the network has it. The padding keeps the size at stride 1."""
+    """A square convolution of ``batch`` images of ``size`` x ``size`` with ``channels``, to ``filters`` channels, in
+    f32 or bf16; ``count``: how often the network has it. The padding keeps the size at stride 1."""
 
     channels: int
     size: int
@@ -44,6 +44,7 @@ class Convolution:
     stride: int
     count: int = 1
     kind: str = "f32"
+    batch: int = 1
 
     @property
     def pad(self) -> int:
@@ -56,11 +57,12 @@ class Convolution:
     @property
     def name(self) -> str:
         kind = f" {self.kind}" if self.kind != "f32" else ""
-        return f"{self.size}x{self.size}x{self.channels} to {self.filters}, {self.taps}x{self.taps}/{self.stride}{kind}"
+        image = f"{self.batch}x" * (self.batch > 1) + f"{self.size}x{self.size}x{self.channels}"
+        return f"{image} to {self.filters}, {self.taps}x{self.taps}/{self.stride}{kind}"
 
     @property
     def flops(self) -> int:
-        return 2 * self.out * self.out * self.filters * self.terms
+        return 2 * self.batch * self.out * self.out * self.filters * self.terms
 
     @property
     def terms(self) -> int:
@@ -157,11 +159,13 @@ RESNET50 = tuple(Convolution(*row) for row in (
 ))  # fmt: skip
 
 RESNET50_BF16 = tuple(replace(c, kind="bf16") for c in RESNET50)
+RESNET50_28 = tuple(replace(c, batch=28) for c in RESNET50)
 
 LARGE = 100_000_000  # flops from which on a product counts as large: shorter ones are bound by memory and by calling
 
 GROUPS: dict[str, tuple[Shape, ...]] = {
     "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
     "depthwise": DEPTHWISE, "rows": ROWS, "blocks": BLOCKS, "attention": ATTENTION, "gru": GRU,
-    "resnet50-bf16": RESNET50_BF16, "blocks-bf16": BLOCKS_BF16, "attention-bf16": ATTENTION_BF16, "gru-bf16": GRU_BF16,
+    "resnet50x28": RESNET50_28, "resnet50-bf16": RESNET50_BF16, "blocks-bf16": BLOCKS_BF16,
+    "attention-bf16": ATTENTION_BF16, "gru-bf16": GRU_BF16,
 }  # fmt: skip

@@ -40,6 +40,8 @@ def page(results: dict[str, Any]) -> str:
             parts += [text, *packed(results[group])]
     if "resnet50" in results:
         parts += ["## The 23 convolutions of ResNet-50, batch 1\n", *convolutions(results["resnet50"])]
+    if "resnet50x28" in results:
+        parts += ["## The same with 28 images\n", IMAGES, *convolutions(results["resnet50x28"])]
     if "resnet50-bf16" in results:
         parts += ["## The 23 convolutions of ResNet-50 in bf16, batch 1\n", NARROW]
         parts += convolutions(results["resnet50-bf16"])
@@ -135,6 +137,8 @@ def packed(table: list[dict[str, Any]]) -> list[str]:
     return rows(head, body)
 
 
+IMAGES = """The paper has 28 images, and LIBXSMM beside it, which Python cannot call: oneDNN is the peer here.
+"""
 NARROW = """Sums in f32, results rounded to bf16; weights and images of oneDNN are in bf16. What is asked for is meant
 for CPUs with tile units (AMX): this one multiplies bf16 by `vdpbf16ps`, oneDNN as well.
 """
