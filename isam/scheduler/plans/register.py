@@ -112,7 +112,8 @@ def least(group: Group, main: Nest) -> dict[str, int]:
 
 
 def blocks(nest: Nest, system: System, floor: dict[str, int]) -> list[Block]:
-    """Register blocks that fit, best predicted cost first; ``floor``: as :func:`least` says."""
+    """Register blocks that fit, best predicted cost first, among equals without a sum those along inner axes, whose
+    elements lie together; ``floor``: as :func:`least` says."""
     room = Room(nest, system)
     parallel = [a for a in nest.axes if a not in nest.reduced]
     counts = {a: -(-nest.length(a) // nest.unit(a)) for a in parallel}
@@ -123,7 +124,8 @@ def blocks(nest: Nest, system: System, floor: dict[str, int]) -> list[Block]:
         cost = block_cost(nest, parallel, counts, tiles, room, reducing)
         if cost is not None:
             found.append(Block(tuple(sorted(tiles.items())), cost))
-    found.sort(key=lambda b: b.cost)
+    inner = [] if reducing else parallel[::-1]
+    found.sort(key=lambda b: (b.cost, *(-b.of(a) for a in inner)))
     return found
 
 
