@@ -173,6 +173,13 @@ def test_what_has_no_limit_meets_unless_its_strides_keep_it_away():
             assert never_meet(two, one, (4, 4), ctx) is not meet
 
 
+def test_what_has_no_values_meets_nothing():
+    cell, none = ((Affine(), Affine((), 1)),), var("v", 1, 0)
+    for shift in range(-24, 24):
+        one, two = (cell, Affine.of("v", 4), (4,), (none,)), (cell, Affine((), shift), (4,), ())
+        assert never_meet(one, two, SIZE, Context()) or abs(4 - shift) < 4  # as if it had its first
+
+
 def test_what_nothing_is_known_of_cancels():
     """A loop begins at a number of which nothing is known, and goes in steps from there."""
     cell, start = ((Affine(), Affine((), 1)),), Affine.of("a")
