@@ -278,9 +278,9 @@ def _shape(issue: Issue, sig: Signature, replay: Replay) -> Shape:
 
 
 def _protected(o: Operand, sig: Signature, replay: Replay) -> str:
-    """Bound workspace is filled by ``bind`` and only read by ``call``."""
+    """Bound workspace is filled by ``bind`` and only read by ``call``. (Numbers are read-only, see ``Legality``.)"""
     slot = replay.legality.kept.get(o.place.base) if o.name in sig.writes else None
-    if slot is not None and (slot.literal is not None or replay.phase == "call"):
+    if slot is not None and replay.phase == "call":
         return f"operand {o.name} writes the slot '{slot.name}', which is kept from bind on"
     return ""
 
@@ -299,8 +299,7 @@ def _access(o: Operand, sig: Signature, replay: Replay, row: int) -> Access | No
     limits = [n - 1 - (m - 1) * k for n, m, k in zip(shape, o.tile.shape, steps, strict=True)]
     memory = replay.schedule.system.memories[resolve(replay.schedule.system, o.place.memory)]
     align = sig.instruction.contract(o.name).align
-    addressed = (not o.place.base or not memory.home) and memory.cells is None
-    if addressed:
+    if not memory.home and memory.cells is None:
         align = max(align, memory.align)
     readers = tuple(
         sorted({p.statement for p in sig.semantics.pairs if p.operand == o.name and not p.writes and p.statement >= 0})

@@ -263,7 +263,7 @@ def _leaf(a: Leaf, b: Leaf, m: Mapping, writes: bool) -> Pair | None:
         if om.buffer or not same_number(om.literal, b.literal) or a.access.index:
             return None
         return Pair(om.operand, a.access, None, b.statement, False, b.literal)
-    if not _same_type(a.dtype, b.dtype) or om.buffer != b.access.buffer or not _consistent(om, a.access, b.access, m):
+    if not _same_type(a.dtype, b.dtype) or om.buffer != b.access.buffer or not _plays(om, a.access, b.access):
         return None
     return Pair(om.operand, a.access, b.access, b.statement, writes, None, a.statement)
 
@@ -275,12 +275,11 @@ def same_number(a: object, b: object) -> bool:
     return (a == b and signs) or (a != a and b != b)
 
 
-def _consistent(om: OperandMap, own: Access, kernel: Access, m: Mapping) -> bool:
-    """Some dimension of the operand explains every mapped axis of the kernel's rows (steps are judged per issue)."""
-    if om.index == kernel.index:
-        return True
-    axes = dict(m.axes)
-    moved = {axes.get(n) for row in own.index for n in row.names}
-    seen = {n for row in kernel.index for n in row.names if n in set(axes.values())}
-    same = {a - b for a, b in zip(kernel.index, om.index, strict=False)}
-    return seen <= moved and all(d.is_constant for d in same) and len(om.index) == len(kernel.index)
+def _plays(om: OperandMap, own: Access, kernel: Access) -> bool:
+    """Whether the kernel's access is the one that the operand is said to be played by, with what the instruction adds
+    to its axes. That steps put it there, and move it along every axis, is judged per issue."""
+    at = list(om.index)
+    for row, d, step in zip(own.index, om.dims, om.steps, strict=False):
+        if 0 <= d < len(at):
+            at[d] = at[d] + row.const * step
+    return tuple(at) == kernel.index

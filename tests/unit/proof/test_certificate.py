@@ -19,7 +19,7 @@ from isam.proof import Certificate, ProofError, check_flat, check_points, flat, 
 from isam.proof.certificate import METHODS, executed, schedule_hash, seal
 from isam.proof.chain import check_chain
 from isam.schedule.serial import from_json, to_json
-from isam.schedule.tree import Schedule, Seq
+from isam.schedule.tree import Loop, Schedule, Seq, distinct
 from tests.unit.proof.handmade import running_sum, tiny_matmul, vec_matmul
 from tests.unit.proof.test_points import MADE
 from tests.unit.proof.verdicts import on_record
@@ -44,6 +44,13 @@ def test_genuine_certificates_hold(name):
     assert [o["number"] for o in c.data["obligations"]] == list(range(1, 12))
     assert str(c).startswith("proved: 11 obligations")
     on_record(f"certificate of {name}", (str(c).split(" isl questions")[0], *c.data["obligations"]))
+
+
+def test_distinct_bodies_are_counted():
+    for s, bodies in ((tiny_matmul(), 3), (tiny_matmul(peeled=True), 4)):
+        loops = [n for t in (s.bind, s.call) for n in distinct(t) if isinstance(n, Loop)]
+        assert len({id(p) for n in loops for p in (n.first, n.body, n.last) if p is not None}) == bodies
+        assert prove(s).data["figures"]["bodies"] == bodies
 
 
 def test_a_fresh_process_agrees(tmp_path):

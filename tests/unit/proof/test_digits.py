@@ -173,6 +173,22 @@ def test_what_has_no_limit_meets_unless_its_strides_keep_it_away():
             assert never_meet(two, one, (4, 4), ctx) is not meet
 
 
+def test_what_has_no_values_meets_nothing():
+    cell, none = ((Affine(), Affine((), 1)),), var("v", 1, 0)
+    for shift in range(-24, 24):
+        one, two = (cell, Affine.of("v", 4), (4,), (none,)), (cell, Affine((), shift), (4,), ())
+        assert never_meet(one, two, SIZE, Context()) or abs(4 - shift) < 4  # as if it had its first
+
+
+def test_what_nothing_is_known_of_cancels():
+    """A loop begins at a number of which nothing is known, and goes in steps from there."""
+    cell, start = ((Affine(), Affine((), 1)),), Affine.of("a")
+    ctx = Context((Var("v", (Bound(start),), (), 8, start),))
+    for shift, meet in ((0, True), (3, True), (4, False), (5, True), (8, True), (12, False)):
+        one, two = (cell, Affine.of("v"), (4,), ()), (cell, start + shift, (4,), ())
+        assert never_meet(one, two, SIZE, ctx) is never_meet(two, one, SIZE, ctx) is not meet
+
+
 def test_bounds_that_speak_of_another_variable_of_that_name():
     """``v`` of one layout is its ``w``, not that of the other."""
     own, other = var("w", 0, 0), var("w", 1000, 1000)

@@ -14,13 +14,13 @@ from itertools import product
 import pytest
 
 from isam.ir.affine import Affine
-from isam.proof.context import Context
+from isam.proof.context import Context, Var
 from isam.proof.facts import Facts
 from isam.proof.induction import add, implied, meet
 from isam.proof.legal import Legality
 from isam.proof.sets import Isl
 from isam.proof.state import Fact, State, Target
-from isam.schedule.tree import Operand, Place, Tile
+from isam.schedule.tree import Bound, Operand, Place, Tile
 from tests.unit.proof.handmade import tiny_matmul
 from tests.unit.proof.handmade_machines import lit
 from tests.unit.proof.test_witness import var
@@ -264,3 +264,18 @@ def test_a_tile_with_steps_is_brought_back() -> None:
     assert home in list(state)
     fs.write(state, fs.target(made), True, CTX)
     assert held() == [False, True, False, True]
+
+
+def test_variables_of_a_fact_are_not_those_outside() -> None:
+    """A fact whose rule moves with one of its own variables says nothing of an operand that moves with another."""
+    s = tiny_matmul(64, 8, 8)
+    facts = Facts(Legality(s), Isl())
+    v, w = Affine.of("v"), Affine.of("w")
+    own = tuple(Var(n, (Bound(Affine()),), (Bound(Affine((), 3)),), 1, Affine()) for n in ("v", "w"))
+    ctx = Context((own[0],))
+    for far in (0, 16):
+        box = ((v, v + 1), (w, w + 1))
+        f = facts.make("A", ("sp", ""), None, v * (64 + far) + w * 4, (64, 4), box, own)
+        place = Place("sp", "", v * far, (64, 4))
+        o = Operand("D", Tile("A", (Affine(), Affine()), (1, 1), (1, 1)), place, (0, 1))
+        assert (facts._everywhere(f, facts.target(o), ctx) is None) is bool(far)

@@ -262,8 +262,10 @@ def test_every_read_whose_order_is_prescribed_is_in_the_table() -> None:
     for issue in (n for n in distinct(s.call) if isinstance(n, Issue)):
         step = compile_step(issue, r, Findings())
         assert step is not None
-        shape = step.shape
-        for a in shape.accesses:
+        odd = [replace(e, statement=99, outer=tuple(row + 1 for row in e.outer)) for e in step.shape.effects]
+        each = [step.shape] + [replace(step.shape, effects=x) for x in
+                               ([*odd, *step.shape.effects], [*step.shape.effects, *odd]) if odd]  # fmt: skip
+        for shape, a in ((x, a) for x in each for a in x.accesses):
             for j, _ in enumerate(r.kernel.statements):
                 own = [e for e in shape.effects if e.statement == j] or shape.effects
                 rows = own[0].outer if own else ()

@@ -19,6 +19,7 @@ from isam.proof.geometry import resolve
 from isam.proof.legal import Legality
 from isam.proof.prescribed import Prescribed
 from isam.proof.violation import Findings
+from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Bound, Issue, Loop, Node, Place, Schedule, Seq, Slot, distinct
 from tests.unit.proof import test_dealt, test_registers
 from tests.unit.proof.handmade import at_home, loop, move, tile, tiny_matmul, vec_matmul
@@ -290,4 +291,24 @@ def test_highest_addresses() -> None:
     assert tops(unknown) == {("sp", ""): reach}
     halves = Loop("v", (Bound(lit(3), 2),), (Bound(lit(21), 2), Bound(lit(100))), 1, at(v))
     assert tops(halves) == {("sp", ""): 9 + reach}
+    late = Loop("v", (Bound(lit(5), 2), Bound(lit(1))), (Bound(lit(9)),), 1, at(v * -8 + 100))
+    assert tops(late) == {("sp", ""): 84 + reach}
+    within = loop("v", 0, 4, 1, loop("w", v, 9, 1, at(w * -8 + 100)))
+    assert tops(within) == {("sp", ""): 100 + reach}
+    back = at(40)
+    a, b = back.operands
+    back = replace(back, operands=(a, replace(b, place=replace(b.place, strides=(-64, 4)))))
+    assert tops(back) == {("sp", ""): 40 + 4 * 4 + 16}
     assert highest_addresses(replace(s, bind=at(400), call=at(3)), {}) == {("sp", ""): 400 + reach}
+
+
+@pytest.mark.parametrize("permits", ["exact", "reassociate"])
+@pytest.mark.parametrize("dtype", ["f32", "i32"])
+def test_only_sums_of_floats_have_an_order(dtype: str, permits: str) -> None:
+    s = from_json(to_json(vec_matmul(2, 8, 10, permits=frozenset({permits}))).replace("f32", dtype))
+    assert flat.check_flat(s) == []
+    r = Replay(s, {}, Findings())
+    r.phase = "call"
+    made = [compile_step(n, r, Findings()) for n in distinct(s.call) if isinstance(n, Issue) and n.nest is not None]
+    effects = [e for x in made if x is not None for e in x.shape.effects]
+    assert {e.ordered is not None for e in effects if e.accumulate} == {(dtype, permits) == ("f32", "exact")}

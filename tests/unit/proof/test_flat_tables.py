@@ -17,7 +17,7 @@ from isam.proof.digits import _Distance
 from isam.proof.flat import Replay
 from isam.proof.flat_program import Program
 from isam.proof.flat_step import compile_step
-from isam.proof.flat_table import ROOM
+from isam.proof.flat_table import ROOM, Table
 from isam.proof.legal import Legality
 from isam.proof.registers import at_start
 from isam.proof.sets import Isl
@@ -147,3 +147,13 @@ def test_distances_that_are_never_met() -> None:
             yes += 1
             assert not any(low <= x <= high for x in sums)
     assert yes > 60
+
+
+def test_what_is_added_one_by_one_has_its_order_by_versions() -> None:
+    s = replace_permits(running_sum())
+    r = Replay(s, {"T": 3}, Findings())
+    r.phase = "call"
+    t = Table(r)
+    made = [compile_step(n, r, Findings()) for n in distinct(s.call) if isinstance(n, Issue)]
+    assert any(e.accumulate for x in made if x is not None for e in x.shape.effects)
+    assert all(x is not None and t.step(x) > 0 for x in made)

@@ -94,8 +94,9 @@ def changed(choose: random.Random, t: Any) -> Any:
 @pytest.mark.parametrize("seed", range(4))
 def test_expressions_that_are_the_same_but_for_the_order_of_arguments(seed: int) -> None:
     choose, said = random.Random(seed), Counter[bool]()
-    operands = [SimpleNamespace(operand=a, buffer=b, index=(), literal=None) for a, b in (("A", "x"), ("B", "y"))]
-    operands += [SimpleNamespace(operand="C", buffer="", index=(), literal=2.0)]
+    operands = [SimpleNamespace(operand=a, buffer=b, index=(), dims=(), steps=(), literal=None)
+                for a, b in (("A", "x"), ("B", "y"))]
+    operands += [SimpleNamespace(operand="C", buffer="", index=(), dims=(), steps=(), literal=2.0)]
     m: Any = SimpleNamespace(operands=operands, axes=())
     means = {"A": "x", "B": "y", "C": 2.0}
 
@@ -308,7 +309,8 @@ def test_reads_on_either_side_of_writes() -> None:
 
 def test_writes_of_one_buffer_stay_in_order() -> None:
     """Effects are laid on effects in every order in which those on one buffer follow each other."""
-    operands = [SimpleNamespace(operand=a, buffer=b, index=(), literal=None) for a, b in ("Dy", "Ev", "Ax")]
+    operands = [SimpleNamespace(operand=a, buffer=b, index=(), dims=(), steps=(), literal=None)
+                for a, b in ("Dy", "Ev", "Ax")]  # fmt: skip
     m: Any = SimpleNamespace(operands=operands, axes=(), axis_map={})
 
     def effects(what: tuple[tuple[str, str], ...], name: str) -> list[Effect]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -12,8 +14,10 @@ import pytest
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.proof import numbering
-from isam.proof.equivalence import Equivalence, equivalent
+from isam.proof.equivalence import Equivalence, _Pair, equivalent
 from isam.proof.execution import RECENT
+from isam.proof.value import ONE, Value
+from tests.unit.proof.pointwise import pairs, region, relation, ring
 
 HEAD = """kernel k(T)
   permits {permits}
@@ -151,6 +155,24 @@ def test_a_buffer_of_another_name_is_sought_among_all_that_hold_as_much() -> Non
         assert equivalent(other, k)
         wrong = TWO.replace("= 7", "= 6").replace("m[", f"{new}[").replace("m:", f"{new}:")
         assert not equivalent(k, parse_kernel(wrong))
+
+
+def test_another_layout_has_all_elements_of_the_first() -> None:
+    r = ring()
+    execution: Any = SimpleNamespace(operations=SimpleNamespace(numbers=SimpleNamespace(ring=r)))
+    k = parse_kernel(TWO)
+    pair = _Pair(execution, k, k)
+
+    def value(elements: list[int]) -> Value:
+        over = [(i,) for i in range(len(elements))]
+        return Value(region(over, 1), {(0,): ((ONE, relation([((i,), (x,)) for i, x in enumerate(elements)], 1, 1)),)})
+
+    for own, other in product(([0, 1], [0, 1, 2], [2], [0, 0]), ([0, 1], [1, 0], [0, 5], [0], [1], [0, 0], [2, 1, 0])):
+        found = pair._path(value(own), value(other))
+        same = [((i,), (j,)) for i, x in enumerate(own) for j, y in enumerate(other) if x == y]
+        there = len({i for i, _ in same}) == len(same) and {j for _, (j,) in same} == {*range(len(other))}
+        assert (found is not None) is there, (own, other)
+        assert found is None or pairs(found) == same
 
 
 def test_of_several_that_begin_alike_the_one_that_stays_so_is_found() -> None:

@@ -172,3 +172,26 @@ def test_a_number_is_no_row_of_numbers() -> None:
                                            for o in m.operands))  # fmt: skip
         assert compare(forged, kernel(ONE.format("out y", "y[i] = x[i] + 3"))).faults
         assert compare(m, kernel(ONE.format("out y", "y[i] = x[i] + 3"))).faults
+
+
+@pytest.mark.parametrize("value", ["x[i, j] + x[i + 1, j]", "x[i + 1, j] + x[i, j]", "x[2 * i, j] + x[2 * i + 2, j]"])
+@pytest.mark.parametrize("name", ["vadd", "neighbours"])
+def test_an_operand_is_the_access_that_is_said_and_no_other_of_its_buffer(name: str, value: str) -> None:
+    """Of two accesses to one buffer, some constants apart; with what the instruction adds to its own axes."""
+    k = kernel(f"k()\n in x: f32[17, 8]\n out y: f32[8, 8]\n forall j < 8, i < 8\n  y[i, j] = {value}")
+    ins = made("vadd") if name == "vadd" else parse_instruction(
+        "instruction neighbours(N)\n  in A: f32[N + 1]\n  out D: f32[N]\n  forall i < N\n    D[i] = A[i] + A[i + 1]\n")
+    found = match(k, ins, strided=True)
+    assert isinstance(found, Matches)
+    for m in found:
+        s = compare(m, k)
+        assert s.faults == ()
+        for p in s.pairs:
+            o = m.operand(p.operand)
+            assert p.kernel is not None
+            more = [(b - a).const for a, b in zip(o.index, p.kernel.index, strict=True)]
+            assert sum(more) == sum(r.const * n for r, n in zip(p.own.index, o.steps, strict=True))
+        far = tuple(replace(o, index=tuple(r + 1 for r in o.index)) if o.buffer == "x" else o for o in m.operands)
+        assert [f[:2] for f in compare(replace(m, operands=far), k).faults] == [(3, "operation")]
+        nowhere = tuple(replace(o, dims=(7,) * len(o.dims)) for o in m.operands)  # dimensions that there are not
+        assert bool(compare(replace(m, operands=nowhere), k).faults) is (name == "neighbours")

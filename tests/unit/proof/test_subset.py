@@ -94,6 +94,10 @@ def between(m: Memory) -> int:
     return 1 < m.a[0] < 3
 
 
+def member(m: Memory) -> int:
+    return m.a[0] in (1, 2)
+
+
 def fraction(m: Memory) -> int:
     return m.a[0] / 2  # type: ignore[return-value]
 
@@ -115,7 +119,7 @@ def shadowed(m: Memory) -> int:
     return FACTOR + 1
 
 
-@pytest.mark.parametrize("f", [power, strided, between, fraction, foreign, truth, other_field, shadowed])
+@pytest.mark.parametrize("f", [power, strided, between, member, fraction, foreign, truth, other_field, shadowed])
 def test_outside(f):
     with pytest.raises(Outside):
         module_text((f,), KINDS)

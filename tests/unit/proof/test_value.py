@@ -320,6 +320,11 @@ def test_sums_of_as_many_as_a_size_says() -> None:
     b = Value(Rel(isl.Map(slope % "")).domain(), {(0,): ((ONE, Rel(isl.Map(slope % "7"))),)})
     with pytest.raises(TooMuch, match="equal terms are added a number of times that varies"):
         r.summed(Rel(isl.Map(slope % "")), b, SIZES)
+    for path in (dest, Rel(isl.Map(slope % ""))):  # zero times something is that, however often
+        none = Value(path.domain(), {(0,): ((Fraction(), path),)})
+        ((key, ((w, s),)),) = Ring([path.outs]).summed(path, none, SIZES).terms.items()
+        assert (key, w) == ((0,), 0)
+        assert s.same(path.inverse().then(path))
 
 
 def test_which_number_a_value_is() -> None:

@@ -223,6 +223,9 @@ def test_parts_of_one_tile_are_one_write() -> None:
     (one,) = compact([part(0, 0), part(0, 4)], w.facts)
     assert one.target is not None
     assert (one.box, one.ends, one.target.wide) == (box_of((lit(0), lit(0)), (1, 8)), (lit(0), lit(32)), (False, True))
+    (one,) = compact([part(3, 0), part(3, 4)], w.facts)
+    assert one.target is not None
+    assert (one.box, one.target.wide) == (box_of((lit(3), lit(0)), (1, 8)), (False, True))
     for a, b in ((row(0), row(2)), (row(0), row(1, base=4)), (row(0), row(1, "C")), (row(0), row(1, nest=0)),
                  (row(0), row(1, by=8)), (row(0, by=-4), row(1, by=-4))):  # fmt: skip
         assert compact([a, b], w.facts) == [a, b]
@@ -306,7 +309,12 @@ def test_slots_of_instances_as_the_loops_around_see_them(first: int, stride: int
     name, apart = "^core", w.facts.instances.apart
     steps_of = seq(*(replace(x, operands=(replace(o, tile=o.tile._replace(steps=(1, 2))),)) for x in steps
                      for o in x.operands))  # fmt: skip
-    for dealt in (n, replace(n, body=steps_of), loop("t", 0, 3, 1, n)):
+    t = Affine.of("t")
+    rows = replace(steps[0], operands=tuple(replace(o, tile=o.tile._replace(start=(t, lit(0))), place=replace(
+        o.place, offset=t * 2)) for o in steps[0].operands))  # fmt: skip
+    inner = loop("t", d, d + 3, 1, rows)
+    ragged = replace(inner, hi=(*inner.hi, Bound(d * 2 + 5, 2)))  # ends at no affine byte
+    for dealt in (n, replace(n, body=steps_of), loop("t", 0, 3, 1, n), replace(n, body=inner), replace(n, body=ragged)):
         for outer in (0, 3):
             done: Done = {}
             carried_out(dealt, {name: outer}, w, done)
