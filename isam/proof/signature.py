@@ -210,7 +210,7 @@ class Judge:
     def _apart(self, ins: Instruction, issue: Issue, bad: list) -> None:
         memory = {o.name: resolve(self.schedule.system, o.place.memory) for o in issue.operands}
         for group in ins.apart:
-            used = [memory[n] for n in group if n in memory]
+            used = [memory[n] for n in group]
             if len(set(used)) < len(used):
                 bad.append((9, "apart", f"operands {', '.join(group)} of '{ins.name}' must lie in different memories"))
 

@@ -124,3 +124,11 @@ def test_loops_whose_last_value_is_not_known() -> None:
         said.append(any(judged(s, cuts) <= {"final"} for cuts in (False, True)))
         assert not (stale and said[-1])
     on_record("trees: peeled, sizes", said)
+
+
+def test_a_body_between_two_that_leave_it_nothing() -> None:
+    """With two iterations, both with bodies of their own, the one in the middle never runs, whatever it asks for."""
+    nobody = take(SIDE - 1)
+    agreed(seq(loop("x", 0, 2, 1, nobody, first=ROW, last=ROW), take(0, 2)), True)
+    agreed(seq(loop("x", 0, 2, 1, ROW, first=Seq(), last=Seq()), take(0)), False)
+    agreed(seq(loop("x", 0, 3, 1, nobody, first=ROW, last=ROW), take(0)), False)
