@@ -19,6 +19,7 @@ from .measure import LIBRARIES, Settings, Wrong, measure, weighted
 from .shapes import GROUPS, LARGE
 
 SCHEMA = "isam.bench/1"
+TINY, FEW = 2 * 64**3, 4  # flops up to which a product counts as tiny; rows up to which it is bound by memory
 SHORT = 1e-5  # seconds: calls of less are told in nanoseconds too
 CASES = ("depthwise", "rows", "blocks", "attention", "gru", "blocks-bf16", "attention-bf16", "gru-bf16")
 LEAST = {"depthwise": 1.3, "block": 1.2, "attention": 1.0, "gru": 1.16,  # of a geometric mean; of others 1.1
@@ -157,9 +158,7 @@ def compile_line(row: dict[str, Any]) -> str:
 def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
     """The speed that was asked for and what was measured; what was not measured is left out."""
     found: list[tuple[str, float, float, bool]] = []
-    squares = [r for r in results.get("square", []) if r["name"].startswith(("512x", "1024x"))]
-    for row in [*squares, *(r for r in results.get("deepbench", []) if r["flops"] >= LARGE)]:
-        found.append((f"product {row['name']} against NumPy", row["against"]["numpy"]["best"], 0.85, True))
+    found += _products([*results.get("square", []), *results.get("deepbench", [])])
     for kind, words, least in (("", "", 0.97), ("x28", " of 28 images", 1.0), ("-bf16", " in bf16", 1.2)):
         w = results["weighted"].get(f"resnet50{kind} against onednn", {})
         what = f"ResNet-50 convolutions{words} against oneDNN"
@@ -193,6 +192,19 @@ def _means(results: dict[str, Any]) -> list[tuple[str, float, float, bool]]:
             ratios.setdefault(f"{r['name'].partition(' ')[0]} against {library}", []).append(got["best"])
     for what, some in ratios.items():
         found.append((f"{what}, geometric mean", geometric_mean(some), LEAST.get(what.partition(" ")[0], 1.1), True))
+    return found
+
+
+def _products(rows: list[dict[str, Any]]) -> list[tuple[str, float, float, bool]]:
+    """Products that are not tiny: geometric means of the large ones and of those of few rows, and the least of all."""
+    ratios = [(r["against"]["numpy"]["best"], r) for r in rows if r["flops"] > TINY]
+    few = [got for got, r in ratios if int(r["name"].partition("x")[0]) <= FEW]
+    large = [got for got, r in ratios if int(r["name"].partition("x")[0]) > FEW and r["flops"] >= LARGE]
+    means = (("large products", large, 1.0), (f"products of up to {FEW} rows", few, 0.95))
+    found = [(f"{what} against NumPy, geometric mean", geometric_mean(some), want, True)
+             for what, some, want in means if some]  # fmt: skip
+    if ratios:
+        found.append(("slowest of all products against NumPy", min(got for got, _ in ratios), 0.9, True))
     return found
 
 
