@@ -15,6 +15,7 @@ from isam.classes import dataclass
 from isam.diagnostics import Loc, fail
 from isam.ir import instruction, kernel, mapping
 from isam.ir.affine import Affine
+from isam.runtime.linking import Target
 from isam.schedule import tree
 from isam.schedule.typed import typed
 from isam.system import graph, groups
@@ -23,14 +24,17 @@ _KERNEL = (kernel.Sym, kernel.Axis, kernel.Domain, kernel.Buffer, kernel.Access,
            kernel.Recurrence, kernel.Kernel)  # fmt: skip
 _REST = (instruction.OperandContract, instruction.Cost, instruction.Burst, instruction.Instruction, graph.Memory,
          graph.Unit, graph.Move, graph.System, groups.Ports, groups.Replica, groups.Mesh, groups.Link, groups.Cluster,
-         groups.Register, mapping.OperandMap, mapping.Mapping, mapping.Rewriting, mapping.Cover, tree.Place,
+         groups.Register, Target, mapping.OperandMap, mapping.Mapping, mapping.Rewriting, mapping.Cover, tree.Place,
          tree.Slot, tree.Nest)  # fmt: skip
 CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}
 _SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")}
 _SKIPPED |= {(graph.System, "source"), (graph.System, "backend_loc"), (instruction.Instruction, "family"),
              (instruction.Instruction, "values")}  # origin
 _LAST: dict[type, str] = {kernel.Sym: "whole"}  # of what few values have: left out where it is None
-_NAMES = {c: tuple(f.name for f in fields(c) if (c, f.name) not in _SKIPPED) for c in CLASSES.values()}
+_NAMES: dict[type, tuple[str, ...]] = {
+    c: c._fields if c is Target else tuple(f.name for f in fields(c) if (c, f.name) not in _SKIPPED)
+    for c in CLASSES.values()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Writer:
             return {"A": affine(v)}
         if isinstance(v, Loc):
             return {"opaque": ["Loc", ""]}
-        if isinstance(v, tuple):
+        if isinstance(v, tuple) and not isinstance(v, Target):
             return [self.value(x) for x in v]
         if isinstance(v, list):
             return {"list": [self.value(x) for x in v]}

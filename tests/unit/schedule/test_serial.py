@@ -12,6 +12,7 @@ from isam.diagnostics import IsamError
 from isam.ir.affine import Affine
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Bound, Loop, Seq, Slot
+from isam.system.load import load_system
 from tests.clock import quickest
 from tests.schedules import I_, box, loop, matmul_on_tiny, move, place
 
@@ -49,6 +50,16 @@ def test_rare_values_survive():
     assert all_of(back) == all_of(odd)
     assert str(back.workspace[3].literal) == "-0.0"
     assert back.bind.body is back.bind.first is back.call
+
+
+@pytest.mark.parametrize("name", ["neoverse-v1", "sapphire-rapids", "gemmini", "casestudy"])
+def test_machines_survive(name):
+    """The CPU that code is made for, rows, links, clusters and registers among what they say."""
+    s = replace(matmul_on_tiny(8, 8, 8), system=load_system(name))
+    text = to_json(s)
+    again = from_json(text)
+    assert to_json(again) == text
+    assert (again.system.target, again.system.state) == (s.system.target, s.system.state)
 
 
 def test_bytes_do_not_depend_on_object_identity():
