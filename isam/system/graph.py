@@ -24,7 +24,7 @@ SEMANTICS_ONLY = "none"  # the back end of a description that says what instruct
 class Memory:
     """``managed``: explicit addresses (bytes, or ``cells`` cells of ``cell`` bytes). ``counted``: registers that the
     code generator allocates; only the number in use is checked. ``cached``: in front of ``of``, needs no moves; its
-    capacity steers blocking.
+    capacity steers blocking, and the ``bandwidth`` at which it is read, in bytes per second (None: not known).
 
     ``capacity`` in bytes. ``home``: arguments live here. An operand in a cell memory occupies whole cells. ``lanes``:
     how many elements a register of a counted memory is for, whatever their type (None: as many as its bytes hold).
@@ -47,6 +47,7 @@ class Memory:
     row: int | None = None
     lane: int | None = None
     shares: str = ""
+    bandwidth: float | None = None
     loc: Loc = field(default=NOWHERE, compare=False)
 
     def elements(self, dtype: str) -> int:

@@ -256,7 +256,7 @@ class _Build:
                       v.get("align") or 1,
                       cells, cell, v.get("home", False), v["of"].text if "of" in v else "", v.get("lanes"),
                       read_ports(v.get("ports", {}), e.key.loc, self.faults), row, v.get("lane"),
-                      v["shares"].text if "shares" in v else "", e.key.loc)  # fmt: skip
+                      v["shares"].text if "shares" in v else "", v.get("bandwidth"), e.key.loc)  # fmt: skip
 
     def _unit(self, e: Entry) -> Unit | None:
         v = read_fields(e.node, UNIT, f"the unit '{e.name}'", self.faults, e.key.loc)

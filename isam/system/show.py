@@ -107,6 +107,7 @@ def _row(system: System, i: Instruction, moves: set[str]) -> tuple[str, str, str
 def _memory(m: Memory) -> list[str]:
     notes = ["home"] if m.home else []
     notes += [f"in front of {m.of}"] if m.of else []
+    notes += [f"read at {m.bandwidth / 1e9:g} GB/s"] if m.bandwidth else []
     notes += [f"at most {n} {does} per call" for n, does in ((m.ports.read, "read"), (m.ports.write, "written"))
               if n is not None]  # fmt: skip
     return [m.name, m.kind, size_text(m), f"{m.align} B", ", ".join(notes)]

@@ -160,12 +160,11 @@ def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
 def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
     """Whether nests that share outer loops keep within half of a cache what one iteration of these touches, while what
     the group leaves for the nest, kept whole, would take more than that."""
-    from isam.scheduler.plans.cache import caches, volume
+    from isam.scheduler.plans.cache import near_cache, volume
 
-    cached = caches(system)
-    if not cached or idles(system, nest, group):
+    room = near_cache(system) // 2
+    if not room or idles(system, nest, group):
         return False
-    room = cached[min(1, len(cached) - 1)] // 2
     shared = {a for n in group for a in n.extents} & set(nest.extents)
     uses = {(u.buffer, u.index): (n, u) for n in (*group, nest) for u in n.uses if not u.buffer.startswith("#")}
     inside = sum(size_of(u.dtype) * volume(n, u, shared) for n, u in uses.values())
@@ -184,8 +183,8 @@ def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
 
 
 def spills(kernel: Kernel, system: System) -> bool:
-    """Whether some temporary, kept whole, would not stay in any cache."""
-    from isam.scheduler.plans.cache import caches
+    """Whether some temporary, kept whole, would not stay in the nearer caches."""
+    from isam.scheduler.plans.cache import near_cache
 
     size = [size_of(b.dtype) * prod(max(0, d.const) for d in b.shape) for b in kernel.buffers if b.role == "temp"]
-    return any(caches(system)) and max(size, default=0) > caches(system)[-1]
+    return 0 < near_cache(system) < max(size, default=0)

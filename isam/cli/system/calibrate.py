@@ -122,6 +122,10 @@ def _description(s: System, c: Calibration, found: list[Measured], streams: list
     lines = ["isam: 1", f"system: {s.name}-measured", f'description: "{s.name} with costs measured on one machine."',
              f"extends: {s.name}", "units:"]  # fmt: skip
     lines += [f"  {u}: {{clock: {c.clock / 1e9:.2f} GHz}}" for u in s.units]
+    loads = {x.memory: x.rate for x in streams if x.name == "load" and s.memories[x.memory].kind == "cached"}
+    rates = {n: rate * c.clock / 1e9 for n, rate in loads.items()}
+    lines += ["memories:"] if rates else []
+    lines += [f"  {n}: {{bandwidth: {rate:.1f} GB/s}}" for n, rate in rates.items()]
     lines += ["instructions:"]
     near = {x.name: x for x in reversed(streams)}  # the smallest last: what is nearest counts
     lines += [f"  {n}: {{cost: {{issue: {c.part / x.rate:.2f} cycles, bandwidth: {x.rate:.1f} B/cycle}}}}"

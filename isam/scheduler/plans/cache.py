@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import product
 from math import ceil, prod
 
 from isam.ir.dtype import size_of
@@ -11,11 +12,39 @@ from isam.scheduler.plans.register import axes_of
 from isam.system.graph import CACHED, System
 
 WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew pays
+ANEW = 2  # traffic of a byte that is laid out anew near by when it is read, beside one that is only read (measured)
+WAYS = 8  # of a cache
+LEFT_OVER = 5 / 4  # price of blocks that leave a part over, which is code of its own
 
 
 def caches(system: System) -> list[int]:
     """Capacities of caches in front of home memory, smallest first, in bytes."""
     return sorted(m.capacity for m in system.memories.values() if m.kind == CACHED)
+
+
+def near_cache(system: System) -> int:
+    """Bytes of the second nearest cache, the one that blocks are for where nothing else is said; 0 without caches."""
+    return (caches(system) or [0])[:2][-1]
+
+
+def block_caches(main: Nest, width: dict[str, int], system: System) -> list[int]:
+    """Capacities in bytes of the caches that blocks can be made for: the second nearest, and larger ones that are known
+    to be read as fast as a register block reads what its rows share."""
+    known = sorted((m.capacity, m.bandwidth or 0.0) for m in system.memories.values() if m.kind == CACHED)
+    calls = prod(-(-width[a] // main.unit(a)) for a in main.axes if a not in main.reduced)
+    clock = max(u.clock for u in system.units_of(main.instruction.name))
+    lengths = {i: main.unit(k) for i, k in main.mapping.axes if k in main.extents}
+    cycles = main.instruction.cost.interval + main.instruction.cost.further(main.instruction.sizes_of(lengths))
+    need = reads(main, width) * clock / (calls * cycles)
+    return [near_cache(system), *(size for size, bandwidth in known[2:] if bandwidth >= need)]
+
+
+def reads(main: Nest, width: dict[str, int]) -> int:
+    """Bytes of what lies along the vector axes that a register block reads for one step of its sums."""
+    step = {a: width.get(a, main.unit(a)) for a in main.axes}
+    along = {a for a in main.mapped if a not in main.reduced}
+    held = (u for u in main.uses if u.reads and not u.writes and along & set(axes_of(u)))
+    return sum(prod(step[a] for a in axes_of(u)) * size_of(u.dtype) for u in held)
 
 
 def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[str]) -> bool:
@@ -29,10 +58,13 @@ def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[st
     return again < WORTH_PACKING and lies and main.length(along[0]) > width[along[0]]
 
 
-def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[str, int]]:
-    """Outer blocks so that the box shared by all rows stays in a cache of so many bytes, with the least traffic beyond
-    it: what is read along rows is read again for every block of columns, results for every part of the reduction.
-    Rows that nearly fit the cache themselves are read again at an eighth of the price (measured)."""
+def cache_blocks(
+    main: Nest, width: dict[str, int], system: System, bindable: frozenset[str]
+) -> list[tuple[str, int]]:
+    """Outer blocks so that the box shared by all rows stays in a cache, with the least traffic beyond it: what is read
+    along rows is read again for every block of columns, results for every part of the reduction; what is laid out in
+    every call for a farther cache goes there and back. Parts of longer panels share sets of the cache. Rows that nearly
+    fit the cache themselves are read again at an eighth of the price (measured)."""
     reduced = [a for a in main.axes if a in main.reduced]
     vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
     if not vector:
@@ -43,18 +75,27 @@ def cache_blocks(main: Nest, width: dict[str, int], cache: int) -> list[tuple[st
     shared = frozenset().union(*map(axes_of, held)) - {axis, along}
     others = prod(main.length(a) for a in (*reduced, *vector) if a in shared) * beside(main, along, width)
     column = others * max((size_of(u.dtype) for u in held), default=1)
-    rows: float = sum(volume(main, u) * size_of(u.dtype) for u in read if along not in axes_of(u))
-    rows *= 1 if rows > 2 * cache else 1 / 8
+    rows = sum(volume(main, u) * size_of(u.dtype) for u in read if along not in axes_of(u))
     results = 2 * sum(volume(main, u) * size_of(u.dtype) for u in main.uses if u.writes)
-    n, best = main.length(axis), None
-    for step in dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64))]):
-        fit = cache * 3 // 4 // (step * column) // width[along] * width[along]
-        columns = even(main.length(along), max(width[along], fit), width[along])
-        traffic = rows * ceil(main.length(along) / columns) + results * (ceil(n / step) - 1)
-        if not fit:
-            traffic += 1 << 60
-        if best is None or traffic < best[0]:
-            best = (traffic, columns, step)
+    laid = any(u.buffer in bindable for u in held)  # once for all calls, in panels of the whole sum
+    away = 2 * sum(volume(main, u) * size_of(u.dtype) for u in held if u.buffer not in bindable)
+    n, m, unit = main.length(axis), main.length(along), width[along]
+    line = unit * max((size_of(u.dtype) for u in held), default=1)  # of a panel
+    parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64))])
+    near, *_ = caching = block_caches(main, width, system)
+    best: tuple[float, int, int] | None = None
+    for cache, step in product(caching, parts):
+        room = cache * min(1, step / min(n, cache / WAYS / line)) if laid else cache
+        most = int(room / (step * column)) // unit * unit
+        for columns in even(m, max(unit, most), unit):
+            traffic = ANEW * rows * ceil(m / columns) * (1 if rows > 2 * cache else 1 / 8)
+            traffic += results * (ceil(n / step) - 1) + (away if cache > near else 0)
+            traffic *= 1 if n % step == 0 else LEFT_OVER
+            traffic *= 1 if m // unit * unit % columns == 0 else LEFT_OVER
+            if not most:
+                traffic += 1 << 60
+            if best is None or traffic < best[0]:
+                best = (traffic, columns, step)
     assert best is not None
     _, columns, step = best
     return [(a, b) for a, b in ((along, columns), (axis, step)) if b < main.length(a)]
@@ -72,9 +113,13 @@ def beside(main: Nest, along: str, width: dict[str, int]) -> int:
     return most
 
 
-def even(length: int, most: int, unit: int) -> int:
-    """Blocks of at most about ``most`` elements that cut a length evenly, in multiples of ``unit``."""
-    return ceil(ceil(length / ceil(length / most)) / unit) * unit
+def even(length: int, most: int, unit: int) -> list[int]:
+    """Blocks of at most about ``most`` elements, in multiples of ``unit``: of sizes as even as can be; and such that no
+    block is left over, only what is less than a unit."""
+    alike = ceil(ceil(length / ceil(length / most)) / unit) * unit
+    units = length // unit
+    divides = max((n for n in range(1, most // unit + 1) if units and units % n == 0), default=0)
+    return [alike, divides * unit] if divides else [alike]
 
 
 def volume(nest: Nest, use: Use, still: Collection[str] = ()) -> int:

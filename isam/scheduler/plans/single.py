@@ -58,7 +58,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
         if any(streamed(main, u, width, bindable) for u in main.uses):
             head = [(max(reduced, key=main.length), ROWS)]
         else:
-            head = cache_blocks(main, width, cached[min(1, len(cached) - 1)])
+            head = cache_blocks(main, width, system, bindable)
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from isam.compiler.stages import new_job, run_stages
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Schedule
 from isam.scheduler.nests import Nest, nests_of
-from isam.scheduler.plans.cache import beside, cache_blocks
+from isam.scheduler.plans.cache import beside, block_caches, cache_blocks
+from isam.system.graph import System
 from tests.pipeline import compiled, judge, simulated
 
 SPLIT = """kernel split(M, L, D)
@@ -68,10 +71,22 @@ def test_panels_that_loops_inside_go_through_share_the_cache(width, want):
     assert beside(main_nest({"T": 8, "B": 32, "H": 64}), "j", {**width, "j": 32}) == want
 
 
+def host(near: int = 1 << 20, far: float | None = None) -> System:
+    """A CPU with so many bytes of second cache, and a third of 8 MiB that is read at so many bytes per second."""
+    system = simulated("host-avx512")
+    l2, l3 = (system.memories[n] for n in ("l2", "l3"))
+    more = {"l2": replace(l2, capacity=near), "l3": replace(l3, bandwidth=far)}
+    return replace(system, memories={**system.memories, **more})
+
+
+def blocks_of(nest: Nest, width: dict[str, int], system: System, bound: str = "") -> dict[str, int]:
+    return dict(cache_blocks(nest, width, system, frozenset(bound)))
+
+
 @pytest.mark.parametrize("cache", [1 << 19, 1 << 20, 1 << 21])
 def test_blocks_of_columns_are_so_many_that_all_panels_stay(cache):
     nest = main_nest({"T": 8, "B": 32, "H": 1024})
-    blocks = dict(cache_blocks(nest, {"t": 1, "q": 3, "i": 4, "j": 32}, cache))
+    blocks = blocks_of(nest, {"t": 1, "q": 3, "i": 4, "j": 32}, host(cache))
     held = 3 * blocks.get("j", 1024) * blocks.get("k", 1024) * 4
     assert cache // 4 < held <= cache
 
@@ -90,6 +105,61 @@ BYTES = """kernel bytes(M, N, K)
 def test_blocks_are_sized_by_the_bytes_of_what_they_hold():
     """Factors are bytes; results, four times as wide, are read and written once for every part of the sum."""
     nest = main_nest({"M": 1500, "N": 5124, "K": 2048}, BYTES)
-    blocks = dict(cache_blocks(nest, {"i": 6, "j": 48}, 1 << 20))
+    blocks = blocks_of(nest, {"i": 6, "j": 48}, host())
     assert "k" not in blocks, "all of the sum at once"
     assert (1 << 20) // 4 < blocks["j"] * 2048 <= 1 << 20
+
+
+PRODUCT = """kernel product(M, N, K)
+  in  A: f32[M, K]
+  in  B: f32[K, N]
+  out C: f32[M, N]
+  permits contract, reassociate
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[k, j]
+"""
+LARGE = {"M": 2048, "N": 2048, "K": 2048}
+NEED = 64 * 4 / (4 * 4 * 0.5) * 3e9  # bytes per second: 64 columns for each step of 4 rows; two sums a cycle, 3 GHz
+
+
+@pytest.mark.parametrize(("rate", "far"), [(None, False), (0.99 * NEED, False), (NEED, True), (4 * NEED, True)])
+def test_a_farther_cache_holds_panels_where_it_is_read_fast_enough(rate, far):
+    nest, width = main_nest(LARGE, PRODUCT), {"i": 4, "j": 64}
+    assert block_caches(nest, width, host(far=rate)) == ([1 << 20, 8 << 20] if far else [1 << 20])
+    blocks = blocks_of(nest, width, host(far=rate))
+    assert ("k" not in blocks) == far, "the sum is cut where its panels have to fit the second cache"
+    assert (blocks["j"] * blocks.get("k", 2048) * 4 > 1 << 20) == far
+
+
+def test_few_rows_do_not_pay_for_panels_that_go_to_a_farther_cache_and_back():
+    nest, width = main_nest({**LARGE, "M": 32}, PRODUCT), {"i": 4, "j": 64}
+    assert blocks_of(nest, width, host(far=NEED)) == blocks_of(nest, width, host())
+    laid = blocks_of(nest, width, host(far=NEED), bound="B")
+    assert laid.get("j", 2048) * laid.get("k", 2048) * 4 > 1 << 20, "what was laid out before is only read"
+
+
+@pytest.mark.parametrize("columns", [1024, 2048, 5120, 64 * 80 + 4])
+def test_no_block_is_left_over_where_another_cut_costs_little(columns):
+    """What is less than a register block is left anyway."""
+    blocks = blocks_of(main_nest({**LARGE, "N": columns}, PRODUCT), {"i": 4, "j": 64}, host())
+    assert columns // 64 * 64 % blocks.get("j", columns) == 0
+    assert 2048 % blocks.get("k", 2048) == 0
+
+
+def test_what_is_laid_out_before_is_cut_along_no_sum_whose_parts_share_sets_of_the_cache():
+    """Panels of 32 columns: a quarter of 512 channels is 16 KiB of every 64, a quarter of the sets."""
+    text = """kernel conv(H, W, C, K)
+  in    x: f32[H + 2, W + 2, C]
+  const w: f32[3, 3, C, K]
+  out   y: f32[H, W, K]
+  permits contract, reassociate
+  forall h < H, v < W, k < K
+    y[h, v, k] = 0
+  forall h < H, v < W, k < K, r < 3, s < 3, c < C
+    y[h, v, k] += x[h + r, v + s, c] * w[r, s, c, k]
+"""
+    nest, width = main_nest({"H": 7, "W": 7, "C": 512, "K": 512}, text), {"h": 1, "v": 7, "k": 32}
+    assert blocks_of(nest, width, host(), bound="w") == {"k": 32}
+    assert "c" in blocks_of(nest, width, host())
