@@ -160,7 +160,7 @@ class _Builder:
 
     def _group(self, group: Group, around: tuple[Around, ...]) -> None:
         room = self.share.of(self.number[id(group)])
-        stays = Stays(around, room) if room else None
+        stays = Stays(around, room, self.share.memory) if room else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
         options, costs = plans(group, self.run.system, self.bindable, lasting)
         context = {
@@ -176,9 +176,9 @@ class _Builder:
         """How much of a near memory is for what stays: asked where something can."""
         able: dict[str, list[int]] = {}
         for n, (g, around) in enumerate(groups):
-            memory = between(g.main, self.system) if around else None
-            if memory is not None and not memory.row and Stays(around).lasting(g).buffers:
-                able.setdefault(memory.name, []).append(n)
+            for memory in between(g.main, self.system) if around else ():
+                if not memory.row and Stays(around).lasting(g).buffers:
+                    able.setdefault(memory.name, []).append(n)
         if not able:
             return Share()
         memory = max(able, key=lambda m: len(able[m]))
@@ -188,7 +188,7 @@ class _Builder:
         found: list[list[tuple[int, float]]] = [[(0, 0.0)] for _ in groups]
         for n in able[memory]:
             g, around = groups[n]
-            ways = zip(*plans(g, machine, self.bindable, Stays(around, room).lasting(g)), strict=True)
+            ways = zip(*plans(g, machine, self.bindable, Stays(around, room, memory).lasting(g)), strict=True)
             found[n] = [(staying(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
         options, costs = shares(found, memory, room)
         if len(options) == 1:

@@ -92,7 +92,7 @@ class DryRun:
         except NoSchedule as no:  # what the call holds already may lie in the middle of what room there is
             if not self.data.clear(no.reason.memory):
                 raise
-            places = [self._read(one, pinned) for one in bound]
+            places = [self._read(sorted(one, key=self._passed), pinned) for one in bound]
         held = {k for one in bound for o in one if o[0].reads and (k := self._key(*o)) is not None}
         step = _Step(self.data.state, held)
         try:
@@ -104,7 +104,8 @@ class DryRun:
             step.close()
         units = self.devices.units(calls)
         for n, ((nest, point, sizes, _), one, there, unit) in enumerate(zip(calls, bound, places, units, strict=True)):
-            operands = tuple(Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one)
+            mine = {u.name: Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one}
+            operands = tuple(mine[o.operand] for o in nest.mapping.operands)
             around = ((t, Affine.of(t)) for t in nest.mapping.loops)
             where = (*around, *((nest.own.get(a, a), p) for a, p in point.items()))
             name, taken = nest.instruction.name, tuple(sizes.items())
@@ -117,6 +118,12 @@ class DryRun:
 
     def _read(self, bound: list[Bound], pinned: set[Key]) -> dict[str, Place]:
         return {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
+
+    def _passed(self, bound: Bound) -> int:
+        """Of operands that are brought where there is little room, those first that come the longest way: what lies
+        where they pass would leave them no room."""
+        use, _, memory = bound
+        return 0 if memory == self.system.home else -len(self.data.fit.route(self.system.home, memory, use.dtype) or ())
 
     def _write(self, bound: list[Bound], places: dict[str, Place], step: _Step) -> list[Landed]:
         """Makes room for what a call writes."""
