@@ -61,7 +61,8 @@ class Residency:
         resident = tuple(f"{k[1]}: {n} {what}, pinned by the current call" for _, n, k in self.state.used(memory))
         there = f"{m.limit} {what}"
         bound = f"its {there} hold operands of the same call" if resident else f"it has {there} in all"
-        return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory, loc=m.loc)
+        asked = f"{units} {what} for {tile}"
+        return Infeasible(f"memory '{memory}'", asked, bound, resident, memory=memory, smaller=True, loc=m.loc)
 
     def evict(self, key: Key, pinned: Collection[Key] = ()) -> None:
         if self.state.copies[key].dirty:
@@ -74,6 +75,7 @@ class Residency:
         for k in keys:
             if k in self.state.copies:  # it may have made room while another one went home
                 self.evict(k)
+        self.state.next.pop(memory, None)  # else what is brought anew would begin in the middle again
         return bool(keys)
 
     def flush(self, key: Key, pinned: Collection[Key] = ()) -> None:
