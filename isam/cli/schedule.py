@@ -32,7 +32,7 @@ DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions
 
 @answering(
     "schedule", kernel="its name", system="its name", figures="distinct loops, calls and bodies of bind and call",
-    schedule="the exact schedule (isam.schedule-tree/3)", trace="the decisions (isam.trace/1)",
+    schedule="the exact schedule (isam.schedule-tree/3)", trace="the decisions (isam.trace/2)",
     seconds="per stage", proved="obligations proved", time="seconds, floor, calls; per unit and edge: busy and share",
 )  # fmt: skip
 def schedule(
