@@ -24,6 +24,7 @@ from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group
 from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
+from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.staged import between
 from isam.scheduler.state import FAR
 from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, staying
@@ -201,6 +202,10 @@ class _Builder:
             "_group": group,
             "_system": self.system,
         }
+        if self.system.replicas:
+            dealing = sum(bool(p.deals) for p in options)
+            why = "" if dealing else undealt(group, group.main, self.system)
+            context |= {"dealt": f"{dealing} of {len(options)} plans", "undealt": why}
         plan = self.trace.choose(Choice("tile", options, context, costs))
         Walk(self.run, plan, self.bind, stays).start()
 

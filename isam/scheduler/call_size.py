@@ -64,8 +64,8 @@ def fits(nest: Nest, data: Residency, units: Mapping[str, int]) -> bool:
 
 
 def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
-    """Whether the tile can be carried from home to ``memory``, apart from what lies on its way: whole where that has
-    cells, one operand in each."""
+    """Whether the tile can be carried from home to ``memory``, apart from what lies on its way, to lie there as its
+    contract says: whole where that has cells, one operand in each."""
     m, path = data.system.memories[memory], data.fit.route(data.system.home, memory, use.dtype)
     if m.kind == COUNTED or path is None or laid_anew(use, data.system):
         return True  # or no call fits, which the dry run says better
@@ -73,6 +73,8 @@ def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
     here = mv.home_place(tile.buffer, data.system.home, shape, use.dtype)
     form = data.fit.form(memory, tile, use.dims)
     there = data.fit.placed(memory, tile, 0, form)
+    if not data.suits(use, tile, there):
+        return False
     end = End(memory, lambda t: there, form, alone=True)
     transfer = Transfer(data, tile, path, End(path[0], lambda t: here), end, set())
     return transfer.possible() if m.cells is None else transfer.whole()  # to bytes parts may come one by one
