@@ -44,9 +44,9 @@ CHUNKS = 7  # lengths of a reduction's part tried: all of it, halved again and a
 
 
 def between(main: Nest, system: System) -> tuple[Memory, ...]:
-    """The memories in which boxes of operands that are only read may be put ahead of their use: of each the first with
-    addresses on its way from home to the registers; or where it lies by rows. In the order of the description."""
-    found = {_nearest(u, system) for u in main.uses if u.reads and not u.writes}
+    """The memories between home and the registers: of each operand the first with addresses on its way; or, of one that
+    is only read, where it lies by rows. There boxes may be put ahead of their use. In the order of the description."""
+    found = {_nearest(u, system) for u in main.uses}
     return tuple(m for n, m in system.memories.items() if n in found)
 
 
@@ -54,7 +54,8 @@ def _nearest(use: Use, system: System) -> str | None:
     home = next(iter(use.homes), system.home)
     path = () if home == system.home else route(system, system.home, home) or ()
     on_the_way = [m for m in path[1:-1] if system.memories[m].cells is None]
-    return next(iter([*on_the_way, *(h for h in use.homes if system.memories[h].row)]), None)
+    rows = [h for h in use.homes if system.memories[h].row and use.reads and not use.writes]
+    return next(iter(on_the_way + rows), None)
 
 
 def staged(
