@@ -8,16 +8,21 @@ the same decisions again, to identical bytes (APP-3).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, TypeVar
 
 from isam.classes import dataclass
-from isam.diagnostics import IsamError, fail
+from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 
 T = TypeVar("T")
+DIFFERS = {  # what a recording is of, as a refusal says it
+    "kernel": "another kernel or other sizes",
+    "machine": "another machine: its description is not the one of the recording",
+    "options": "other required instructions",
+}
 SHOWN = 8  # options of a choice that are recorded by their printed forms
 
 POINTS = (
@@ -114,15 +119,18 @@ class Trace:
         self.approach = approach
         self.decisions: list[Decision] = []
         self._replay = list(replay) if replay is not None else None
-        self.subject = ""  # what the decisions are about: a digest of kernel, sizes and machine
+        self.subject: dict[str, str] = {}  # what the decisions are about: digests of kernel, machine and options
+        self.loc = NOWHERE  # where the recording was read from
 
-    def about(self, text: str) -> None:
-        """Says what is being compiled. Raises ``IsamError`` when a recording is of something else."""
-        digest = sha256(text.encode()).hexdigest()[:16]
-        if self._replay is not None and self.subject not in ("", digest):
-            raise fail("trace-differs", "the recorded trace is of another kernel, other sizes or another machine",
-                       hint="record a new one: `isam schedule ... --trace FILE`")  # fmt: skip
-        self.subject = digest
+    def about(self, parts: Mapping[str, str]) -> None:
+        """Says what is being compiled, part by part. Raises ``IsamError`` when a recording is of something else."""
+        now = {n: sha256(text.encode()).hexdigest()[:16] for n, text in parts.items()}
+        if self._replay is not None and self.subject and self.subject != now:
+            other = [DIFFERS.get(n, n) for n in now if now[n] != self.subject.get(n)]
+            what = "; of ".join(other) if self.subject.keys() == now.keys() else "an earlier version of ISAM"
+            raise fail("trace-differs", f"the recorded trace is of {what}", self.loc,
+                       "record a new one: `isam schedule ... --trace FILE`")  # fmt: skip
+        self.subject = now
 
     @property
     def recorded(self) -> tuple[Decision, ...]:
@@ -146,15 +154,18 @@ class Trace:
                 raise fail(
                     "trace-differs",
                     f"the recorded trace does not fit at decision {at} ({choice.point})",
+                    self.loc,
                     hint="the kernel, the machine or the version differs from the recording",
                 )
             index, why = self._replay[at].chosen, self._replay[at].why
             if not 0 <= index < n:
-                raise fail("trace-differs", f"the recorded trace chooses option {index} of {n} at decision {at}")
+                raise fail("trace-differs", f"the recorded trace chooses option {index} of {n} at decision {at}",
+                           self.loc)  # fmt: skip
             if label_of(choice.options[index]) != self._replay[at].label:
                 raise fail(
                     "trace-differs",
                     f"at decision {at} ({choice.point}) option {index} is not the one recorded",
+                    self.loc,
                     hint="the kernel, the machine or the version differs from the recording",
                 )
         else:
@@ -202,18 +213,19 @@ class Trace:
 
     def to_json(self) -> str:
         """A line per decision, so that two traces can be compared by line."""
-        head = {"schema": "isam.trace/1", "approach": self.approach.name, "subject": self.subject}
+        head = {"schema": "isam.trace/2", "approach": self.approach.name, "subject": self.subject}
         rows = [json.dumps({n: getattr(d, n) for n in Decision.__slots__}) for d in self.decisions]
         return json.dumps(head)[:-1] + ', "decisions": [\n' + ",\n".join(rows) + "\n]}\n"
 
     @staticmethod
-    def replaying(text: str) -> Trace:
-        """A trace that repeats the decisions of ``text`` (made by :meth:`to_json`)."""
+    def replaying(text: str, loc: Loc = NOWHERE) -> Trace:
+        """A trace that repeats the decisions of ``text`` (made by :meth:`to_json`), which was read from ``loc``."""
         data = json.loads(text)
         a = Approach()
         a.name = data["approach"]
         trace = Trace(a, [Decision(**_tuples(row)) for row in data["decisions"]])
-        trace.subject = str(data.get("subject", ""))
+        subject = data.get("subject") or {}
+        trace.subject, trace.loc = subject if isinstance(subject, dict) else {"": str(subject)}, loc
         return trace
 
     def diff(self, other: Trace) -> list[tuple[Decision | None, Decision | None]]:

@@ -98,14 +98,22 @@ def sizes(texts: Iterable[str] | None) -> dict[str, int]:
 
 def sized(kernel: Kernel, numbers: dict[str, int], *, whole: bool = False) -> Kernel:
     """The kernel with these sizes and constants put in. ``whole``: no size may stay open. Raises ``IsamError``."""
-    from isam.compiler.function import with_constants
-
-    kernel, rest = with_constants(kernel, numbers)
+    kernel, rest = with_numbers(kernel, numbers)
     if whole:
         need_sizes(kernel, rest)
     kernel = kernel.with_sizes(rest)
     SUBJECT.set(str(kernel))
     return kernel
+
+
+def with_numbers(kernel: Kernel, numbers: dict[str, int]) -> tuple[Kernel, dict[str, int]]:
+    """The kernel with these constants put in, and the sizes as they are: so a report of a fault may make them smaller.
+    Raises ``IsamError``."""
+    from isam.compiler.function import with_constants
+
+    kernel, rest = with_constants(kernel, numbers)
+    SUBJECT.set(str(kernel))
+    return kernel, rest
 
 
 def need_sizes(kernel: Kernel, numbers: Iterable[str], free: Iterable[str] = ()) -> None:

@@ -32,7 +32,7 @@ DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions
 
 @answering(
     "schedule", kernel="its name", system="its name", figures="distinct loops, calls and bodies of bind and call",
-    schedule="the exact schedule (isam.schedule-tree/3)", trace="the decisions (isam.trace/1)",
+    schedule="the exact schedule (isam.schedule-tree/3)", trace="the decisions (isam.trace/2)",
     seconds="per stage", proved="obligations proved", time="seconds, floor, calls; per unit and edge: busy and share",
 )  # fmt: skip
 def schedule(
@@ -92,10 +92,10 @@ def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: 
     from isam.system.load import load_system
 
     k, _ = given.kernel(kernel)
-    k = given.sized(k, given.sizes(define))
-    given.need_sizes(k, (), free=run_time(k))
+    k, sizes = given.with_numbers(k, given.sizes(define))
+    given.need_sizes(k, sizes, free=run_time(k))
     system = load_system(on)
-    job = new_job(k, system, {}, as_approach(approach or None), replay=replay, require=tuple(require or ()),
+    job = new_job(k, system, sizes, as_approach(approach or None), replay=replay, require=tuple(require or ()),
                   threads=threads_on(system, threads))  # fmt: skip
     return run_stages(job, until)
 

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import Any
 
 from isam.approach.choice import Approach
 from isam.ir.kernel import Kernel
+from isam.ir.table import Table
 from isam.registry import SHIPPED
 from isam.system.graph import System
 
+UNSEEN = ("instructions", "source", "backend", "backend_loc", "approach")  # fields of a machine that decide nothing
 PLAIN = (bool, int, float, str, type(None))
 
 
@@ -35,6 +38,21 @@ def key_of(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: A
         return None
     parts = [program, system.name, system.digest, str(kernel), repr(kernel.params), dict(sizes), decides, said]
     return sha256(json.dumps([*parts, _host()], sort_keys=True).encode()).hexdigest()
+
+
+def machine_of(system: System) -> str:
+    """A digest of all that a schedule may depend on: what is described, and the instructions by the texts they come
+    from, so that none need be read for it; those that come from no text as they are."""
+    if "_described" not in system.__dict__:
+        from isam.schedule.values import Writer
+
+        said, table = Writer().value, Table.of(system.instructions)
+        parts = {f.name: said(getattr(system, f.name)) for f in fields(system) if f.name not in UNSEEN}
+        read = [n for n in table if not table.texts or n in table.added]
+        named = [table.texts, *(said(table[n]) if n in read else n for n in table)]
+        text = json.dumps([parts, named], sort_keys=True)
+        system.__dict__["_described"] = sha256(text.encode()).hexdigest()  # no field, as the digest of its texts
+    return system.__dict__["_described"]
 
 
 def _decides(approach: Approach | None) -> list[Any] | None:

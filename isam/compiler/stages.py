@@ -13,6 +13,7 @@ from isam import registry
 from isam.approach.choice import Approach, Decision, Trace
 from isam.artifact import Artifact
 from isam.classes import dataclass
+from isam.compiler.keys import machine_of
 from isam.diagnostics import NOWHERE, Diagnostic, InternalError, IsamError, Loc, fail
 from isam.garbage import seldom
 from isam.ir.instruction import Instruction
@@ -92,7 +93,7 @@ def _verify(job: Job) -> None:
 
 def _specialise(job: Job) -> None:
     job.kernel = job.original.with_sizes(job.sizes)
-    job.trace.about(f"{job.system.name}\n{job.kernel}")
+    job.trace.about({"kernel": str(job.kernel), "machine": machine_of(job.system), "options": " ".join(job.require)})
 
 
 def _normal(job: Job) -> None:
@@ -311,9 +312,9 @@ def _replaying(replay: Trace | str | Path) -> Trace:
         return Trace.replaying(replay.to_json())
     text = str(replay)
     try:
-        if isinstance(replay, Path) or not text.lstrip().startswith("{"):
-            text = Path(replay).read_text()
-        return Trace.replaying(text)
+        if not isinstance(replay, Path) and text.lstrip().startswith("{"):
+            return Trace.replaying(text)
+        return Trace.replaying(Path(replay).read_text(), Loc(str(replay), 1, 1))
     except OSError as e:
         raise fail("trace-read", f"cannot read the trace {replay}: {e.strerror}") from None
     except (ValueError, KeyError, TypeError) as e:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from typing import Any
 
+from isam.approach.choice import Trace
 from isam.classes import dataclass
 from isam.cost.floor import Floor, floor
-from isam.cost.steps import TICK
+from isam.cost.steps import TICK, dealt_to
 from isam.cost.timeline import Timeline, Work, timeline
 from isam.schedule.tree import Schedule
 from isam.system.draw_mesh import channel_name
@@ -24,6 +26,8 @@ class Report:
     floor: Floor
     system: System
     trips: Mapping[str, int] | None = None
+    used: Mapping[str, int] = field(default_factory=dict)  # of each replica so many instances
+    undealt: tuple[str, ...] = ()  # why nothing more is dealt to them, where that is known
 
     @property
     def distance(self) -> float | None:
@@ -35,6 +39,8 @@ class Report:
         t = self.time
         units = {u: {"calls": w.calls, "busy": w.busy * TICK, "share": t.share(w), "instances": w.copies}
                  for u, w in t.units.items()}  # fmt: skip
+        replicas = {n: {"instances": r.count, "used": self.used[n], "undealt": list(self.undealt)}
+                    for n, r in self.system.replicas.items()}  # fmt: skip
         edges = {" -> ".join(e): self._moved(w) for e, w in t.edges.items()}
         links = {n: self._moved(w) for n, w in t.links.items()}
         meshes = {n: {channel_name(c): self._moved(w) for c, w in some.items()} for n, some in t.meshes.items()}
@@ -42,7 +48,7 @@ class Report:
         bounds = [{"kind": b.kind, "of": b.where, "seconds": b.seconds, "why": b.why} for b in self.floor.bounds]
         return {"seconds": t.seconds, "floor": self.floor.seconds, "bound by": self.floor.name,
                 "distance": self.distance, "calls": t.calls, "units": units, "edges": edges, "links": links,
-                "meshes": meshes, "clusters": clusters, "bounds": bounds}  # fmt: skip
+                "meshes": meshes, "clusters": clusters, "replicas": replicas, "bounds": bounds}  # fmt: skip
 
     def _moved(self, w: Work) -> dict[str, Any]:
         return {"calls": w.calls, "busy": w.busy * TICK, "bytes": w.bytes, "share": self.time.share(w)}
@@ -50,16 +56,24 @@ class Report:
     def _idle(self, cluster: str) -> dict[str, float]:
         return {u: self.time.idle(self.system, u) for u in self.system.clusters[cluster].units}
 
+    def _on(self, w: Work, group: str | None) -> str:
+        if w.copies == 1 or group is None:
+            return ""
+        used = self.used[group]
+        return f" on {used} of {w.copies} instances" if used < w.copies else f" on {w.copies} instances"
+
     def rows(self) -> Iterator[tuple[str, str, float, str]]:
         """What is there, its name, the share of the time it was busy, what it did."""
         t = self.time
         for u, w in t.units.items():
             idle = f", idle in {t.idle(self.system, u):.1%} of the steps" if self.system.cluster_of(u) else ""
-            yield "unit", u, t.share(w), f"{w.calls} calls{_many(w)}{idle}"
+            yield "unit", u, t.share(w), f"{w.calls} calls{self._on(w, self.system.replica_of(u))}{idle}"
         for c, w in t.clusters.items():
-            yield "cluster", c, t.share(w), f"{w.calls} steps{_many(w)}"
+            group = self.system.replica_of(self.system.clusters[c].units[0])
+            yield "cluster", c, t.share(w), f"{w.calls} steps{self._on(w, group)}"
         for e, w in t.edges.items():
-            yield "edge", " -> ".join(e), t.share(w), f"{w.bytes} bytes{_many(w)}"
+            ends = [g for m in e if (g := self.system.replica_of(m))]
+            yield "edge", " -> ".join(e), t.share(w), f"{w.bytes} bytes{self._on(w, next(iter(ends), None))}"
         for n, w in t.links.items():
             yield "link", n, t.share(w), f"{w.bytes} bytes"
         for n, some in t.meshes.items():
@@ -76,6 +90,11 @@ class Report:
         rows = list(self.rows())
         width = max((len(name) for _, name, _, _ in rows), default=0)
         lines += [f"  {kind:7}  {name.ljust(width)}  busy {share:6.1%}  {did}" for kind, name, share, did in rows]
+        for n, r in self.system.replicas.items():
+            if (used := self.used[n]) < r.count:
+                why = f": {'; '.join(self.undealt)}" if self.undealt else ""
+                idle = r.count - used
+                lines.append(f"  {idle} of {r.count} instances of {n} {'is' if idle == 1 else 'are'} idle{why}")
         lines.append("  at least" + ("" if self.floor.bounds else ": nothing is known"))
         for b in self.floor.bounds[:TOLD]:
             lines.append(f"    {duration(b.seconds):>8}  {b}: {b.why}")
@@ -84,13 +103,21 @@ class Report:
         return "\n".join(lines)
 
 
-def _many(w: Work) -> str:
-    return f" on {w.copies} instances" if w.copies > 1 else ""
-
-
 def report(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> Report:
     """The call part in time. ``symbols``: run-time sizes."""
-    return Report(timeline(schedule, symbols), floor(schedule, symbols), schedule.system, symbols)
+    used, system = dealt_to(schedule), schedule.system
+    instances = {n: max(1, len(used.get(n, ()))) for n in system.replicas}
+    time, least = timeline(schedule, symbols), floor(schedule, symbols)
+    return Report(time, least, system, symbols, instances, _undealt(schedule))
+
+
+def _undealt(schedule: Schedule) -> tuple[str, ...]:
+    """Why groups of nests run on one instance, as far as the decisions on record say."""
+    out: dict[str, None] = {}
+    for d in schedule.trace.recorded if isinstance(schedule.trace, Trace) else ():
+        if d.point == "tile" and "undealt" in d.context and "@" not in d.label.split("]")[0]:
+            out[d.context["undealt"] or "to deal blocks out was predicted to take longer"] = None
+    return tuple(out)
 
 
 def duration(seconds: float) -> str:

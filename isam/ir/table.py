@@ -31,10 +31,11 @@ class Unread(Protocol):
 
 
 class Table(Mapping[str, Instruction]):
-    """Instructions by name, in the order of their description. Counting and looking for names reads none."""
+    """Instructions by name, in the order of their description. Counting and looking for names reads none. ``texts``: a
+    digest of the texts that they come from, but for those ``added``."""
 
-    def __init__(self, held: Mapping[str, Instruction | Unread]):
-        self._held = dict(held)
+    def __init__(self, held: Mapping[str, Instruction | Unread], texts: str = "", added: frozenset[str] = frozenset()):
+        self._held, self.texts, self.added = dict(held), texts, added
 
     @staticmethod
     def of(instructions: Mapping[str, Instruction]) -> Table:
@@ -56,10 +57,11 @@ class Table(Mapping[str, Instruction]):
         return len(self._held)
 
     def only(self, names: Container[str]) -> Table:
-        return Table({n: i for n, i in self._held.items() if n in names})
+        return Table({n: i for n, i in self._held.items() if n in names}, self.texts, self.added)
 
     def plus(self, *instructions: Instruction) -> Table:
-        return Table({**self._held, **{i.name: i for i in instructions}})
+        more = {i.name: i for i in instructions}
+        return Table({**self._held, **more}, self.texts, self.added | more.keys())
 
     def seen(self) -> tuple[Instruction, ...]:
         """Those read so far: whatever anything refers to is among them."""

@@ -24,12 +24,17 @@ from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group
 from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
+from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.staged import between
 from isam.scheduler.state import FAR
 from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, staying
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
+
+TRIED = 12  # schedules begun, until one fits
+HALVINGS = 12  # of the range in which the least that a memory would have to hold is looked for
+Refused = dict[int, tuple[dict[str, int], ...]]  # by nest, the sizes of calls for which there was no room
 
 
 def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasible:
@@ -44,40 +49,68 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
 
 
 def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
-    """With what the Approach wants to stay in near memory, or without where the rest is too small to work in."""
-    builder = _Builder(cover, system, trace)
-    try:
-        return builder.build()
-    except NoSchedule:
-        if not builder.share.rooms:
-            raise
-    return _Builder(cover, system, trace, staying=False).build()
+    """With what the Approach wants to stay in near memory, or without where the rest is too small to work in. What the
+    dry run has no room for is tried again with smaller calls of that nest; when nothing helps, the first reason says
+    what is lacking."""
+    staying = True
+    refused: Refused = {}
+    first: NoSchedule | None = None
+    for _ in range(TRIED):
+        builder = _Builder(cover, system, trace, staying, refused)
+        if not builder.smaller:
+            break
+        try:
+            return builder.build()
+        except NoSchedule as no:
+            first = first or no
+            if builder.share.rooms:
+                staying = False
+                continue
+            full = next((n for n in builder.nests if n.number == no.nest and no.reason.smaller), None)
+            if full is None or not full.mapped:
+                break
+            refused[full.number] = (*refused.get(full.number, ()), {a: full.unit(a) for a in full.mapped})
+    raise first or AssertionError("the first schedule takes calls of any size")
 
 
 def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
-    """What would help, tried before it is said: the full memory two, four or more times as large."""
+    """What would help, tried before it is said: the least that the full memory would have to hold."""
     m = system.memories.get(reason.memory)
     if m is None:
         return ()
-    for factor in (2, 4, 8, 16, 64):
-        more = None if m.cells is None else m.cells * factor
-        larger = replace(m, cells=more, capacity=m.capacity * factor)
-        machine = replace(system, memories={**system.memories, m.name: larger})
+    what, grain = ("bytes of", max(1, m.align)) if m.cells is None else ("cells in", 1)
+
+    def works(n: int) -> bool:
+        larger = replace(m, capacity=n) if m.cells is None else replace(m, cells=n, capacity=n * (m.cell or 1))
         try:
-            _built(cover, machine, Trace(approach))
+            _built(cover, replace(system, memories={**system.memories, m.name: larger}), Trace(approach))
         except NoSchedule:
-            continue
-        return (f"{more} cells in '{m.name}'" if more is not None else f"{larger.capacity} bytes of '{m.name}'",)
-    return ()
+            return False
+        return True
+
+    tried = [m.limit * factor for factor in (1, 2, 4, 8, 16, 64)]
+    enough = next((n for n in range(1, len(tried)) if works(tried[n])), None)
+    if enough is None:
+        return ()
+    low, high = tried[enough - 1], tried[enough]
+    for _ in range(HALVINGS):
+        middle = (low + high) // 2 // grain * grain
+        if middle <= low:
+            break
+        low, high = (low, middle) if works(middle) else (middle, high)
+    return (f"{high} {what} '{m.name}'",)
 
 
 class _Builder:
-    def __init__(self, cover: Cover, system: System, trace: Trace, staying: bool = True):
+    def __init__(self, cover: Cover, system: System, trace: Trace, staying: bool, refused: Refused):
         self.share, self.staying = Share(), staying  # what may stay in near memory
         self.cover, self.system, self.trace = cover, system, trace
         self.kernel: Kernel = cover.kernel
         self.run = DryRun(self.kernel, system, trace)
-        self.nests = tuple(fitting(n, self.run.data) for n in nests_of(cover, system))
+        all_nests = nests_of(cover, system)
+        found = (fitting(n, self.run.data, refused.get(n.number, ())) for n in all_nests)
+        self.nests: tuple[Nest, ...] = tuple(n for n in found if n is not None)
+        self.smaller = len(self.nests) == len(all_nests)  # than all calls that were refused
         self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []
         self.bindable = frozenset(b.name for b in self.kernel.buffers if b.role == "const")
@@ -160,7 +193,7 @@ class _Builder:
 
     def _group(self, group: Group, around: tuple[Around, ...]) -> None:
         room = self.share.of(self.number[id(group)])
-        stays = Stays(around, room) if room else None
+        stays = Stays(around, room, self.share.memory) if room else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
         options, costs = plans(group, self.run.system, self.bindable, lasting)
         context = {
@@ -169,6 +202,10 @@ class _Builder:
             "_group": group,
             "_system": self.system,
         }
+        if self.system.replicas:
+            dealing = sum(bool(p.deals) for p in options)
+            why = "" if dealing else undealt(group, group.main, self.system)
+            context |= {"dealt": f"{dealing} of {len(options)} plans", "undealt": why}
         plan = self.trace.choose(Choice("tile", options, context, costs))
         Walk(self.run, plan, self.bind, stays).start()
 
@@ -176,9 +213,9 @@ class _Builder:
         """How much of a near memory is for what stays: asked where something can."""
         able: dict[str, list[int]] = {}
         for n, (g, around) in enumerate(groups):
-            memory = between(g.main, self.system) if around else None
-            if memory is not None and not memory.row and Stays(around).lasting(g).buffers:
-                able.setdefault(memory.name, []).append(n)
+            for memory in between(g.main, self.system) if around else ():
+                if not memory.row and Stays(around).lasting(g).buffers:
+                    able.setdefault(memory.name, []).append(n)
         if not able:
             return Share()
         memory = max(able, key=lambda m: len(able[m]))
@@ -188,7 +225,7 @@ class _Builder:
         found: list[list[tuple[int, float]]] = [[(0, 0.0)] for _ in groups]
         for n in able[memory]:
             g, around = groups[n]
-            ways = zip(*plans(g, machine, self.bindable, Stays(around, room).lasting(g)), strict=True)
+            ways = zip(*plans(g, machine, self.bindable, Stays(around, room, memory).lasting(g)), strict=True)
             found[n] = [(staying(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
         options, costs = shares(found, memory, room)
         if len(options) == 1:

@@ -3,7 +3,7 @@ cannot be brought there whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -34,15 +34,16 @@ class CallSize:
         return ", ".join(f"{n} of {a}" for a, n in self.units)
 
 
-def fitting(nest: Nest, data: Residency) -> Nest:
+def fitting(nest: Nest, data: Residency, refused: Sequence[Mapping[str, int]] = ()) -> Nest | None:
     """The nest with calls that fit: as it is where the largest do, else as large as the Approach takes them. Where no
-    call fits, as it is: the dry run will say what is lacking."""
+    call fits, as it is: the dry run will say what is lacking. ``refused``: calls for which it found no room; none as
+    large is taken. None: nothing smaller is left."""
     most = {a: nest.unit(a) for a in nest.mapped}
-    if fits(nest, data, most) or any(n == 0 for n in map(nest.length, nest.axes)):
+    if not refused and (fits(nest, data, most) or any(n == 0 for n in map(nest.length, nest.axes))):
         return nest
-    options = sorted(_largest(nest, data, most), key=lambda o: o.calls)[:OFFERED]
+    options = sorted(_largest(nest, data, most, refused), key=lambda o: o.calls)[:OFFERED]
     if not options:
-        return nest
+        return None if refused else nest
     context = {"nest": nest.number, "instruction": nest.instruction.name}
     chosen: CallSize = data.trace.choose(Choice("tail", options, context, [float(o.calls) for o in options]))
     smaller = {a: replace(nest.mapped[a], limit=n) for a, n in chosen.units if n < most[a]}
@@ -57,28 +58,32 @@ def fits(nest: Nest, data: Residency, units: Mapping[str, int]) -> bool:
     for placement in joint_placements(nest, system):
         places = zip(nest.uses, placement.memories, strict=True)
         away = [(u, tile_of(u, {}, sizes), m) for u, m in places if m != system.home]
-        if data.fit.roomy((m, tile) for _, tile, m in away) and all(_brought(data, u, tile, m) for u, tile, m in away):
+        if data.fit.roomy(away) and all(_brought(data, u, tile, m) for u, tile, m in away):
             return True
     return False
 
 
 def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
-    """Whether the tile can be carried from home to ``memory``: whole where that has cells, one operand in each."""
+    """Whether the tile can be carried from home to ``memory``, apart from what lies on its way, to lie there as its
+    contract says: whole where that has cells, one operand in each."""
     m, path = data.system.memories[memory], data.fit.route(data.system.home, memory, use.dtype)
-    if m.cells is None or m.kind == COUNTED or path is None:
-        return True  # parts may land one by one; or no call fits, which the dry run says better
-    if laid_anew(use, data.system):
-        return True
+    if m.kind == COUNTED or path is None or laid_anew(use, data.system):
+        return True  # or no call fits, which the dry run says better
     shape = data.homes.shape(tile.buffer)
     here = mv.home_place(tile.buffer, data.system.home, shape, use.dtype)
     form = data.fit.form(memory, tile, use.dims)
     there = data.fit.placed(memory, tile, 0, form)
+    if not data.suits(use, tile, there):
+        return False
     end = End(memory, lambda t: there, form, alone=True)
-    return Transfer(data, tile, path, End(path[0], lambda t: here), end, set()).whole()
+    transfer = Transfer(data, tile, path, End(path[0], lambda t: here), end, set())
+    return transfer.possible() if m.cells is None else transfer.whole()  # to bytes parts may come one by one
 
 
-def _largest(nest: Nest, data: Residency, most: Mapping[str, int]) -> Iterator[CallSize]:
-    """Sizes that fit and that no other fitting size exceeds in every axis."""
+def _largest(
+    nest: Nest, data: Residency, most: Mapping[str, int], refused: Sequence[Mapping[str, int]]
+) -> Iterator[CallSize]:
+    """Sizes that fit and that no other fitting size exceeds in every axis; not as large as one of ``refused``."""
     whole = {k for i, k in nest.mapping.axes if i in nest.mapping.whole}
     steps = [[n] if a in whole else _smaller(nest.mapped[a].span, nest.length(a), n) for a, n in most.items()]
     found: list[tuple[int, ...]] = []
@@ -86,6 +91,8 @@ def _largest(nest: Nest, data: Residency, most: Mapping[str, int]) -> Iterator[C
         if any(all(a <= b for a, b in zip(sizes, f, strict=True)) for f in found):
             continue
         units = dict(zip(most, sizes, strict=True))
+        if any(all(units[a] >= n for a, n in r.items()) for r in refused):
+            continue
         if fits(nest, data, units):
             found.append(sizes)
             lengths = {a: nest.length(a) for a in nest.axes}

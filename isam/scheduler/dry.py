@@ -92,19 +92,19 @@ class DryRun:
         except NoSchedule as no:  # what the call holds already may lie in the middle of what room there is
             if not self.data.clear(no.reason.memory):
                 raise
-            places = [self._read(one, pinned) for one in bound]
+            places = [self._read(sorted(one, key=self._passed), pinned) for one in bound]
         held = {k for one in bound for o in one if o[0].reads and (k := self._key(*o)) is not None}
-        step = _Step(self.data.state, held)
         try:
-            landed = [w for one, there in zip(bound, places, strict=True) for w in self._write(one, there, step)]
-        except NoSchedule:
-            step.undo()
-            raise
-        finally:
-            step.close()
+            landed = self._written(bound, places, held)
+        except NoSchedule as no:  # so it may with results; several calls are tried one after the other first
+            if len(calls) > 1 or not self.data.clear(no.reason.memory):
+                raise
+            places = [self._read(sorted(one, key=self._passed), pinned) for one in bound]
+            landed = self._written(bound, places, held)
         units = self.devices.units(calls)
         for n, ((nest, point, sizes, _), one, there, unit) in enumerate(zip(calls, bound, places, units, strict=True)):
-            operands = tuple(Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one)
+            mine = {u.name: Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one}
+            operands = tuple(mine[o.operand] for o in nest.mapping.operands)
             around = ((t, Affine.of(t)) for t in nest.mapping.loops)
             where = (*around, *((nest.own.get(a, a), p) for a, p in point.items()))
             name, taken = nest.instruction.name, tuple(sizes.items())
@@ -117,6 +117,23 @@ class DryRun:
 
     def _read(self, bound: list[Bound], pinned: set[Key]) -> dict[str, Place]:
         return {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
+
+    def _passed(self, bound: Bound) -> int:
+        """Of operands that are brought where there is little room, those first that come the longest way: what lies
+        where they pass would leave them no room."""
+        use, _, memory = bound
+        return 0 if memory == self.system.home else -len(self.data.fit.route(self.system.home, memory, use.dtype) or ())
+
+    def _written(self, bound: list[list[Bound]], places: list[dict[str, Place]], held: set[Key]) -> list[Landed]:
+        """Room for all that the calls write; where there is not, nothing has changed."""
+        step = _Step(self.data.state, set(held))
+        try:
+            return [w for one, there in zip(bound, places, strict=True) for w in self._write(one, there, step)]
+        except NoSchedule:
+            step.undo()
+            raise
+        finally:
+            step.close()
 
     def _write(self, bound: list[Bound], places: dict[str, Place], step: _Step) -> list[Landed]:
         """Makes room for what a call writes."""
@@ -150,7 +167,7 @@ class DryRun:
         if len(options) > 1:
             key = (nest.instruction.name, *(t.shape for t in tiles))
             if key not in self._roomy:
-                fit = [o for o in options if self.data.fit.roomy(zip(o.memories, tiles, strict=True))]
+                fit = [o for o in options if self.data.fit.roomy(zip(nest.uses, tiles, o.memories, strict=True))]
                 self._roomy[key] = fit or options
             options = self._roomy[key]
         if len(options) == 1:

@@ -13,6 +13,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.homes import Homes
+from isam.scheduler.nests import Use
 from isam.scheduler.places import order_of, packed, units_needed
 from isam.scheduler.state import Copy, Form
 from isam.system.graph import COUNTED, System
@@ -87,13 +88,22 @@ class Fit:
             self._units[key] = known
         return known
 
-    def roomy(self, tiles: Iterable[tuple[str, Tile]]) -> bool:
-        """Whether these (memory, tile) pairs fit together, everything else evicted."""
-        demand: dict[str, int] = {}
-        for memory, tile in set(tiles):
+    def roomy(self, operands: Iterable[tuple[Use, Tile, str]]) -> bool:
+        """Whether these operands, each with what it covers and where it is to lie, fit together, everything else
+        evicted. What is read keeps its place while the same tile is written to another."""
+        demand: dict[str, list[int]] = {}
+        for memory, tile, _ in {(m, t, u.writes and not u.reads) for u, t, m in operands}:
             if memory != self.system.home:
-                demand[memory] = demand.get(memory, 0) + self.units(memory, tile)
-        return all(n <= self.system.memories[m].limit for m, n in demand.items())
+                demand.setdefault(memory, []).append(self.units(memory, tile))
+        return all(self._together(memory, sizes) for memory, sizes in demand.items())
+
+    def _together(self, memory: str, sizes: list[int]) -> bool:
+        """Whether so much has room side by side: where bytes are addressed, each begins at a multiple; the last one may
+        end anywhere."""
+        m = self.system.memories[memory]
+        grain = max(1, m.align) if m.cells is None else 1
+        ends = [-n % grain for n in sizes]
+        return sum(sizes) + sum(ends) - min(ends) <= m.limit
 
     def carriers_of(self, source: str, target: str) -> tuple[mv.Carrier, ...]:
         """The move instructions on one edge, taken apart once."""

@@ -19,6 +19,7 @@ class Infeasible:
     terms: tuple[str, ...] = ()
     levers: tuple[str, ...] = ()
     memory: str = ""  # the memory that is full, where that is the reason
+    smaller: bool = False  # whether a smaller call may do with less
     loc: Loc = field(default=NOWHERE, compare=False)  # where the description says how much it holds
 
     def __bool__(self) -> bool:
@@ -31,8 +32,10 @@ class Infeasible:
 
 
 class NoSchedule(Exception):
-    """Carries an :class:`Infeasible` out of the dry run; caught by ``schedule``."""
+    """Carries an :class:`Infeasible` out of the dry run; caught by ``schedule``. ``nest``: by number, the one for whose
+    call there is no room."""
 
     def __init__(self, reason: Infeasible):
         super().__init__(str(reason))
         self.reason = reason
+        self.nest: int | None = None

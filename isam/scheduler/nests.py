@@ -9,7 +9,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Axis, Domain, Kernel
+from isam.ir.kernel import Access, Axis, Domain, Kernel
 from isam.ir.mapping import Cover, Mapping, OperandMap
 from isam.ir.span import Span
 from isam.schedule.tree import Tile
@@ -130,7 +130,9 @@ def nest_of(number: int, mapping: Mapping, kernel: Kernel, system: System) -> Ne
     order = [a.name for d in reversed(domains) for a in d.axes]
     extents = {a: extents[a] for a in dict.fromkeys(order) if a in extents}
     mapped = {k: _mapped(ins.span(i), i in mapping.whole, e) for k, e in extents.items() if (i := inverse.get(k))}
-    uses = tuple(_use(ins, o, mapping, kernel, system) for o in mapping.operands)
+    turn = _in_turn(ins)
+    ordered = sorted(mapping.operands, key=lambda o: turn.index(o.operand))
+    uses = tuple(_use(ins, o, mapping, kernel, system) for o in ordered)
     return Nest(number, mapping, ins, extents, mapped, uses, tuple(where))
 
 
@@ -146,6 +148,14 @@ def _mapped(span: Span, whole: bool, extent: Affine) -> MappedAxis:
     if whole and span.sym is not None:
         return MappedAxis(span, None)
     return MappedAxis(span, span.most if span.free or not extent.is_constant else span.cut(extent.const))
+
+
+def _in_turn(ins: Instruction) -> list[str]:
+    """Operands in the order in which the body reads them, then those that it writes: what is made ready first shall not
+    depend on the order in which they are declared."""
+    written = dict.fromkeys(s.dest.buffer for s in ins.body.statements)
+    read = dict.fromkeys(a.buffer for s in ins.body.statements for a in s.sources if isinstance(a, Access))
+    return [*(b for b in read if b not in written), *written, *(b.name for b in ins.body.arguments)]
 
 
 def _use(ins: Instruction, o: OperandMap, mapping: Mapping, kernel: Kernel, system: System) -> Use:

@@ -19,7 +19,7 @@ from isam.scheduler.places import remainder, within
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since, disjoint
 from isam.scheduler.transfer import End, Hop, Transfer
-from isam.system.graph import System
+from isam.system.graph import COUNTED, System
 
 
 class Residency:
@@ -61,7 +61,8 @@ class Residency:
         resident = tuple(f"{k[1]}: {n} {what}, pinned by the current call" for _, n, k in self.state.used(memory))
         there = f"{m.limit} {what}"
         bound = f"its {there} hold operands of the same call" if resident else f"it has {there} in all"
-        return Infeasible(f"memory '{memory}'", f"{units} {what} for {tile}", bound, resident, memory=memory, loc=m.loc)
+        asked = f"{units} {what} for {tile}"
+        return Infeasible(f"memory '{memory}'", asked, bound, resident, memory=memory, smaller=True, loc=m.loc)
 
     def evict(self, key: Key, pinned: Collection[Key] = ()) -> None:
         if self.state.copies[key].dirty:
@@ -74,6 +75,7 @@ class Residency:
         for k in keys:
             if k in self.state.copies:  # it may have made room while another one went home
                 self.evict(k)
+        self.state.next.pop(memory, None)  # else what is brought anew would begin in the middle again
         return bool(keys)
 
     def flush(self, key: Key, pinned: Collection[Key] = ()) -> None:
@@ -104,9 +106,8 @@ class Residency:
             return self.read_home(use, tile), None
         form = self.fit.form(memory, tile, use.dims)
         key = (memory, tile, form)
-        if key in self.state.copies:
-            return self.state.copies[key].place, key
-        if self._handed_over(key, pinned):
+        if key in self.state.copies or self._handed_over(key, pinned):
+            self._demand_near(use, tile, self.state.copies[key].place)
             return self.state.copies[key].place, key
         self.settle(tile, key, pinned)
         staged = self._staged(use, tile, memory)
@@ -114,6 +115,7 @@ class Residency:
             pinned.add(staged[1])
             return staged
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
+        self._demand_near(use, tile, place)
         source = self.source(tile, memory)
         held = pinned | {key} | {k for k in self.state.of(tile.buffer) if k[0] == source.memory}
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
@@ -201,6 +203,17 @@ class Residency:
             need, have = f"strides {use.strides} (elements) for {tile}", f"it lies with byte strides {place.strides}"
             raise NoSchedule(Infeasible(f"operand {use.name}", need, have))
 
+    def suits(self, use: Use, tile: Tile, place: Place) -> bool:
+        """Whether room of its own in a near memory is laid out as the operand's contract says; what registers hold has
+        a form instead."""
+        return self.system.memories[place.memory].kind == COUNTED or self.meets(use, tile, place)
+
+    def _demand_near(self, use: Use, tile: Tile, place: Place) -> None:
+        """Raises ``NoSchedule`` where it is not: a smaller call may have no second row."""
+        if not self.suits(use, tile, place):
+            need, have = f"strides {use.strides} (elements) for {tile}", f"it lies with byte strides {place.strides}"
+            raise NoSchedule(Infeasible(f"operand {use.name} in '{place.memory}'", need, have, smaller=True))
+
     def meets(self, use: Use, tile: Tile, place: Place) -> bool:
         size = size_of(use.dtype)
         for d, need in zip(use.dims, use.strides, strict=True):
@@ -234,4 +247,5 @@ class Residency:
             place = mine.place
         else:
             place = self.room(memory, tile, pinned, form)
+        self._demand_near(use, tile, place)
         return place, key, self.fit.copy(memory, tile, place, True, form)

@@ -114,6 +114,8 @@ class Stager:
             return False
         align = self.run.system.memories[stage.memory].align
         layout, total = layout_of(stage, box, self.run.homes.dtype(stage.buffer), align)
+        if total > data.system.memories[stage.memory].limit:  # rows begin at multiples: it takes more than its bytes
+            return False
         copy = Copy(data.room(stage.memory, box, set(), units=total), False, total, layout)
         transfer = self._transfer(stage, box, copy, {key})
         if transfer.possible():

@@ -44,10 +44,11 @@ class Around:
 
 
 class Stays:
-    """The recurrent loops ``around`` a group, outermost first; ``room``: bytes that its boxes may take."""
+    """The recurrent loops ``around`` a group, outermost first; ``room``: bytes of the ``memory`` that its boxes may
+    take."""
 
-    def __init__(self, around: Sequence[Around], room: int = 0):
-        self.around, self.room = tuple(around), room
+    def __init__(self, around: Sequence[Around], room: int = 0, memory: str = ""):
+        self.around, self.room, self.memory = tuple(around), room, memory
         self.sizes: dict[str, int] = {}  # of slots
 
     def slot(self, name: str, size: int) -> int:
@@ -80,7 +81,8 @@ class Stays:
                 still[u.buffer] = still.get(u.buffer, True) and not moves and alike and alone
         if any(n.where or n.origin for n in group.nests):
             return Lasting()
-        return Lasting(frozenset(b for b, s in still.items() if s), self.room, prod(a.trip for a in self.around))
+        kept = frozenset(b for b, s in still.items() if s)
+        return Lasting(kept, self.room, prod(a.trip for a in self.around), self.memory)
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,15 @@ class Transfer:
         m = self.data.system.memories[self.path[-1]]
         if m.cells is None or m.kind == COUNTED or self.part == self.tile.shape:
             return
+        for name in self.path[1:-1]:
+            there = self.data.system.memories[name]
+            if (n := units_needed(there, self.tile, self.dtype)) > there.limit:
+                what = "bytes" if there.cells is None else "cells"
+                asked, has = f"{n} {what} for {self.tile} on its way to '{m.name}'", f"it has {there.limit} {what}"
+                reason = Infeasible(f"memory '{name}'", asked, has, memory=name, smaller=True, loc=there.loc)
+                raise NoSchedule(reason)
         bound = f"one move carries {' x '.join(map(str, self.part))} elements of it"
-        raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", bound))
+        raise NoSchedule(Infeasible(f"'{m.name}'", f"{self.tile} in one move", bound, smaller=True))
 
     def _told(self) -> bool:
         """Whether parts may be told apart by the variable of a loop: not those of a tile in several cells, where the
@@ -120,7 +127,8 @@ class Transfer:
             if part is not None and self._aligned(part) and (best is None or self._worth(part) > best[0]):
                 best = (self._worth(part), part)
         if best is None:
-            raise NoSchedule(Infeasible(f"a move {' -> '.join(self.path)}", f"to carry {whole}", self._why_not(whole)))
+            asked, why = f"a move {' -> '.join(self.path)}", self._why_not(whole)
+            raise NoSchedule(Infeasible(asked, f"to carry {whole}", why, smaller=True))
         return best[1]
 
     def _why_not(self, tile: Tile) -> str:
@@ -155,7 +163,7 @@ class Transfer:
     def possible(self) -> bool:
         """Whether some division into parts can be carried along the path."""
         try:
-            return any(n == 0 for n in self.tile.shape) or bool(self._part())
+            return any(n == 0 for n in self.tile.shape) or self._part() is not None  # a part of no dimensions is one
         except NoSchedule:
             return False
 

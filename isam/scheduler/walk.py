@@ -13,6 +13,7 @@ from itertools import product
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq, Tile
 from isam.scheduler.dry import DryRun
+from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import InGroup
 from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
 from isam.scheduler.plan import Members, Plan
@@ -241,7 +242,11 @@ class Walk:
             for _, _, _, tiles in step:
                 for t in tiles:
                     run.data.later[t].pop()
-            run.step(step)
+            try:
+                run.step(step)
+            except NoSchedule as no:
+                no.nest = step[0][0].number if no.nest is None else no.nest
+                raise
             self.lives.done = done
             for at in range(begin, done):
                 for t in dict.fromkeys(calls[at][3]):

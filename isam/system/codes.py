@@ -75,12 +75,15 @@ CODES: dict[str, str] = {
     "system-version": "The format has one version: 1.",
     "system-yaml": "The file is not YAML.",
     "remark-begin": "An instruction adds to what no instruction of the machine can begin.",
+    "remark-home": "Some operands of an instruction name the memories they may live in, others do not: these live in "
+    "main memory.",
     "remark-idle": "A memory that no operand may live in and that nothing passes through.",
     "remark-in-place": "An instruction replaces what it reads, and no other does the same from one operand to another: "
     "it fits what a kernel's caller sees, but no temporary, which is a new one wherever it is assigned anew.",
     "remark-link": "A shared bandwidth that all its moves together do not use up.",
     "remark-register": "A configuration register that nothing depends on.",
     "remark-room": "An operand at the instruction's limits is larger than every memory it may live in.",
+    "remark-stuck": "Moves fill a memory in which results live, and none leads from there to main memory.",
     "remark-twin": "Two instructions that differ in nothing but their names.",
     "instruction-unknown": "The system has no instruction, and no family of instructions, of this name.",
     "instruction-function": "What is registered is neither a function nor the address of one.",

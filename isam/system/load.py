@@ -90,7 +90,10 @@ def _drafted(path: str, files: tuple[tuple[str, str], ...], judged: bool) -> tup
 def _system(path: str, files: tuple[tuple[str, str], ...], judged: bool) -> System:
     draft, faults = _drafted(path, files, judged)
     system = _unread(draft, faults.copy()) if judged else _built(draft, faults.copy())
-    system.__dict__["_digest"] = digest(text for _, text in files)  # no field: what is made from it differs from it
+    read = digest(text for _, text in files)
+    system.__dict__["_digest"] = read  # no field: what is made from it differs from it
+    if isinstance(system.instructions, Table):
+        system.instructions.texts = read
     return system
 
 

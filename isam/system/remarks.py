@@ -17,7 +17,8 @@ _HEAD = re.compile(r"instruction \w+")
 
 def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
-    found = [d for look in (_room, _beginnings, _in_place, _idle, _twins, _links, _registers) for d in look(system)]
+    looks = (_room, _homes, _beginnings, _in_place, _idle, _stuck, _twins, _links, _registers)
+    found = [d for look in looks for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
     return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
 
@@ -41,6 +42,16 @@ def _room(system: System) -> Iterator[Diagnostic]:
 
 def _taken(m: Memory, size: int) -> int:
     return -(-size // m.cell) if m.cell is not None else size
+
+
+def _homes(system: System) -> Iterator[Diagnostic]:
+    """Operands for which no home is stated, of instructions that state one for others: they live in main memory."""
+    for i in system.compute:
+        unsaid = [a.name for a in i.body.arguments if not i.contract(a.name).homes]
+        if 0 < len(unsaid) < len(i.body.arguments):
+            names = ", ".join(f"'{n}'" for n in unsaid)
+            what = f"no home is stated for {names} of '{i.name}': main memory, '{system.home}', is taken"
+            yield Diagnostic("remark-home", what, i.loc, f"write [{system.home}] there if that is meant")
 
 
 def _beginnings(system: System) -> Iterator[Diagnostic]:
@@ -80,6 +91,26 @@ def _idle(system: System) -> Iterator[Diagnostic]:
         if not (m.home or m.name in worked or m.name in caches or m.of or (m.name in leaves and m.name in enters)):
             yield Diagnostic("remark-idle", f"no instruction works in '{m.name}', and nothing passes through it", m.loc,
                              "give some operand a home there, or a move onwards")  # fmt: skip
+
+
+def _stuck(system: System) -> Iterator[Diagnostic]:
+    """Memories that moves fill and none empties, though results live there."""
+    onwards: dict[str, set[str]] = {}
+    for m in system.moves:
+        onwards.setdefault(m.source, set()).add(m.target)
+    written = {h: f"'{a.name}' of '{i.name}'" for i in system.compute for a in i.body.arguments if a.role != "in"
+               and a.role != "const" for h in system.homes(i, a.name)}  # fmt: skip
+    for m in system.memories.values():
+        reached, left = {m.name}, [m.name]
+        while left:
+            left = [t for s in left for t in onwards.get(s, ()) if t not in reached]
+            reached.update(left)
+        filled = any(move.target == m.name for move in system.moves)
+        if filled and m.name in written and system.home not in reached:
+            what = f"{written[m.name]} lives in '{m.name}', from where no moves lead to '{system.home}'"
+            yield Diagnostic("remark-stuck", what, m.loc,
+                             "what does not stay there until an instruction takes it has no schedule: state a move "
+                             "back, or both_ways")  # fmt: skip
 
 
 def _twins(system: System) -> Iterator[Diagnostic]:

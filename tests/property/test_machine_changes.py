@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,15 +16,28 @@ from isam.approach.choice import Choice
 from isam.approach.shipped.strategies import Exhaustive
 from isam.compiler.stages import Job, new_job, run_stages
 from isam.cost.timeline import timeline
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Buffer
 from isam.ir.table import Table
+from isam.ir.text import parse_kernel
 from isam.schedule.tree import Schedule
 from isam.system.graph import Memory, Move, System
 from isam.system.load import load_system
 from tests.corpus import CASES
+from tests.machines import CROWD, WEIGHTS
 from tests.pipeline import compiled, simulated
 
 TOY = simulated("toy")
-CROWD = "tests/machines/crowd.yaml"
+PRODUCT = parse_kernel("""kernel product(M, N, K)
+  in    x: i8[M, K]
+  const w: i8[K, N]
+  const b: i32[N]
+  out   y: i32[M, N]
+  forall i < M, j < N
+    y[i, j] = b[j]
+  forall i < M, j < N, k < K
+    y[i, j] += i32(x[i, k]) * i32(w[k, j])
+""")
 SIZES = {"M": 3, "N": 4, "K": 4}
 
 
@@ -129,6 +144,35 @@ def test_twice_the_rates_half_the_time(on: str, name: str):
     one, two = (compiled(case.load(), case.small[0], s) for s in (system, twice(system)))
     assert [d.label for d in one.trace.decisions] == [d.label for d in two.trace.decisions]
     assert ticks(one) == 2 * ticks(two)
+
+
+# the order of operands ------------------------------------------------------------------------------------------------
+def reordered(system: System, order: Callable[[list[Buffer]], list[Buffer]]) -> System:
+    """Every instruction declares its operands in another order."""
+
+    def other(i: Instruction) -> Instruction:
+        return replace(i, body=replace(i.body, buffers=tuple(order(list(i.body.buffers)))))
+
+    return replace(system, instructions=Table({n: other(i) for n, i in system.instructions.items()}))
+
+
+@pytest.mark.parametrize(
+    ("on", "name"), [("toy_grid", "rnn"), ("casestudy", "matmul_i8"), ("gemmini", "matmul_i8"), (WEIGHTS, "product")]
+)
+def test_in_which_order_operands_are_declared_does_not_matter(on: str, name: str):
+    system = simulated(on)
+    if name == "product":
+        kernel, sizes = PRODUCT, {"M": 40, "N": 24, "K": 40}
+    else:
+        kernel, sizes = CASES[name].load(), CASES[name].small[0]
+    orders = (lambda b: b, lambda b: b[::-1], lambda b: random.Random(1).sample(b, len(b)))
+    assert len({ticks(compiled(kernel, sizes, reordered(system, o))) for o in orders}) == 1
+
+
+def test_boxes_wait_where_any_operand_passes():
+    """Weights pass the memory that activations are read from: there blocks of both are brought ahead."""
+    job = compiled(PRODUCT, {"M": 40, "N": 24, "K": 40}, simulated(WEIGHTS))
+    assert any(d.point == "tile" and "stage" in d.label for d in job.trace.decisions)
 
 
 # names ----------------------------------------------------------------------------------------------------------------

@@ -236,11 +236,20 @@ def test_what_is_filled_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_tile_larger_than_what_one_call_fills_is_refused_with_a_reason() -> None:
     text = Path(FILLING).read_text(encoding="utf-8")
-    small = loaded(text, (("load(R <= 4, C <= 4)", "load(R <= 4, C <= 2)"), ("out D: any[4, 4]", "out D: any[4, 2]"),
-                          ("i < 4, j < 4\n          D[i, j] = 0", "i < 4, j < 2\n          D[i, j] = 0"),
-                          ("strides: {D: [4, 1]}", "strides: {D: [2, 1]}")))  # fmt: skip
+    small = (("load(R <= 4, C <= 4)", "load(R <= 4, C <= 2)"), ("out D: any[4, 4]", "out D: any[4, 2]"),
+             ("i < 4, j < 4\n          D[i, j] = 0", "i < 4, j < 2\n          D[i, j] = 0"),
+             ("strides: {D: [4, 1]}", "strides: {D: [2, 1]}"))  # fmt: skip
+    whole = (("mm4(M <= 4, N <= 4, K <= 4)", "mm4()"), ("A: f32[M, K]", "A: f32[4, 4]"),
+             ("B: f32[K, N]", "B: f32[4, 4]"),
+             ("inout C: f32[M, N]\n        forall i < M, j < N, k < K",
+              "inout C: f32[4, 4]\n        forall i < 4, j < 4, k < 4"))  # fmt: skip
+    sizes = {"M": 4, "N": 4, "K": 4}
     with pytest.raises(Refused, match="one call of load would have to bring all of it"):
-        compiled(PRODUCT, {"M": 4, "N": 4, "K": 4}, small)
+        compiled(PRODUCT, sizes, loaded(text, small + whole))
+    job = compiled(PRODUCT, sizes, loaded(text, small), check=True)
+    taken = [dict(i.sizes) for i in issues(schedule_of(job).call) if i.instruction == "mm4"]
+    assert {(t["M"], t["K"]) for t in taken} == {(1, 1)}, "a second row would have to begin four elements on"
+    judge(PRODUCT, sizes, job)
 
 
 # -- descriptions --------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import isam
 from isam.compiler.smallest import smallest
 from isam.diagnostics import InternalError
 from isam.ir.text import parse_kernel
+from isam.ir.verify import verify
 from isam.proof import ProofError, prove
 from isam.proof.facts import Facts
 from isam.schedule.tree import Seq
@@ -40,6 +41,31 @@ def test_statements_and_sizes_go_while_the_fault_stays():
     assert [s.op for s in kernel.statements] == ["exp"]
     assert [b.name for b in kernel.buffers] == ["a", "y"]
     assert sizes == {"M": 1, "N": 5}
+
+
+def test_a_line_goes_with_its_parts_and_what_it_made_is_given():
+    """Of three lines that need one another the middle one is left, in the names and sizes that were typed."""
+    text = """kernel fused(M, K)
+  in  x: i8[M, K]
+  in  s: f32[M]
+  out y: i8[M]
+  temp a: i32[M]
+  forall i < M
+    a[i] = 0
+  forall i < M, k < K
+    a[i] += i32(x[i, k]) * i32(x[i, k])
+  forall i < M
+    y[i] = sat_i8(round(f32(a[i]) * s[i]))
+"""
+
+    def shows(kernel, sizes):
+        made = {s.op for s in kernel.statements if "i32" in kernel.buffer(s.dest.buffer).dtype}
+        return any(s.accumulate for s in kernel.statements) and not verify(kernel) and made >= {"mul", "cast"}
+
+    kernel, sizes = smallest(parse_kernel(text), {"M": 12, "K": 40}, shows)
+    assert str(kernel).startswith("kernel fused(M, K)\n  in    x: i8[M, K]\n  inout a: i32[M]\n")
+    assert {s.dest.buffer for s in kernel.statements if s.accumulate} == {"a"}
+    assert sizes == {"M": 1, "K": 1}
 
 
 def test_a_stage_that_fails_shows_it(monkeypatch):

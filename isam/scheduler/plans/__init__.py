@@ -10,10 +10,10 @@ from __future__ import annotations
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
-from isam.scheduler.plans.register import blocks, least, register_memory
+from isam.scheduler.plans.register import blocks, least, operand_memories
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
-from isam.scheduler.plans.staged import staged
+from isam.scheduler.plans.staged import between, staged
 from isam.system.graph import System
 
 MOST = 64  # plans offered at most
@@ -25,9 +25,12 @@ def plans(
     """Plans for a group, the plainest first: one call per innermost iteration, loops as the kernel states them."""
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
-    if register_memory(main, system) is not None:
+    if operand_memories(main, system):
         found = spread(blocks(main, system, least(group, main)), main, system, bindable)
-        ways = staged(group, main, system, found, lasting)
+        ways: list[tuple[Plan, float]] = []
+        for memory in between(main, system):
+            kept = lasting if lasting.memory in ("", memory.name) else NOTHING
+            ways += staged(group, main, system, found, memory, kept)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found[:MOST]:
             plan = blocked(group, main, block, system, bindable)

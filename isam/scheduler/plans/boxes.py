@@ -52,11 +52,12 @@ class Box:
 @dataclass(frozen=True)
 class Lasting:
     """What a group may keep in the memory in between over the loops around it: ``buffers`` that no step of them writes,
-    in ``room`` bytes of every instance; such a loop runs ``trips`` times."""
+    in ``room`` bytes of the ``memory`` of every instance; such a loop runs ``trips`` times."""
 
     buffers: frozenset[str] = frozenset()
     room: int = 0
     trips: int = 1
+    memory: str = ""
 
 
 NOTHING = Lasting()
@@ -98,11 +99,10 @@ def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
 
 
 def placements(
-    group: Group, main: Nest, order: Order, dealt: int, memory: Memory, lasting: Lasting = NOTHING
+    group: Group, main: Nest, uses: dict[str, Use], order: Order, dealt: int, memory: Memory, lasting: Lasting = NOTHING
 ) -> Iterator[dict[str, Box]]:
-    """Ways to place the boxes that fit: all of them inside the innermost loop that brings any; then each operand in
-    turn as far out as it fits, where that saves traffic. The same where boxes stay that may."""
-    uses = staged_uses(group, main)
+    """Ways to place the boxes of ``uses`` that fit: all of them inside the innermost loop that brings any; then each
+    operand in turn as far out as it fits, where that saves traffic. The same where boxes stay that may."""
     yield from _placements(uses, main, order, dealt, memory)
     may, others = [b for b in uses if b in lasting.buffers], beside(group, main, lasting)
     near = {b: _staying(group, u, order, dealt, memory.align) for b, u in others.items()}

@@ -10,7 +10,7 @@ from math import gcd, prod
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.cache import caches, streamed
-from isam.scheduler.plans.register import Block, axes_of, register_memory, steps
+from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.system.graph import System
 
 LINE, PERIOD = 64, 4096  # bytes of a line; addresses so far apart fall on the same set
@@ -22,11 +22,11 @@ LATE = 0.15  # relative cycles per call where more is wanted
 def spread(found: list[Block], main: Nest, system: System, bindable: frozenset[str]) -> list[Block]:
     """The blocks with what conflicts cost, best first; among equals those of few calls, which leave room for what
     passes between nests, then those along inner axes, whose elements lie together."""
-    nearest, memory = min(caches(system), default=0), register_memory(main, system)
-    if not nearest or not main.reduced or memory is None:
+    nearest, memories = min(caches(system), default=0), operand_memories(main, system)
+    if not nearest or not main.reduced or not memories:
         return found
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
-    lines, cells = nearest // PERIOD, system.memories[memory].limit
+    lines, cells = nearest // PERIOD, max(system.memories[m].limit for m in memories)
 
     def cost(b: Block) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0

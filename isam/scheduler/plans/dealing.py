@@ -34,6 +34,18 @@ def dealings(group: Group, main: Nest, system: System, memory: Memory) -> list[D
     return [cut for n, cut in out.values() if n >= BUSY * most] or [()]
 
 
+def undealt(group: Group, main: Nest, system: System) -> str:
+    """Why no plan of the group deals blocks to instances, where none does."""
+    apart = [a for a in main.axes if a in group.apart() and a not in main.reduced]
+    if not apart:
+        return "there is no axis along which results lie apart"
+    if all(main.length(a) <= main.unit(a) for a in apart):
+        return "one call takes all of every axis along which results lie apart"
+    if not any(system.replica_of(u.name) for u in system.units_of(main.instruction.name)):
+        return f"no unit that runs {main.instruction.name} is replicated"
+    return "what calls are brought waits where all instances share a memory, or is larger than what one of them has"
+
+
 def _rows_first(main: Nest) -> list[str]:
     """Axes in the order of the result's dimensions, so that parts of the outer ones lie apart in memory."""
     written = [n for u in main.uses if u.writes for row in u.index for n in row.names]

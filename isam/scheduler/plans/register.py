@@ -31,12 +31,11 @@ class Block:
         return prod(n for _, n in self.tiles)
 
 
-def register_memory(nest: Nest, system: System) -> str | None:
-    """The memory, other than home, that the nest's operands must be brought to."""
-    for u in nest.uses:
-        if u.homes and u.homes[0] != system.home:
-            return u.homes[0]
-    return None
+def operand_memories(nest: Nest, system: System) -> tuple[str, ...]:
+    """The memories, other than home, that the nest's operands must be brought to, in the order of the description: in
+    which order an instruction declares its operands says nothing."""
+    wanted = {u.homes[0] for u in nest.uses if u.homes}
+    return tuple(m for m in system.memories if m in wanted and m != system.home)
 
 
 class Room:

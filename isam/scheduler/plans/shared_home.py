@@ -12,7 +12,7 @@ from isam.scheduler.plan import Group, Plan, Stage
 from isam.scheduler.plans.cache import volume
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing, dealings
-from isam.scheduler.plans.register import blocks, least, register_memory
+from isam.scheduler.plans.register import blocks, least, operand_memories
 from isam.scheduler.plans.single import blocked
 from isam.system.graph import MANAGED, System
 
@@ -25,8 +25,9 @@ APART = 1.5  # times that calls take whose results lie in pieces between those o
 def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list[tuple[Plan, float]]:
     """Plans with their predicted relative cycles; none where the registers of the main nest are there once. Of ways to
     deal, what an instance has to fetch more than with the best of them counts."""
-    memory = register_memory(group.main, system)
-    if memory is None or system.replica_of(memory) is None:
+    own = (m for m in operand_memories(group.main, system) if system.replica_of(m) is not None)
+    memory = next(own, None)
+    if memory is None:
         return []
     ways = [d for d in dealings(group, group.main, system, system.memories[memory]) if d]
     parts = [_part(group, d) for d in ways]

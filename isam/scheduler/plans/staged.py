@@ -12,7 +12,7 @@ from itertools import product
 from math import ceil, prod
 
 from isam.scheduler.move import route
-from isam.scheduler.nests import Nest
+from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Group, Plan
 from isam.scheduler.plans.boxes import (
     NOTHING,
@@ -30,7 +30,7 @@ from isam.scheduler.plans.boxes import (
 )
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.estimate import Estimate, Machine
-from isam.scheduler.plans.register import Block, Room, axes_of, register_memory, steps, unroll_order
+from isam.scheduler.plans.register import Block, Room, axes_of, steps, unroll_order
 from isam.system.graph import Memory, System
 
 BLOCKS = 6  # register blocks tried: so many of the best, and of those that bring the fewest tiles per call
@@ -43,25 +43,28 @@ SMALL = 6  # calls of a block of which four steps of a reduction are unrolled
 CHUNKS = 7  # lengths of a reduction's part tried: all of it, halved again and again
 
 
-def between(main: Nest, system: System) -> Memory | None:
-    """The first memory with addresses on the way from home to the registers; or where operands that are read lie by
-    rows."""
-    target = register_memory(main, system)
-    path = route(system, system.home, target) if target else None
-    found = [system.memories[m] for m in (path or ())[1:-1] if system.memories[m].cells is None]
-    rows = [m for u in main.uses if u.reads and not u.writes for h in u.homes if (m := system.memories[h]).row]
-    return next(iter(found + rows), None)
+def between(main: Nest, system: System) -> tuple[Memory, ...]:
+    """The memories between home and the registers: of each operand the first with addresses on its way; or, of one that
+    is only read, where it lies by rows. There boxes may be put ahead of their use. In the order of the description."""
+    found = {_nearest(u, system) for u in main.uses}
+    return tuple(m for n, m in system.memories.items() if n in found)
+
+
+def _nearest(use: Use, system: System) -> str | None:
+    home = next(iter(use.homes), system.home)
+    path = () if home == system.home else route(system, system.home, home) or ()
+    on_the_way = [m for m in path[1:-1] if system.memories[m].cells is None]
+    rows = [h for h in use.homes if system.memories[h].row and use.reads and not use.writes]
+    return next(iter(on_the_way + rows), None)
 
 
 def staged(
-    group: Group, main: Nest, system: System, blocks: list[Block], lasting: Lasting = NOTHING
+    group: Group, main: Nest, system: System, blocks: list[Block], memory: Memory, lasting: Lasting = NOTHING
 ) -> list[tuple[Plan, float]]:
-    """Plans with their predicted seconds, in no particular order; none where nothing lies in between."""
-    memory = between(main, system)
-    if memory is None:
-        return []
+    """Plans that bring boxes to a memory ahead of their use, with their predicted seconds, in no particular order."""
     machine, room = Machine(main, system, memory), Room(main, system)
-    bands = _bands(group, main, memory)
+    uses = _passing(group, main, system, memory)
+    bands = _bands(main, memory, uses)
     pairs = list(product(_varied(main, blocks), dealings(group, main, system, memory)))
     pairs.sort(key=lambda p: _rough(group, machine, *p))
     out: dict[object, tuple[Plan, float, float]] = {}
@@ -69,7 +72,7 @@ def staged(
     for block, deals in pairs[:PAIRS]:
         width = _widths(main, block)
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
-            whole = [*placements(group, main, order, len(deals), memory, lasting), {}]
+            whole = [*placements(group, main, uses, order, len(deals), memory, lasting), {}]
             parts = [] if direct(main, memory) else whole  # where calls read boxes in place, pieces would be commands
             parts = [p for b in parts if (p := in_pieces(b, group, main, order, len(deals))) is not None]
             for boxes in (*parts, *whole):  # of equal ones those with fewer blocks in an iteration
@@ -83,6 +86,17 @@ def staged(
                     out[key] = plan, e.seconds, e.traffic
     found = _worth_pieces(list(out.values()))
     return _told_apart(found, EQUAL if direct(main, memory) else ALIKE)
+
+
+def _passing(group: Group, main: Nest, system: System, memory: Memory) -> dict[str, Use]:
+    """Operands of the main nest that are only read, and come to the memory or through it on their way to where calls
+    want them."""
+
+    def comes(use: Use) -> bool:
+        home = next(iter(use.homes), system.home)
+        return home != system.home and memory.name in (route(system, system.home, home) or ())
+
+    return {b: u for b, u in staged_uses(group, main).items() if memory.name in u.homes or comes(u)}
 
 
 def _worth_pieces(found: list[tuple[Plan, float, float]]) -> list[tuple[Plan, float, float]]:
@@ -179,11 +193,10 @@ def _orders(
                 yield ((a, n), *loops, *inner, *more)
 
 
-def _bands(group: Group, main: Nest, memory: Memory) -> tuple[tuple[str, int], ...]:
+def _bands(main: Nest, memory: Memory, uses: dict[str, Use]) -> tuple[tuple[str, int], ...]:
     """Parts of the parallel axes, halved again and again, where no operand fits the memory whole: so much of one fits,
     and what meets it passes by."""
-    reads = staged_uses(group, main).values()
-    fits = any(box_bytes(main, u, (), 0) <= memory.capacity * USED for u in reads)
+    fits = any(box_bytes(main, u, (), 0) <= memory.capacity * USED for u in uses.values())
     if fits or not direct(main, memory):
         return ()
     out: dict[tuple[str, int], None] = {}

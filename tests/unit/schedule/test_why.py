@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from isam.approach.choice import Approach, Trace
+from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import IsamError
+from isam.ir.table import Table
+from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, distinct
 from isam.schedule.why import decisions_behind
+from isam.system.load import load_system
 from tests.drawings import TEXT
 from tests.unit.scheduler.test_loops import made
 
@@ -57,6 +63,23 @@ def test_a_recording_is_of_one_kernel_at_one_size():
     assert again.trace.to_json() == recorded.to_json()
     with pytest.raises(isam.IsamError, match="trace-differs"):
         isam.compile(k, on="toy", sizes={"M": 8, "N": 8, "K": 26}, replay=recorded)
+
+
+def test_a_recording_is_of_one_machine(tmp_path):
+    """Whatever of a description may matter, though its name and all options are the same; who writes code does not."""
+    toy, sizes = load_system("toy"), {"M": 8, "N": 8, "K": 25}
+    recorded = tmp_path / "recorded.json"
+    job = run_stages(new_job(parse_kernel(TEXT), toy, sizes, None), "schedule")
+    recorded.write_text(job.trace.to_json(), encoding="utf-8")
+    product = toy.instructions["mm4_f32"]
+    slower = Table.of(toy.instructions).plus(replace(product, cost=replace(product.cost, issue=9.0)))
+    larger = {**toy.memories, "sp": replace(toy.memories["sp"], capacity=2 * toy.memories["sp"].capacity)}
+    for other in (replace(toy, memories=larger), replace(toy, instructions=slower)):
+        with pytest.raises(IsamError, match=r"recorded.json:1:1: .*trace-differs.*of another machine") as e:
+            run_stages(new_job(parse_kernel(TEXT), other, sizes, None, replay=recorded), "schedule")
+        assert "kernel" not in e.value.diagnostics[0].message
+    same = replace(toy, backend="none" if toy.backend == "simulator" else "simulator")
+    run_stages(new_job(parse_kernel(TEXT), same, sizes, None, replay=recorded), "cover")
 
 
 def test_a_nearly_named_choice_point_is_told():

@@ -29,6 +29,15 @@ NEGATE = """  neg:
 """
 SOUND = TINY.replace("runs: [mm4]", "runs: [mm4, zero4]") + ZERO
 
+ONE_WAY = (  # sums leave `rb` through `neg` alone
+    (SOUND.replace("[mm4, zero4]", "[mm4, zero4, neg]") + NEGATE.format("in A: f32[M, N]\n        out D", "A"))
+    .replace("{A: [ra, rb], B: [ra, rb], C: [ra, rb]}\n    apart: [[A, B]]", "{A: [ra], B: [ra], C: [rb]}")
+    .replace("homes: [ra, rb]", "homes: [rb]", 1)
+    .replace("homes: [ra, rb]", "homes: {A: [rb], D: [ra]}", 1)
+    .replace("to: [ra, rb], by: copy, issuer: dma, both_ways: true}",
+             "to: ra, by: copy, issuer: dma, both_ways: true}\n  - {from: sp, to: rb, by: copy, issuer: dma}")
+)  # fmt: skip
+
 # name: (description, line, code, part of the message)
 ODD = {
     "begin": (TINY, 15, "remark-begin", "'mm4' adds to 'C', but no instruction writes a first f32"),
@@ -37,6 +46,8 @@ ODD = {
                  "remark-in-place", "'neg' does 'neg' in place"),
     "idle": (SOUND.replace("moves:", "  spare: {runs: []}\nmoves:\n  - {from: dram, to: rx, by: copy, issuer: dma}")
              .replace("units:", "  rx: {kind: managed, capacity: 1 KiB}\nunits:"), 8, "remark-idle", "works in 'rx'"),
+    "home": (SOUND.replace("B: [ra, rb], ", ""), 15, "remark-home", "no home is stated for 'B' of 'mm4'"),
+    "stuck": (ONE_WAY, 7, "remark-stuck", "lives in 'rb', from where no moves lead to 'dram'"),
     "twin": (SOUND.replace("[mm4, zero4]", "[mm4, zero4, zero5]") + ZERO.replace("zero4", "zero5"), 42, "remark-twin",
              "'zero5' is 'zero4' once more"),
     "link": (SOUND.replace("instructions:", "links:\n  wide: {bandwidth: 99 GB/s, edges: [[dram, sp]]}\ninstructions:"),

@@ -1,0 +1,100 @@
+"""More room never loses a schedule, and what a refusal says would help is the least that does (SCH-6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from isam.compiler import Refused
+from isam.compiler.stages import Job, new_job, run_stages
+from isam.cost.timeline import timeline
+from isam.ir.kernel import Kernel
+from isam.ir.text import parse_kernel
+from isam.schedule.tree import Schedule
+from isam.system.graph import System
+from isam.system.load import load_system
+from tests.corpus import CASES
+from tests.machines import WEIGHTS
+from tests.pipeline import compiled, judge, simulated
+
+DILATED = parse_kernel("""kernel dilated(T, C, K)
+  in    x: i8[T + 4, C]
+  const w: i8[3, C, K]
+  const b: i32[K]
+  const s: f32[K]
+  out   y: i8[T, K]
+  temp  a: i32[T, K]
+  forall t < T, k < K
+    a[t, k] = b[k]
+  forall t < T, k < K, r < 3, c < C
+    a[t, k] += i32(x[t + 2 * r, c]) * i32(w[r, c, k])
+  forall t < T, k < K
+    y[t, k] = sat_i8(round(f32(max(a[t, k], 0)) * s[k]))
+""")
+SIZES = {"T": 13, "C": 9, "K": 10}
+WORSE = 2.0  # times the quickest schedule with less room; predictions of plans are not exact
+
+
+def with_room(system: System, memory: str, room: int) -> System:
+    m = system.memories[memory]
+    more = replace(m, capacity=room) if m.cells is None else replace(m, cells=room, capacity=room * (m.cell or 1))
+    return replace(system, memories={**system.memories, memory: more})
+
+
+def in_bytes() -> System:
+    """`toy` with a scratchpad and register files of 256 bytes each, addressed by bytes."""
+    toy = simulated("toy")
+    small = {n: replace(toy.memories[n], cells=None, cell=None, capacity=256, align=8) for n in ("ra", "rb", "sp")}
+    return replace(toy, memories={**toy.memories, **small})
+
+
+def scheduled(kernel: Kernel, sizes: dict[str, int], machine: System) -> Job:
+    return run_stages(new_job(kernel, machine, sizes, None, check=False), "schedule")
+
+
+def attempt(kernel: Kernel, sizes: dict[str, int], machine: System) -> Schedule | None:
+    try:
+        return scheduled(kernel, sizes, machine).schedule
+    except Refused:
+        return None
+
+
+@pytest.mark.parametrize(("kernel", "sizes", "machine", "memory", "rooms"), [
+    (DILATED, SIZES, load_system(WEIGHTS), "sp", (8, 16, 48, 64, 72, 192)),
+    (DILATED, SIZES, with_room(load_system(WEIGHTS), "sp", 64), "acc", (1, 2, 3, 5, 16)),
+    (CASES["conv2d"].load(), CASES["conv2d"].small[0], simulated("toy"), "ra", (1, 2, 3)),
+    (CASES["layer_norm"].load(), CASES["layer_norm"].small[0], simulated("toy"), "sp", (16, 144, 160, 208)),
+    (CASES["layer_norm"].load(), CASES["layer_norm"].small[0], in_bytes(), "ra", (16, 40, 64, 112, 136, 160)),
+], ids=["scratchpad", "accumulators", "registers", "aligned rows", "bytes"])  # fmt: skip
+def test_more_room_loses_no_schedule(kernel, sizes, machine, memory, rooms):
+    best = None
+    for room in rooms:
+        s = attempt(kernel, sizes, with_room(machine, memory, room))
+        assert s is not None or best is None, f"{room} of {memory}"
+        if s is None:
+            continue
+        ticks = timeline(s).ticks
+        assert best is None or ticks <= WORSE * best, room
+        best = ticks if best is None else min(best, ticks)
+    assert best is not None
+
+
+def test_what_the_dry_run_has_no_room_for_is_tried_with_smaller_calls():
+    """Each operand fits, and so do all together; what goes home over them finds no room."""
+    sizes, machine = {"T": 7, "C": 14, "K": 11}, with_room(with_room(load_system(WEIGHTS), "sp", 16), "acc", 4)
+    job = compiled(DILATED, sizes, machine, check=True)
+    judge(DILATED, sizes, job)
+    asked = [(d.context["nest"], d.label) for d in job.trace.decisions if d.point == "tail"]
+    again = [n for n, _ in asked if len({label for m, label in asked if m == n}) > 1]
+    assert again, "no call was refused by the dry run"
+    replayed = run_stages(new_job(DILATED, machine, sizes, None, check=False, replay=job.trace), "schedule")
+    assert str(replayed.schedule) == str(job.schedule)
+
+
+def test_the_least_that_helps_is_named():
+    """8 bytes hold no scale and result of requant8 at aligned places."""
+    with pytest.raises(Refused) as no:
+        scheduled(DILATED, SIZES, with_room(load_system(WEIGHTS), "sp", 8))
+    assert no.value.answer.levers == ("16 bytes of 'sp'",)
+    assert scheduled(DILATED, SIZES, with_room(load_system(WEIGHTS), "sp", 16)).schedule
