@@ -40,7 +40,8 @@ class Found:
 
 
 @answering(
-    "map", kernel="its name", system="its name", mappings="instruction, operands, axes, outer axes, tails, statements",
+    "map", kernel="its name", system="its name",
+    mappings="instruction, operands, axes, outer axes, tails, statements, conditions (on open sizes, where it holds)",
     steps="the transforms applied first", errors="how far results may be from exact ones, of inexact transforms",
     why="where the answer is no: the report", seconds="spent on mapping",
     decisions="what was decided, and why", certificates="with --certify: one for the whole, or one per mapping",
@@ -133,4 +134,5 @@ def plain(m: Mapping) -> dict[str, Any]:
     """A mapping as JSON values."""
     operands = {o.operand: o.buffer or o.literal for o in m.operands}
     return {"instruction": m.instruction.name, "operands": operands, "axes": dict(m.axes), "outer": list(m.outer),
-            "tails": dict(m.tails), "statements": list(m.statements)}  # fmt: skip
+            "tails": dict(m.tails), "statements": list(m.statements),
+            "conditions": list(map(str, m.conditions))}  # fmt: skip

@@ -76,13 +76,9 @@ class Mapping:
     def __str__(self) -> str:
         roles = ", ".join(f"{o.operand} = {o.buffer or o.literal}" for o in self.operands)
         axes = ", ".join(f"{i} = {k}" for i, k in self.axes)
-        held = f"; only where {' and '.join(map(_grouped, self.conditions))}" if self.conditions else ""
-        return f"{self.instruction.name}: {roles}; {axes}; outer {', '.join(self.outer) or 'none'}{held}"
-
-
-def _grouped(c: Condition) -> str:
-    """As one of several that must all hold."""
-    return f"({c})" if " or " in str(c) else str(c)
+        held = [f"({c})" if " or " in str(c) and len(self.conditions) > 1 else str(c) for c in self.conditions]
+        where = f"; only where {' and '.join(held)}" if held else ""
+        return f"{self.instruction.name}: {roles}; {axes}; outer {', '.join(self.outer) or 'none'}{where}"
 
 
 @dataclass(frozen=True)

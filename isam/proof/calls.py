@@ -137,9 +137,10 @@ class _Calls:
         e = self.ends[axis]
         if not e.terms:
             return Takes(max(e.const, 0), max(e.const, 0))
-        if len(e.terms) > 1 or e.terms[0][1] < 0:
+        (name, c), *others = e.terms
+        if others or c < 0:
             return Takes(0, None)  # as much as the other axes say, see ``uneven``
-        (name, c), d = e.terms[0], e.const
+        d = e.const
         s = next(s for s in self.body.syms if s.name == name)
         m = s.multiple_of
         first = -(-s.lo // m) * m
