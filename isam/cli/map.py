@@ -99,12 +99,13 @@ def onto(k: Any, instruction: Any, strided: bool) -> Found:
     from isam.ir.normal import normal_form
     from isam.mapper import match
     from isam.mapper.match import Matches
+    from isam.mapper.nearest import nearest
 
     answer = match(k, instruction, strided=strided)
     if isinstance(answer, Matches):
         found, n = tuple(answer), normal_form(k)
         return Found(found, covers=tuple(Cover(n, n, (m,)) for m in found))
-    return Found(why=str(answer))
+    return Found(why=str(nearest(k, instruction, strided=strided)[0]))
 
 
 def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Found:
@@ -122,12 +123,12 @@ def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Fo
 
 
 def named(system: Any, name: str, k: Any) -> Any:
-    """The instruction of this name; of a family, the first member that fits. Raises ``IsamError`` with the closest."""
-    from isam.mapper import match
+    """The instruction of this name; of a family, the first member that fits, or the one that comes nearest. Raises
+    ``IsamError`` with the closest name."""
+    from isam.mapper.nearest import closest
     from isam.system.names import named as members
 
-    found = members(system, name)
-    return found[0] if len(found) == 1 else next((i for i in found if match(k, i)), found[0])
+    return closest(k, members(system, name))
 
 
 def plain(m: Mapping) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.condition import Condition
 from isam.ir.mismatch import Mismatch
-from isam.ir.printer import print_statement as show
 from isam.mapper.admissible import admissible
 from isam.mapper.dataflow import Form, Node
 from isam.mapper.extend import Extension, Pair
@@ -93,8 +92,8 @@ def _ragged(
             names = " and ".join(state.plan.axis_names[c] for c in tied)
             axes = " and ".join(state.class_name(state.axes[c]) for c in tied)
             return state._mismatch(
-                "domain", f"a condition on {axes} in {show(pairs[0].node.statement)}", f"all of {names} in one call",
-                pairs[0].node, pairs[0].plays, relation="guard")  # fmt: skip
+                "domain", f"a condition on {axes} in {state.has(pairs[0].node.statement)}",
+                f"all of {names} in one call", pairs[0].node, pairs[0].plays, relation="guard")  # fmt: skip
     return None
 
 
@@ -174,8 +173,8 @@ def _order(state: Extension, pairs: list[Pair]) -> Mismatch | None:
         for two in pairs[:i]:
             if two.node.index > one.node.index and _conflict(two.plays, one.plays):
                 return state._mismatch(
-                    "domain", f"{show(one.node.statement)} before {show(two.node.statement)}",
-                    f"{show(two.plays.statement)} first", one.node, one.plays, relation="order")  # fmt: skip
+                    "domain", f"{state.has(one.node.statement)} before {state.has(two.node.statement)}",
+                    f"{state.needs(two.plays.statement)} first", one.node, one.plays, relation="order")  # fmt: skip
     region = {p.node.index for p in pairs}
     first, last = min(region), max(region)
     if last - first + 1 == len(region):
@@ -188,8 +187,9 @@ def _order(state: Extension, pairs: list[Pair]) -> Mismatch | None:
         if node.index in region:
             if culprit and _after(between_before, reads, dest):
                 return state._mismatch(
-                    "domain", f"{show(culprit.statement)} between the statements of the region, which needs one and "
-                    "feeds another", "statements that can run together", culprit, pairs[0].plays, relation="between",
+                    "domain", f"{state.has(culprit.statement)} between the statements of the region, which needs one "
+                    "and feeds another", "statements that can run together", culprit, pairs[0].plays,
+                    relation="between",
                 )  # fmt: skip
             before = region_before
         elif _after(region_before, reads, dest) or _after(between_before, reads, dest):
@@ -287,7 +287,7 @@ def _outer(state: Extension, k: int, lacking: Pair) -> Mismatch:
     name = state.class_name(k)
     return state._mismatch(
         "domain",
-        f"axis {name}, left over, over which {show(lacking.node.statement)} would be repeated or used half done",
+        f"axis {name}, left over, over which {state.has(lacking.node.statement)} would be repeated or used half done",
         "that every axis left over runs over all statements of the region", lacking.node, lacking.plays, axis=name,
         relation="left-over",
     )  # fmt: skip
@@ -329,8 +329,8 @@ def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tu
     for p in pairs:
         mine = _conditions_of(state, p)
         if mine is None:
-            return state._mismatch("domain", f"{show(p.node.statement)} without that condition",
-                                   f"the condition of {show(p.plays.statement)}", p.node, p.plays,
+            return state._mismatch("domain", f"{state.has(p.node.statement)} without that condition",
+                                   f"the condition of {state.needs(p.plays.statement)}", p.node, p.plays,
                                    relation="instruction-where")  # fmt: skip
         found[p.plays.index] = mine
     full = found[seen[0].plays.index].others
@@ -339,8 +339,9 @@ def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tu
         if mine - full or (p in seen and mine != full):
             lacking = (*_lacking(p, full - mine), *_lacking(seen[0], mine - full))
             return state._mismatch(
-                "domain", f"other conditions in {show(p.node.statement)} than in {show(seen[0].node.statement)}",
-                "one domain for the whole region", p.node, p.plays, relation="conditions", conditions=lacking,
+                "domain", f"other conditions in {state.has(p.node.statement)} than in "
+                f"{state.has(seen[0].node.statement)}", "one domain for the whole region", p.node, p.plays,
+                relation="conditions", conditions=lacking,
             )  # fmt: skip
     mapped = set(state.axes)
     guards = tuple(t for t in sorted(full, key=str) if any(k in mapped for k, _ in t[0]))

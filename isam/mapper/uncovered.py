@@ -14,6 +14,7 @@ from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
 from isam.ir.printer import print_domain, print_statement
 from isam.mapper.filters import one_per_structure
+from isam.mapper.nearest import ranked
 from isam.mapper.suggest import would_do
 
 SHOWN = 3  # mismatches printed per statement
@@ -180,7 +181,7 @@ def _gap(
         answer = match(kernel, i, strided=True, region=window(kernel, statement, len(i.body.statements)))
         if isinstance(answer, Mismatch):
             found.append(answer if answer.about("statement") is not None else _untried(answer, i, kernel, statement))
-    found.sort(key=lambda m: -m.depth)
+    found = ranked(found)
     if missing:
         found.insert(0, _missing(kernel, statement))
     return Gap(statement, missing, _distinct(found), would_do(kernel, statement) if remedies else ())
