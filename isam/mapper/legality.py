@@ -66,7 +66,7 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
         return conditions
     asked, guards = conditions
     rigid = asked | {owner[k] for k in stuck}
-    fixed = _fixed(state, pairs, rigid)
+    fixed = _fixed(state, pairs, rigid if sized else frozenset())
     if isinstance(fixed, Mismatch):
         return fixed
     whole = rigid | fixed
