@@ -44,6 +44,8 @@ HOLD = {
     "said by the kernel": (PRODUCT, "M == 8, N == 8, K == 4", MATMUL, "T % 8, L % 16", []),
     "at least 4": (PRODUCT, "4 <= M, N, K <= 2", MATMUL, "1 <= T, L", ["T >= 4"]),
     "in one call": (SUM, "N <= 8 % 2", SUMMED, "R, T", ["T % 2 == 0 and T <= 8"]),
+    "some in one call": (SUM, "1 <= N", SUMMED, "R, T", ["T >= 1"]),
+    "none, or some, in one call": (SUM, "N <= 99", SUMMED.replace("a < T", "a < T - 3"), "R, T <= 102", []),
     "four or five": (PRODUCT, "4 <= M <= 5, N, K", MATMUL, "T, L", ["T % 20 in {0, 4, 5, 8..10, 12, 14..16, 19}"]),
 }  # fmt: skip
 
@@ -75,6 +77,7 @@ FORGED = {
     "at no sizes": ("exactly 8", under(Condition(T, 9, 8), L8), "is mapped for no sizes at all"),
     "less than the least": ("at least 4", under(Condition(T, 3)), "calls of from 4 along i"),
     "more than one call takes": ("in one call", under(Condition(T, 0, 10, 2)), "one call of 0, 2, ..., 8 along i"),
+    "none": ("some in one call", under(), "one call of from 1 along i cannot make up T steps of a at R = 0, T = 0"),
     "several calls": ("in one call", lambda m: replace(m, whole=(), conditions=(Condition(T, step=2),)), "one call of"),
     "what only other blocks make up": ("four or five", under(Condition(T, some=(11,), least=12)), "L = 0, T = 11"),
 }  # fmt: skip
@@ -90,6 +93,18 @@ def test_conditions_that_do_not_suffice_are_refused(what: str):
     assert any(why in x for x in found), found
     with pytest.raises(InternalError, match="are not proved"):
         certify(of_mapping(wrong, k))
+
+
+@pytest.mark.parametrize(("size", "fits"), [("N <= 8", True), ("1 <= N", True), ("2 <= N", False), ("N % 2", False),
+                                            ("N == 8", False)])  # fmt: skip
+def test_a_condition_of_the_kernel_leaves_any_number_of_steps(size: str, fits: bool):
+    k = parse_kernel("kernel k()\n  in x: f32[16]\n  inout y: f32[16]\n  forall a < 16 where a <= 8\n"
+                     "    y[a] = x[a] * 2\n")  # fmt: skip
+    text = "instruction own({})\n  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = A[i] * 2\n"
+    m = match(k, parse_instruction(text.format("N"))).first
+    found = judged_mappings(k, (replace(m, instruction=parse_instruction(text.format(size))),))[1]
+    assert [w.partition(",")[0] for w in found] == (
+        [] if fits else ["'own': a condition leaves any number of the steps of a"])  # fmt: skip
 
 
 def test_conditions_that_ask_for_more_are_accepted():
