@@ -24,7 +24,7 @@ def hidden(kernel: Kernel, buffer: object) -> bool:
 def spelt(s: Statement, kernel: Kernel) -> str:
     """``y[i] += i32(a[i]) * i32(b[i])`` of ``y[i] += t3[i]``; of a statement that makes such a value, the value."""
     if not any(hidden(kernel, a.buffer) for a in (s.dest, *s.reads)):
-        return print_statement(s)
+        return print_statement(s, kernel)
     for depth in range(DEEPEST, -1, -1):
         args = [_value(x, kernel, depth) for x in s.sources]
         text = args[0] if s.accumulate and s.op in ACCUMULATION else print_value(s, _grouped(s, args), kernel)
@@ -32,7 +32,7 @@ def spelt(s: Statement, kernel: Kernel) -> str:
             text = f"{s.dest} {ACCUMULATION.get(s.op, '=') if s.accumulate else '='} {text}"
         if len(text) <= LONGEST:
             return text
-    return print_statement(s)
+    return print_statement(s, kernel)
 
 
 def written(x: Source, kernel: Kernel) -> str:

@@ -12,9 +12,10 @@ from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.ir.printer import print_domain, print_statement
+from isam.ir.printer import print_domain
 from isam.mapper.filters import one_per_structure
 from isam.mapper.nearest import ranked
+from isam.mapper.spelt import spelt
 from isam.mapper.suggest import would_do
 
 SHOWN = 3  # mismatches printed per statement
@@ -75,7 +76,7 @@ class Uncovered:
 
 def _gap_lines(kernel: Kernel, g: Gap) -> list[str]:
     s = kernel.statements[g.statement]
-    lines = [f"  {_place(s.loc)}{print_statement(s, kernel)}   ({domain_text(s)})"]
+    lines = [f"  {_place(s.loc)}{spelt(s, kernel)}   ({domain_text(s)})"]
     told = [m for m in g.mismatches if m.instruction]
     if g.missing:
         lines.append(f"    no instruction offered can {describe(kernel, s)}")
@@ -109,9 +110,9 @@ def describe(kernel: Kernel, s: Statement) -> str:
     """The statement's operation in words."""
     dtype = kernel.buffer(s.dest.buffer).dtype
     if s.op == "copy" and isinstance(s.sources[0], Literal):
-        return f"write a constant to {dtype} ('{print_statement(s, kernel)}')"
+        return f"write a constant to {dtype} ('{spelt(s, kernel)}')"
     verb = f"accumulate with '{s.op}'" if s.accumulate else f"do '{s.op}'"
-    return f"{verb} on {dtype} ('{print_statement(s, kernel)}')"
+    return f"{verb} on {dtype} ('{spelt(s, kernel)}')"
 
 
 def domain_text(s: Statement) -> str:
