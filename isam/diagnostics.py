@@ -47,6 +47,11 @@ class Diagnostic:
             text += f"\n    {printable(shown)}\n    {' ' * column}^"
         return text + (f"\n  hint: {printable(self.hint)}" if self.hint else "")
 
+    @property
+    def remark(self) -> str:
+        """As a remark: what is legal and looks wrong."""
+        return printable(f"{self.loc}: remark[{self.code}]: {self.message}\n  hint: {self.hint}")
+
 
 WIDEST = 160  # characters of a source line that are shown
 

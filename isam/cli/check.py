@@ -14,25 +14,32 @@ from isam.diagnostics import Diagnostic, IsamError, with_source
 FILES = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files of the language; - is standard input.")]
 
 
-@answering("check", files="per file its kernels and instructions, with the number of their statements")
+@answering(
+    "check", files="per file its kernels and instructions, with the number of their statements, and remarks: code, "
+    "message, line, column",
+)  # fmt: skip
 def check(files: FILES, as_json: AsJson = False) -> Answer:
     """Looks files over and says everything that is wrong with them, all at once.
 
-    Exit code 2 when there is a fault anywhere.
+    Exit code 2 when there is a fault anywhere. What is legal and still looks wrong is remarked on, with exit code 0.
     """
     faults: list[Diagnostic] = []
+    notes: list[Diagnostic] = []
     rows: list[dict[str, object]] = []
     for name in files:
         try:
-            rows.append(_file(name))
+            row, odd = _file(name)
+            rows.append(row)
+            notes += odd
         except IsamError as e:
             faults.extend(e.diagnostics)
     if faults:
         raise IsamError(faults)
-    return Answer("\n".join(line for r in rows for line in _lines(r)), {"files": rows})
+    said = "\n".join(d.remark for d in notes)
+    return Answer("\n".join(line for r in rows for line in _lines(r)), {"files": rows}, notes=said)
 
 
-def _file(name: str) -> dict[str, object]:
+def _file(name: str) -> tuple[dict[str, object], list[Diagnostic]]:
     from isam.ir.verify import verify
 
     source = given.source(name)
@@ -43,7 +50,9 @@ def _file(name: str) -> dict[str, object]:
         raise IsamError(with_source(faults, source.text))
     items = [{"keyword": word, "name": k.name, "sizes": [s.name for s in k.syms], "statements": len(k.statements)}
              for word, k in bodies]  # fmt: skip
-    return {"file": source.file, "items": items}
+    odd = module.remarks
+    said = [{"code": d.code, "message": d.message, "line": d.loc.line, "column": d.loc.column} for d in odd]
+    return {"file": source.file, "items": items, "remarks": said}, odd
 
 
 def _lines(row: dict[str, object]) -> list[str]:

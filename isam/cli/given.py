@@ -64,7 +64,10 @@ def kernel(spec: str) -> tuple[Kernel, Source]:
     from isam.ir.verify import require
 
     given = source(spec)
-    kernels = {k.name: k for k in given.module().kernels}
+    module = given.module()
+    for d in module.remarks:
+        sys.stderr.write(d.remark + "\n")
+    kernels = {k.name: k for k in module.kernels}
     names = ", ".join(kernels)
     if given.name:
         if given.name not in kernels:

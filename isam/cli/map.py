@@ -40,7 +40,8 @@ class Found:
 
 
 @answering(
-    "map", kernel="its name", system="its name", mappings="instruction, operands, axes, outer axes, tails, statements",
+    "map", kernel="its name", system="its name",
+    mappings="instruction, operands, axes, outer axes, tails, statements, conditions (on open sizes, where it holds)",
     steps="the transforms applied first", errors="how far results may be from exact ones, of inexact transforms",
     why="where the answer is no: the report", seconds="spent on mapping",
     decisions="what was decided, and why", certificates="with --certify: one for the whole, or one per mapping",
@@ -98,12 +99,13 @@ def onto(k: Any, instruction: Any, strided: bool) -> Found:
     from isam.ir.normal import normal_form
     from isam.mapper import match
     from isam.mapper.match import Matches
+    from isam.mapper.nearest import nearest
 
     answer = match(k, instruction, strided=strided)
     if isinstance(answer, Matches):
         found, n = tuple(answer), normal_form(k)
         return Found(found, covers=tuple(Cover(n, n, (m,)) for m in found))
-    return Found(why=str(answer))
+    return Found(why=str(nearest(k, instruction, strided=strided)[0]))
 
 
 def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Found:
@@ -121,16 +123,17 @@ def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Fo
 
 
 def named(system: Any, name: str, k: Any) -> Any:
-    """The instruction of this name; of a family, the first member that fits. Raises ``IsamError`` with the closest."""
-    from isam.mapper import match
+    """The instruction of this name; of a family, the first member that fits, or the one that comes nearest. Raises
+    ``IsamError`` with the closest name."""
+    from isam.mapper.nearest import closest
     from isam.system.names import named as members
 
-    found = members(system, name)
-    return found[0] if len(found) == 1 else next((i for i in found if match(k, i)), found[0])
+    return closest(k, members(system, name))
 
 
 def plain(m: Mapping) -> dict[str, Any]:
     """A mapping as JSON values."""
     operands = {o.operand: o.buffer or o.literal for o in m.operands}
     return {"instruction": m.instruction.name, "operands": operands, "axes": dict(m.axes), "outer": list(m.outer),
-            "tails": dict(m.tails), "statements": list(m.statements)}  # fmt: skip
+            "tails": dict(m.tails), "statements": list(m.statements),
+            "conditions": list(map(str, m.conditions))}  # fmt: skip

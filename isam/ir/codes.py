@@ -59,6 +59,7 @@ CODES: dict[str, str] = {
     "L231": "Axes and sizes are no values. A compile-time constant (a head parameter with a default) is one.",
     "L232": "A condition is a bool: a comparison, or an element of a bool buffer.",
     "L240": "The dtype 'any' belongs to instructions, where it stands for every dtype (moves).",
+    "L241": "No step satisfies the conditions of a 'where', whatever the sizes. It is a remark: nothing is refused.",
     "L310": "An undeclared temporary would need two dtypes. Cast one of the values that meet in it.",
     "L311": "A cast gives a value of one dtype to a buffer of another.",
     "V401": "A name that does not exist, exists twice, or has a role or permission that does not exist.",

@@ -41,9 +41,10 @@ def size_declaration(c: Cursor) -> SymDecl:
             lo = value + (op.text == ">")
         else:
             lo = hi = value
-        if lo < 0 or (hi is not None and hi < lo):
-            raise c.fault("L122", f"no size lies in {lo} <= {t.text} <= {hi}", "expected a range that is not empty",
-                          where)
+        if lo < 0 or (hi is not None and hi < -(-lo // multiple) * multiple):
+            step = f" % {multiple}" if multiple > 1 else ""
+            raise c.fault("L122", f"no size lies in {lo} <= {t.text}{step} <= {hi}",
+                          "expected a range that is not empty", where)
     return SymDecl(t.text, t.loc, lo, hi, multiple)
 
 

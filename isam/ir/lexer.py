@@ -7,10 +7,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc
+
+if TYPE_CHECKING:
+    from isam.ir.remarks import Where
 
 MAX_CHARS = 2_000_000
 MAX_DIAGNOSTICS = 200
@@ -60,6 +63,7 @@ class Report:
     file: str
     lines: list[str]
     found: list[Diagnostic] = field(default_factory=list)
+    wheres: list[Where] = field(default_factory=list)  # to be remarked on
     _seen: set[tuple[Loc, str]] = field(default_factory=set)
 
     def add(self, code: str, message: str, loc: Loc, hint: str = "") -> None:

@@ -24,6 +24,7 @@ from isam.ir.kernel import (
     Sym,
 )
 from isam.ir.lexer import Report
+from isam.ir.remarks import Where
 from isam.ir.syntax import AxisDecl, Block, BufferDecl, Call, Condition, Definition, Expr, Forall, Loop, Name, Number
 
 LIMIT = 2**62
@@ -55,6 +56,7 @@ class Lowering:
         self.pins: dict[str, str] = {}  # dtypes that casts give to temporaries
         self.taken = self.sizes | set(self.params)
         self.mentioned: set[str] = set()  # compile-time constants that the text uses
+        self.constants = 0  # how often
         self.count = 0
 
     def say(self, code: str, message: str, loc: Loc, hint: str) -> None:
@@ -148,13 +150,19 @@ class Lowering:
         return axis
 
     def _forall(self, block: Forall) -> list[Statement]:
+        outer, constants = tuple(self.axes.values()), self.constants
         domain = Domain(tuple(self._axis(a) for a in block.axes))
         where: list[Affine] = []
+        told: list[tuple[Loc, tuple[Affine, ...]]] = []
         for c in block.where:
             try:
-                where.extend(self._condition(c))
+                rows = self._condition(c)
             except Fault:
                 continue
+            where.extend(rows)
+            told.append((c.loc, rows))
+        if told and self.constants == constants:  # what a constant decides may be meant
+            self.report.wheres.append(Where(tuple(told), domain.axes, outer, self.syms))
         breaker = Breaker(self, replace(domain, where=tuple(where)))
         for a in block.body:
             try:
@@ -189,6 +197,7 @@ class Lowering:
     def _variable(self, e: Name, what: str) -> Affine:
         if e.name in self.params:
             self.mentioned.add(e.name)
+            self.constants += 1
             return Affine((), int(self.params[e.name] or 0))
         if e.name in self.sizes:
             return Affine.of(e.name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.ir.condition import Condition
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 
@@ -46,7 +47,8 @@ class Mapping:
     instruction axes that one call must take in one piece (a reduction that the instruction itself starts or
     finishes). ``loops``: the enclosing recurrent axes, always outer. ``temps``: instruction temporary -> kernel
     temporary, contracted by the call. All axis names are those of one statement; ``renames`` gives for every other
-    statement whose axes are named differently (its axis, the name here).
+    statement whose axes are named differently (its axis, the name here). ``conditions``: on sizes that the kernel
+    leaves open; the mapping holds at those that satisfy all of them.
     """
 
     instruction: Instruction
@@ -62,6 +64,7 @@ class Mapping:
     loops: tuple[str, ...] = ()
     renames: tuple[tuple[int, tuple[tuple[str, str], ...]], ...] = ()
     temps: tuple[tuple[str, str], ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def axis_map(self) -> dict[str, str]:
@@ -73,7 +76,9 @@ class Mapping:
     def __str__(self) -> str:
         roles = ", ".join(f"{o.operand} = {o.buffer or o.literal}" for o in self.operands)
         axes = ", ".join(f"{i} = {k}" for i, k in self.axes)
-        return f"{self.instruction.name}: {roles}; {axes}; outer {', '.join(self.outer) or 'none'}"
+        held = [f"({c})" if " or " in str(c) and len(self.conditions) > 1 else str(c) for c in self.conditions]
+        where = f"; only where {' and '.join(held)}" if held else ""
+        return f"{self.instruction.name}: {roles}; {axes}; outer {', '.join(self.outer) or 'none'}{where}"
 
 
 @dataclass(frozen=True)

@@ -136,20 +136,25 @@ def print_condition(e: Affine) -> str:
 def print_statement(s: Statement, kernel: Kernel | None = None) -> str:
     """One statement; ``kernel`` gives the dtype of a cast's destination (``cast`` without one)."""
     dest, args = str(s.dest), [print_source(x) for x in s.sources]
-    if s.accumulate and s.op == "select":
-        return f"{dest} = select({', '.join(args)}, {dest})"
-    if s.accumulate:
+    if s.accumulate and s.op != "select":
         return f"{dest} {ACCUMULATION[s.op]} {args[0]}"
+    return f"{dest} = {print_value(s, args, kernel)}"
+
+
+def print_value(s: Statement, args: Sequence[str], kernel: Kernel | None = None) -> str:
+    """What a statement computes of its sources, printed as ``args``; a sum, apart from what it is added to, is one."""
+    if s.accumulate and s.op == "select":
+        return f"select({', '.join(args)}, {s.dest})"
     if s.op == "copy":
-        return f"{dest} = {args[0]}"
+        return args[0]
     if s.op in ("cast", "cast_sat"):
         target = kernel.buffer(s.dest.buffer).dtype if kernel and s.dest.buffer in kernel.by_name else "cast"
-        return f"{dest} = {'sat_' if s.op == 'cast_sat' else ''}{target}({args[0]})"
+        return f"{'sat_' if s.op == 'cast_sat' else ''}{target}({args[0]})"
     if s.op in INFIX:
-        return f"{dest} = {args[0]} {INFIX[s.op]} {args[1]}"
+        return f"{args[0]} {INFIX[s.op]} {args[1]}"
     if s.op == "neg":
-        return f"{dest} = -{args[0]}" if isinstance(s.sources[0], Access) else f"{dest} = -({args[0]})"
-    return f"{dest} = not {args[0]}" if s.op == "not" else f"{dest} = {s.op}({', '.join(args)})"
+        return f"-{args[0]}" if isinstance(s.sources[0], Access) else f"-({args[0]})"
+    return f"not {args[0]}" if s.op == "not" else f"{s.op}({', '.join(args)})"
 
 
 def print_source(x: Source) -> str:

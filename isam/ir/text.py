@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from isam.classes import dataclass
-from isam.diagnostics import Loc, fail
+from isam.diagnostics import Diagnostic, Loc, fail
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.lexer import Report, tokenize
 from isam.ir.lower import Lowering
 from isam.ir.parser import definitions
 from isam.ir.printer import print_kernel
+from isam.ir.remarks import Where, remarks
 from isam.ir.syntax import Definition
 
 __all__ = ["Module", "parse", "parse_file", "parse_instruction", "parse_kernel", "print_instruction", "print_kernel"]
@@ -24,6 +25,12 @@ class Module:
 
     kernels: tuple[Kernel, ...]
     instructions: tuple[Instruction, ...]
+    wheres: tuple[Where, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def remarks(self) -> list[Diagnostic]:
+        """What is legal and still looks wrong."""
+        return remarks(self.wheres)
 
     def __str__(self) -> str:
         return "\n".join([*map(print_kernel, self.kernels), *map(print_instruction, self.instructions)])
@@ -50,7 +57,7 @@ def parse_file(text: str, file: str = "<string>") -> Module:
     if report.found:
         _look_over(found, [*kernels, *(i.body for i in instructions)], report)
     report.check()
-    return Module(tuple(kernels), tuple(instructions))
+    return Module(tuple(kernels), tuple(instructions), tuple(report.wheres))
 
 
 def _text(text: object, file: str) -> str:

@@ -112,6 +112,7 @@ def moved(m: Mapping, to: dict[int, int], names: dict[str, str]) -> Mapping:
         loops=m.loops,
         renames=tuple([(to[i], changed) for i, changed in m.renames]),
         temps=tuple([(own, names[t]) for own, t in m.temps]),
+        conditions=m.conditions,
     )  # fmt: skip
     plan = plan_of(m.instruction, normal(m.instruction.body))
     object.__setattr__(out, "orbit", orbit_key(out, symmetries_of(plan)))

@@ -101,7 +101,7 @@ def gather(kernel: Kernel, instructions: Sequence[Instruction], order: Order, pr
                 search.add([_moved(c, to, names) for c in found])
                 for m in refused:
                     search.refuse(moved(m, to, names))
-    candidates = sorted(search.best.values(), key=lambda c: c.price)
+    candidates = sorted(search.best.values(), key=lambda c: (c.price, len(c.mapping.conditions)))
     return Gathered(tuple(candidates), tuple(search.refused.values()), search.cut)
 
 

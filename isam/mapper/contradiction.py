@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Literal
+from isam.ir.kernel import Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.ir.printer import print_statement as show
+from isam.ir.printer import print_statement
 from isam.mapper.dataflow import Flow, Form, Node, Plan, Source
 from isam.mapper.report import place, subject, verb
 from isam.mapper.rows import step_between
+from isam.mapper.spelt import hidden, spelt, written
 
 if TYPE_CHECKING:
     from isam.mapper.pair import Pair
@@ -44,17 +45,31 @@ class Contradictions:
         roles = tuple((o, b if isinstance(b, str) else str(b)) for o, b in self.buffers.items())
         axes = self._axis_pairs()
         done = tuple(
-            (f"statement {i + 1}", f"statement {p.node.index + 1}")
-            for i, p in sorted(self.pairs.items())
-            if p.node is not node or p.plays is not plays or kind != "operation"
+            (f"line {p.plays.statement.loc.line}", f"line {p.node.statement.loc.line}")
+            for _, p in sorted(self.pairs.items())
+            if (p.node is not node or p.plays is not plays or kind != "operation") and not self._unseen(p)
         )
+        named = tuple((o, b) for o, b in roles if not (hidden(self.plan.body, o) or hidden(self.flow.kernel, b)))
         return Mismatch(
             kind=kind, have=have, need=need,
             kernel_loc=place(at if at is not None else node.statement, node.statement),
             instruction_loc=place(by if by is not None else plays.statement, plays.statement),
-            instruction=self.plan.instruction.name, depth=self.depth, partial=done + roles + axes,
+            instruction=self.plan.instruction.name, depth=self.depth, partial=done + named + axes,
             subject=subject(statement=node.index, instruction_statement=plays.index, roles=roles, axes=axes, **facts),
         )  # fmt: skip
+
+    def has(self, s: Statement) -> str:
+        """A statement of the kernel, as it was written."""
+        return spelt(s, self.flow.kernel)
+
+    def needs(self, s: Statement) -> str:
+        """A statement of the instruction, as it was written."""
+        return spelt(s, self.plan.body)
+
+    def _unseen(self, p: Pair) -> bool:
+        """Whether a pair of statements makes a value that one of the texts does not name, or has no place."""
+        made = hidden(self.plan.body, p.plays.dest.buffer) or hidden(self.flow.kernel, p.node.dest.buffer)
+        return made or not (p.plays.statement.loc.line and p.node.statement.loc.line)
 
     def _does(self) -> tuple[tuple[str, bool], ...]:
         return tuple(dict.fromkeys((n.statement.op, n.statement.accumulate) for n in self.plan.flow.nodes))
@@ -64,8 +79,8 @@ class Contradictions:
         after = max((p.node.index for p in self.pairs.values()), default=None)
         return self._mismatch(
             "operation",
-            f"a statement that {verb(have.op, have.accumulate)} here: {show(have)}",
-            f"one that {verb(want.op, want.accumulate)}: {show(want)}",
+            f"a statement that {verb(have.op, have.accumulate)} here: {self.has(have)}",
+            f"one that {verb(want.op, want.accumulate)}: {self.needs(want)}",
             node, plays, need=(want.op, want.accumulate), have=(have.op, have.accumulate), after=after,
             does=self._does(),
         )  # fmt: skip
@@ -73,15 +88,15 @@ class Contradictions:
     def absent(self, plays: Node, node: Node) -> Mismatch:
         """No statement is left that could play ``plays``; ``node`` is the one paired last."""
         return self._mismatch(
-            "operation", f"nothing else that touches the arrays of {show(node.statement)}",
-            f"another statement: {show(plays.statement)}", node, plays,
+            "operation", f"nothing else that touches the arrays of {self.has(node.statement)}",
+            f"another statement: {self.needs(plays.statement)}", node, plays,
             need=(plays.statement.op, plays.statement.accumulate),
         )  # fmt: skip
 
     def interrupted(self, plays: Node, node: Node) -> Mismatch:
         return self._mismatch(
-            "domain", f"{show(node.statement)}, with another write in between or in another order",
-            f"{show(plays.statement)} directly after what it depends on", node, plays, relation="between",
+            "domain", f"{self.has(node.statement)}, with another write in between or in another order",
+            f"{self.needs(plays.statement)} directly after what it depends on", node, plays, relation="between",
         )  # fmt: skip
 
     def literal(self, pair: Pair, want: Source, have: Source) -> Mismatch:
@@ -116,7 +131,7 @@ class Contradictions:
         if role != "temp":
             got = f"{have.buffer}, which the caller sees ({role})"
         elif len(outside) + len(region) > expected and outside:
-            got = f"{have.buffer}, which {show(nodes[outside[-1]].statement)} also uses"
+            got = f"{have.buffer}, which {self.has(nodes[outside[-1]].statement)} also uses"
         else:
             got = f"{have.buffer}, which plays another part"
         need = f"a temporary {want.buffer} that nothing outside the region uses"
@@ -130,28 +145,29 @@ class Contradictions:
 
     def _goes_on(self, plays: Node, want: Form) -> str:
         """What the instruction does with a value that it never names, the value written out."""
-        made, _, value = show(plays.statement).partition(" = ")
+        made, _, value = print_statement(plays.statement).partition(" = ")
         users = [self.plan.flow.nodes[i].statement for i in sorted(self.plan.flow.touching(want.buffer))]
-        then = next((show(s) for s in users if str(s.dest) != made), "")
+        then = next((print_statement(s) for s in users if str(s.dest) != made), "")
         return f"to go on in the same call, with {_inlined(then, made, value)}" if value and made in then else ""
 
     def _ends(self, node: Node, have: Form, role: str) -> str:
         """Where the kernel's statement is the last of its value: the caller gets it."""
         if role == "temp":
             return ""
-        return f"{show(node.statement)}, which ends there: {have.buffer} is what the caller sees ({role})"
+        return f"{self.has(node.statement)}, which ends there: {have.buffer} is what the caller sees ({role})"
 
     def dtype(self, pair: Pair, want: Form, have: Form, need: str, got: str) -> Mismatch:
         return self._mismatch(
-            "dtype", f"{have.buffer}: {got}", f"{want.buffer}: {need}", pair.node, pair.plays, at=have.access,
+            "dtype", f"{written(have.access, self.flow.kernel)}: {got}",
+            f"{written(want.access, self.plan.body)}: {need}", pair.node, pair.plays, at=have.access,
             by=want.access, operand=want.buffer, buffer=have.buffer, need=need, have=got,
             swapped=pair.swapped or None,
         )  # fmt: skip
 
     def unlinked(self, pair: Pair) -> Mismatch:
         return self._mismatch(
-            "domain", f"{show(pair.node.statement)}, which touches other elements than the statements before it",
-            f"{show(pair.plays.statement)} on the same elements", pair.node, pair.plays, relation="elements",
+            "domain", f"{self.has(pair.node.statement)}, which touches other elements than the statements before it",
+            f"{self.needs(pair.plays.statement)} on the same elements", pair.node, pair.plays, relation="elements",
         )  # fmt: skip
 
     def unsized(self, pair: Pair, name: str) -> Mismatch:
@@ -226,11 +242,13 @@ class Contradictions:
                 return self._column_of(pair, *wrong[a][0], c, a)
         operands = tuple(dict.fromkeys(w.buffer for w, _ in pair.forms if isinstance(w, Form) and w.signs[c]))
         real = tuple(o for o in operands if o not in self.plan.temps)
+        told = dict.fromkeys(written(w.access, self.plan.body) for w, _ in pair.forms
+                             if isinstance(w, Form) and w.buffer in (real or operands))  # fmt: skip
         shared = [a for a in pair.node.axes if operands and self._fits(pair, c, a)]
         if shared:  # one axis for two: it could be split
             return self._mismatch(
-                "axis-missing", f"axis {pair.node.names[shared[0]]} in {show(pair.node.statement)}, needed for "
-                f"another axis already", f"an axis {name} of its own that indexes {' and '.join(real or operands)}",
+                "axis-missing", f"axis {pair.node.names[shared[0]]} in {self.has(pair.node.statement)}, needed for "
+                f"another axis already", f"an axis {name} of its own that indexes {' and '.join(told)}",
                 pair.node, pair.plays, instruction_axis=name, axis=pair.node.names[shared[0]], lacking=operands,
                 swapped=pair.swapped or None,
             )  # fmt: skip
@@ -241,8 +259,8 @@ class Contradictions:
                 there = (x for x in wrong[a] if _column_kind(*x, c, a) != "axis-missing")
                 return self._column_of(pair, *next(there, wrong[a][0]), c, a)
         return self._mismatch(
-            "axis-missing", f"no axis left in {show(pair.node.statement)} that could play {name}",
-            f"an axis {name} that indexes {' and '.join(real or operands) or 'nothing'}", pair.node, pair.plays,
+            "axis-missing", f"no axis left in {self.has(pair.node.statement)} that could play {name}",
+            f"an axis {name} that indexes {' and '.join(told) or 'nothing'}", pair.node, pair.plays,
             instruction_axis=name, lacking=operands, swapped=pair.swapped or None,
         )  # fmt: skip
 
@@ -258,8 +276,8 @@ class Contradictions:
                 if found is not None:
                     return found
         return self._mismatch(
-            "extra-dependence", f"{show(pair.node.statement)}, whose rows combine their axes differently",
-            show(pair.plays.statement), pair.node, pair.plays, instruction_axis=self.plan.axis_names[c],
+            "extra-dependence", f"{self.has(pair.node.statement)}, whose rows combine their axes differently",
+            self.needs(pair.plays.statement), pair.node, pair.plays, instruction_axis=self.plan.axis_names[c],
             axis=pair.node.names[a],
         )  # fmt: skip
 

@@ -16,7 +16,8 @@ from isam.ir.mapping import Mapping
 from isam.ir.mismatch import Mismatch
 from isam.ir.printer import print_statement as show
 from isam.mapper.goals import ungranted
-from isam.mapper.match import Matches, match, near_misses, normal
+from isam.mapper.match import Matches, match, normal
+from isam.mapper.nearest import nearest
 from isam.mapper.repair import CURRENCIES, Repair, repairs
 from isam.mapper.repair.shape import turning
 
@@ -132,9 +133,7 @@ def explain(
         mappings = tuple(found)
         turned = turning(found.kernel, instruction, mappings)
         return Explanation(found.kernel, instruction, mappings, (), turned, sources)
-    near = [m for m in near_misses(kernel, instruction, strided=strided) if m != found]
-    same = normal(kernel)
-    ways = (found, *near)
+    same, ways = normal(kernel), tuple(nearest(kernel, instruction, strided=strided))
     return Explanation(same, instruction, (), ways, repairs(same, instruction, ways), sources)
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.ir.condition import Condition
 from isam.ir.mismatch import Mismatch
-from isam.ir.printer import print_statement as show
+from isam.mapper.admissible import admissible
 from isam.mapper.dataflow import Form, Node
 from isam.mapper.extend import Extension, Pair
 
@@ -22,10 +23,12 @@ Term = tuple[tuple[tuple[int, int], ...], Affine]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A legal region: instruction axes one call takes whole, conditions on mapped axes (over region axes)."""
+    """A legal region: instruction axes one call takes whole, conditions on mapped axes (over region axes) and
+    on open sizes."""
 
     whole: frozenset[int]
     guards: tuple[Term, ...]
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +65,19 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
     if isinstance(conditions, Mismatch):
         return conditions
     asked, guards = conditions
-    fixed = _fixed(state, pairs)
+    rigid = asked | {owner[k] for k in stuck}
+    fixed = _fixed(state, pairs, rigid if sized else frozenset())
     if isinstance(fixed, Mismatch):
         return fixed
-    whole = asked | fixed | {owner[k] for k in stuck}
+    whole = rigid | fixed
     ragged = _ragged(state, guards, whole, asked | fixed, pairs)
     if ragged is not None:
         return ragged
-    for c in range(len(state.axes)) if sized else ():
-        refused = _inadmissible(state, c, c in whole, guards, pairs)
-        if refused is not None:
-            return refused
-    return Verdict(whole, guards)
+    if not sized:
+        return Verdict(whole, guards)
+    guarded = frozenset(k for terms, _ in guards for k, _ in terms)
+    held = admissible(state, whole, guarded, pairs)
+    return held if isinstance(held, Mismatch) else Verdict(whole, guards, held)
 
 
 def _ragged(
@@ -88,13 +92,14 @@ def _ragged(
             names = " and ".join(state.plan.axis_names[c] for c in tied)
             axes = " and ".join(state.class_name(state.axes[c]) for c in tied)
             return state._mismatch(
-                "domain", f"a condition on {axes} in {show(pairs[0].node.statement)}", f"all of {names} in one call",
-                pairs[0].node, pairs[0].plays, relation="guard")  # fmt: skip
+                "domain", f"a condition on {axes} in {state.has(pairs[0].node.statement)}",
+                f"all of {names} in one call", pairs[0].node, pairs[0].plays, relation="guard")  # fmt: skip
     return None
 
 
-def _fixed(state: Extension, pairs: list[Pair]) -> frozenset[int] | Mismatch:
-    """Axes whose size the instruction computes with (``A[N - 1 - i]``): whole, and one value per size."""
+def _fixed(state: Extension, pairs: list[Pair], rigid: frozenset[int]) -> frozenset[int] | Mismatch:
+    """Axes whose size the instruction computes with (``A[N - 1 - i]``), or that one of the ``rigid`` axes, which calls
+    take whole, has as well: whole, and one value per size."""
     sizes = state.sizes()
     out: set[int] = set()
     for c, e in enumerate(state.plan.extents):
@@ -104,7 +109,18 @@ def _fixed(state: Extension, pairs: list[Pair]) -> frozenset[int] | Mismatch:
                 if e.substitute(sizes) != state.classes[state.axes[c]]:
                     return state.unsized(pairs[0], name)
     unknown = state.plan.fixing - sizes.keys()
-    return state.unsized(pairs[0], min(unknown)) if unknown else frozenset(out)
+    if unknown:
+        return state.unsized(pairs[0], min(unknown))
+    for c in rigid:
+        one = state.plan.extents[c]
+        for other, e in enumerate(state.plan.extents):
+            if other != c and len(e.names) == 1 and e.names == one.names:
+                out.add(other)
+                mine, its = state.classes[state.axes[c]], state.classes[state.axes[other]]
+                (n, times), (_, by) = one.terms[0], e.terms[0]
+                if (mine - one.const) * by != (its - e.const) * times:
+                    return state.unsized(pairs[0], n)
+    return frozenset(out)
 
 
 def _stuck(state: Extension, pairs: list[Pair]) -> dict[int, Pair] | Mismatch:
@@ -157,8 +173,8 @@ def _order(state: Extension, pairs: list[Pair]) -> Mismatch | None:
         for two in pairs[:i]:
             if two.node.index > one.node.index and _conflict(two.plays, one.plays):
                 return state._mismatch(
-                    "domain", f"{show(one.node.statement)} before {show(two.node.statement)}",
-                    f"{show(two.plays.statement)} first", one.node, one.plays, relation="order")  # fmt: skip
+                    "domain", f"{state.has(one.node.statement)} before {state.has(two.node.statement)}",
+                    f"{state.needs(two.plays.statement)} first", one.node, one.plays, relation="order")  # fmt: skip
     region = {p.node.index for p in pairs}
     first, last = min(region), max(region)
     if last - first + 1 == len(region):
@@ -171,8 +187,9 @@ def _order(state: Extension, pairs: list[Pair]) -> Mismatch | None:
         if node.index in region:
             if culprit and _after(between_before, reads, dest):
                 return state._mismatch(
-                    "domain", f"{show(culprit.statement)} between the statements of the region, which needs one and "
-                    "feeds another", "statements that can run together", culprit, pairs[0].plays, relation="between",
+                    "domain", f"{state.has(culprit.statement)} between the statements of the region, which needs one "
+                    "and feeds another", "statements that can run together", culprit, pairs[0].plays,
+                    relation="between",
                 )  # fmt: skip
             before = region_before
         elif _after(region_before, reads, dest) or _after(between_before, reads, dest):
@@ -270,7 +287,7 @@ def _outer(state: Extension, k: int, lacking: Pair) -> Mismatch:
     name = state.class_name(k)
     return state._mismatch(
         "domain",
-        f"axis {name}, left over, over which {show(lacking.node.statement)} would be repeated or used half done",
+        f"axis {name}, left over, over which {state.has(lacking.node.statement)} would be repeated or used half done",
         "that every axis left over runs over all statements of the region", lacking.node, lacking.plays, axis=name,
         relation="left-over",
     )  # fmt: skip
@@ -312,8 +329,8 @@ def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tu
     for p in pairs:
         mine = _conditions_of(state, p)
         if mine is None:
-            return state._mismatch("domain", f"{show(p.node.statement)} without that condition",
-                                   f"the condition of {show(p.plays.statement)}", p.node, p.plays,
+            return state._mismatch("domain", f"{state.has(p.node.statement)} without that condition",
+                                   f"the condition of {state.needs(p.plays.statement)}", p.node, p.plays,
                                    relation="instruction-where")  # fmt: skip
         found[p.plays.index] = mine
     full = found[seen[0].plays.index].others
@@ -322,8 +339,9 @@ def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tu
         if mine - full or (p in seen and mine != full):
             lacking = (*_lacking(p, full - mine), *_lacking(seen[0], mine - full))
             return state._mismatch(
-                "domain", f"other conditions in {show(p.node.statement)} than in {show(seen[0].node.statement)}",
-                "one domain for the whole region", p.node, p.plays, relation="conditions", conditions=lacking,
+                "domain", f"other conditions in {state.has(p.node.statement)} than in "
+                f"{state.has(seen[0].node.statement)}", "one domain for the whole region", p.node, p.plays,
+                relation="conditions", conditions=lacking,
             )  # fmt: skip
     mapped = set(state.axes)
     guards = tuple(t for t in sorted(full, key=str) if any(k in mapped for k, _ in t[0]))
@@ -336,33 +354,3 @@ def _lacking(p: Pair, terms: frozenset[Term]) -> tuple[tuple[int, Affine], ...]:
     known = sorted((t for t in terms if all(k in names for k, _ in t[0])), key=str)
     return tuple((p.node.index, rest + Affine.from_terms([(names[k], c) for k, c in own])) for own, rest in known)
 
-
-def _inadmissible(
-    state: Extension, c: int, whole: bool, guards: tuple[Term, ...], pairs: list[Pair]
-) -> Mismatch | None:
-    """Why calls cannot carry out as much of an axis as the kernel has: all in one call where it must be whole, else in
-    several, of which the last takes what is left (MAP-6)."""
-    k = state.axes[c]
-    span, extent = state.plan.spans[c], state.classes[k]
-    if span.free and not (whole and span.most is not None):
-        return None
-    name, axis = state.plan.axis_names[c], state.class_name(k)
-    pair = next(p for p in pairs if c in p.plays.axes)
-    if not span.free and any(k in (a for a, _ in terms) for terms, _ in guards):
-        return state._mismatch(
-            "domain", f"a condition on axis {axis}, which leaves any number of its steps",
-            f"{span} along {name} in every call", pair.node, pair.plays, instruction_axis=name, axis=axis,
-            relation="guard")  # fmt: skip
-    if not extent.is_constant or (span.admits(extent.const) if whole else span.cut(extent.const) is not None):
-        return None
-    padded = span.padded(extent.const)
-    pad = "" if padded is None or (whole and not span.admits(padded)) else f" (padding would make them {padded})"
-    if whole:
-        need = f"{span} along {name}, all in one call"
-    else:
-        need = f"{span} along {name} in every call"
-    return state._mismatch(
-        "extent", f"{extent} steps of axis {axis}{pad}", need, pair.node, pair.plays, instruction_axis=name, axis=axis,
-        need=span.most if whole else span.most if span.least == span.most else span.step, have=extent.const,
-        padded=padded if pad else None,
-    )  # fmt: skip

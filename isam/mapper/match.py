@@ -302,6 +302,7 @@ def _mapping(state: Extension, verdict: Verdict) -> Mapping:
         loops=tuple(r.axis.name for r in main.loops),
         renames=renames,
         temps=tuple((t, str(state.buffers[t])) for t in sorted(state.plan.temps) if t in state.buffers),
+        conditions=verdict.conditions,
     )
 
 

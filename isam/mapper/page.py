@@ -13,6 +13,7 @@ from isam.ir.printer import print_statement as show
 from isam.ir.text import print_kernel
 from isam.mapper.explanation import Explanation
 from isam.mapper.match import normal
+from isam.mapper.spelt import spelt
 from isam.mapper.uncovered import Gap, Uncovered, domain_text
 
 STYLE = """
@@ -62,7 +63,7 @@ def _gap(kernel: Kernel, g: Gap) -> list[str]:
     """One statement that nothing carries out."""
     s = kernel.statements[g.statement]
     drafts = [print_kernel(r.body, keyword="instruction") for r in g.remedies]
-    return [f"<h2><code>{escape(show(s, kernel))}</code></h2><p class=then>{escape(domain_text(s))}</p>",
+    return [f"<h2><code>{escape(spelt(s, kernel))}</code></h2><p class=then>{escape(domain_text(s))}</p>",
             _near(g.mismatches, with_instruction=True) if g.mismatches else "",
             *[f"<p>An instruction like this would do:</p><pre>{escape(d)}</pre>" for d in drafts[:2]]]  # fmt: skip
 

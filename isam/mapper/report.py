@@ -46,11 +46,12 @@ class Reporter:
         found = build()
         if deeper:
             self.best = found
-        if self.collect and not any(_same(found, m) for m in self.all):
+        if self.collect and not any(same(found, m) for m in self.all):
             self.all.append(found)
 
 
-def _same(a: Mismatch, b: Mismatch) -> bool:
+def same(a: Mismatch, b: Mismatch) -> bool:
+    """Whether two reports say the same of the same places."""
     return (a.kind, a.have, a.need, a.kernel_loc, a.instruction_loc) == (
         b.kind, b.have, b.need, b.kernel_loc, b.instruction_loc)  # fmt: skip
 

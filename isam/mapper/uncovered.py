@@ -12,8 +12,10 @@ from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
-from isam.ir.printer import print_domain, print_statement
+from isam.ir.printer import print_domain
 from isam.mapper.filters import one_per_structure
+from isam.mapper.nearest import ranked
+from isam.mapper.spelt import spelt
 from isam.mapper.suggest import would_do
 
 SHOWN = 3  # mismatches printed per statement
@@ -74,7 +76,7 @@ class Uncovered:
 
 def _gap_lines(kernel: Kernel, g: Gap) -> list[str]:
     s = kernel.statements[g.statement]
-    lines = [f"  {_place(s.loc)}{print_statement(s, kernel)}   ({domain_text(s)})"]
+    lines = [f"  {_place(s.loc)}{spelt(s, kernel)}   ({domain_text(s)})"]
     told = [m for m in g.mismatches if m.instruction]
     if g.missing:
         lines.append(f"    no instruction offered can {describe(kernel, s)}")
@@ -108,9 +110,9 @@ def describe(kernel: Kernel, s: Statement) -> str:
     """The statement's operation in words."""
     dtype = kernel.buffer(s.dest.buffer).dtype
     if s.op == "copy" and isinstance(s.sources[0], Literal):
-        return f"write a constant to {dtype} ('{print_statement(s, kernel)}')"
+        return f"write a constant to {dtype} ('{spelt(s, kernel)}')"
     verb = f"accumulate with '{s.op}'" if s.accumulate else f"do '{s.op}'"
-    return f"{verb} on {dtype} ('{print_statement(s, kernel)}')"
+    return f"{verb} on {dtype} ('{spelt(s, kernel)}')"
 
 
 def domain_text(s: Statement) -> str:
@@ -180,7 +182,7 @@ def _gap(
         answer = match(kernel, i, strided=True, region=window(kernel, statement, len(i.body.statements)))
         if isinstance(answer, Mismatch):
             found.append(answer if answer.about("statement") is not None else _untried(answer, i, kernel, statement))
-    found.sort(key=lambda m: -m.depth)
+    found = ranked(found)
     if missing:
         found.insert(0, _missing(kernel, statement))
     return Gap(statement, missing, _distinct(found), would_do(kernel, statement) if remedies else ())

@@ -43,7 +43,7 @@ def carried(kernel: Kernel, mappings: Sequence[Mapped]) -> Kernel:
     named = [i for m in mappings for i in m.statements]
     if len(set(named)) != len(named) or not set(named) <= set(range(len(kernel.statements))):
         raise Unfit("a statement is carried out twice, or is none of the kernel's")
-    parts = [_Part(kernel, m, n) for n, m in enumerate(mappings)]
+    parts = [Part(kernel, m, n) for n, m in enumerate(mappings)]
     order = None if len(named) == len(kernel.statements) else order_of(kernel.statements)
     body = _level(kernel.body, 0, parts, {i: n for n, m in enumerate(mappings) for i in m.statements}, order)
     temps = tuple(b for p in parts for b in p.temps)
@@ -54,7 +54,7 @@ def carried(kernel: Kernel, mappings: Sequence[Mapped]) -> Kernel:
 
 
 def _level(
-    items: Sequence[Item], at: int, parts: list[_Part], of: Mapping[int, int], order: Order | None
+    items: Sequence[Item], at: int, parts: list[Part], of: Mapping[int, int], order: Order | None
 ) -> tuple[Item, ...]:
     """One straight list of items, whose first statement is number ``at``, unit by unit: mappings, loops, statements
     left alone. ``of``: which mapping a statement is in. ``order``: None when every statement is mapped; then a loop is
@@ -92,7 +92,7 @@ def _inside(it: Item) -> Iterator[Statement]:
 
 
 @dataclass
-class _Part:
+class Part:
     """The statements of one mapping, in the kernel's names. ``number`` keeps the names of temporaries apart."""
 
     kernel: Kernel
@@ -163,7 +163,7 @@ class _Part:
     # statements ---------------------------------------------------------------------------------------------------
     def _statement(self, s: Statement) -> Statement:
         inner = tuple(Axis(self.axes[a.name], self.extents[self.axes[a.name]]) for a in s.domain.axes)
-        by = self._renaming(s)
+        by = self.renaming(s)
         domain = Domain((*self._outer(), *inner), (*(w.substitute(by) for w in s.domain.where), *self.where))
         dest = self._source(s.dest, by)
         if not isinstance(dest, Access):
@@ -178,7 +178,8 @@ class _Part:
         """Whether several calls write one element: ``d = d + x``, call after call, is ``d += x``."""
         return any(not any(r.coefficient(a.name) for r in dest.index) for a in self._outer())
 
-    def _renaming(self, s: Statement) -> Mapping[str, Affine]:
+    def renaming(self, s: Statement) -> Mapping[str, Affine]:
+        """What the names in a statement of the instruction are in the kernel."""
         return {**self.sizes, **{a.name: Affine.of(self.axes[a.name]) for a in s.domain.axes}}
 
     def _source(self, x: Source, by: Mapping[str, Affine]) -> Source:

@@ -2,8 +2,9 @@
 
 It reads one JSON document and nothing else. The kernels in it are judged, step by step, by value
 (:mod:`isam.proof.equivalence`); the mappings by putting the instructions' bodies in the place of the statements
-(:mod:`isam.proof.carried`) and judging that kernel too. Everything the document says besides (texts, hashes, verdicts,
-numerics) must be what comes out.
+(:mod:`isam.proof.carried`) and judging that kernel too; whether calls of those sizes do it, at all sizes at which the
+mappings are said to hold, is asked of :mod:`isam.proof.calls`. Everything the document says besides (texts, hashes,
+verdicts, numerics) must be what comes out.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from typing import Any
 from isam.diagnostics import IsamError
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
-from isam.proof.carried import Unfit, carried
+from isam.proof.calls import lacking
+from isam.proof.carried import Part, Unfit, carried
 from isam.proof.equivalence import Equivalence
 from isam.proof.violation import OBLIGATIONS
 
-SCHEMA = "isam.mapping-certificate/1"
-FIELDS = {"schema", "kernel", "chain", "mappings", "carried", "numerics", "obligations", "seal"}
+SCHEMA = "isam.mapping-certificate/2"
+FIELDS = {"schema", "kernel", "chain", "mappings", "carried", "holds", "numerics", "obligations", "seal"}
 KERNEL = {"name", "text", "hash", "value"}
 STEP = {"law", "site", "claims", "numerics", "kernel", "hash", "verdict"}
 
@@ -65,6 +67,8 @@ def _refusals(data: dict[str, Any]) -> Iterator[str]:
         return
     if data["carried"] != carried_of(kernel, mappings):
         yield "the mappings carry out other statements than is said"
+    if data["holds"] != holds_of(mappings):
+        yield "the mappings hold under other conditions than is said"
     numerics, why = judged_mappings(kernel, mappings)
     yield from why
     if not why and list(numerics) != data["numerics"]:
@@ -85,7 +89,17 @@ def judged_mappings(kernel: Kernel, mappings: Sequence[Mapped]) -> tuple[tuple[s
     verdict = Equivalence().judge(kernel, made)
     if not verdict:
         why.append(f"the instructions do not carry the kernel out: {verdict}")
+        return verdict.numerics, why
+    try:
+        why += [w for n, m in enumerate(mappings) for w in lacking(kernel, m, Part(kernel, m, n))]
+    except Unfit as e:
+        why.append(str(e))
     return verdict.numerics, why
+
+
+def holds_of(mappings: Sequence[Mapped]) -> list[str]:
+    """The conditions on open sizes under which the mappings carry the kernel out."""
+    return list(dict.fromkeys(str(c) for m in mappings for c in m.conditions))
 
 
 def carried_of(kernel: Kernel, mappings: Sequence[Mapped]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mapping import Mapping as Mapped
 from isam.proof.chain import check_chain
-from isam.proof.checker import SCHEMA, carried_of, hash_of, judged_mappings, sealed
+from isam.proof.checker import SCHEMA, carried_of, hash_of, holds_of, judged_mappings, sealed
 from isam.proof.violation import OBLIGATIONS, Violation
 
 
@@ -47,6 +47,7 @@ def document(cover: Cover, chain: list[dict[str, Any]], numerics: tuple[str, ...
         "chain": steps,
         "mappings": [{"text": str(m), "value": writer.value(m)} for m in cover.mappings],
         "carried": carried_of(cover.kernel, cover.mappings),
+        "holds": holds_of(cover.mappings),
         "numerics": list(numerics),
         "obligations": [{"number": n, "statement": OBLIGATIONS[n], "verdict": "proved"} for n in range(1, 8)],
     }  # fmt: skip

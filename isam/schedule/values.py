@@ -15,6 +15,7 @@ from isam.classes import dataclass
 from isam.diagnostics import Loc, fail
 from isam.ir import instruction, kernel, mapping
 from isam.ir.affine import Affine
+from isam.ir.condition import Condition
 from isam.runtime.linking import Target
 from isam.schedule import tree
 from isam.schedule.typed import typed
@@ -24,13 +25,13 @@ _KERNEL = (kernel.Sym, kernel.Axis, kernel.Domain, kernel.Buffer, kernel.Access,
            kernel.Recurrence, kernel.Kernel)  # fmt: skip
 _REST = (instruction.OperandContract, instruction.Cost, instruction.Burst, instruction.Instruction, graph.Memory,
          graph.Unit, graph.Move, graph.System, groups.Ports, groups.Replica, groups.Mesh, groups.Link, groups.Cluster,
-         groups.Register, Target, mapping.OperandMap, mapping.Mapping, mapping.Rewriting, mapping.Cover, tree.Place,
-         tree.Slot, tree.Nest)  # fmt: skip
+         groups.Register, Target, Condition, mapping.OperandMap, mapping.Mapping, mapping.Rewriting, mapping.Cover,
+         tree.Place, tree.Slot, tree.Nest)  # fmt: skip
 CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}
 _SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")}
 _SKIPPED |= {(graph.System, "source"), (graph.System, "backend_loc"), (instruction.Instruction, "family"),
              (instruction.Instruction, "values")}  # origin
-_LAST: dict[type, str] = {kernel.Sym: "whole"}  # of what few values have: left out where it is None
+_LAST: dict[type, str] = {kernel.Sym: "whole", mapping.Mapping: "conditions"}  # few have it: left out if there is none
 _NAMES: dict[type, tuple[str, ...]] = {
     c: c._fields if c is Target else tuple(f.name for f in fields(c) if (c, f.name) not in _SKIPPED)
     for c in CLASSES.values()
@@ -77,7 +78,7 @@ class Writer:
         if isinstance(v, instruction.Instruction) and self.instructions.get(v.name) == v:
             return {"instruction": v.name}
         names = _NAMES.get(type(v))
-        if names is not None and names[-1] == _LAST.get(type(v)) and getattr(v, names[-1]) is None:
+        if names is not None and names[-1] == _LAST.get(type(v)) and getattr(v, names[-1]) in (None, ()):
             names = names[:-1]
         if names is not None:
             return {type(v).__name__: [self.value(getattr(v, n)) for n in names]}

@@ -62,7 +62,7 @@ def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
     k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]; inout z: f32[4]", "forall i < 4, k < 3", *MATVEC,
                "forall i < 4", "  z[i] = z[i] * 2")  # fmt: skip
     report = {"statement": 1, "lacking": ("B",), "roles": (("B", "x"),)}
-    assert asked("add-unit-axis", k, "axis-missing", **report) == ["axis , buffers x, statements 0 1"]
+    assert asked("add-unit-axis", k, "axis-missing", **report) == ["axis one, buffers x, statements 0 1"]
     law = LAWS["add-unit-axis"]
     (site,) = law.sites_for(k, Mismatch("axis-missing", "", "", subject=tuple(report.items())))
     after = law.apply(k, site).kernel
@@ -73,7 +73,7 @@ def test_a_unit_axis_is_given_to_all_that_are_joined_by_what_lacks_it() -> None:
     assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]
     assert asked("add-unit-axis", k, "axis-missing", **near | {"buffer": "nobody"}) == []
     longer = asked("add-unit-axis", k, "axis-missing", **near | {"axis": "k"})
-    assert longer == ["axis , buffers x, statements 0 1"]
+    assert longer == ["axis one, buffers x, statements 0 1"]
     k = kernel(" ; in a: f32[4, 3]; in x: f32[3]; inout y: f32[4]; out z: f32[4, 3]", "forall i < 4, k < 3, o < 1",
                *MATVEC, "forall i < 4, k < 3", "  z[i, k] = u[i, k] + x[k]")  # fmt: skip
     assert asked("add-unit-axis", k, "axis-missing", **near) == ["axis o, buffers x y, statements 0 1"]

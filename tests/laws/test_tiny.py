@@ -122,7 +122,7 @@ def test_an_argument_is_never_staged_for_an_axis_of_one_element() -> None:
     from isam.transforms.structure.axes import AddUnitAxis
 
     kernel = KERNELS["results joined by two statements"]
-    done = AddUnitAxis().apply(kernel, Site.of(statements=(0, 1), buffers=(), axis=""))
+    done = AddUnitAxis().apply(kernel, Site.of(statements=(0, 1), buffers=(), axis="one"))
     assert len(done.kernel.statements) == 2
 
 

@@ -38,5 +38,5 @@ def check(systems: SYSTEMS, as_json: AsJson = False) -> Answer:
             {"code": d.code, "message": d.message, "file": d.loc.file, "line": d.loc.line} for d in odd]})
     if faults:
         raise IsamError(faults)
-    said = "\n".join(f"{d.loc}: remark[{d.code}]: {d.message}\n  hint: {d.hint}" for d in notes)
+    said = "\n".join(d.remark for d in notes)
     return Answer("\n".join(f"{r['given']}: {r['summary']}" for r in rows), {"systems": rows}, notes=said)

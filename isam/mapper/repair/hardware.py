@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from isam.ir.instruction import Instruction, OperandContract
-from isam.ir.kernel import Kernel, Literal, Statement
+from isam.ir.kernel import Access, Kernel, Literal, Statement
 from isam.ir.mapping import Mapping
 from isam.mapper.match import Matches, match, match_untyped
 from isam.mapper.repair.repair import Repair
+from isam.mapper.spelt import hidden, written
 
 
 def accepting(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
@@ -38,7 +39,9 @@ def _types(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:
         if o.buffer and kernel.buffer(o.buffer).dtype != instruction.operand(o.operand).dtype
     }
     if wrong and (retyped := _retyped(kernel, instruction, {n: d for n, (_, d) in wrong.items()})) is not None:
-        said = "; ".join(f"{n} of {have} instead of {had}" for n, (had, have) in wrong.items())
+        here = {o.operand: f" (here {written(Access(o.buffer, o.index), kernel)})" if hidden(kernel, o.buffer) else ""
+                for o in found.operands}  # fmt: skip
+        said = "; ".join(f"{n}{here[n]} of {have} instead of {had}" for n, (had, have) in wrong.items())
         yield Repair("hardware", f"accept other element types: {said}", len(wrong), str(retyped[1]), kernel, retyped[0])
 
 
@@ -51,16 +54,20 @@ def _free(instruction: Instruction) -> dict[str, OperandContract]:
 
 
 def _retyped(kernel: Kernel, instruction: Instruction, dtypes: dict[str, str]) -> tuple[Instruction, Mapping] | None:
-    """The instruction with these types of its operands, and how it is used; temporaries take the type that is left."""
-    (other,) = kinds if len(kinds := set(dtypes.values())) == 1 else (None,)
+    """The instruction with these types of its operands, and how it is used; what it computes on the way has the type
+    that an operand of its own type now has, or keeps it."""
     body = instruction.body
-    buffers = tuple(
-        replace(b, dtype=dtypes.get(b.name, other if other is not None and b.role == "temp" else b.dtype))
-        for b in body.buffers
-    )
-    other_types = replace(instruction, body=replace(body, buffers=buffers))
-    found = match(kernel, other_types, normalise=False)
-    return (other_types, found.first) if isinstance(found, Matches) else None
+    became = {b.dtype: dtypes[b.name] for b in body.buffers if b.name in dtypes}
+    for ways in (became, {}):
+        buffers = tuple(
+            replace(b, dtype=dtypes.get(b.name, ways.get(b.dtype, b.dtype) if b.role == "temp" else b.dtype))
+            for b in body.buffers
+        )
+        retyped = replace(instruction, body=replace(body, buffers=buffers))
+        found = match(kernel, retyped, normalise=False)
+        if isinstance(found, Matches):
+            return retyped, found.first
+    return None
 
 
 def _sizes(kernel: Kernel, instruction: Instruction) -> Iterator[Repair]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Axis, Buffer, Item, Kernel, Recurrence, Statement
+from isam.ir.kernel import Access, Axis, Buffer, Item, Kernel, Recurrence, Source, Statement
 from isam.ir.mapping import Mapping
 from isam.ir.mismatch import Mismatch
 from isam.ir.verify import verify
@@ -20,13 +20,18 @@ from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimensi
 
 LOOKED = 8  # mismatches that are acted on
 MOST = 1 << 20  # a size is padded to at most so much
+AXES = 4  # padded in one change
+VANISHING = ("mul", "copy", "cast", "cast_sat", "neg", "add", "sub")  # of zeros, zero
 
 
 def reshaping(kernel: Kernel, instruction: Instruction, near: Sequence[Mismatch]) -> Iterator[Repair]:
     """Sizes padded to what a call takes, dimensions split or exchanged in an argument."""
+    seen: list[Kernel] = []
     for m in near[:LOOKED]:
-        yield from _padded(kernel, instruction, m)
-        yield from _split(kernel, instruction, m)
+        for r in (*_padded(kernel, instruction, m), *_split(kernel, instruction, m)):
+            if r.kernel not in seen:
+                seen.append(r.kernel)
+                yield r
 
 
 def turning(kernel: Kernel, instruction: Instruction, mappings: Iterable[Mapping]) -> tuple[Repair, ...]:
@@ -70,27 +75,33 @@ def _innermost(kernel: Kernel, instruction: Instruction, mapping: Mapping, prici
 
 
 def _padded(kernel: Kernel, instruction: Instruction, m: Mismatch) -> Iterator[Repair]:
-    """The axis that a mismatch of extents names, grown to the next size that calls take without a rest."""
-    axis, at = m.about("axis"), m.about("statement")
-    if m.kind != "extent" or axis is None or at is None:
-        return
-    step = m.about("multiple") or dict(m.about("fixed") or ()).get(m.about("instruction_axis")) or m.about("limit")
-    old = next((a.extent for a in kernel.statements[at].domain.axes if a.name == axis), None)
-    if not step or old is None or not old.is_constant or not 0 < old.const < MOST:
-        return
-    new = -(-old.const // step) * step
-    larger, touched = grown(kernel, axis, old.const, new)
-    if new == old.const or verify(larger):
-        return
-    found = match(larger, instruction, normalise=False)
-    if isinstance(found, Matches):
-        where = f" ({', '.join(touched)})" if touched else ""
-        said = f"pad {axis} from {old.const} to {new}{where}"
-        yield Repair("shape", said, new / old.const - 1, str(found.first), larger, instruction)
+    """The axis that a mismatch of extents names, grown to the next size that calls take without a rest; where the
+    instruction then lacks the same of another axis, that one too."""
+    larger, said, size = kernel, list[str](), 0.0
+    for _ in range(AXES):
+        axis, at, new = m.about("axis"), m.about("statement"), m.about("padded")
+        if m.kind != "extent" or axis is None or at is None or new is None:
+            return
+        old = next((a.extent for a in larger.statements[at].domain.axes if a.name == axis), None)
+        if old is None or not old.is_constant or not 0 < old.const < new <= MOST:
+            return
+        after, touched, zeros = grown(larger, axis, old.const, new)
+        if zeros is None or verify(after):
+            return
+        where = f" ({', '.join(touched)}{', zeros in what is new' if zeros else ''})" if touched else ""
+        said.append(f"{axis} from {old.const} to {new}{where}")
+        larger, size = after, size + new / old.const - 1
+        found = match(larger, instruction, normalise=False)
+        if isinstance(found, Matches):
+            yield Repair("shape", f"pad {' and '.join(said)}", size, str(found.first), larger, instruction)
+            return
+        m = found
 
 
-def grown(kernel: Kernel, axis: str, old: int, new: int) -> tuple[Kernel, list[str]]:
-    """The kernel with another extent of an axis, and of the dimensions that it runs over from end to end."""
+def grown(kernel: Kernel, axis: str, old: int, new: int) -> tuple[Kernel, list[str], bool | None]:
+    """The kernel with another extent of an axis and of what it runs over from end to end; arguments that other rows
+    then reach further into have as much more. The dimensions of arguments that grow; whether they are summed over, so
+    that what is new must be zeros (None: zeros would not do either)."""
     dims = {
         (a.buffer, d)
         for s in kernel.statements
@@ -99,7 +110,7 @@ def grown(kernel: Kernel, axis: str, old: int, new: int) -> tuple[Kernel, list[s
         for d, row in enumerate(a.index)
         if row == Affine.of(axis) and kernel.buffer(a.buffer).shape[d] == Affine((), old)
     }
-    names = {
+    names = {axis} | {
         n
         for s in kernel.statements
         for a in accesses(s)
@@ -108,22 +119,45 @@ def grown(kernel: Kernel, axis: str, old: int, new: int) -> tuple[Kernel, list[s
         for n in row.names
     }
 
-    def statement(s: Statement) -> Statement:
-        axes = tuple(
-            Axis(a.name, Affine((), new)) if a.name in names and a.extent == Affine((), old) else a
-            for a in s.domain.axes
-        )
-        return replace(s, domain=replace(s.domain, axes=axes))
+    def longer(s: Statement) -> tuple[Axis, ...]:
+        few, many = Affine((), old), Affine((), new)
+        return tuple(Axis(a.name, many) if a.name in names and a.extent == few else a for a in s.domain.axes)
 
     def item(it: Item) -> Item:
-        return replace(it, body=tuple(map(item, it.body))) if isinstance(it, Recurrence) else statement(it)
+        if isinstance(it, Recurrence):
+            return replace(it, body=tuple(map(item, it.body)))
+        return replace(it, domain=replace(it.domain, axes=longer(it)))
+
+    more: dict[tuple[str, int], int] = {}
+    summed, zeros = False, True
+    for s in kernel.statements:
+        longest = {a.name for a, b in zip(longer(s), s.domain.axes, strict=True) if a != b}
+        for a in accesses(s):
+            for d, row in enumerate(a.index):
+                further = sum(max(row.coefficient(n), 0) for n in longest) * (new - old)
+                more[a.buffer, d] = max(more.get((a.buffer, d), 0), further)
+        if s.accumulate and longest & set(s.reduces):
+            summed, zeros = True, zeros and s.op == "add" and _vanishes(kernel, s.sources[0], longest)
 
     def buffer(b: Buffer) -> Buffer:
-        return replace(b, shape=tuple(Affine((), new) if (b.name, d) in dims else n for d, n in enumerate(b.shape)))
+        return replace(b, shape=tuple(n + more.get((b.name, d), 0) for d, n in enumerate(b.shape)))
 
     larger = replace(kernel, buffers=tuple(map(buffer, kernel.buffers)), body=tuple(map(item, kernel.body)))
-    told = [f"dimension {d} of {b}" for b, d in sorted(dims) if kernel.buffer(b).role != "temp"]
-    return larger, told
+    told = [f"dimension {d} of {b}" for (b, d), n in sorted(more.items()) if n and kernel.buffer(b).role != "temp"]
+    return larger, told, None if summed and not zeros else summed
+
+
+def _vanishes(kernel: Kernel, x: Source, axes: set[str]) -> bool:
+    """Whether a value is zero where the arguments' elements that a longer axis adds are."""
+    if not isinstance(x, Access):
+        return False
+    if kernel.buffer(x.buffer).role != "temp":
+        return any(set(row.names) & axes and len(row.names) == 1 for row in x.index)
+    made = [s for s in kernel.statements if s.dest.buffer == x.buffer]
+    if len(made) != 1 or made[0].accumulate or made[0].op not in VANISHING:
+        return False
+    parts = [_vanishes(kernel, y, axes) for y in made[0].sources]
+    return any(parts) if made[0].op == "mul" else all(parts)
 
 
 def _split(kernel: Kernel, instruction: Instruction, m: Mismatch) -> Iterator[Repair]:

@@ -102,15 +102,16 @@ class AddUnitAxis(Transform):
 
     def sites(self, kernel: Kernel) -> tuple[Site, ...]:
         out: list[Site] = []
+        unit = fresh(names_in(kernel), "one")
         for i in range(len(kernel.statements)):
             names = _stageable_of(kernel, (i,))
             pairs = [(a, b) for n, a in enumerate(names) for b in names[n + 1 :]]
-            out.extend(Site.of(statements=(i,), buffers=some, axis="") for some in [*((b,) for b in names), *pairs])
+            out.extend(Site.of(statements=(i,), buffers=some, axis=unit) for some in [*((b,) for b in names), *pairs])
         return tuple(out)
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         group: tuple[int, ...] = site["statements"]
-        unit = site["axis"] or fresh(names_in(kernel), "one")
+        unit = site["axis"]
         parts = {i: ((_with_axis(kernel.statements[i], unit), (i,)),) for i in group}
         new, origin = splice(kernel, parts)
         back = Correspondence(origin, meanings=((unit, "0"),))
@@ -138,7 +139,8 @@ class AddUnitAxis(Transform):
             group = {i for i in group | {at} if _is_unit(kernel.statements[i], near)}
         # what a sum starts from has the axis too
         group |= {i for n in names for i in writers(kernel, n) if not kernel.statements[i].accumulate}
-        return (Site.of(statements=tuple(sorted({at, *group})), buffers=names, axis=near),)
+        axis = near or fresh(names_in(kernel), "one")
+        return (Site.of(statements=tuple(sorted({at, *group})), buffers=names, axis=axis),)
 
 
 class RemoveUnitAxis(Transform):

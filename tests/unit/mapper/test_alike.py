@@ -130,3 +130,15 @@ def test_products_beside_one_that_is_different(monkeypatch):
     assert len({c[1] for c in quick[0]}) == 5
     monkeypatch.setattr(alike, "MANY", 1000)
     assert found(k, [MM]) == quick
+
+
+def test_conditions_on_open_sizes_are_those_of_every_part():
+    text = ["kernel k(T)", "  in s: f32[T]"]
+    text += [f"  inout y{n}: f32[T]\n  in a{n}: f32[T]" for n in range(5)]
+    text += [f"  forall i < T\n    y{n}[i] = a{n}[i] + s[i]" for n in range(5)]
+    k = parse("\n".join(text) + "\n")
+    eights = parse_instruction(str(ADD).replace("add(N)", "eights(N == 8)"))
+    made = gather(k, [eights, ADD], order_of(k.statements), Pricing(k)).candidates
+    assert len({c.mask for c in made}) == 5
+    told = {(c.mapping.instruction.name, *map(str, c.mapping.conditions)) for c in made}
+    assert told == {("add",), ("eights", "T % 8 == 0")}

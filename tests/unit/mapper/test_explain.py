@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 
+from isam.approach.choice import Approach, Trace
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
-from isam.ir.text import parse, parse_instruction
+from isam.ir.normal import normal_form
+from isam.ir.text import parse, parse_instruction, parse_kernel
 from isam.mapper import explain
+from isam.mapper.cover import cover
+from isam.mapper.nearest import closest, nearest
+from isam.mapper.spelt import spelt
 from tests.corpus import CASES
 from tests.unit.mapper.catalogue import instruction, kernel, named
 
@@ -96,3 +101,45 @@ def test_nothing_is_offered_that_does_not_help():
     assert changes(k, instruction("vadd")) == []
     top = kernel("t(N)\n in x: f32[N]\n out y: f32\n y[] = -inf\n forall i < N\n  y[] max= x[i]")
     assert changes(top, GEMM) == []
+
+
+def test_values_that_nobody_named_are_written_out():
+    """Of different element types, of a product of casts: what was written, where, and what would do."""
+    text = ("{} mm(M, N, K)\n  in A: {a}[M, K]\n  in B: {b}[K, N]\n  inout C: i32[M, N]\n  forall i < M, j < N, k < K\n"
+            "    C[i, j] += i32(A[i, k]) * i32(B[k, j])\n")  # fmt: skip
+    k = parse_kernel(text.format("kernel", a="i8", b="i8").replace("A", "x").replace("B", "w").replace("C", "y"))
+    i = parse_instruction(text.format("instruction", a="i16", b="i16").replace("i32", "f32"))
+    why = explain(k, i)
+    assert why.reason.have == "i32(x[i, k]) * i32(w[k, j]): i32"
+    assert why.reason.need == "f32(A[i, k]) * f32(B[k, j]): f32"
+    assert why.reason.kernel_loc.line == why.reason.instruction_loc.line == 6
+    assert not any("t1" in str(m) or "t3" in str(m) for m in why.near)
+    assert changes(k, i) == ["accept other element types: A of i8 instead of i16; B of i8 instead of i16; "
+                             "C of i32 instead of f32"]  # fmt: skip
+    half = parse_instruction(text.format("instruction", a="i8", b="u8"))
+    assert changes(k, half) == ["accept other element types: B of i8 instead of u8"]
+
+
+def test_a_name_that_the_text_gives_stays():
+    k = parse_kernel("kernel k(M)\n  in x: f32[M]\n  out y: f32[M]\n  forall i < M\n    t[i] = x[i] * x[i]\n"
+                     "  forall i < M\n    y[i] = sqrt(t[i] + -(x[i] * 2))\n")  # fmt: skip
+    told = [spelt(s, k) for s in k.statements]
+    last = "t[i] + -(x[i] * 2)"
+    assert told == ["t[i] = x[i] * x[i]", "x[i] * 2", "-(x[i] * 2)", last, f"y[i] = sqrt({last})"]
+
+
+def test_what_stands_in_the_way_is_what_a_machine_says():
+    """A machine may lay operands out with steps: a coefficient is the reason only where nothing else is."""
+    text = ("{} {}\n  in A: f32[{m}, K]\n  in B: f32[K, N]\n  inout C: f32[M, N]\n  forall i < M, j < N, k < K\n"
+            "    C[i, j] += A[{i}, k] * B[k, j]\n")  # fmt: skip
+    k = parse_kernel(text.format("kernel", "mm(M, N, K)", m="2 * M", i="2 * i"))
+    exact = parse_instruction(text.format("instruction", "mm(M == 8, N, K)", m="M", i="i"))
+    free = parse_instruction(text.format("instruction", "mm(M, N, K)", m="M", i="i"))
+    sized = k.with_sizes({"M": 13, "N": 4, "K": 4})
+    (gap, *_) = cover(normal_form(sized), [exact], Trace(Approach())).gaps
+    assert nearest(sized, exact)[0].have == gap.mismatches[0].have == explain(sized, exact).reason.have
+    assert gap.mismatches[0].kind == "extent"
+    assert nearest(sized, free)[0].kind == explain(sized, free).reason.kind == "coefficient"
+    assert nearest(sized, free, strided=True) == []
+    assert closest(sized, [exact, free]) is exact
+    assert closest(sized, [free]) is free

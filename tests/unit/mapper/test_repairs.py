@@ -44,6 +44,13 @@ def by_currency(k, i) -> dict[str, str]:
     return {r.currency: r.change for r in why.repairs}
 
 
+def shapes(k, i) -> list[str]:
+    found = [r for r in explain(k, i).repairs if r.currency == "shape"]
+    for r in found:
+        works(r)
+    return [r.change for r in found]
+
+
 def test_a_strided_operand_in_three_currencies():
     found = by_currency(product("2 * M", "2 * i"), instruction("gemm"))
     assert found["program"].startswith("rewrite the kernel")
@@ -70,6 +77,23 @@ def test_sizes_that_one_call_does_not_take():
     k = kernel("s(N)\n in x: f32[N]\n out y: f32[]\n y[] = 0\n forall j < N\n  y[] += x[j]").with_sizes({"N": 10})
     offered = {r.change for r in explain(k, i).repairs if r.currency == "hardware"}
     assert offered == {"accept any N (now at most 4) in one call", "add to y instead of overwriting it"}
+
+
+def test_axes_padded_to_what_calls_take():
+    """All that stand in the way, with what reaches further then; a sum only where zeros add nothing to it."""
+    body = (" in x: f32[T + 2, C]\n in w: f32[2, C, 12]\n inout y: f32[T, 12]\n forall t < T, k < 12, r < 2, c < C\n"
+            "  y[t, k] += {} * w[r, c, k]")  # fmt: skip
+    k, i = kernel(f"p(T, C)\n{body.format('x[t + 2 * r, c]')}"), gemm("M == 8, N == 4, K % 4")
+    assert shapes(k.with_sizes({"T": 13, "C": 8}), i)[0] == "pad t from 13 to 16 (dimension 0 of x, dimension 0 of y)"
+    (both, *_) = shapes(k.with_sizes({"T": 13, "C": 5}), i)
+    assert sorted(both.removeprefix("pad ").split(" and ")) == [
+        "c from 5 to 8 (dimension 1 of w, dimension 1 of x, zeros in what is new)",
+        "t from 13 to 16 (dimension 0 of x, dimension 0 of y)",
+    ]
+    largest = parse_instruction("instruction largest(N % 4)\n  in A: f32[N]\n  inout D: f32\n  forall i < N\n"
+                                "    D[] max= A[i]\n")  # fmt: skip
+    most = kernel("p(C)\n in x: f32[C]\n inout y: f32\n forall c < C\n  y[] max= x[c]")
+    assert shapes(most.with_sizes({"C": 5}), largest) == []
 
 
 def test_a_dimension_innermost_spares_a_copy():

@@ -177,7 +177,7 @@ def documents():
 
         return change
 
-    yield "schema", at("schema", value="isam.mapping-certificate/2")
+    yield "schema", at("schema", value="isam.mapping-certificate/3")
     yield "kernel name", at("kernel", "name", value="other")
     yield "kernel text", at("kernel", "text", value="kernel k()")
     yield "kernel hash", at("kernel", "hash", value="0" * 64)

@@ -46,7 +46,7 @@ def test_statements_added_by_a_step_belong_to_none_and_stay_so():
     turned = PermuteDimensions().apply(SCALE, Site.of(buffer="x", dim=0))
     assert turned.back.statements == ((), (0,), (1,))
     assert turned.back.new_buffers("x") == ("x", "x_t")
-    unit = AddUnitAxis().apply(turned.kernel, Site.of(statements=(1,), buffers=("t",), axis=""))
+    unit = AddUnitAxis().apply(turned.kernel, Site.of(statements=(1,), buffers=("t",), axis="one"))
     assert turned.back.then(unit.back).statements == ((), (0,), (1,))
     gone = RemoveUnitAxis().apply(unit.kernel, Site.of(axis="one", statement=1))
     assert turned.back.then(unit.back).then(gone.back).new_axes("one") == ()
