@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from isam.ir import oracle
+from isam.ir.apart import axes_apart
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel, Recurrence
@@ -172,7 +173,7 @@ def joined(axis: str, body: Kernel) -> bool:
 def counted(p: Pair, kernel: Kernel, found: Matches | Mismatch, f: Findings) -> None:
     """The number of fits of the matrices (MAP-10) by brute force; and a "no" although they fit has a reason that the
     matrices do not show: a dtype, a limit, an order of things. ``kernel``: the normal form; ``found`` is of it."""
-    mine, theirs = count(p.kernel, p.instruction), brute_count(p.kernel, p.instruction)
+    mine, theirs = count(p.kernel, p.instruction), brute_count(axes_apart(p.kernel), p.instruction)
     f.counts["counted"] += 1
     f.counts["counted, none"] += not theirs
     if mine < theirs and forbidden(p):
