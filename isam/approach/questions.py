@@ -115,6 +115,7 @@ QUESTIONS: tuple[Question, ...] = (
         {
             "nests": "their numbers",
             "group": "their instructions",
+            "undealt": "why no plan deals blocks to instances; empty where one does",
             "_group": "the nests",
             "_system": "the machine",
         },

@@ -200,12 +200,9 @@ class _Builder:
             "nests": [n.number for n in group.nests],
             "group": [n.instruction.name for n in group.nests],
             "_group": group,
+            "undealt": "" if any(p.deals for p in options) else undealt(group, group.main, self.system),
             "_system": self.system,
         }
-        if self.system.replicas:
-            dealing = sum(bool(p.deals) for p in options)
-            why = "" if dealing else undealt(group, group.main, self.system)
-            context |= {"dealt": f"{dealing} of {len(options)} plans", "undealt": why}
         plan = self.trace.choose(Choice("tile", options, context, costs))
         Walk(self.run, plan, self.bind, stays).start()
 

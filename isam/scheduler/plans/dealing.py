@@ -36,6 +36,8 @@ def dealings(group: Group, main: Nest, system: System, memory: Memory) -> list[D
 
 def undealt(group: Group, main: Nest, system: System) -> str:
     """Why no plan of the group deals blocks to instances, where none does."""
+    if not system.replicas:
+        return "the machine has no instances"
     apart = [a for a in main.axes if a in group.apart() and a not in main.reduced]
     if not apart:
         return "there is no axis along which results lie apart"

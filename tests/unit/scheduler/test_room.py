@@ -82,13 +82,14 @@ def test_more_room_loses_no_schedule(kernel, sizes, machine, memory, rooms):
 
 def test_what_the_dry_run_has_no_room_for_is_tried_with_smaller_calls():
     """Each operand fits, and so do all together; what goes home over them finds no room."""
-    sizes, machine = {"T": 7, "C": 14, "K": 11}, with_room(with_room(load_system(WEIGHTS), "sp", 16), "acc", 4)
-    job = compiled(DILATED, sizes, machine, check=True)
-    judge(DILATED, sizes, job)
+    case, machine = CASES["padded_conv2d_nhwc_temp"], with_room(simulated("toy"), "sp", 48)
+    kernel, sizes = case.load(), case.small[0]
+    job = compiled(kernel, sizes, machine, check=True)
+    judge(kernel, sizes, job)
     asked = [(d.context["nest"], d.label) for d in job.trace.decisions if d.point == "tail"]
     again = [n for n, _ in asked if len({label for m, label in asked if m == n}) > 1]
     assert again, "no call was refused by the dry run"
-    replayed = run_stages(new_job(DILATED, machine, sizes, None, check=False, replay=job.trace), "schedule")
+    replayed = run_stages(new_job(kernel, machine, sizes, None, check=False, replay=job.trace), "schedule")
     assert str(replayed.schedule) == str(job.schedule)
 
 
