@@ -1,0 +1,48 @@
+"""Steps of several calls while a schedule runs: members of a cluster carry out one instruction, each on its own unit,
+and take what they share from one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from isam.classes import dataclass
+from isam.codegen.simulator.fault import SimulationFault
+from isam.schedule.tree import Issue
+from isam.system.graph import System
+
+Place = tuple[str, str, int | None, int, tuple[int, ...]]
+
+
+@dataclass
+class Together:
+    """The step that is being executed: its ``calls`` so far."""
+
+    system: System
+    calls: list[Issue] = field(default_factory=list)
+
+    def take(self, issue: Issue, scope: Mapping[str, int]) -> None:
+        """Checks that a call may start with those before it in its step."""
+        if not issue.joined:
+            self.calls = [issue]
+            return
+        if not self.calls:
+            raise SimulationFault("step", "a call joins the one before it, but there is none")
+        head, cluster = self.calls[0], self.system.cluster_of(issue.unit)
+        if cluster is None and issue.unit == head.unit:  # one more call of a burst
+            return
+        if cluster is None or cluster != self.system.cluster_of(head.unit):
+            raise SimulationFault("step", f"'{issue.unit}' and '{head.unit}' are not members of one cluster")
+        if issue.unit in [c.unit for c in self.calls]:
+            raise SimulationFault("step", f"'{issue.unit}' has a call in this step already")
+        if (issue.instruction, issue.sizes) != (head.instruction, head.sizes):
+            raise SimulationFault("step", f"{issue.instruction} joins {head.instruction}, or another size of it")
+        ins, mine, theirs = self.system.instructions[issue.instruction], _places(issue, scope), _places(head, scope)
+        for name in (n for n in mine if ins.contract(n).shared and mine[n] != theirs[n]):
+            raise SimulationFault("step", f"operand {name} is shared, but '{head.unit}' takes it from another place")
+        self.calls.append(issue)
+
+
+def _places(issue: Issue, scope: Mapping[str, int]) -> dict[str, Place]:
+    at = {o.name: o.place for o in issue.operands}
+    return {n: (p.memory, p.base, p.cell, p.offset.evaluate(scope), p.strides) for n, p in at.items()}
