@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import prod
+from math import lcm, prod
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
@@ -55,20 +55,31 @@ def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
 
 
 def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
-    """What would help, tried before it is said: the full memory two, four or more times as large."""
+    """What would help, tried before it is said: longer rows, the full memory two, four or more times as large."""
     m = system.memories.get(reason.memory)
     if m is None:
         return ()
+    if m.row:
+        row = next(m.row * 2**n for n in range(1, 64) if m.row * 2**n >= reason.row)
+        longer = replace(m, row=row, align=lcm(m.align, row))
+        if reason.row and _possible(cover, replace(system, memories={**system.memories, m.name: longer}), approach):
+            return (f"rows of {row} bytes in '{m.name}'",)
     for factor in (2, 4, 8, 16, 64):
         more = None if m.cells is None else m.cells * factor
         larger = replace(m, cells=more, capacity=m.capacity * factor)
         machine = replace(system, memories={**system.memories, m.name: larger})
-        try:
-            _built(cover, machine, Trace(approach))
-        except NoSchedule:
+        if not _possible(cover, machine, approach):
             continue
         return (f"{more} cells in '{m.name}'" if more is not None else f"{larger.capacity} bytes of '{m.name}'",)
     return ()
+
+
+def _possible(cover: Cover, system: System, approach: Approach) -> bool:
+    try:
+        _built(cover, system, Trace(approach))
+    except NoSchedule:
+        return False
+    return True
 
 
 class _Builder:

@@ -88,9 +88,13 @@ class Fit:
         return known
 
     def roomy(self, tiles: Iterable[tuple[str, Tile]]) -> bool:
-        """Whether these (memory, tile) pairs fit together, everything else evicted."""
+        """Whether these (memory, tile) pairs fit together, everything else evicted, and in rows where there are some,
+        along whichever dimension these go."""
         demand: dict[str, int] = {}
         for memory, tile in set(tiles):
+            row = self.system.memories[memory].row
+            if row and tile.shape and min(tile.shape) * size_of(self.homes.dtype(tile.buffer)) > row:
+                return False
             if memory != self.system.home:
                 demand[memory] = demand.get(memory, 0) + self.units(memory, tile)
         return all(n <= self.system.memories[m].limit for m, n in demand.items())

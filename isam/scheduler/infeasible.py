@@ -19,6 +19,7 @@ class Infeasible:
     terms: tuple[str, ...] = ()
     levers: tuple[str, ...] = ()
     memory: str = ""  # the memory that is full, where that is the reason
+    row: int = 0  # how long its rows would have to be, where that is the reason
     loc: Loc = field(default=NOWHERE, compare=False)  # where the description says how much it holds
 
     def __bool__(self) -> bool:

@@ -15,7 +15,7 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
-from isam.scheduler.places import remainder, within
+from isam.scheduler.places import remainder, suits_rows, within
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since, disjoint
 from isam.scheduler.transfer import End, Hop, Transfer
@@ -106,6 +106,7 @@ class Residency:
         key = (memory, tile, form)
         if key in self.state.copies:
             return self.state.copies[key].place, key
+        self._demand_rows(use, tile, memory, form)
         if self._handed_over(key, pinned):
             return self.state.copies[key].place, key
         self.settle(tile, key, pinned)
@@ -201,8 +202,23 @@ class Residency:
             need, have = f"strides {use.strides} (elements) for {tile}", f"it lies with byte strides {place.strides}"
             raise NoSchedule(Infeasible(f"operand {use.name}", need, have))
 
+    def _demand_rows(self, use: Use, tile: Tile, memory: str, form: Form) -> None:
+        """Raises ``NoSchedule`` where the memory has rows in which the operand cannot lie by itself."""
+        m, size = self.system.memories[memory], size_of(use.dtype)
+        place = self.fit.placed(memory, tile, 0, form) if m.row else None
+        if not m.row or place is None or suits_rows(m.row, use.dims, tile, place.strides, size):
+            return
+        long = tile.shape[use.dims[-1]] * size
+        need, have = f"{long} bytes of {tile} in a row, for operand {use.name}", f"its rows have {m.row}"
+        if long <= m.row:
+            need, have = f"{tile} in whole rows, for operand {use.name}", f"it lies with byte strides {place.strides}"
+        raise NoSchedule(Infeasible(f"memory '{memory}'", need, have, row=long, memory=memory, loc=m.loc))
+
     def meets(self, use: Use, tile: Tile, place: Place) -> bool:
         size = size_of(use.dtype)
+        row = self.system.memories[place.memory].row
+        if row and not suits_rows(row, use.dims, tile, place.strides, size):
+            return False
         for d, need in zip(use.dims, use.strides, strict=True):
             if need is not None and tile.shape[d] > 1 and place.strides[d] * tile.steps[d] != need * size:
                 return False
@@ -212,6 +228,8 @@ class Residency:
         """The place an output goes to; other copies of its elements become stale (SCH-5)."""
         form = self.fit.form(memory, tile, use.dims)
         key = None if memory == self.system.home else (memory, tile, form)
+        if key is not None:
+            self._demand_rows(use, tile, memory, form)
         mine = self.state.copies.get(key) if key is not None else None
         if mine is None or not mine.dirty:  # a dirty copy is already the only one
             for other in self.state.of(tile.buffer):
