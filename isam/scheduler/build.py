@@ -12,6 +12,7 @@ from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
+from isam.scheduler.aligned import aligned
 from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
@@ -86,8 +87,9 @@ class _Builder:
     def __init__(self, cover: Cover, system: System, trace: Trace, staying: bool = True):
         self.share, self.staying = Share(), staying  # what may stay in near memory
         self.cover, self.system, self.trace = cover, system, trace
+        self.machine = aligned(system)
         self.kernel: Kernel = cover.kernel
-        self.run = DryRun(self.kernel, system, trace)
+        self.run = DryRun(self.kernel, self.machine, trace)
         self.nests = tuple(fitting(n, self.run.data) for n in nests_of(cover, system))
         self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []
@@ -105,7 +107,7 @@ class _Builder:
         self.share = self._shared(groups) if self.staying else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
         if self.share.rooms:
-            self.run = DryRun(self.kernel, smaller(self.system, self.share.memory, self.share.total), self.trace)
+            self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
         with self.run.scope.recording() as call:
             self._scheduled(parts, ())
         check_room(self.kernel, self.system, self.run.homes.slots.values())
@@ -193,9 +195,9 @@ class _Builder:
         if not able:
             return Share()
         memory = max(able, key=lambda m: len(able[m]))
-        m = self.system.memories[memory]
+        m = self.machine.memories[memory]
         room = int(MOST * m.capacity) // m.align * m.align if m.align else int(MOST * m.capacity)
-        machine = smaller(self.system, memory, room)
+        machine = smaller(self.machine, memory, room)
         found: list[list[tuple[int, float]]] = [[(0, 0.0)] for _ in groups]
         for n in able[memory]:
             g, around = groups[n]

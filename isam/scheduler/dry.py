@@ -137,7 +137,9 @@ class DryRun:
         return landed
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
-        return None if memory == self.system.home else (memory, tile, self.data.fit.form(memory, tile, use.dims))
+        if memory == self.system.home:
+            return None
+        return memory, tile, self.data.fit.form(memory, tile, use.dims, use.strides)
 
     def _memories(self, nest: Nest, tiles: tuple[Tile, ...]) -> tuple[str, ...]:
         """A legal joint placement of the operands (SCH-4, SYS-3)."""

@@ -68,11 +68,12 @@ class Fit:
             return None
         return -box.ahead, self.units(memory, tile, form) * (m.cell or 1 if m.cells is not None else 1) - box.ahead
 
-    def form(self, memory: str, tile: Tile, dims: tuple[int | None, ...]) -> Form:
+    def form(self, memory: str, tile: Tile, dims: tuple[int | None, ...],
+             strides: tuple[int | None, ...] = ()) -> Form:  # fmt: skip
         """As :func:`isam.scheduler.move.form_of`, worked out once for tiles of one shape."""
-        key = (memory, tile.shape, dims)
+        key = (memory, tile.shape, dims, strides)
         if key not in self._forms:
-            self._forms[key] = mv.form_of(self.system, memory, tile, dims)
+            self._forms[key] = mv.form_of(self.system, memory, tile, dims, strides)
         return self._forms[key]
 
     def units(self, memory: str, tile: Tile, form: Form = None) -> int:

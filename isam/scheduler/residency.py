@@ -102,11 +102,11 @@ class Residency:
         """The place of a readable operand in ``memory``, fetched when it is not there."""
         if memory == self.system.home:
             return self.read_home(use, tile), None
-        form = self.fit.form(memory, tile, use.dims)
+        form = self.fit.form(memory, tile, use.dims, use.strides)
         key = (memory, tile, form)
         if key in self.state.copies:
             return self.state.copies[key].place, key
-        self._demand_rows(use, tile, memory, form)
+        self._demand_there(use, tile, memory, form)
         if self._handed_over(key, pinned):
             return self.state.copies[key].place, key
         self.settle(tile, key, pinned)
@@ -201,18 +201,24 @@ class Residency:
         if not self.meets(use, tile, place):
             need, have = f"strides {use.strides} (elements) for {tile}", f"it lies with byte strides {place.strides}"
             raise NoSchedule(Infeasible(f"operand {use.name}", need, have))
+        rest = remainder(place.offset, use.align, self.scope.variables) if use.align > 1 and place.base else 0
+        if rest is None or rest % use.align:
+            need, have = f"an address that is a multiple of {use.align}", f"{tile} begins at {place.offset}"
+            raise NoSchedule(Infeasible(f"operand {use.name}", need, have))
 
-    def _demand_rows(self, use: Use, tile: Tile, memory: str, form: Form) -> None:
-        """Raises ``NoSchedule`` where the memory has rows in which the operand cannot lie by itself."""
-        m, size = self.system.memories[memory], size_of(use.dtype)
-        place = self.fit.placed(memory, tile, 0, form) if m.row else None
-        if not m.row or place is None or suits_rows(m.row, use.dims, tile, place.strides, size):
-            return
-        long = tile.shape[use.dims[-1]] * size
-        need, have = f"{long} bytes of {tile} in a row, for operand {use.name}", f"its rows have {m.row}"
-        if long <= m.row:
-            need, have = f"{tile} in whole rows, for operand {use.name}", f"it lies with byte strides {place.strides}"
-        raise NoSchedule(Infeasible(f"memory '{memory}'", need, have, row=long, memory=memory, loc=m.loc))
+    def _demand_there(self, use: Use, tile: Tile, memory: str, form: Form) -> None:
+        """Raises ``NoSchedule`` when the operand's contract, or rows, do not admit how the tile lies by itself."""
+        m, size, place = self.system.memories[memory], size_of(use.dtype), self.fit.placed(memory, tile, 0, form)
+        if m.row and not suits_rows(m.row, use.dims, tile, place.strides, size):
+            long = tile.shape[use.dims[-1]] * size
+            need, have = f"{long} bytes of {tile} in a row, for operand {use.name}", f"its rows have {m.row}"
+            if long <= m.row:
+                need, have = f"{tile} in whole rows, for operand {use.name}", f"it lies at byte strides {place.strides}"
+            raise NoSchedule(Infeasible(f"memory '{memory}'", need, have, row=long, memory=memory, loc=m.loc))
+        self.demand(use, tile, place)
+        if m.cell and m.cell % use.align:
+            need, have = f"an address that is a multiple of {use.align}", f"cells of '{memory}' have {m.cell} bytes"
+            raise NoSchedule(Infeasible(f"operand {use.name}", need, have, loc=m.loc))
 
     def meets(self, use: Use, tile: Tile, place: Place) -> bool:
         size = size_of(use.dtype)
@@ -226,10 +232,10 @@ class Residency:
 
     def write(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None, Copy | None]:
         """The place an output goes to; other copies of its elements become stale (SCH-5)."""
-        form = self.fit.form(memory, tile, use.dims)
+        form = self.fit.form(memory, tile, use.dims, use.strides)
         key = None if memory == self.system.home else (memory, tile, form)
         if key is not None:
-            self._demand_rows(use, tile, memory, form)
+            self._demand_there(use, tile, memory, form)
         mine = self.state.copies.get(key) if key is not None else None
         if mine is None or not mine.dirty:  # a dirty copy is already the only one
             for other in self.state.of(tile.buffer):

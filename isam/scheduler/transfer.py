@@ -13,7 +13,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.places import suits_rows, units_needed
+from isam.scheduler.places import remainder, suits_rows, units_needed
 from isam.scheduler.state import FAR, Form, Key
 from isam.system.graph import COUNTED
 
@@ -349,7 +349,20 @@ class Transfer:
                     )
                 )
             c, dims = got
+            self._begin(c, tile, places[i], places[i + 1])
             data.scope.out.append(mv.make_issue(self._mover(c, tile), dims, tile, places[i], places[i + 1]))
+
+    def _begin(self, c: mv.Carrier, tile: Tile, source: Place, target: Place) -> None:
+        """Raises ``NoSchedule`` where an end does not begin at a multiple of what the move's contract demands."""
+        for name, place in ((c.source, source), (c.target, target)):
+            align = c.instruction.contract(name).align
+            if align > 1:
+                at = place.offset + (place.cell or 0) * (self.data.system.memories[place.memory].cell or 0)
+                rest = remainder(at, align, self.data.scope.variables)
+                if rest is None or rest % align:
+                    bound = f"operand {name} of '{c.instruction.name}' begins at multiples of {align} B, this at {at}"
+                    edge = f"the move {source.memory} -> {target.memory}"
+                    raise NoSchedule(Infeasible(edge, f"to carry {tile}", bound))
 
     def _mover(self, c: mv.Carrier, tile: Tile) -> mv.Carrier:
         """The carrier, or one that is the same but for its issuer, whoever is done first."""
