@@ -60,8 +60,8 @@ class Machines:
         """Some that have addresses are addressed by rows."""
         out = dict(memories)
         for name, m in memories.items():
-            if m.cells is None and not m.home and self.later.randrange(100) < 30:
-                row = self.later.choice((4, 8, 16, 32, 64))
+            if m.cells is None and not m.home and self.later.randrange(100) < 20:
+                row = self.later.choice((8, 16, 32, 64, 64))
                 out[name] = replace(m, row=row, align=lcm(m.align, row))
         return out
 
