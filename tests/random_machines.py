@@ -1,4 +1,5 @@
-"""Random machines made of `toy`'s instructions: memories, edges, issuers, ports, copies, clusters, links drawn anew.
+"""Random machines made of `toy`'s instructions: memories, edges, issuers, ports, copies, clusters, links, rows,
+what members share drawn anew.
 
 ``machine(seed)`` is a function of its seed. Some cannot run anything much: a memory that nothing leads to, a unit that
 is missing, too little room. Then the compiler has to say so.
@@ -7,9 +8,12 @@ is missing, too little room. Then the compiler has to say so.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from math import lcm
 
+from isam.ir.instruction import Instruction
 from isam.system.graph import Memory, Move, System, Unit
 from isam.system.groups import Cluster, Link, Ports, Replica
 from isam.system.load import load_system
@@ -27,6 +31,7 @@ class Machines:
 
     def __init__(self, seed: int):
         self.random, self.base = random.Random(f"machine {seed}"), toy()
+        self.later = random.Random(f"contract {seed}")  # of what was added to a machine that is drawn as before
         self.name = f"random{seed}"
 
     def chance(self, percent: int) -> bool:
@@ -47,8 +52,28 @@ class Machines:
         if self.chance(30):
             outer = tuple((m.source, m.target) for m in moves if "dram" in (m.source, m.target))
             links["bus"] = Link("bus", self.random.choice((1e9, 40e9)), outer)
-        return replace(self.base, name=self.name, memories=memories, units=units, moves=moves, replicas=replicas,
-                       clusters=clusters, links=links)  # fmt: skip
+        return replace(self.base, name=self.name, memories=self.in_rows(memories), units=units, moves=moves,
+                       replicas=replicas, clusters=clusters, links=links,
+                       instructions=self.sharing(clusters, units))  # fmt: skip
+
+    def in_rows(self, memories: dict[str, Memory]) -> dict[str, Memory]:
+        """Some that have addresses are addressed by rows."""
+        out = dict(memories)
+        for name, m in memories.items():
+            if m.cells is None and not m.home and self.later.randrange(100) < 20:
+                row = self.later.choice((8, 16, 32, 64, 64))
+                out[name] = replace(m, row=row, align=lcm(m.align, row))
+        return out
+
+    def sharing(self, clusters: dict[str, Cluster], units: dict[str, Unit]) -> Mapping[str, Instruction]:
+        """Members of a cluster take some of what they read from the same place."""
+        table = dict(self.base.instructions)
+        for name in sorted({r for c in clusters.values() for u in c.units for r in units[u].runs}):
+            reads = [b.name for b in table[name].body.arguments if b.role in ("in", "const")]
+            if reads and self.later.randrange(100) < 50:
+                one, i = self.later.choice(reads), table[name]
+                table[name] = replace(i, operands={**i.operands, one: replace(i.contract(one), shared=True)})
+        return table
 
     def memories(self) -> dict[str, Memory]:
         r = self.random

@@ -17,6 +17,7 @@ from isam.classes import dataclass
 from isam.ir.kernel import Kernel
 from isam.proof.dealt import local
 from isam.proof.filled import with_boxes
+from isam.proof.flat_joined import Joined
 from isam.proof.flat_layout import Space
 from isam.proof.flat_program import Program, available
 from isam.proof.flat_step import Shape, Step, compile_step, highest_addresses
@@ -110,6 +111,7 @@ class Replay:
         self.program: Program | None = None
         self.compiled = compiled
         self.legality = Legality(schedule)
+        self.joined = Joined(self.legality)
         self.held: Held = {}
         kernel = schedule.cover.kernel.with_sizes(sizes)
         self.ready = self._sizes_given(kernel)
@@ -215,14 +217,17 @@ class Replay:
             self.program.run(n, env)
         elif isinstance(n, Seq):
             for parts in commands(n):
-                if self.schedule.system.state and isinstance(parts[0], Issue):
+                if isinstance(parts[0], Issue):
                     calls = [c for c in parts if isinstance(c, Issue)]
-                    judge(calls, self.held, self.schedule.system, self.out)
+                    self.joined.judge(calls, env, self.out)
+                    if self.schedule.system.state:
+                        judge(calls, self.held, self.schedule.system, self.out)
                 for c in parts:
                     self.issue(c, env) if isinstance(c, Issue) else self.node(c, env)
         elif isinstance(n, Loop):
             self.loop(n, env)
         else:
+            self.joined.judge([n], env, self.out)
             if self.schedule.system.state:
                 judge([n], self.held, self.schedule.system, self.out)
             self.issue(n, env)

@@ -118,6 +118,8 @@ class Program:
             r.issue(node, env)
             if op == w.STEP and self.where[i := int(self.code.array[pc + 1])] == w.UNKNOWN:
                 self.where[i] = w.PASSED  # illegal, and that is said once
+        elif isinstance(node, Seq):  # a step in which something may be wrong; its calls follow
+            r.joined.judge([c for c in node.children if isinstance(c, Issue)], env, r.out)
         else:
             r.node(node, env)
 
@@ -172,8 +174,10 @@ class Program:
         """The code of a node that stands in another one."""
         out: list[tuple[list[int], tuple[Node, Scope] | None]] = []
         for parts in commands(n) if isinstance(n, Seq) else [[n]]:
-            if self.replay.schedule.system.state and isinstance(parts[0], Issue):
-                calls = [c for c in parts if isinstance(c, Issue)]
+            calls = [c for c in parts if isinstance(c, Issue)]
+            if calls and not self.replay.joined.always(calls):
+                out.append(([w.ASK, 0], (Seq(tuple(calls)), scope)))
+            if self.replay.schedule.system.state and calls:
                 out.append(([w.COMMAND, self._group(calls)], (Seq(tuple(calls)), scope)))
             for c in parts:
                 if isinstance(c, Issue):

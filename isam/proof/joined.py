@@ -11,6 +11,7 @@ from isam.proof.context import Context
 from isam.proof.facts import Facts
 from isam.proof.violation import Findings
 from isam.schedule.tree import Issue, Loop, Operand, Schedule, Seq, children, distinct
+from isam.system.graph import System
 
 
 def check_joined(schedule: Schedule, facts: Facts, out: Findings) -> None:
@@ -30,22 +31,9 @@ def check_joined(schedule: Schedule, facts: Facts, out: Findings) -> None:
 
 def _member(schedule: Schedule, facts: Facts, step: list[Issue], issue: Issue, out: Findings) -> None:
     """A call that joins a step so far."""
-    cluster = schedule.system.cluster_of(issue.unit)
-    if not step:
-        out.add(10, "step", "a call joins the one before it, but there is none", issue)
+    check_form(schedule.system, step, issue, out)
+    if not step or in_burst(schedule.system, step[0], issue) or issue.instruction != step[0].instruction:
         return
-    head = step[0]
-    if issue.unit == head.unit and cluster is None:
-        _burst(schedule, step, issue, out)
-        return
-    if cluster is None or any(schedule.system.cluster_of(i.unit) != cluster for i in step):
-        out.add(10, "step", f"'{issue.unit}' and '{head.unit}' are not members of one cluster", issue)
-    if issue.unit in {i.unit for i in step}:
-        out.add(10, "step", f"'{issue.unit}' has a call in this step already", issue)
-    if (issue.instruction, issue.sizes) != (head.instruction, head.sizes):
-        out.add(10, "step", f"one step holds {head.instruction} and {issue.instruction} or two sizes of one", issue)
-        return
-    _shared(schedule, head, issue, out)
     writes = facts.legality.signature(issue).writes
     for other in step:
         theirs = facts.legality.signature(other).writes
@@ -55,9 +43,34 @@ def _member(schedule: Schedule, facts: Facts, step: list[Issue], issue: Issue, o
                     out.add(8, "step", f"in one step, {o.name} = {o.tile} may meet {p.tile} of '{other.unit}'", issue)
 
 
-def _burst(schedule: Schedule, step: list[Issue], issue: Issue, out: Findings) -> None:
+def check_form(system: System, step: list[Issue], issue: Issue, out: Findings) -> None:
+    """Obligation 10 for a call that joins a step so far, whatever it touches."""
+    if not step:
+        out.add(10, "step", "a call joins the one before it, but there is none", issue)
+        return
+    head = step[0]
+    if in_burst(system, head, issue):
+        _burst(system, step, issue, out)
+        return
+    cluster = system.cluster_of(issue.unit)
+    if cluster is None or any(system.cluster_of(i.unit) != cluster for i in step):
+        out.add(10, "step", f"'{issue.unit}' and '{head.unit}' are not members of one cluster", issue)
+    if issue.unit in {i.unit for i in step}:
+        out.add(10, "step", f"'{issue.unit}' has a call in this step already", issue)
+    if (issue.instruction, issue.sizes) != (head.instruction, head.sizes):
+        out.add(10, "step", f"one step holds {head.instruction} and {issue.instruction} or two sizes of one", issue)
+        return
+    _shared(system, head, issue, out)
+
+
+def in_burst(system: System, head: Issue, issue: Issue) -> bool:
+    """Whether calls that are joined are one command of a unit, not one step of a cluster."""
+    return issue.unit == head.unit and system.cluster_of(issue.unit) is None
+
+
+def _burst(system: System, step: list[Issue], issue: Issue, out: Findings) -> None:
     """One more call of a command: as the first, as far from the one before as that from the one before it."""
-    head, ins = step[0], schedule.system.instructions[issue.instruction]
+    head, ins = step[0], system.instructions[issue.instruction]
     if {(i.instruction, i.sizes, i.unit) for i in step} != {(ins.name, issue.sizes, issue.unit)}:
         out.add(10, "burst", f"one command holds {head.instruction} and {issue.instruction} or two sizes of one", issue)
         return
@@ -78,9 +91,9 @@ def _burst(schedule: Schedule, step: list[Issue], issue: Issue, out: Findings) -
             out.add(10, "burst", f"operand {o.name}: the distance between the calls of one command varies", issue)
 
 
-def _shared(schedule: Schedule, head: Issue, issue: Issue, out: Findings) -> None:
+def _shared(system: System, head: Issue, issue: Issue, out: Findings) -> None:
     """Operands that all members take from one place."""
-    ins = schedule.system.instructions[issue.instruction]
+    ins = system.instructions[issue.instruction]
     for mine, theirs in zip(issue.operands, head.operands, strict=True):
         if ins.contract(mine.name).shared and mine.place != theirs.place:
             out.add(10, "step", f"all members take operand {mine.name} from the same place", issue)

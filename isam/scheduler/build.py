@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import prod
+from math import lcm, prod
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
@@ -12,6 +12,7 @@ from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
+from isam.scheduler.aligned import aligned
 from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
 from isam.scheduler.configure import with_registers
@@ -74,19 +75,20 @@ def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
 
 
 def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible) -> tuple[str, ...]:
-    """What would help, tried before it is said: the least that the full memory would have to hold."""
+    """What would help, tried before it is said: longer rows, or the least that the full memory would have to hold."""
     m = system.memories.get(reason.memory)
     if m is None:
         return ()
+    if m.row:
+        row = next(m.row * 2**n for n in range(1, 64) if m.row * 2**n >= reason.row)
+        longer = replace(m, row=row, align=lcm(m.align, row))
+        if reason.row and _possible(cover, replace(system, memories={**system.memories, m.name: longer}), approach):
+            return (f"rows of {row} bytes in '{m.name}'",)
     what, grain = ("bytes of", max(1, m.align)) if m.cells is None else ("cells in", 1)
 
     def works(n: int) -> bool:
         larger = replace(m, capacity=n) if m.cells is None else replace(m, cells=n, capacity=n * (m.cell or 1))
-        try:
-            _built(cover, replace(system, memories={**system.memories, m.name: larger}), Trace(approach))
-        except NoSchedule:
-            return False
-        return True
+        return _possible(cover, replace(system, memories={**system.memories, m.name: larger}), approach)
 
     tried = [m.limit * factor for factor in (1, 2, 4, 8, 16, 64)]
     enough = next((n for n in range(1, len(tried)) if works(tried[n])), None)
@@ -101,12 +103,21 @@ def _levers(cover: Cover, system: System, approach: Approach, reason: Infeasible
     return (f"{high} {what} '{m.name}'",)
 
 
+def _possible(cover: Cover, system: System, approach: Approach) -> bool:
+    try:
+        _built(cover, system, Trace(approach))
+    except NoSchedule:
+        return False
+    return True
+
+
 class _Builder:
     def __init__(self, cover: Cover, system: System, trace: Trace, staying: bool, refused: Refused):
         self.share, self.staying = Share(), staying  # what may stay in near memory
         self.cover, self.system, self.trace = cover, system, trace
+        self.machine = aligned(system)
         self.kernel: Kernel = cover.kernel
-        self.run = DryRun(self.kernel, system, trace)
+        self.run = DryRun(self.kernel, self.machine, trace)
         all_nests = nests_of(cover, system)
         found = (fitting(n, self.run.data, refused.get(n.number, ())) for n in all_nests)
         self.nests: tuple[Nest, ...] = tuple(n for n in found if n is not None)
@@ -127,7 +138,7 @@ class _Builder:
         self.share = self._shared(groups) if self.staying else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
         if self.share.rooms:
-            self.run = DryRun(self.kernel, smaller(self.system, self.share.memory, self.share.total), self.trace)
+            self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
         with self.run.scope.recording() as call:
             self._scheduled(parts, ())
         check_room(self.kernel, self.system, self.run.homes.slots.values())
@@ -216,9 +227,9 @@ class _Builder:
         if not able:
             return Share()
         memory = max(able, key=lambda m: len(able[m]))
-        m = self.system.memories[memory]
+        m = self.machine.memories[memory]
         room = int(MOST * m.capacity) // m.align * m.align if m.align else int(MOST * m.capacity)
-        machine = smaller(self.system, memory, room)
+        machine = smaller(self.machine, memory, room)
         found: list[list[tuple[int, float]]] = [[(0, 0.0)] for _ in groups]
         for n in able[memory]:
             g, around = groups[n]

@@ -54,7 +54,8 @@ def _goes_on(burst: list[Issue], issue: Issue, instruction: Instruction) -> bool
     """Whether one command may carry out a call with those before it."""
     head, before = burst[0], burst[-1]
     alike = (issue.unit, issue.instruction, issue.sizes) == (head.unit, head.instruction, head.sizes)
-    if not alike or len(burst) >= instruction.burst.most:
+    apart = len({o.place.memory for o in issue.operands}) == len(issue.operands)  # none reads what another writes
+    if not alike or not apart or len(burst) >= instruction.burst.most:
         return False
     far = [_distance(a, b) for a, b in zip(before.operands, issue.operands, strict=True)]
     first = [_distance(a, b) for a, b in zip(head.operands, burst[1].operands, strict=True)] if burst[1:] else far

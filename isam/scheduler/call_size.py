@@ -71,7 +71,7 @@ def _brought(data: Residency, use: Use, tile: Tile, memory: str) -> bool:
         return True  # or no call fits, which the dry run says better
     shape = data.homes.shape(tile.buffer)
     here = mv.home_place(tile.buffer, data.system.home, shape, use.dtype)
-    form = data.fit.form(memory, tile, use.dims)
+    form = data.fit.form(memory, tile, use.dims, use.strides)
     there = data.fit.placed(memory, tile, 0, form)
     if not data.suits(use, tile, there):
         return False

@@ -29,7 +29,9 @@ def with_registers(schedule: Schedule) -> Schedule:
         return schedule
     reset = {r.name: r.reset for r in schedule.system.state.values() if r.reset is not None}
     bind, _ = Configure(schedule.system).whole(schedule.bind, reset)
-    call, _ = Configure(schedule.system).whole(schedule.call, {})  # nobody knows what the call before has left
+    changed = {r for u in schedule.system.units.values() for i in u.runs for r in schedule.system.instructions[i].sets}
+    left = {r: v for r, v in reset.items() if r not in changed}  # of others nobody knows what the call before has left
+    call, _ = Configure(schedule.system).whole(schedule.call, left)
     return replace(schedule, bind=bind, call=call)
 
 

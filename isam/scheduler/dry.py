@@ -38,8 +38,9 @@ class DryRun:
 
     def steps(self, calls: list[Call]) -> list[list[Call]]:
         """Which of these calls start together, as a step of a cluster: calls of one nest and one size, of which none
-        writes what another touches. Where a neighbour is no such call (an edge is smaller), the next one that is comes
-        forward, if nothing that it passes has to be first. Calls of other units are a step each."""
+        writes what another touches, and that read the same where members share an operand. Where a neighbour is no such
+        call (an edge is smaller), the next one that is comes forward, if nothing that it passes has to be first. Calls
+        of other units are a step each."""
         out, left = [], list(calls)
         while left:
             step, at = [left.pop(0)], 0
@@ -54,8 +55,11 @@ class DryRun:
         return out
 
     def _together(self, step: list[Call], call: Call) -> bool:
-        """Whether it may start with these: of their nest and size, neither writes what the other touches."""
-        return all(c[0] is call[0] and c[2] == call[2] for c in step) and self._apart(step, call)
+        """Whether it may start with these: of their nest and size, neither writes what the other touches, and what
+        members share is the same of all."""
+        nest, _, sizes, tiles = call
+        alike = all(c[0] is nest and c[2] == sizes for c in step)
+        return alike and all(step[0][3][i] == tiles[i] for i in _shared(nest)) and self._apart(step, call)
 
     def _apart(self, calls: list[Call], call: Call) -> bool:
         """Whether none of these writes what the call touches, nor the other way round."""
@@ -82,8 +86,10 @@ class DryRun:
     def _issue(self, calls: list[Call]) -> None:
         """Calls with all their operands in place."""
         bound = [list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)) for nest, _, _, tiles in calls]
-        if len(calls) > 1 and self._expels(bound) and not self._expels(bound[:1]):
-            for c in calls:  # one after the other: results stay where they are
+        several = len(calls) > 1
+        parted = several and any(one[i][2] != bound[0][i][2] for i in _shared(calls[0][0]) for one in bound)
+        if parted or (several and self._expels(bound) and not self._expels(bound[:1])):
+            for c in calls:  # one after the other: results stay where they are, what is shared is in one memory
                 self._issue([c])
             return
         pinned = {k for one in bound for o in one if (k := self._key(*o)) is not None}
@@ -148,7 +154,9 @@ class DryRun:
         return landed
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:
-        return None if memory == self.system.home else (memory, tile, self.data.fit.form(memory, tile, use.dims))
+        if memory == self.system.home:
+            return None
+        return memory, tile, self.data.fit.form(memory, tile, use.dims, use.strides)
 
     def _memories(self, nest: Nest, tiles: tuple[Tile, ...]) -> tuple[str, ...]:
         """A legal joint placement of the operands (SCH-4, SYS-3)."""
@@ -225,6 +233,11 @@ class DryRun:
             useless = self.data.lifetimes.spent(tile) if c.dirty else crowded or inner is None or mentions(tile, inner)
             if c.stage is None and useless:
                 self.data.state.drop(key)
+
+
+def _shared(nest: Nest) -> list[int]:
+    """The operands that members of a cluster take from the same place, by number."""
+    return [i for i, u in enumerate(nest.uses) if nest.instruction.contract(u.name).shared]
 
 
 @dataclass(frozen=True)

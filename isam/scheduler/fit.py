@@ -69,11 +69,12 @@ class Fit:
             return None
         return -box.ahead, self.units(memory, tile, form) * (m.cell or 1 if m.cells is not None else 1) - box.ahead
 
-    def form(self, memory: str, tile: Tile, dims: tuple[int | None, ...]) -> Form:
+    def form(self, memory: str, tile: Tile, dims: tuple[int | None, ...],
+             strides: tuple[int | None, ...] = ()) -> Form:  # fmt: skip
         """As :func:`isam.scheduler.move.form_of`, worked out once for tiles of one shape."""
-        key = (memory, tile.shape, dims)
+        key = (memory, tile.shape, dims, strides)
         if key not in self._forms:
-            self._forms[key] = mv.form_of(self.system, memory, tile, dims)
+            self._forms[key] = mv.form_of(self.system, memory, tile, dims, strides)
         return self._forms[key]
 
     def units(self, memory: str, tile: Tile, form: Form = None) -> int:
@@ -90,9 +91,13 @@ class Fit:
 
     def roomy(self, operands: Iterable[tuple[Use, Tile, str]]) -> bool:
         """Whether these operands, each with what it covers and where it is to lie, fit together, everything else
-        evicted. What is read keeps its place while the same tile is written to another."""
+        evicted, and in rows where there are some, along whichever dimension these go. What is read keeps its place
+        while the same tile is written to another."""
         demand: dict[str, list[int]] = {}
         for memory, tile, _ in {(m, t, u.writes and not u.reads) for u, t, m in operands}:
+            row = self.system.memories[memory].row
+            if row and tile.shape and min(tile.shape) * size_of(self.homes.dtype(tile.buffer)) > row:
+                return False
             if memory != self.system.home:
                 demand.setdefault(memory, []).append(self.units(memory, tile))
         return all(self._together(memory, sizes) for memory, sizes in demand.items())

@@ -253,9 +253,11 @@ def make_issue(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Pla
     return Issue(c.move.issuer, c.instruction.name, sizes, tuple(ops[n] for n in order))
 
 
-def form_of(system: System, memory: str, tile: Tile, dims: tuple[int | None, ...]) -> Form:
+def form_of(system: System, memory: str, tile: Tile, dims: tuple[int | None, ...],
+            strides: tuple[int | None, ...] = ()) -> Form:  # fmt: skip
     """How an operand lies in a memory: registers remember along which dimension, rows which dimension
-    lies within them; elsewhere only an order of dimensions that differs from the buffer's own matters."""
+    lies within them; elsewhere only an order of dimensions that differs from the buffer's own matters: the operand's,
+    or where its contract fixes ``strides`` the one in which these fall."""
     m = system.memories[memory]
     if m.kind == COUNTED:
         return dims
@@ -264,6 +266,9 @@ def form_of(system: System, memory: str, tile: Tile, dims: tuple[int | None, ...
         return None if inner in (None, len(tile.shape) - 1) else (inner,)
     if memory in system.filled and None not in dims:
         return dims  # in a box it matters which dimension is which, also of one element
+    if len(strides) == len(dims):  # free ones outermost
+        fall = sorted(zip(strides, dims, strict=True), key=lambda s: (s[0] is not None, -(s[0] or 0)))
+        dims = tuple(d for _, d in fall)
     long = [d for d in dims if d is not None and tile.shape[d] > 1]
     return tuple(long) if long != sorted(long) else None
 

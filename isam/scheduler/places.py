@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from isam.classes import dataclass
@@ -42,6 +42,20 @@ def rows_of(memory: Memory, tile: Tile, dtype: str, form: Form) -> int:
     order = order_of(tile, form)
     within = tile.shape[order[-1]] if order else 1
     return prod(tile.shape[d] for d in order[:-1]) * max(1, -(-within * size_of(dtype) // (memory.row or 1)))
+
+
+def suits_rows(row: int, dims: Sequence[int | None], tile: Tile, strides: Sequence[int], size: int) -> bool:
+    """Whether an operand that begins with a row of so many bytes lies as rows demand: along its last dimension within
+    one, along the others in whole rows."""
+    for i, d in enumerate(dims):
+        if d is None or tile.shape[d] <= 1:
+            continue
+        step = strides[d] * tile.steps[d]
+        if i < len(dims) - 1 and step % row:
+            return False
+        if i == len(dims) - 1 and not 0 < step <= (row - size) // (tile.shape[d] - 1):
+            return False
+    return True
 
 
 def packed(memory: Memory, tile: Tile, dtype: str, at: int, form: Form = None) -> Place:

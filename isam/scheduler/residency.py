@@ -15,7 +15,7 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
-from isam.scheduler.places import remainder, within
+from isam.scheduler.places import remainder, suits_rows, within
 from isam.scheduler.scope import Scope
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since, disjoint
 from isam.scheduler.transfer import End, Hop, Transfer
@@ -104,10 +104,12 @@ class Residency:
         """The place of a readable operand in ``memory``, fetched when it is not there."""
         if memory == self.system.home:
             return self.read_home(use, tile), None
-        form = self.fit.form(memory, tile, use.dims)
+        form = self.fit.form(memory, tile, use.dims, use.strides)
         key = (memory, tile, form)
-        if key in self.state.copies or self._handed_over(key, pinned):
-            self._demand_near(use, tile, self.state.copies[key].place)
+        if key in self.state.copies:
+            return self.state.copies[key].place, key
+        self._demand_there(use, tile, memory, form)
+        if self._handed_over(key, pinned):
             return self.state.copies[key].place, key
         self.settle(tile, key, pinned)
         staged = self._staged(use, tile, memory)
@@ -115,7 +117,6 @@ class Residency:
             pinned.add(staged[1])
             return staged
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
-        self._demand_near(use, tile, place)
         source = self.source(tile, memory)
         held = pinned | {key} | {k for k in self.state.of(tile.buffer) if k[0] == source.memory}
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
@@ -197,25 +198,42 @@ class Residency:
                     return place, key
         return None
 
-    def demand(self, use: Use, tile: Tile, place: Place) -> None:
-        """Raises ``NoSchedule`` when the operand's contract does not admit how the tile lies."""
+    def demand(self, use: Use, tile: Tile, place: Place, near: bool = False) -> None:
+        """Raises ``NoSchedule`` when the operand's contract does not admit how the tile lies; ``near``: in room of its
+        own, where a smaller call may have no second row."""
         if not self.meets(use, tile, place):
             need, have = f"strides {use.strides} (elements) for {tile}", f"it lies with byte strides {place.strides}"
+            raise NoSchedule(Infeasible(f"operand {use.name}", need, have, smaller=near))
+        rest = remainder(place.offset, use.align, self.scope.variables) if use.align > 1 and place.base else 0
+        if rest is None or rest % use.align:
+            need, have = f"an address that is a multiple of {use.align}", f"{tile} begins at {place.offset}"
             raise NoSchedule(Infeasible(f"operand {use.name}", need, have))
+
+    def _demand_there(self, use: Use, tile: Tile, memory: str, form: Form) -> None:
+        """Raises ``NoSchedule`` when the operand's contract, or rows, do not admit how the tile lies by itself."""
+        m, size, place = self.system.memories[memory], size_of(use.dtype), self.fit.placed(memory, tile, 0, form)
+        if m.row and not suits_rows(m.row, use.dims, tile, place.strides, size):
+            long = tile.shape[use.dims[-1]] * size
+            need, have = f"{long} bytes of {tile} in a row, for operand {use.name}", f"its rows have {m.row}"
+            if long <= m.row:
+                need, have = f"{tile} in whole rows, for operand {use.name}", f"it lies at byte strides {place.strides}"
+            what = f"memory '{memory}'"
+            raise NoSchedule(Infeasible(what, need, have, smaller=True, row=long, memory=memory, loc=m.loc))
+        self.demand(use, tile, place, near=True)
+        if m.cell and m.cell % use.align:
+            need, have = f"an address that is a multiple of {use.align}", f"cells of '{memory}' have {m.cell} bytes"
+            raise NoSchedule(Infeasible(f"operand {use.name}", need, have, loc=m.loc))
 
     def suits(self, use: Use, tile: Tile, place: Place) -> bool:
         """Whether room of its own in a near memory is laid out as the operand's contract says; what registers hold has
         a form instead."""
         return self.system.memories[place.memory].kind == COUNTED or self.meets(use, tile, place)
 
-    def _demand_near(self, use: Use, tile: Tile, place: Place) -> None:
-        """Raises ``NoSchedule`` where it is not: a smaller call may have no second row."""
-        if not self.suits(use, tile, place):
-            need, have = f"strides {use.strides} (elements) for {tile}", f"it lies with byte strides {place.strides}"
-            raise NoSchedule(Infeasible(f"operand {use.name} in '{place.memory}'", need, have, smaller=True))
-
     def meets(self, use: Use, tile: Tile, place: Place) -> bool:
         size = size_of(use.dtype)
+        row = self.system.memories[place.memory].row
+        if row and not suits_rows(row, use.dims, tile, place.strides, size):
+            return False
         for d, need in zip(use.dims, use.strides, strict=True):
             if need is not None and tile.shape[d] > 1 and place.strides[d] * tile.steps[d] != need * size:
                 return False
@@ -223,8 +241,10 @@ class Residency:
 
     def write(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None, Copy | None]:
         """The place an output goes to; other copies of its elements become stale (SCH-5)."""
-        form = self.fit.form(memory, tile, use.dims)
+        form = self.fit.form(memory, tile, use.dims, use.strides)
         key = None if memory == self.system.home else (memory, tile, form)
+        if key is not None:
+            self._demand_there(use, tile, memory, form)
         mine = self.state.copies.get(key) if key is not None else None
         if mine is None or not mine.dirty:  # a dirty copy is already the only one
             for other in self.state.of(tile.buffer):
@@ -247,5 +267,4 @@ class Residency:
             place = mine.place
         else:
             place = self.room(memory, tile, pinned, form)
-        self._demand_near(use, tile, place)
         return place, key, self.fit.copy(memory, tile, place, True, form)

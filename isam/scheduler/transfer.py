@@ -13,7 +13,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.places import units_needed
+from isam.scheduler.places import remainder, suits_rows, units_needed
 from isam.scheduler.state import FAR, Form, Key
 from isam.system.graph import COUNTED
 
@@ -200,9 +200,11 @@ class Transfer:
         return shape
 
     def _passable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Halves a part until every memory on the way could hold it."""
+        """Halves a part until every memory on the way could hold it; where that has rows, a row of it at most."""
         for name in self.path[1:-1]:
             m = self.data.system.memories[name]
+            if m.row and shape:
+                shape = (*shape[:-1], min(shape[-1], max(1, m.row // size_of(self.dtype))))
             part = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
             while units_needed(m, part, self.dtype) > m.limit and max(shape, default=1) > 1:
                 d = max(range(len(shape)), key=lambda i: shape[i])
@@ -236,11 +238,22 @@ class Transfer:
                     continue
                 if not mv.contract_met(c, dims, tile, source, target, size_of(self.dtype)):
                     continue
+                if not self._in_rows(c, dims, tile, source, target):
+                    continue
                 if not mv.fits_beside(c, dims, tile, target, size_of(self.dtype), self._free(i + 1, tile)):
                     continue
                 if best is None or prod(part) > best[0]:
                     best = (prod(part), c, dims)
         return None if best is None else best[1:]
+
+    def _in_rows(self, c: mv.Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place) -> bool:
+        """Whether both ends lie as a memory with rows demands."""
+        for place, axes in ((source, c.source_axes), (target, c.target_axes)):
+            row = self.data.system.memories[place.memory].row
+            played = [dims[a] for a in axes]
+            if row and not suits_rows(row, played, tile, place.strides, size_of(self.dtype)):
+                return False
+        return True
 
     def _free(self, j: int, tile: Tile) -> tuple[int, int] | None:
         """The bytes around a tile at a stop that are its own: on the way, and at the end of what goes there whole."""
@@ -344,7 +357,20 @@ class Transfer:
                     )
                 )
             c, dims = got
+            self._begin(c, tile, places[i], places[i + 1])
             data.scope.out.append(mv.make_issue(self._mover(c, tile), dims, tile, places[i], places[i + 1]))
+
+    def _begin(self, c: mv.Carrier, tile: Tile, source: Place, target: Place) -> None:
+        """Raises ``NoSchedule`` where an end does not begin at a multiple of what the move's contract demands."""
+        for name, place in ((c.source, source), (c.target, target)):
+            align = c.instruction.contract(name).align
+            if align > 1:
+                at = place.offset + (place.cell or 0) * (self.data.system.memories[place.memory].cell or 0)
+                rest = remainder(at, align, self.data.scope.variables)
+                if rest is None or rest % align:
+                    bound = f"operand {name} of '{c.instruction.name}' begins at multiples of {align} B, this at {at}"
+                    edge = f"the move {source.memory} -> {target.memory}"
+                    raise NoSchedule(Infeasible(edge, f"to carry {tile}", bound))
 
     def _mover(self, c: mv.Carrier, tile: Tile) -> mv.Carrier:
         """The carrier, or one that is the same but for its issuer, whoever is done first."""

@@ -316,6 +316,10 @@ def check_places(system: System, ins: Instruction, issue: Issue) -> None:
             if memory not in system.homes(ins, name):
                 raise SimulationFault("placement", f"operand {name} in {memory}; {ins.name} takes it in "
                                       f"{', '.join(system.homes(ins, name))}")  # fmt: skip
+    roles = {n: ins.operand(n).role for n in where}
+    for memory in dict.fromkeys(where.values()):
+        if not system.memories[memory].ports.admit([r for n, r in roles.items() if where[n] == memory]):
+            raise SimulationFault("placement", f"{ins.name} has more operands in {memory} than that has ports for")
     for group in ins.apart:
         mine = [where[n] for n in group]
         if len(set(mine)) < len(mine):

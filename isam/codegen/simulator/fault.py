@@ -13,6 +13,7 @@ KINDS = {
     "shape": "the tile has not the operand's shape",
     "dtype": "the buffer has not the operand's element type",
     "contract": "strides or alignment that the instruction does not take",
+    "step": "calls that cannot start together",
     "register": "a configuration register that does not hold what is needed",
     "outside": "an address outside its memory, slot or argument",
     "tile": "elements outside the buffer",

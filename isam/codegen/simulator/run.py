@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -14,9 +14,10 @@ from isam.codegen.simulator.call import Bodies, Call, Scope
 from isam.codegen.simulator.fault import SimulationFault
 from isam.codegen.simulator.memory import Machine
 from isam.codegen.simulator.registers import Registers
+from isam.codegen.simulator.together import Together
 from isam.codegen.simulator.values import Values, numbers
 from isam.schedule.text import print_issue
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
 
 Array = np.ndarray[Any, Any]
 Runner = Callable[[Scope], None]
@@ -48,6 +49,8 @@ class Simulation:
         self.schedule = schedule
         self.symbols = schedule.kernel.sizes(symbols or {})
         self.figures, self.registers = Figures(), Registers(schedule.system)
+        several = schedule.system.clusters or any(i.joined for i in _issues(schedule))
+        self.together = Together(schedule.system) if several else None
         self.machine = Machine(sized(schedule, self.symbols), values or numbers())
         self._bodies: Bodies = {}
         self._runners: dict[int, Runner] = {}
@@ -169,12 +172,15 @@ class Simulation:
     def _issue(self, issue: Issue) -> Runner:
         call: Call | None = None
         figures, registers = self.figures, self.registers if self.schedule.system.state else None
+        together = self.together
 
         def run(scope: Scope) -> None:
             nonlocal call
             try:
                 if call is None:
                     call = Call(self.machine, issue, self._bodies)
+                if together is not None:
+                    together.take(issue, scope)
                 if registers is not None:
                     registers.take(issue, scope)
                 call(scope)
@@ -201,6 +207,10 @@ def simulate(
     if figures is not None:
         simulation.figures = figures
     return simulation.once(arrays)
+
+
+def _issues(schedule: Schedule) -> Iterator[Issue]:
+    return (n for t in (schedule.bind, schedule.call) for n in distinct(t) if isinstance(n, Issue))
 
 
 def sized(schedule: Schedule, symbols: Mapping[str, int]) -> Schedule:

@@ -265,7 +265,7 @@ def test_what_one_command_may_hold() -> None:
 
     def found(first: Issue, then: Issue) -> list[str]:
         out = Findings()
-        _burst(s, [first], then, out)
+        _burst(s.system, [first], then, out)
         assert {(v.obligation, v.kind) for v in out.found} <= {(10, "burst")}
         return [v.message for v in out.found]
 
@@ -286,7 +286,7 @@ def test_what_one_command_may_hold() -> None:
     far = [replace(o, place=replace(o.place, offset=o.place.offset + Affine.of("zz"))) for o in second.operands]
     apart = replace(second, operands=tuple(far))
     out = Findings()
-    _burst(s, [head], apart, out)
+    _burst(s.system, [head], apart, out)
     fixed = dict(s.system.instructions[ins].burst.step)
     assert [(v.obligation, v.kind) for v in out.found] == [(10, "burst")] * len(head.operands)
     varies = "the distance between the calls of one command varies"

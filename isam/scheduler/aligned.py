@@ -1,0 +1,28 @@
+"""Alignment as the scheduler keeps to it: an address in a memory suits every operand that may lie there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import lcm
+
+from isam.system.graph import MANAGED, System
+
+
+def aligned(system: System) -> System:
+    """The machine with memories as strictly aligned as the strictest operand that may lie in them demands: room is
+    given to a tile before it is known who else will touch it. What home demands depends on where arguments lie."""
+    wanted = {n: max(1, m.align) for n, m in system.memories.items()}
+
+    def want(memory: str, align: int) -> None:
+        if memory in wanted:
+            wanted[memory] = lcm(wanted[memory], max(1, align))
+
+    for i in system.instructions.values():
+        for name, c in i.operands.items():
+            for memory in c.homes if c.align > 1 else ():
+                want(memory, c.align)
+            for m in (m for m in system.moves if c.align > 1 and m.by == i.name):
+                want(m.source if i.operand(name).role in ("in", "const") else m.target, c.align)
+    own = {n: m for n, m in system.memories.items() if m.kind == MANAGED and not m.home and m.cells is None}
+    stricter = {n: replace(m, align=wanted[n]) for n, m in own.items() if wanted[n] != max(1, m.align)}
+    return replace(system, memories={**system.memories, **stricter}) if stricter else system
