@@ -118,7 +118,7 @@ def even(length: int, most: int, unit: int) -> list[int]:
     block is left over, only what is less than a unit."""
     alike = ceil(ceil(length / ceil(length / most)) / unit) * unit
     units = length // unit
-    divides = max((n for n in range(1, most // unit + 1) if units and units % n == 0), default=0)
+    divides = next((n for n in range(min(most // unit, units), 0, -1) if units % n == 0), 0)
     return [alike, divides * unit] if divides else [alike]
 
 
