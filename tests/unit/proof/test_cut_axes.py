@@ -74,3 +74,15 @@ def test_an_axis_that_is_not_whole_by_itself_is_so_by_its_size():
     assert list(both.uneven()) == ["'own': no one value of N makes a call of all 16 steps of j"]
     assert calls(plain, "M, N", body.format("M + N", "8"), k).whole == {"i", "j"}
     assert list(calls(plain, "M, N", body.format("M", "N + 1"), k).uneven()) == []
+
+
+@pytest.mark.parametrize(("end", "least"), [("2 * N - 5", 1), ("2 * N - 4", 0), ("2 * N", 0), ("2 * N + 1", 1)])
+def test_a_call_takes_no_less_than_none(end: str, least: int):
+    c = calls(SUMMED[0], "M, N", SUMS.format("M", end), SUMMED[1])
+    assert c.takes("j") == Takes(least, None, 2)
+
+
+@pytest.mark.parametrize(("index", "whole"), [("i", set()), ("7 - i", {"i"})])
+def test_an_operand_of_which_a_call_gets_no_one_block_is_taken_whole(index: str, whole: set[str]):
+    body = f"  in A: f32[8]\n  out D: f32[8]\n  forall i < 8\n    D[i] = A[i] * A[{index}]\n"
+    assert calls(f"instruction own()\n{body}", "", body, f"kernel k()\n{body}").whole == whole
