@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import lcm
 
 from isam.system.graph import MANAGED, System
 
 
-def aligned(system: System) -> System:
-    """The machine with memories as strictly aligned as the strictest operand that may lie in them demands: room is
-    given to a tile before it is known who else will touch it. What home demands depends on where arguments lie."""
+def aligned(system: System, used: Iterable[str]) -> System:
+    """The machine with memories as strictly aligned as the strictest operand that may lie in them demands, of the
+    instructions ``used`` or of a move: room is given to a tile before it is known who else will touch it. What home
+    demands depends on where arguments lie."""
     wanted = {n: max(1, m.align) for n, m in system.memories.items()}
 
     def want(memory: str, align: int) -> None:
         if memory in wanted:
             wanted[memory] = lcm(wanted[memory], max(1, align))
 
-    for i in system.instructions.values():
+    for i in (system.instructions[n] for n in {**dict.fromkeys(used), **{m.by: None for m in system.moves}}):
         for name, c in i.operands.items():
             for memory in c.homes if c.align > 1 else ():
                 want(memory, c.align)

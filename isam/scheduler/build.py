@@ -115,10 +115,10 @@ class _Builder:
     def __init__(self, cover: Cover, system: System, trace: Trace, staying: bool, refused: Refused):
         self.share, self.staying = Share(), staying  # what may stay in near memory
         self.cover, self.system, self.trace = cover, system, trace
-        self.machine = aligned(system)
+        all_nests = nests_of(cover, system)
+        self.machine = aligned(system, (n.instruction.name for n in all_nests))
         self.kernel: Kernel = cover.kernel
         self.run = DryRun(self.kernel, self.machine, trace)
-        all_nests = nests_of(cover, system)
         found = (fitting(n, self.run.data, refused.get(n.number, ())) for n in all_nests)
         self.nests: tuple[Nest, ...] = tuple(n for n in found if n is not None)
         self.smaller = len(self.nests) == len(all_nests)  # than all calls that were refused
