@@ -121,6 +121,10 @@ def plant():
     strayed = move(tile, at_home({"A": (32, 4)}, tile), place("sp"))
     strayed = replace(strayed, operands=(strayed.operands[0], replace(strayed.operands[1], tile=other)))
     yield "tile", replace(base, call=strayed)
+    fetch = move(tile, at_home({"A": (32, 4)}, tile), place("sp"))
+    yield "step", replace(base, call=replace(fetch, joined=True))
+    yield "step", replace(base, call=Seq((fetch, replace(zeroing(), joined=True))))
+    yield "step", replace(base, call=Seq((zeroing(), replace(zeroing(), joined=True))))
 
 
 def zeroing() -> Issue:
