@@ -46,7 +46,6 @@ def test_edits_of_a_function(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("file", "tests"), [
     ("isam/mapper/rows.py", (".test_match.",)), ("isam/mapper/linking.py", (".test_match.",)),
-    ("isam/transforms/factor.py", (".test_law.", ".test_chosen.")),
     ("isam/proof/cuts.py", (".test_cuts.",)),
 ])  # fmt: skip
 def test_most_mutants_of_a_file_are_seen_by_its_own_tests(file: str, tests: tuple[str, ...]) -> None:

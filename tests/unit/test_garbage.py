@@ -58,7 +58,7 @@ def new_values() -> list[list[int]]:
         return [[n] for n in range(5000)]
 
 
-@pytest.mark.parametrize(("looks", "old"), [(0, True), (YOUNG - 1, True), (YOUNG, False)])
+@pytest.mark.parametrize(("looks", "old"), [(YOUNG - 1, True), (YOUNG, False)])
 def test_in_a_young_process_what_was_made_counts_as_old(threshold, monkeypatch, looks, old):
     young(monkeypatch, looks)
     gc.set_threshold(10_000, 10, 10)

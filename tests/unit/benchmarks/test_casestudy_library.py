@@ -86,10 +86,14 @@ def test_there_are_no_races(part):
     assert not check_races(made(part))
 
 
-@each
-@pytest.mark.parametrize("eager", ["", "ld", "xa", "xb", "pair", "st"])
-def test_units_may_run_apart(part, eager):
-    equal(made(part), simulate_apart, seed=len(eager), eager=eager)
+ORDERS = ("", "xa", "pair", "ld", "xb", "st")
+
+
+@pytest.mark.parametrize(("name", "eager"), [
+    (p, e) for n, p in enumerate(PARTS) for m, e in enumerate(ORDERS) if (n + m) % 2 == 0])  # fmt: skip
+def test_units_may_run_apart(name, eager):
+    """Three of six orders on each part, in turn."""
+    equal(made(PARTS[name]), simulate_apart, seed=len(eager), eager=eager)
 
 
 def mapped(node: Node, change) -> Node:
