@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
+from isam.scheduler.plans.cache import slowed
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.register import blocks, least, operand_memories
 from isam.scheduler.plans.shared_home import side_by_side
@@ -34,7 +35,8 @@ def plans(
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found[:MOST]:
             plan = blocked(group, main, block, system, bindable)
-            out.append((plan, block.cost * main.calls()))
+            width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
+            out.append((plan, block.cost * main.calls() * slowed(main, width, plan.order, system)))
         out += [] if ways else side_by_side(group, system, bindable)
     else:
         out.append((whole(group, main, system, bindable), float(main.calls())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import product
 from math import ceil, prod
 
@@ -14,6 +14,7 @@ from isam.system.graph import CACHED, System
 WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew pays
 ANEW = 2  # traffic of a byte that is laid out anew near by when it is read, beside one that is only read (measured)
 WAYS = 8  # of a cache
+SHARE = 3 / 4  # of a cache that a box may fill without what passes by driving it out (measured)
 LEFT_OVER = 5 / 4  # price of blocks that leave a part over, which is code of its own
 
 
@@ -30,13 +31,38 @@ def near_cache(system: System) -> int:
 def block_caches(main: Nest, width: dict[str, int], system: System) -> list[int]:
     """Capacities in bytes of the caches that blocks can be made for: the second nearest, and larger ones that are known
     to be read as fast as a register block reads what its rows share."""
-    known = sorted((m.capacity, m.bandwidth or 0.0) for m in system.memories.values() if m.kind == CACHED)
+    need = needed(main, width, system)
+    return [near_cache(system), *(size for size, bandwidth in farther(system) if bandwidth >= need)]
+
+
+def farther(system: System) -> list[tuple[int, float]]:
+    """Capacities in bytes and bytes per second (0: not known) of caches behind the second nearest, nearest first."""
+    return sorted((m.capacity, m.bandwidth or 0.0) for m in system.memories.values() if m.kind == CACHED)[2:]
+
+
+def needed(main: Nest, width: dict[str, int], system: System) -> float:
+    """Bytes per second that a register block reads of what its rows share."""
     calls = prod(-(-width[a] // main.unit(a)) for a in main.axes if a not in main.reduced)
     clock = max(u.clock for u in system.units_of(main.instruction.name))
     lengths = {i: main.unit(k) for i, k in main.mapping.axes if k in main.extents}
     cycles = main.instruction.cost.interval + main.instruction.cost.further(main.instruction.sizes_of(lengths))
-    need = reads(main, width) * clock / (calls * cycles)
-    return [near_cache(system), *(size for size, bandwidth in known[2:] if bandwidth >= need)]
+    return reads(main, width) * clock / (calls * cycles)
+
+
+def slowed(main: Nest, width: dict[str, int], order: Sequence[tuple[str, int]], system: System) -> float:
+    """How many times longer the calls of a register block take because what its rows share does not stay in the near
+    cache, and the next one is known to be slower than they read. ``order``: the loops, outermost first."""
+    speed = next((bandwidth for _, bandwidth in farther(system)), 0.0)
+    vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
+    if not speed or not vector:
+        return 1.0
+    held = [u for u in brought(main) if vector[-1] in axes_of(u)]
+    block, loops = dict(reversed(order)), [a for a, _ in order]
+    over = {a: block[a] if loops.count(a) > 1 else main.length(a) for a in (*main.reduced, *vector)}
+    box = max((prod(over.get(a, 1) for a in axes_of(u)) * size_of(u.dtype) for u in held), default=0)
+    if box * beside(main, vector[-1], width) <= SHARE * near_cache(system):
+        return 1.0
+    return max(1.0, needed(main, width, system) / speed)
 
 
 def reads(main: Nest, width: dict[str, int]) -> int:
@@ -70,7 +96,7 @@ def cache_blocks(
     if not vector:
         return []
     axis, along = max(reduced, key=main.length), vector[-1]
-    read = [u for u in main.uses if u.reads and not u.writes and u.index and not u.buffer.startswith("#")]
+    read = brought(main)
     held = [u for u in read if along in axes_of(u)]
     shared = frozenset().union(*map(axes_of, held)) - {axis, along}
     others = prod(main.length(a) for a in (*reduced, *vector) if a in shared) * beside(main, along, width)
@@ -99,6 +125,11 @@ def cache_blocks(
     assert best is not None
     _, columns, step = best
     return [(a, b) for a, b in ((along, columns), (axis, step)) if b < main.length(a)]
+
+
+def brought(main: Nest) -> list[Use]:
+    """Operands that a nest only reads, literals apart."""
+    return [u for u in main.uses if u.reads and not u.writes and u.index and not u.buffer.startswith("#")]
 
 
 def beside(main: Nest, along: str, width: dict[str, int]) -> int:

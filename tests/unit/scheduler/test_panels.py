@@ -8,9 +8,9 @@ import pytest
 
 from isam.compiler.stages import new_job, run_stages
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Schedule
+from isam.schedule.tree import Loop, Schedule, distinct
 from isam.scheduler.nests import Nest, nests_of
-from isam.scheduler.plans.cache import beside, block_caches, cache_blocks
+from isam.scheduler.plans.cache import beside, block_caches, cache_blocks, slowed
 from isam.system.graph import System
 from tests.pipeline import compiled, judge, simulated
 
@@ -138,6 +138,27 @@ def test_few_rows_do_not_pay_for_panels_that_go_to_a_farther_cache_and_back():
     assert blocks_of(nest, width, host(far=NEED)) == blocks_of(nest, width, host())
     laid = blocks_of(nest, width, host(far=NEED), bound="B")
     assert laid.get("j", 2048) * laid.get("k", 2048) * 4 > 1 << 20, "what was laid out before is only read"
+
+
+@pytest.mark.parametrize(
+    ("rate", "deep", "times"),
+    [(None, 2000, 1), (NEED / 2, 1500, 1), (NEED / 2, 2000, 2), (NEED / 4, 2000, 4), (2 * NEED, 2000, 1)],
+)
+def test_calls_wait_for_a_farther_cache_where_the_near_one_does_not_hold_what_they_share(rate, deep, times):
+    """128 columns of 2000 rows take all but a fiftieth of the second cache; cut into parts, they lie in it again."""
+    nest, width = main_nest({"M": 1500, "N": 128, "K": deep}, PRODUCT), {"i": 4, "j": 64}
+    loops = [("i", 4), ("j", 64), ("k", 2)]
+    assert slowed(nest, width, loops, host(far=rate)) == pytest.approx(times)
+    assert slowed(nest, width, [("k", 500), *loops], host(far=rate)) == 1
+
+
+@pytest.mark.parametrize(("deep", "few"), [(128, True), (1408, False)])
+def test_few_rows_beside_all_columns_are_taken_where_the_near_cache_holds_the_columns(deep, few):
+    """On Zen 4 two rows of eleven vectors, and nothing to lay out anew; else four or six rows."""
+    made = compiled(parse_kernel(PRODUCT), {"M": 60, "N": 176, "K": deep}, simulated("host-zen4")).schedule
+    assert made is not None
+    rows = {n.step for n in distinct(made.call) if isinstance(n, Loop) and n.axis == "i"}
+    assert (rows == {2}) == few, rows
 
 
 @pytest.mark.parametrize("columns", [1024, 2048, 5120, 64 * 80 + 4])
