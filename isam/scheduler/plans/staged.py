@@ -8,7 +8,7 @@ Combinations of register block, dealing, loop order, chunk of the reduction and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 from math import ceil, prod
 
 from isam.scheduler.move import route
@@ -54,8 +54,9 @@ def _nearest(use: Use, system: System) -> str | None:
     home = next(iter(use.homes), system.home)
     path = () if home == system.home else route(system, system.home, home) or ()
     on_the_way = [m for m in path[1:-1] if system.memories[m].cells is None]
-    rows = [h for h in use.homes if system.memories[h].row and use.reads and not use.writes]
-    return next(iter(on_the_way + rows), None)
+    rows = (h for h in use.homes if system.memories[h].row and use.reads and not use.writes)
+    reached = (h for h in rows if route(system, system.home, h) is not None)
+    return next(chain(on_the_way, reached), None)
 
 
 def staged(
