@@ -24,17 +24,19 @@ def intersection(one: Box, two: Box, ctx: Context) -> Box | None:
     return tuple(out)
 
 
-def outside(f: Fact, size: int, low: Affine, high: Affine) -> list[Box]:
+def outside(f: Fact, size: int, low: Affine, high: Affine, ctx: Context) -> list[Box]:
     """Boxes of the fact's elements (of ``size`` bytes) whose bytes lie before ``low`` or from ``high`` on.
 
     Slices of the dimension with the longest stride come first; of those between, the first and the last are cut on.
     """
     dims = sorted(range(len(f.box)), key=lambda d: -abs(f.strides[d]))
-    return _outside(f, f.box, dims, size, low, high)
+    return _outside(f, f.box, dims, size, low, high, ctx)
 
 
-def _outside(f: Fact, box: Box, dims: list[int], size: int, low: Affine, high: Affine) -> list[Box]:
-    counts = _free(f, box, dims[0], size, low, high) if dims else None
+def _outside(
+    f: Fact, box: Box, dims: list[int], size: int, low: Affine, high: Affine, ctx: Context
+) -> list[Box]:
+    counts = _free(f, box, dims[0], size, low, high, ctx) if dims else None
     if counts is None:
         return []
     d, (first, last) = dims[0], counts
@@ -47,22 +49,25 @@ def _outside(f: Fact, box: Box, dims: list[int], size: int, low: Affine, high: A
     between = (hi - lo).const - first - last
     ends = (lo + first, hi - last - 1)[: max(0, between)]
     for e in ends:
-        out += _outside(f, slab(e, e + 1), dims[1:], size, low, high)
+        out += _outside(f, slab(e, e + 1), dims[1:], size, low, high, ctx)
     return out
 
 
-def _free(f: Fact, box: Box, d: int, size: int, low: Affine, high: Affine) -> tuple[int, int] | None:
-    """How many slices at the begin and the end of dimension ``d`` lie wholly outside the bytes written."""
+def _free(
+    f: Fact, box: Box, d: int, size: int, low: Affine, high: Affine, ctx: Context
+) -> tuple[int, int] | None:
+    """How many slices at the begin and the end of dimension ``d`` lie wholly outside the bytes written, in
+    whatever iteration."""
     at = f.address(lo for lo, _ in box)
     counts = [hi - lo for lo, hi in box]
-    below, above = low - at, high - at
-    if not all(e.is_constant for e in (below, above, *counts)):
+    below, above = ctx.lower(low - at), ctx.lower(at - high)
+    if below is None or above is None or not all(e.is_constant for e in counts):
         return None
     n = counts[d].const
     spans = [(c.const - 1) * k for i, (c, k) in enumerate(zip(counts, f.strides, strict=True)) if i != d]
     least, most = sum(min(0, s) for s in spans), sum(max(0, s) for s in spans) + size
     k = f.strides[d]
-    before, after = below.const - most, above.const - least  # slice i is free: i * k <= before or i * k >= after
+    before, after = below - most, -above - least  # slice i is free: i * k <= before or i * k >= after
     if k == 0:
         return (n, 0) if before >= 0 or after <= 0 else (0, 0)
     first, start = (before // k + 1, -(-after // k)) if k > 0 else (after // k + 1, -(-before // k))

@@ -301,7 +301,7 @@ class Facts:
         if f.over or not self.cuts:
             return []
         size = self.legality.buffers[f.buffer].bytes
-        parts = [self.changed(f, box) for box in outside(f, size, low, high)]
+        parts = [self.changed(f, box) for box in outside(f, size, low, high, ctx)]
         return [p for p in parts if self.layout.apart(p, low, high, ctx)]
 
     def stale(self, state: State, f: Fact, t: Target, ctx: Context) -> None:

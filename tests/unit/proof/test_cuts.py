@@ -26,7 +26,7 @@ def elements(box) -> set[tuple[int, ...]]:
 
 def kept(f: Fact, size: int, low: int, high: int) -> tuple[set, set]:
     """(elements in the parts, elements that the write does not touch); parts do not overlap."""
-    parts = outside(f, size, Affine((), low), Affine((), high))
+    parts = outside(f, size, Affine((), low), Affine((), high), Context(()))
     together = [e for b in parts for e in elements(b)]
     assert len(together) == len(set(together))
     first = {e: f.address(map(Affine.lift, e)).const for e in elements(f.box)}
@@ -58,7 +58,24 @@ def test_never_a_touched_element_of_any_layout(seed):
 
 def test_what_is_not_known_is_not_kept():
     f = fact((4,), (8,))
-    assert outside(f, 4, Affine.of("i"), Affine.of("i", 1, 4)) == []
+    assert outside(f, 4, Affine.of("i"), Affine.of("i", 1, 4), Context(())) == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_no_iteration_of_a_write_touches_is_kept(seed):
+    """Of packed tiles, everything before its first byte and behind its last one."""
+    rng = random.Random(seed)
+    ctx, low, long = chain(rng), affine(rng), rng.randint(1, 20)
+    at = [low.evaluate(p) for p in points(ctx)]
+    shape = (rng.randint(1, 5), rng.randint(1, 5))
+    f = fact((4 * shape[1], 4), shape, rng.choice([-40, 0, 8]))
+    stay = {e for b in outside(f, 4, low, low + long, ctx) for e in elements(b)}
+    first = {e: f.address(map(Affine.lift, e)).const for e in elements(f.box)}
+    never = {e for e, x in first.items() if all(x + 4 <= a or x >= a + long for a in at)}
+    assert stay <= never
+    tight = ctx.lower(low) == min(at) and ctx.lower(-low) == -max(at) if at else False
+    beside = {e for e, x in first.items() if at and (x + 4 <= min(at) or x >= max(at) + long)}
+    assert not tight or stay == beside
 
 
 def test_intersections():
