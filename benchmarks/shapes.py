@@ -24,6 +24,11 @@ class Gemm:
         return f"{self.m}x{self.n}x{self.k}" + (f" {self.kind}" if self.kind != "f32" else "")
 
     @property
+    def ragged(self) -> bool:
+        """Whether a size is no multiple of 16 elements, a register of f32."""
+        return any(x % 16 and x > 1 for x in (self.m, self.n, self.k))
+
+    @property
     def flops(self) -> int:
         return 2 * self.m * self.n * self.k
 
@@ -49,6 +54,11 @@ class Convolution:
     @property
     def pad(self) -> int:
         return self.taps // 2
+
+    @property
+    def ragged(self) -> bool:
+        """Whether its channels or filters are no multiple of 16 elements."""
+        return bool(self.channels % 16 or self.filters % 16)
 
     @property
     def out(self) -> int:
