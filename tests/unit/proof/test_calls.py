@@ -115,13 +115,18 @@ def test_a_condition_of_the_kernel_leaves_any_number_of_steps(size: str, fits: b
         [] if fits else ["'own': a condition leaves any number of the steps of a"])  # fmt: skip
 
 
-@pytest.mark.parametrize(("where", "said"), [("a <= 8", []), ("8 <= a", ["no one call of fewer along i"])])
-def test_a_condition_of_the_kernel_leaves_the_first_steps_of_a_whole_axis(where: str, said: list[str]):
-    text = FIRSTS.format("").replace("T", "16").replace("out y", "inout y")
-    i = parse_instruction(f"instruction own(N)\n{WITH_FIRST}")
-    left = parse_kernel(text.replace("a < 16", f"a < 16 where {where}"))
-    found = judged_mappings(left, (match(parse_kernel(text), i).first,))[1]
-    assert [w[-len(s) :] for w, s in zip(found, said, strict=True)] == said
+@pytest.mark.parametrize(("where", "other", "fits"), [("a <= 8", "A[0]", True), ("8 <= a", "A[0]", False),
+                                                      ("8 <= a", "2", True)])  # fmt: skip
+def test_a_condition_of_the_kernel_leaves_the_first_steps_of_a_whole_axis(where: str, other: str, fits: bool):
+    body, text = (EACH, EACHES) if other == "2" else (WITH_FIRST, FIRSTS)
+    k = parse_kernel(text.format("").replace("T", "16").replace("out y", "inout y"))
+    m = match(k, parse_instruction(f"instruction own(N)\n{body}")).first
+    (s,) = parse_kernel(str(k).replace("a < 16", f"a < 16 where {where}")).statements
+    assert s.domain.where
+    found = judged_mappings(replace(k, body=(s,)), (m,))[1]
+    assert found == (
+        [] if fits else ["'own': what a condition leaves of the steps of a is no one call of fewer along i"]
+    )
 
 
 def test_conditions_that_ask_for_more_are_accepted():
@@ -181,6 +186,14 @@ def test_an_axis_that_a_larger_size_makes_shorter_is_one_call(steps: tuple[int, 
     assert (judged_mappings(k, (replace(m, instruction=less),))[1] == []) == fits
     assert bool(match(k, less)) == (sum(steps) == 8)  # 5 x 3 the other way round
     assert all(judged_mappings(k, (x,))[1] == [] for x in match(k, less) or ())
+
+
+def test_an_axis_that_a_larger_size_makes_shorter_may_have_no_steps():
+    body = "  in A: f32[{0}, {1}]\n  out D: f32[{0}, {1}]\n  forall i < {0}, j < {1}\n    D[i, j] = A[i, j] * 2\n"
+    k = parse_kernel(f"kernel k(T <= 8)\n{body.format('T', '8 - T')}")
+    m = match(k, parse_instruction(f"instruction own(N <= 8)\n{body.format('N', '8 - N')}")).first
+    assert m.conditions == ()
+    assert judged_mappings(k, (m,))[1] == []
 
 
 def test_an_axis_that_only_gets_shorter_with_its_size_has_no_one_value():
