@@ -205,7 +205,11 @@ class _Calls:
         return True
 
     def _meddles(self, s: Statement, t: Statement, x: Access, axis: str) -> bool:
-        """Whether what ``s`` writes at one value of the axis is touched by ``t``, as ``x``, at another."""
+        """Whether what ``s`` writes at one value of the axis is touched by ``t``, as ``x``, at another. A call has its
+        own temporaries, from their first elements on: one that only one of the two goes along is not the same one."""
+        if any(a.coefficient(axis) != b.coefficient(axis) for a, b in zip(s.dest.index, x.index, strict=True)) and (
+            s.dest.buffer in self.own):  # fmt: skip
+            return not _never(lambda: self._met(s, t, x))
         if axis not in s.domain.names:
             return False  # a call's own temporary, written by every call
         sums = s.accumulate and t.accumulate and s.op == t.op and s.op in REDUCTIONS
@@ -217,14 +221,14 @@ class _Calls:
         two = Affine.of(_other(axis))
         return not all(_never(lambda ge=ge: self._met(s, t, x, ge)) for ge in (one - two - 1, two - one - 1))
 
-    def _met(self, s: Statement, t: Statement, x: Access, ge: Affine) -> Set:
+    def _met(self, s: Statement, t: Statement, x: Access, *ge: Affine) -> Set:
         """Pairs of steps of ``s`` and ``t`` that touch one element: those of ``t`` under other names."""
         from isam.ir.poly import make
         from isam.ir.poly_domain import context
 
         there = {n: Affine.of(_other(n)) for n in t.domain.names}
         rows = zip(s.dest.index, (r.substitute(there) for r in x.index), strict=True)
-        bounds = [*_bounds(s.domain), *(b.substitute(there) for b in _bounds(t.domain)), ge]
+        bounds = [*_bounds(s.domain), *(b.substitute(there) for b in _bounds(t.domain)), *ge]
         names = (*s.domain.names, *(_other(n) for n in t.domain.names))
         return make(names, bounds, [a - b for a, b in rows]).given(context(self.kernel.syms))
 
