@@ -75,8 +75,10 @@ def lacking(kernel: Kernel, mapping: Mapped, part: Part) -> Iterator[str]:
             yield f"'{name}': calls at different {k} meddle with each other"
     for a, k in mapping.axes:
         takes, several = calls.takes(a), a not in calls.whole
-        if a in calls.guarded and not (takes.any_number and (several or takes.most is None or takes.least == 0)):
+        if a in calls.guarded and not takes.any_number:
             yield f"'{name}': a condition leaves any number of the steps of {k}, a call takes {takes} along {a}"
+        if a in calls.guarded and not several and not calls.shortened(a, k):
+            yield f"'{name}': what a condition leaves of the steps of {k} is no one call of fewer along {a}"
         left = where - takes.sizes(part.extents[k], several)
         if not left.is_empty():
             at = ", ".join(f"{n} = {v}" for n, v in sorted((left.point() or {}).items()) if n in sizes)
@@ -112,21 +114,34 @@ class _Calls:
         self.own = {b.name for b in part.temps}
 
     @cached_property
-    def guarded(self) -> frozenset[str]:
-        """The instruction's axes of which a condition of the kernel's, none of the instruction's, leaves out steps."""
+    def left_out(self) -> list[Affine]:
+        """The kernel's conditions that are none of the instruction's: they leave out steps."""
         asked = {w.substitute(self.part.renaming(s)) for s in self.body.statements for w in s.domain.where}
-        names = {n for w in self.part.where if w not in asked for n in w.names}
+        return [w for w in self.part.where if w not in asked]
+
+    @cached_property
+    def guarded(self) -> frozenset[str]:
+        """The instruction's axes of which a condition of the kernel's leaves out steps."""
+        names = {n for w in self.left_out for n in w.names}
         return frozenset(a for a, k in self.mapping.axes if k in names)
+
+    def shortened(self, axis: str, k: str) -> bool:
+        """Whether what conditions of the kernel's leave of an axis taken whole is one smaller call: its first steps,
+        whose number depends on no other such axis, and nothing but the axis has its size."""
+        tied = {n for a, n in self.mapping.axes if a in self.whole and n != k}
+        return self._alone(axis) and not any(
+            w.coefficient(k) > 0 or tied & set(w.names) for w in self.left_out if k in w.names)  # fmt: skip
 
     @cached_property
     def whole(self) -> frozenset[str]:
-        """The axes that one call takes: those that it computes with or has a condition on, those whose steps meddle
-        with each other, and what has a size in common with one of them."""
+        """The axes that one call takes: those that it computes with or has a condition on, those that several sizes
+        make up or that a larger size makes shorter, those whose steps meddle with each other, and what has a size in
+        common with one of them."""
         statements = self.body.statements
         sizes = {s.name for s in self.body.syms}
         used = {n for s in statements for a in _accesses(s) for row in a.index for n in row.names if n in sizes}
         used |= {n for s in statements for w in s.domain.where for n in w.names}
-        used |= {n for e in self.ends.values() if len(e.names) > 1 for n in e.names}
+        used |= {n for e in self.ends.values() if not _grows(e) for n in e.names}
         out = {a for a, k in self.mapping.axes
                if {a, *self.ends[a].names} & used or not self._together(a) or not self.apart(k)}  # fmt: skip
         held = {n for a in out for n in self.ends[a].names}
@@ -136,11 +151,10 @@ class _Calls:
         """What a call takes of an axis. Of a size that several cut axes have: so much that calls fit along all."""
         e = self.ends[axis]
         if not e.terms:
-            return Takes(max(e.const, 0), max(e.const, 0))
-        (name, c), *others = e.terms
-        if others or c < 0:
+            return Takes(e.const, e.const)
+        if not _grows(e):
             return Takes(0, None)  # as much as the other axes say, see ``uneven``
-        d = e.const
+        ((name, c),), d = e
         s = next(s for s in self.body.syms if s.name == name)
         m = s.multiple_of
         first = -(-s.lo // m) * m
@@ -150,8 +164,7 @@ class _Calls:
                 first += m
             return Takes(c * first + d, c * first + d) if s.hi is None or first <= s.hi else Takes(0, 0)
         least, step = c * first + d, c * m
-        least += -(least // step) * step if least < 0 else 0
-        return Takes(least, None if s.hi is None else c * (s.hi // m * m) + d, step)
+        return Takes(max(least, least % step), None if s.hi is None else c * (s.hi // m * m) + d, step)
 
     def uneven(self) -> Iterator[str]:
         """Axes taken whole that one size cannot be the end of."""
@@ -163,12 +176,12 @@ class _Calls:
                        f"{self.part.extents[k]} steps of {k}")  # fmt: skip
 
     def _alone(self, axis: str) -> bool:
-        """Whether nothing but the axis has its one size."""
-        (*names,) = self.ends[axis].names
+        """Whether nothing but the axis has its size: a call can take as much of it as it admits."""
+        own = self.ends[axis]
         accesses = (row for s in self.body.statements for x in _accesses(s) for row in x.index)
         elsewhere = [*(e for a, e in self.ends.items() if a != axis), *accesses,
                      *(w for s in self.body.statements for w in s.domain.where)]  # fmt: skip
-        return len(names) == 1 and not any(names[0] in e.names for e in elsewhere)
+        return _grows(own) and not any(own.names[0] in e.names for e in elsewhere)
 
     def _together(self, axis: str) -> bool:
         """Whether all accesses of an operand move on alike along the axis: a call gets one block of it."""
@@ -192,21 +205,23 @@ class _Calls:
         return True
 
     def _meddles(self, s: Statement, t: Statement, x: Access, axis: str) -> bool:
-        """Whether what ``s`` writes at one value of the axis is touched by ``t``, as ``x``, at another."""
+        """Whether what ``s`` writes at one value of the axis is touched by ``t``, as ``x``, at another. A call has its
+        own temporaries, from their first elements on: one that only one of the two goes along is not the same one."""
+        if any(a.coefficient(axis) != b.coefficient(axis) for a, b in zip(s.dest.index, x.index, strict=True)) and (
+            s.dest.buffer in self.own):  # fmt: skip
+            return not _never(lambda: self._met(s, t, x))
         if axis not in s.domain.names:
             return False  # a call's own temporary, written by every call
-        if axis not in t.domain.names:
-            return not _never(lambda: self._met(s, t, x, ()))
         sums = s.accumulate and t.accumulate and s.op == t.op and s.op in REDUCTIONS
-        if sums and x is t.dest and s.dest.buffer not in self.own:
+        if sums and x is t.dest:
             return False
         one = Affine.of(axis)
         if any(a == b == one for a, b in zip(s.dest.index, x.index, strict=True)):
             return False
         two = Affine.of(_other(axis))
-        return not all(_never(lambda ge=ge: self._met(s, t, x, (ge,))) for ge in (one - two - 1, two - one - 1))
+        return not all(_never(lambda ge=ge: self._met(s, t, x, ge)) for ge in (one - two - 1, two - one - 1))
 
-    def _met(self, s: Statement, t: Statement, x: Access, ge: tuple[Affine, ...]) -> Set:
+    def _met(self, s: Statement, t: Statement, x: Access, *ge: Affine) -> Set:
         """Pairs of steps of ``s`` and ``t`` that touch one element: those of ``t`` under other names."""
         from isam.ir.poly import make
         from isam.ir.poly_domain import context
@@ -226,6 +241,11 @@ def _never(question: Callable[[], Set]) -> bool:
         return bounded(lambda: question().is_empty())
     except TooMuch:
         return False
+
+
+def _grows(end: Affine) -> bool:
+    """Whether the end of an axis has one size, and is the further the larger that is."""
+    return len(end.terms) == 1 and end.terms[0][1] > 0
 
 
 def _other(axis: str) -> str:

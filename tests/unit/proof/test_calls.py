@@ -26,6 +26,10 @@ SUM = "  in A: f32[N]\n  out D: f32\n  D = 0\n  forall i < N\n    D += A[i]\n"
 SUMMED = ("kernel k({})\n  in x: f32[R, T]\n  out y: f32[R]\n  forall r < R\n    y[r] = 0\n  forall r < R, a < T\n"
           "    y[r] += x[r, a]\n")  # fmt: skip
 
+EACH = "  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = A[i] * 2\n"
+EACHES = "kernel k({})\n  in x: f32[T]\n  out y: f32[T]\n  forall a < T\n    y[a] = x[a] * 2\n"
+WITH_FIRST, FIRSTS = EACH.replace("* 2", "* A[0]"), EACHES.replace("* 2", "* x[0]")
+
 
 def mapped(body: str, sizes: str, text: str, head: str) -> tuple[Kernel, Mapping]:
     k = parse_kernel(text.format(head))
@@ -41,6 +45,8 @@ def said(k: Kernel, m: Mapping) -> dict:
 
 HOLD = {
     "exactly 8": (PRODUCT, "M == 8, N == 8, K == 8", MATMUL, "T, L", ["T % 8 == 0", "L % 8 == 0"]),
+    "of the only size": (EACH, "N == 8", EACHES, "T", ["T % 8 == 0"]),
+    "as much as the instruction has": (WITH_FIRST.replace("N", "8"), "", FIRSTS, "T", ["T == 8"]),
     "said by the kernel": (PRODUCT, "M == 8, N == 8, K == 4", MATMUL, "T % 8, L % 16", []),
     "at least 4": (PRODUCT, "4 <= M, N, K <= 2", MATMUL, "1 <= T, L", ["T >= 4"]),
     "in one call": (SUM, "N <= 8 % 2", SUMMED, "R, T", ["T % 2 == 0 and T <= 8"]),
@@ -74,6 +80,7 @@ FORGED = {
     "on an axis": ("exactly 8", under(L8, Condition(Affine.of("m"), step=8)), "is no condition on sizes"),
     "remainders that there are not": ("exactly 8", under(L8, Condition(T, step=8, rests=(8,))), "is no condition"),
     "without steps": ("exactly 8", under(L8, Condition(T, step=0)), "is no condition"),
+    "without steps or remainders": ("exactly 8", under(L8, Condition(T, 0, None, 0, (), (8,))), "is no condition"),
     "at no sizes": ("exactly 8", under(Condition(T, 9, 8), L8), "is mapped for no sizes at all"),
     "less than the least": ("at least 4", under(Condition(T, 3)), "calls of from 4 along i"),
     "more than one call takes": ("in one call", under(Condition(T, 0, 10, 2)), "one call of 0, 2, ..., 8 along i"),
@@ -95,16 +102,31 @@ def test_conditions_that_do_not_suffice_are_refused(what: str):
         certify(of_mapping(wrong, k))
 
 
-@pytest.mark.parametrize(("size", "fits"), [("N <= 8", True), ("1 <= N", True), ("2 <= N", False), ("N % 2", False),
-                                            ("N == 8", False)])  # fmt: skip
-def test_a_condition_of_the_kernel_leaves_any_number_of_steps(size: str, fits: bool):
-    k = parse_kernel("kernel k()\n  in x: f32[16]\n  inout y: f32[16]\n  forall a < 16 where a <= 8\n"
-                     "    y[a] = x[a] * 2\n")  # fmt: skip
-    text = "instruction own({})\n  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = A[i] * 2\n"
-    m = match(k, parse_instruction(text.format("N"))).first
-    found = judged_mappings(k, (replace(m, instruction=parse_instruction(text.format(size))),))[1]
+@pytest.mark.parametrize("other", ["2", "first"])  # the instruction takes all in one call where it reads the first
+@pytest.mark.parametrize(("size", "fits"), [("N <= 16", True), ("1 <= N", True), ("2 <= N", False), ("N % 2", False),
+                                            ("N == 16", False)])  # fmt: skip
+def test_a_condition_of_the_kernel_leaves_any_number_of_steps(size: str, fits: bool, other: str):
+    body, text = (EACH, EACHES) if other == "2" else (WITH_FIRST, FIRSTS)
+    k = parse_kernel(text.format("").replace("T", "16").replace("out y", "inout y")
+                     .replace("a < 16", "a < 16 where a <= 8"))  # fmt: skip
+    m = match(k, parse_instruction(f"instruction own(N)\n{body}")).first
+    found = judged_mappings(k, (replace(m, instruction=parse_instruction(f"instruction own({size})\n{body}")),))[1]
     assert [w.partition(",")[0] for w in found] == (
         [] if fits else ["'own': a condition leaves any number of the steps of a"])  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "other", "fits"), [("a <= 8", "A[0]", True), ("8 <= a", "A[0]", False),
+                                                      ("8 <= a", "2", True)])  # fmt: skip
+def test_a_condition_of_the_kernel_leaves_the_first_steps_of_a_whole_axis(where: str, other: str, fits: bool):
+    body, text = (EACH, EACHES) if other == "2" else (WITH_FIRST, FIRSTS)
+    k = parse_kernel(text.format("").replace("T", "16").replace("out y", "inout y"))
+    m = match(k, parse_instruction(f"instruction own(N)\n{body}")).first
+    (s,) = parse_kernel(str(k).replace("a < 16", f"a < 16 where {where}")).statements
+    assert s.domain.where
+    found = judged_mappings(replace(k, body=(s,)), (m,))[1]
+    assert found == (
+        [] if fits else ["'own': what a condition leaves of the steps of a is no one call of fewer along i"]
+    )
 
 
 def test_conditions_that_ask_for_more_are_accepted():
@@ -124,8 +146,10 @@ def test_calls_that_need_each_other_are_refused():
     """One call after the other would read what a later one writes."""
     body = ("  in A: f32[N]\n  out D: f32[N]\n  in B: f32[N]\n  out E: f32[N]\n  forall i < N\n    D[i] = A[i] * 2\n"
             "  forall i < N\n    E[i] = D[i] + B[i]\n")  # fmt: skip
-    text = ("kernel k()\n  in x: f32[4, 8]\n  in z: f32[4, 8]\n  inout u: f32[5, 8]\n  out y: f32[4, 8]\n"
-            "  forall r < 4, i < 8\n    u[r, i] = x[r, i] * 2\n  forall r < 4, i < 8\n    y[r, i] = u[r, i] + {}\n")
+    text = (
+        "kernel k()\n  in x: f32[4, 8]\n  in z: f32[4, 8]\n  inout u: f32[5, 8]\n  out y: f32[4, 8]\n"
+        "  forall r < 4, i < 8\n    u[r, i] = x[r, i] * 2\n  forall r < 4, i < 8\n    y[r, i] = u[r, i] + {}\n"
+    )
     i = parse_instruction(f"instruction own(N)\n{body}")
     right, wrong = text.format("z[r, i]"), text.format("u[r + 1, i]")
     m = next(m for m in match(parse_kernel(right), i) if m.outer == ("r",))
@@ -144,3 +168,40 @@ def test_one_size_of_two_axes():
     assert judged_mappings(parse_kernel(text.format(4, 4)), (m,))[1] == []
     assert judged_mappings(parse_kernel(text.format(4, 8)), (m,))[1] == [
         "'own': no one value of N makes a call of all 8 steps of b"]  # fmt: skip
+
+
+def test_calls_that_are_cut_alike_take_axes_of_any_length():
+    body = "  in A: f32[N, N]\n  out D: f32[N, N]\n  forall i < N, j < N\n    D[i, j] = A[i, j] * 2\n"
+    k = parse_kernel(f"kernel k()\n{body.replace('N, N', '16, 8').replace('i < N, j < N', 'i < 16, j < 8')}")
+    m = match(k, parse_instruction(f"instruction own(N == 8)\n{body}")).first
+    assert judged_mappings(k, (m,))[1] == []
+
+
+@pytest.mark.parametrize(("steps", "fits"), [((2, 6), True), ((3, 5), True), ((3, 6), False), ((5, 3), False)])
+def test_an_axis_that_a_larger_size_makes_shorter_is_one_call(steps: tuple[int, int], fits: bool):
+    body = "  in A: f32[{0}, {1}]\n  out D: f32[{0}, {1}]\n  forall i < {0}, j < {1}\n    D[i, j] = A[i, j] * 2\n"
+    k = parse_kernel(f"kernel k()\n{body.format(*steps)}")
+    m = match(k, parse_instruction(f"instruction own(M, N)\n{body.format('M', 'N')}")).first
+    less = parse_instruction(f"instruction own(N <= 4)\n{body.format('N', '8 - N')}")
+    assert (judged_mappings(k, (replace(m, instruction=less),))[1] == []) == fits
+    assert bool(match(k, less)) == (sum(steps) == 8)  # 5 x 3 the other way round
+    assert all(judged_mappings(k, (x,))[1] == [] for x in match(k, less) or ())
+
+
+def test_an_axis_that_a_larger_size_makes_shorter_may_have_no_steps():
+    body = "  in A: f32[{0}, {1}]\n  out D: f32[{0}, {1}]\n  forall i < {0}, j < {1}\n    D[i, j] = A[i, j] * 2\n"
+    k = parse_kernel(f"kernel k(T <= 8)\n{body.format('T', '8 - T')}")
+    m = match(k, parse_instruction(f"instruction own(N <= 8)\n{body.format('N', '8 - N')}")).first
+    assert m.conditions == ()
+    assert judged_mappings(k, (m,))[1] == []
+
+
+def test_an_axis_that_only_gets_shorter_with_its_size_has_no_one_value():
+    """Six to eight elements: five are no call, nor several."""
+    body = "  in A: f32[8 - N]\n  out D: f32[8 - N]\n  forall i < 8 - N\n    D[i] = A[i] * 2\n"
+    k = parse_kernel(EACHES.format("").replace("T", "5"))
+    less = parse_instruction(f"instruction own(N <= 2)\n{body}")
+    assert match(k, less).kind == "extent"
+    m = match(k, parse_instruction(f"instruction own(N)\n{EACH}")).first
+    assert judged_mappings(k, (replace(m, instruction=less),))[1] == [
+        "'own': no one value of N makes a call of all 5 steps of a"]  # fmt: skip
