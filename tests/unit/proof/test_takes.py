@@ -95,6 +95,20 @@ def test_what_is_simplified_holds_at_the_same_values(v: Values):
             short = simplified(c, v)
             assert [n for n in values if short is None or short.admits(n)] == holds, (c, short)
             assert (short is None) == (holds == values), (c, short)
+            if short is not None and c.least >= 0:
+                assert needed(short, values, v), (c, short)
+                assert short.most is None or c.least != c.most or short.least == c.least, (c, short)  # one number
+
+
+def needed(short: Condition, values: list[int], v: Values) -> bool:
+    """Whether every part of a condition says something of the values."""
+    above = [n for n in values if n >= short.least and (n or not v.zero)]
+    return all((
+        short.least == 0 or short.least == short.most or any(n < short.least for n in values),
+        short.most is None or any(n > short.most for n in values),
+        short.step == 1 or any(n % short.step not in short.rests for n in above),
+        len(short.rests) > 0, set(short.some) <= set(values),
+    ))  # fmt: skip
 
 
 def defined_to_60(c: Condition, n: int) -> bool:
