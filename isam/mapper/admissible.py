@@ -28,11 +28,8 @@ def admissible(
     for c, k in enumerate(state.axes):
         one = c in whole
         span = state.plan.spans[c] if one else _alike(state.plan.spans[c], state.plan.spans)
-        any_number = span.free and (not one or span.least == 0)
-        if k in guarded and not any_number:
+        if k in guarded and not (span.free and (not one or span.least == 0)):
             return _guarded(state, c, span, one, pairs)
-        if any_number and not (one and span.most is not None):
-            continue
         extent = state.classes[k]
         if extent.is_constant:
             fits = span.admits(extent.const) if one else span.cut(extent.const) is not None
@@ -95,8 +92,9 @@ def _periodic(step: int, rests: Iterable[int]) -> tuple[int, tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What an extent may be: ``low``, ``low + by``, ... up to ``high`` (None: without end); ``zero``: below zero, too,
-    which counts as zero. Every value is one of these; of several sizes not all of them need be values."""
+    """What an extent with sizes in it may be: ``low``, ``low + by``, ... up to ``high`` (None: without end); ``zero``:
+    below zero, too, which counts as zero. Every value is one of these; of several sizes not all of them need be values.
+    """
 
     low: int
     high: int | None
@@ -117,7 +115,6 @@ class Values:
             low = None if low is None or ends[0] is None else low + c * ends[0]
             high = None if high is None or ends[1] is None else high + c * ends[1]
             by = gcd(by, c * m)
-        by = by or 1
         return Values(max(extent.const % by, low or 0), high, by, low is None or low < 0)
 
     def from_(self, least: int, most: int | None = None) -> Iterator[int]:

@@ -51,7 +51,7 @@ def test_takes_in_words():
 
 RESTS = [(1, (0,)), (4, (0,)), (4, (1, 2)), (3, (2,))]
 CONDITIONS = [Condition(T, least, most, step, rests, some)
-              for least, most in product((-1, 0, 3), (None, 0, 7, 12)) for step, rests in RESTS
+              for least, most in product((-1, 0, 3), (None, 0, 3, 7, 12)) for step, rests in RESTS
               for some in ((), (0,), (5, 6))]  # fmt: skip
 
 
@@ -70,8 +70,8 @@ def test_a_condition_admits_what_it_says_and_the_checker_reads_it_so():
             assert at(_satisfying(c)) == admitted, c
 
 
-VALUES = [Values(low, high, by, zero) for low, by, zero in ((0, 1, False), (0, 4, False), (2, 3, True), (5, 1, False))
-          for high in (None, low + 4 * by)]  # fmt: skip
+VALUES = [Values(low, high, by, low == 2) for low, by in ((0, 1), (0, 4), (2, 3), (3, 1), (5, 1))
+          for high in (None, low + 4 * by)]
 
 
 def listed(v: Values) -> list[int]:
