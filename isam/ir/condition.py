@@ -42,8 +42,9 @@ class Condition:
         ways = [f"{x} <= 0"] if negative and self.admits(0) else []
         few = tuple(n for n in self.some if n or not ways)
         ways += [f"{x} {_among(few)}"] if few else []
-        if self.least == self.most:
-            return " or ".join([*ways, f"{x} == {self.least}"] if self.least or not ways else ways)
+        if self.least == self.most and self.least % self.step in self.rests:
+            told = self.least in self.some or (self.least == 0 and negative)
+            return " or ".join(ways if told else [*ways, f"{x} == {self.least}"])
         parts = []
         if len(self.rests) < self.step:
             parts.append(f"{f'({x})' if self.expr.const or len(self.expr.terms) > 1 else x} % {self.step} "

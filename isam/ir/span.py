@@ -34,7 +34,7 @@ class Span:
     @property
     def free(self) -> bool:
         """Whether a call may take any number of elements up to the most, down to a single one."""
-        return self.least <= 1 and self.step == 1
+        return self.least <= 1 and self.step == 1 and self.most != 0
 
     def admits(self, n: int) -> bool:
         """Whether one call may take ``n`` elements."""
@@ -97,4 +97,5 @@ def span_of(extent: Affine, sizes: Sequence[Sym]) -> Span:
     (name, c), *others = extent.terms
     if others or c < 0:
         return Span(0, top)
-    return Span(max(0, least), top, c * known[name].multiple_of, name, c, extent.const)
+    step = c * known[name].multiple_of
+    return Span(least if least >= 0 else least % step, top, step, name, c, extent.const)

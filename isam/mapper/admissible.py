@@ -25,57 +25,53 @@ def admissible(
     """The conditions on open sizes under which calls take what the kernel has of every axis, all of those in ``whole``
     in one call; or why there are no such sizes. ``guarded``: region axes of which a condition leaves any number."""
     found: dict[Condition, None] = {}
-    for c, (span, k) in enumerate(zip(state.plan.spans, state.axes, strict=True)):
+    for c, k in enumerate(state.axes):
         one = c in whole
-        if span.free and not (one and (span.most is not None or span.least > 0)):
-            continue
-        if not span.free and k in guarded:
-            return _guarded(state, c, pairs)
+        span = state.plan.spans[c] if one else _alike(state.plan.spans[c], state.plan.spans)
+        if k in guarded and not (span.free and (not one or span.least == 0)):
+            return _guarded(state, c, span, one, pairs)
         extent = state.classes[k]
-        alike = None if one else _alike(span, state.plan.spans)
-        if extent.is_constant and alike is None:
+        if extent.is_constant:
             fits = span.admits(extent.const) if one else span.cut(extent.const) is not None
             asked = None
         else:
             values = Values.of(extent, state.flow.kernel.syms)
-            asked = simplified(condition(span, extent, one, alike), values)
+            asked = simplified(condition(span, extent, one), values)
             same = [x for x in found if x.expr == extent]
             fits = asked is None or possible([*same, asked], values)
         if not fits:
-            return _refused(state, c, one, pairs)
+            return _refused(state, c, span, one, pairs)
         if asked is not None:
             found[asked] = None
     return tuple(found)
 
 
-def _alike(span: Span, spans: Sequence[Span]) -> int | None:
-    """Where several axes have one size, so that calls are cut alike along all of them: how much the least call takes of
-    this one (more than all it takes: there is none)."""
-    others = [s for s in spans if span.sym is not None and s.sym == span.sym]
-    if len(others) < 2:
-        return None
-    least = max(s.size(s.least + max(0, -(-(1 - s.least) // s.step)) * s.step) for s in others)
-    return least * span.each + span.more
+def _alike(span: Span, spans: Sequence[Span]) -> Span:
+    """What calls take of an axis together. Where several axes have one size, calls are cut alike along all of them: as
+    often as need be what the least call takes that takes something of each."""
+    others = [s for s in spans if s.sym == span.sym]
+    if span.sym is None or len(others) < 2:
+        return span
+    size = max(s.size(s.least + max(0, -(-(1 - s.least) // s.step)) * s.step) for s in others)
+    block = size * span.each + span.more
+    return Span(0, None, block) if span.most is None or block <= span.most else Span(0, 0)
 
 
-def condition(span: Span, extent: Affine, whole: bool, alike: int | None = None) -> Condition:
-    """When calls of one axis carry out ``extent`` steps: one call, where it is ``whole``; several that take ``alike``
-    each, where that is given. Never holds where they do not; may leave out numbers that only blocks of odd sizes reach.
-    """
+def condition(span: Span, extent: Affine, whole: bool) -> Condition:
+    """When calls of one axis carry out ``extent`` steps: one call, where it is ``whole``; else several. Never holds
+    where they do not; may leave out numbers that only blocks of odd sizes reach."""
     if whole:
         return Condition(extent, span.least, span.most, *_periodic(span.step, {span.least % span.step}))
-    step, least = span.step, alike or max(span.least, 1)
-    block = span.nearest(LONGEST if span.most is None else min(span.most, LONGEST)) or least
-    if span.most is not None and span.most < max(least, block):
+    step, least = span.step, max(span.least, 1)
+    if span.most is not None and span.most < least:
         return Condition(extent, most=0)
-    if span.least == span.most or alike is not None:
-        return Condition(extent, step=least)
     if span.least % step == 0 and least <= step:
         return Condition(extent, step=step)
     if span.most is None:
         return Condition(extent, least, None, *_periodic(step, {least % step}), some=(0,))
-    period, rests = block, {0, *range(least, block, step)}
-    for other in range(block - step, least - 1, -step):
+    period = span.nearest(LONGEST) or least
+    rests = {0, *range(least, period, step)}
+    for other in range(period - step, least - 1, -step):
         if lcm(period, other) <= PERIOD:
             here = {0, *range(least, other, step)}
             both = lcm(period, other)
@@ -85,18 +81,20 @@ def condition(span: Span, extent: Affine, whole: bool, alike: int | None = None)
 
 
 def _periodic(step: int, rests: Iterable[int]) -> tuple[int, tuple[int, ...]]:
-    """The same remainders on division by the least number that tells them."""
+    """The same remainders on division by the least number that tells them: the least one that, added to any of them,
+    gives another. (It divides ``step``: the greatest common divisor of the two would do as well.)"""
     some = set(rests)
     for d in range(1, step):
-        if step % d == 0 and all((r + d) % step in some for r in some):
+        if all((r + d) % step in some for r in some):
             return d, tuple(sorted({r % d for r in some}))
     return step, tuple(sorted(some))
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What an extent may be: ``low``, ``low + by``, ... up to ``high`` (None: without end); ``zero``: below zero, too,
-    which counts as zero. Every value is one of these; of several sizes not all of them need be values."""
+    """What an extent with sizes in it may be: ``low``, ``low + by``, ... up to ``high`` (None: without end); ``zero``:
+    below zero, too, which counts as zero. Every value is one of these; of several sizes not all of them need be values.
+    """
 
     low: int
     high: int | None
@@ -117,9 +115,7 @@ class Values:
             low = None if low is None or ends[0] is None else low + c * ends[0]
             high = None if high is None or ends[1] is None else high + c * ends[1]
             by = gcd(by, c * m)
-        by = by or 1
-        zero = low is None or low < 0
-        return Values(extent.const % by if low is None else low % by if low < 0 else low, high, by, zero)
+        return Values(max(extent.const % by, low or 0), high, by, low is None or low < 0)
 
     def from_(self, least: int, most: int | None = None) -> Iterator[int]:
         """In order, at least ``least``; to the end, or to ``most``."""
@@ -134,12 +130,14 @@ class Values:
 
 
 def simplified(c: Condition, values: Values) -> Condition | None:
-    """The condition without what is so for all ``values``; None: it always holds."""
-    residues = set(islice((n % c.step for n in values.from_(c.least)), c.step // gcd(c.step, values.by)))
-    below = set(values.from_(0, min(c.least - 1, TRIED))) | ({0} if values.zero else set())
+    """The condition without what is so for all ``values``; None: it always holds. Where it begins at zero it must admit
+    zero, as every :func:`condition` does."""
+    residues = {n % c.step for n in islice(values.from_(c.least), c.step)}
+    few = len(c.some) + 1  # of more than that one is not admitted
+    below = {*islice(values.from_(0, c.least - 1), few), *((0,) if values.zero else ())}
     some = tuple(sorted({n for n in (*c.some, *((0,) if values.zero and c.admits(0) else ())) if n in values}))
     inside = residues <= set(c.rests) and (c.most is None or (values.high is not None and values.high <= c.most))
-    if inside and c.least <= TRIED and all(c.admits(n) for n in below):
+    if inside and all(c.admits(n) for n in below):
         return None
     most = None if c.most is None or (values.high is not None and values.high <= c.most) else c.most
     least = c.least if below or c.least == most else 0  # one number alone is told as that number
@@ -158,19 +156,20 @@ def possible(conditions: Sequence[Condition], values: Values) -> bool:
     return len(tried) >= TRIED or any(all(c.admits(n) for c in conditions) for n in tried)
 
 
-def _guarded(state: Extension, c: int, pairs: list[Pair]) -> Mismatch:
-    span, name, axis = state.plan.spans[c], state.plan.axis_names[c], state.class_name(state.axes[c])
+def _guarded(state: Extension, c: int, span: Span, whole: bool, pairs: list[Pair]) -> Mismatch:
+    name, axis = state.plan.axis_names[c], state.class_name(state.axes[c])
     pair = next(p for p in pairs if c in p.plays.axes)
     return state._mismatch(
         "domain", f"a condition on axis {axis}, which leaves any number of its steps",
-        f"{span} along {name} in every call", pair.node, pair.plays, instruction_axis=name, axis=axis, relation="guard",
+        f"{'at least 1' if whole and span.free else span} along {name} in every call", pair.node, pair.plays,
+        instruction_axis=name, axis=axis, relation="guard",
     )  # fmt: skip
 
 
-def _refused(state: Extension, c: int, whole: bool, pairs: list[Pair]) -> Mismatch:
+def _refused(state: Extension, c: int, span: Span, whole: bool, pairs: list[Pair]) -> Mismatch:
     """All must be in one call where the axis is whole, else in several, of which the last takes what is left."""
     k = state.axes[c]
-    span, extent, name, axis = state.plan.spans[c], state.classes[k], state.plan.axis_names[c], state.class_name(k)
+    extent, name, axis = state.classes[k], state.plan.axis_names[c], state.class_name(k)
     pair = next(p for p in pairs if c in p.plays.axes)
     need = f"{span} along {name}, all in one call" if whole else f"{span} along {name} in every call"
     if not extent.is_constant:

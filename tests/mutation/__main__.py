@@ -31,7 +31,8 @@ from tests.mutation.live import ROOT, Place, numbered, watched
 
 SOURCES = {
     "matcher": [f"isam/mapper/{n}.py" for n in
-                ("match", "extend", "pair", "legality", "admissible", "dataflow", "linking", "rows", "symmetry")],
+                ("match", "extend", "pair", "legality", "admissible", "dataflow", "linking", "rows", "symmetry")]
+               + ["isam/ir/condition.py"],
     "transforms": ["isam/transforms/*.py", "isam/transforms/*/*.py"],
     "checker": ["isam/proof/*.py"],
 }  # fmt: skip

@@ -27,6 +27,9 @@ def span(head: str, extent: str = "N") -> Span:
         ("N <= 5", "N + 2", range(2, 8)),
         ("1 <= N <= 3", "2*N + 1", [3, 5, 7]),
         ("N", "6", [6]),
+        ("N", "2*N - 5", range(1, 40, 2)),
+        ("N % 4", "N - 2", range(2, 40, 4)),
+        ("N <= 0", "N", [0]),
     ],
 )
 def test_what_a_call_takes(head, extent, taken):
@@ -53,3 +56,10 @@ def test_in_words():
     shown = [str(span(h)) for h in ("N", "N <= 4", "N == 8", "N % 8", "8 <= N % 8 <= 64", "3 <= N <= 4")]
     assert shown == ["any number", "at most 4", "exactly 8", "a multiple of 8", "a multiple of 8 and at most 64",
                      "at least 3 and at most 4"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("head", "free"), [
+    ("N", True), ("N <= 5", True), ("1 <= N", True), ("2 <= N", False), ("N % 2", False), ("N <= 0", False),
+])  # fmt: skip
+def test_what_is_free_takes_any_number_down_to_one(head: str, free: bool):
+    assert span(head).free == free

@@ -51,7 +51,7 @@ def test_takes_in_words():
 
 RESTS = [(1, (0,)), (4, (0,)), (4, (1, 2)), (3, (2,))]
 CONDITIONS = [Condition(T, least, most, step, rests, some)
-              for least, most in product((-1, 0, 3), (None, 0, 7, 12)) for step, rests in RESTS
+              for least, most in product((-1, 0, 3), (None, 0, 3, 7, 12)) for step, rests in RESTS
               for some in ((), (0,), (5, 6))]  # fmt: skip
 
 
@@ -70,8 +70,8 @@ def test_a_condition_admits_what_it_says_and_the_checker_reads_it_so():
             assert at(_satisfying(c)) == admitted, c
 
 
-VALUES = [Values(low, high, by, zero) for low, by, zero in ((0, 1, False), (0, 4, False), (2, 3, True), (5, 1, False))
-          for high in (None, low + 4 * by)]  # fmt: skip
+VALUES = [Values(low, high, by, low == 2) for low, by in ((0, 1), (0, 4), (2, 3), (3, 1), (5, 1))
+          for high in (None, low + 4 * by)]
 
 
 def listed(v: Values) -> list[int]:
@@ -95,6 +95,20 @@ def test_what_is_simplified_holds_at_the_same_values(v: Values):
             short = simplified(c, v)
             assert [n for n in values if short is None or short.admits(n)] == holds, (c, short)
             assert (short is None) == (holds == values), (c, short)
+            if short is not None and c.least >= 0:
+                assert needed(short, values, v), (c, short)
+                assert short.most is None or c.least != c.most or short.least == c.least, (c, short)  # one number
+
+
+def needed(short: Condition, values: list[int], v: Values) -> bool:
+    """Whether every part of a condition says something of the values."""
+    above = [n for n in values if n >= short.least and (n or not v.zero)]
+    return all((
+        short.least == 0 or short.least == short.most or any(n < short.least for n in values),
+        short.most is None or any(n > short.most for n in values),
+        short.step == 1 or any(n % short.step not in short.rests for n in above),
+        len(short.rests) > 0, set(short.some) <= set(values),
+    ))  # fmt: skip
 
 
 def defined_to_60(c: Condition, n: int) -> bool:
