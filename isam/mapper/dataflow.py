@@ -215,9 +215,9 @@ class Plan:
         return len(seen) == 1
 
     def _fixing(self) -> frozenset[str]:
-        """Sizes that the instruction computes with, or of which more make an axis shorter: an axis of such a size
-        cannot be cut."""
-        rests = [e for e in self.extents if any(c < 0 for _, c in e.terms)]
+        """Sizes that the instruction computes with, of which more make an axis shorter, or that make one up together:
+        an axis of such a size cannot be cut."""
+        rests = [e for e in self.extents if len(e.terms) > 1 or any(c < 0 for _, c in e.terms)]
         rests += [r for n in self.flow.nodes for f in forms(n) for r in f.rests]
         rests += [rest for n in self.flow.nodes for _, rest in n.where]
         return frozenset(name for r in rests for name in r.names)

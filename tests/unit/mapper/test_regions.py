@@ -6,6 +6,7 @@ import pytest
 
 from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import Matches, count, match
+from isam.proof.mapped import certify, of_mapping
 from tests.blocks import initial, run_kernel, run_mapped, visible
 from tests.unit.mapper.catalogue import _shaped, instruction, kernel
 
@@ -185,11 +186,26 @@ def test_what_is_read_after_a_sum_is_not_read_before_it(first: bool):
         assert match(k, i).kind == "domain"
 
 
-def test_an_axis_of_two_sizes_together_has_no_tail():
-    body = "  in a: f32[L]\n  out d: f32[L]\n  forall i < L\n    d[i] = -a[i]\n"
-    i = parse_instruction(f"instruction n(M % 4, N)\n{body.replace('L', 'M + N')}")
-    k = parse_kernel(f"kernel k()\n{body.replace('L', '5')}")
-    assert [m.tails for m in sound(k, i)] == [()]
+def negated(*lengths: str) -> str:
+    """One statement per length, on buffers of its own."""
+    own = [(f"a{n}", f"d{n}", x) for n, x in enumerate(lengths)]
+    lines = [f"  in {a}: f32[{x}]\n  out {d}: f32[{x}]\n" for a, d, x in own]
+    return "".join([*lines, *(f"  forall i < {x}\n    {d}[i] = -{a}[i]\n" for a, d, x in own)])
+
+
+@pytest.mark.parametrize(("lengths", "holds"), [
+    (["5"], None), (["5", "4", "1"], [[]]), (["5", "4", "2"], None), (["T + 2", "T", "2"], [["T % 4 == 0"]]),
+    (["T + U", "T", "U"], [["T % 4 == 0"], ["U % 4 == 0"]]), (["T", "T", "U"], None)])  # fmt: skip
+def test_an_axis_of_two_sizes_together_needs_axes_that_say_what_they_are(lengths, holds):
+    """How much of it each size is would be anyone's choice; where other axes say it, one call takes all of it."""
+    i = parse_instruction(f"instruction n(M % 4, N)\n{negated(*['M + N', 'M', 'N'][: len(lengths)])}")
+    syms = ", ".join(s for s in "TU" if s in "".join(lengths))
+    k = parse_kernel(f"kernel k({syms})\n{negated(*lengths)}")
+    found = match(k, i)
+    if holds is None:
+        assert found.kind == "extent"
+    else:
+        assert [certify(of_mapping(m, k))["holds"] for m in found] == holds
 
 
 def test_limits_of_axes_that_share_a_name_are_told_apart():
