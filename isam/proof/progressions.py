@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise, product
 from typing import NamedTuple
 
 from isam.ir.affine import Affine
@@ -52,24 +53,30 @@ def progressions(facts: Iterable[Fact]) -> list[tuple[Fact, Shape]]:
             alike.setdefault((f.buffer, f.spot, f.strides, s.offset, s.box, s.over), []).append((s, f))
     out = []
     for group in alike.values():
-        group.sort(key=lambda g: (g[0].starts, g[0].base))
-        at = 0
-        while at < len(group) - 1:
-            end = _end(group, at)
-            made = _family(group[at][0], group[at + 1][0], end - at) if end - at > 1 else None
-            if made is not None:
-                out.append((group[at][1], made))
-            at = end
+        places: dict[tuple[int, ...], list[tuple[Shape, Fact]]] = {}
+        for s, f in sorted(group, key=lambda g: (g[0].starts, g[0].base)):
+            places.setdefault(s.starts, []).append((s, f))
+        there = {(s.base, *s.starts) for s, _ in group}
+        for here, after in pairwise(places.values()):
+            for (s, f), (t, _) in product(here, after):
+                made = _family(s, t, count) if (count := _long(s, t, there)) > 1 else None
+                if made is not None:
+                    out.append((f, made))
     return out
 
 
-def _end(group: list[tuple[Shape, Fact]], at: int) -> int:
-    """Behind the last fact of the progression that begins with two neighbours."""
-    step = _step(group[at][0], group[at + 1][0])
-    end = at + 2
-    while end < len(group) and _step(group[end - 1][0], group[end][0]) == step:
-        end += 1
-    return end if sum(n != 0 for n in step[1:]) == 1 else at + 1
+def _long(one: Shape, two: Shape, there: set[tuple[int, ...]]) -> int:
+    """Of how many facts the progression is that begins with these two; 0 where it begins before them, or where they are
+    apart in more than one dimension. The same elements may lie in several places: which belong together is seen by
+    their distances."""
+    step = _step(one, two)
+    at = (one.base, *one.starts)
+    if sum(n != 0 for n in step[1:]) != 1 or tuple(n - m for n, m in zip(at, step, strict=True)) in there:
+        return 0
+    long = 0
+    while at in there:
+        at, long = tuple(n + m for n, m in zip(at, step, strict=True)), long + 1
+    return long
 
 
 def _step(one: Shape, two: Shape) -> tuple[int, ...]:

@@ -172,6 +172,13 @@ def test_facts_at_equal_distances_are_one() -> None:
     assert (v.step, v.hi[0].expr.const, made.offset.coefficient(v.name)) == (16, 48, 128)
 
 
+def test_facts_at_equal_distances_are_one_wherever_else_the_same_elements_lie() -> None:
+    """Random machine 92974: two tiles, each in two places, were told as two that do not belong together."""
+    twice = [fact(16 * n, at + 2048 * n) for at in (0, 300) for n in range(3)]
+    told = {(f.offset.const, s.over[0].hi[0].expr.const, s.offset.coefficient("~0")) for f, s in progressions(twice)}
+    assert {(0, 32, 128), (300, 32, 128)} <= told
+
+
 @pytest.mark.parametrize("offsets", [(0, 2048, 4096, 6145), (0, 2048), (5, 5, 5), (0, 2049, 4098)])
 def test_facts_at_other_distances_are_not(offsets: tuple[int, ...]) -> None:
     """Of four, three; of two in a step of 24, two; a step that is no multiple of the distance: none."""
