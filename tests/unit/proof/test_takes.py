@@ -49,7 +49,7 @@ def test_takes_in_words():
         "exactly 8", "from 4", "from 0 to 9", "0, 4, ...", "2, 6, ..., 10", "exactly 8"]  # fmt: skip
 
 
-RESTS = [(1, (0,)), (4, (0,)), (4, (1, 2)), (3, (2,))]
+RESTS = [(1, (0,)), (4, (0, 1)), (4, (1, 2)), (3, (2,))]
 CONDITIONS = [Condition(T, least, most, step, rests, some)
               for least, most in product((-1, 0, 3), (None, 0, 3, 7, 12)) for step, rests in RESTS
               for some in ((), (0,), (5, 6))]  # fmt: skip
@@ -70,7 +70,7 @@ def test_a_condition_admits_what_it_says_and_the_checker_reads_it_so():
             assert at(_satisfying(c)) == admitted, c
 
 
-VALUES = [Values(low, high, by, low == 2) for low, by in ((0, 1), (0, 4), (2, 3), (3, 1), (5, 1))
+VALUES = [Values(low, high, by, low in (2, 5)) for low, by in ((0, 1), (0, 4), (2, 3), (3, 1), (5, 1), (5, 2))
           for high in (None, low + 4 * by)]
 
 
