@@ -6,7 +6,7 @@ Sound: a family says what its members say, no more and no less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise, product
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from isam.proof.boxes import Box
 from isam.proof.context import Var
 from isam.proof.state import Fact
 from isam.schedule.tree import Bound
+
+Widths = tuple[int, ...]
 
 
 class Shape(NamedTuple):
@@ -45,24 +47,38 @@ def _named(bounds: tuple[Bound, ...], names: dict[str, Affine]) -> tuple[Bound, 
 
 
 def progressions(facts: Iterable[Fact]) -> list[tuple[Fact, Shape]]:
-    """Families of at least two facts: one of them, and the shape that all of them make."""
-    alike: dict[object, list[tuple[Shape, Fact]]] = {}
+    """Families of at least two facts: one of them, and the shape that all of them make. Where some are narrower than
+    others (the last tile of a row), of all of them as much as the narrowest has, too."""
+    alike: dict[object, dict[Widths, list[tuple[Shape, Fact]]]] = {}
     for f in facts:
         s = shape_of(f)
         if s is not None:
-            alike.setdefault((f.buffer, f.spot, f.strides, s.offset, s.box, s.over), []).append((s, f))
+            key = (f.buffer, f.spot, f.strides, s.offset, tuple(lo for lo, _ in s.box), s.over)
+            alike.setdefault(key, {}).setdefault(tuple((hi - lo).const for lo, hi in s.box), []).append((s, f))
     out = []
-    for group in alike.values():
-        places: dict[tuple[int, ...], list[tuple[Shape, Fact]]] = {}
-        for s, f in sorted(group, key=lambda g: (g[0].starts, g[0].base)):
-            places.setdefault(s.starts, []).append((s, f))
-        there = {(s.base, *s.starts) for s, _ in group}
-        for here, after in pairwise(places.values()):
-            for (s, f), (t, _) in product(here, after):
-                made = _family(s, t, count) if (count := _long(s, t, there)) > 1 else None
-                if made is not None:
-                    out.append((f, made))
+    for groups in alike.values():
+        if len(groups) > 1:
+            least = tuple(map(min, zip(*groups, strict=True)))
+            groups[()] = [(_narrowed(s, least), f) for group in groups.values() for s, f in group]
+        out += [made for group in groups.values() for made in _chains(group)]
     return out
+
+
+def _narrowed(s: Shape, widths: Widths) -> Shape:
+    return s._replace(box=tuple((lo, lo + n) for (lo, _), n in zip(s.box, widths, strict=True)))
+
+
+def _chains(group: list[tuple[Shape, Fact]]) -> Iterator[tuple[Fact, Shape]]:
+    """The families of facts that are alike but for where they are."""
+    places: dict[tuple[int, ...], list[tuple[Shape, Fact]]] = {}
+    for s, f in sorted(group, key=lambda g: (g[0].starts, g[0].base)):
+        places.setdefault(s.starts, []).append((s, f))
+    there = {(s.base, *s.starts) for s, _ in group}
+    for here, after in pairwise(places.values()):
+        for (s, f), (t, _) in product(here, after):
+            made = _family(s, t, count) if (count := _long(s, t, there)) > 1 else None
+            if made is not None:
+                yield f, made
 
 
 def _long(one: Shape, two: Shape, there: set[tuple[int, ...]]) -> int:

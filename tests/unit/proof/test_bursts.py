@@ -161,8 +161,8 @@ def test_rows_are_kept() -> None:
             simulate(forged, oracle.inputs(good().kernel, {}, 0))
 
 
-def fact(start: int, offset: int) -> Fact:
-    side = (Affine((), start), Affine((), start + 16))
+def fact(start: int, offset: int, width: int = 16) -> Fact:
+    side = (Affine((), start), Affine((), start + width))
     return Fact("A", ("spad", ""), None, Affine((), offset), (16, 1), 1, ((Affine(), Affine((), 16)), side))
 
 
@@ -177,6 +177,13 @@ def test_facts_at_equal_distances_are_one_wherever_else_the_same_elements_lie() 
     twice = [fact(16 * n, at + 2048 * n) for at in (0, 300) for n in range(3)]
     told = {(f.offset.const, s.over[0].hi[0].expr.const, s.offset.coefficient("~0")) for f, s in progressions(twice)}
     assert {(0, 32, 128), (300, 32, 128)} <= told
+
+
+def test_a_narrower_tile_at_the_end_belongs_to_the_others_as_far_as_it_goes() -> None:
+    """Random machine 94052: of three tiles the last one was half as wide."""
+    made = progressions([fact(0, 0), fact(16, 2048), fact(32, 4096, 5)])
+    told = {(s.over[0].hi[0].expr.const, (s.box[1][1] - s.box[1][0]).const) for _, s in made}
+    assert told == {(16, 16), (32, 5)}
 
 
 @pytest.mark.parametrize("offsets", [(0, 2048, 4096, 6145), (0, 2048), (5, 5, 5), (0, 2049, 4098)])
