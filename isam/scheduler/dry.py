@@ -15,7 +15,7 @@ from isam.scheduler.nests import Call, Nest, Use
 from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.scope import Scope
-from isam.scheduler.state import Copy, Key, MachineState, disjoint, mentions
+from isam.scheduler.state import STAGED, Copy, Key, MachineState, disjoint, mentions
 from isam.system.graph import System
 
 Bound = tuple[Use, Tile, str]  # an operand, what it covers, and the memory it lies in
@@ -99,14 +99,13 @@ class DryRun:
             if not self.data.clear(no.reason.memory):
                 raise
             places = [self._read(sorted(one, key=self._passed), pinned) for one in bound]
-        held = {k for one in bound for o in one if o[0].reads and (k := self._key(*o)) is not None}
         try:
-            landed = self._written(bound, places, held)
+            landed = self._written(bound, places, self._held(bound, pinned))
         except NoSchedule as no:  # so it may with results; several calls are tried one after the other first
             if len(calls) > 1 or not self.data.clear(no.reason.memory):
                 raise
             places = [self._read(sorted(one, key=self._passed), pinned) for one in bound]
-            landed = self._written(bound, places, held)
+            landed = self._written(bound, places, self._held(bound, pinned))
         units = self.devices.units(calls)
         for n, ((nest, point, sizes, _), one, there, unit) in enumerate(zip(calls, bound, places, units, strict=True)):
             mine = {u.name: Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one}
@@ -123,6 +122,11 @@ class DryRun:
 
     def _read(self, bound: list[Bound], pinned: set[Key]) -> dict[str, Place]:
         return {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
+
+    def _held(self, bound: list[list[Bound]], pinned: set[Key]) -> set[Key]:
+        """What calls read has to stay while room is made for their results, boxes that it lies in as well."""
+        boxes = {k for k in pinned if k[2] == STAGED}
+        return boxes | {k for one in bound for o in one if o[0].reads and (k := self._key(*o)) is not None}
 
     def _passed(self, bound: Bound) -> int:
         """Of operands that are brought where there is little room, those first that come the longest way: what lies
