@@ -54,7 +54,7 @@ def progressions(facts: Iterable[Fact]) -> list[tuple[Fact, Shape]]:
         s = shape_of(f)
         if s is not None:
             key = (f.buffer, f.spot, f.strides, s.offset, tuple(lo for lo, _ in s.box), s.over)
-            alike.setdefault(key, {}).setdefault(tuple((hi - lo).const for lo, hi in s.box), []).append((s, f))
+            alike.setdefault(key, {}).setdefault(tuple(hi.const for _, hi in s.box), []).append((s, f))
     out = []
     for groups in alike.values():
         if len(groups) > 1:
@@ -76,7 +76,8 @@ def _chains(group: list[tuple[Shape, Fact]]) -> Iterator[tuple[Fact, Shape]]:
     there = {(s.base, *s.starts) for s, _ in group}
     for here, after in pairwise(places.values()):
         for (s, f), (t, _) in product(here, after):
-            made = _family(s, t, count) if (count := _long(s, t, there)) > 1 else None
+            count = _long(s, t, there)
+            made = _family(s, t, count) if count else None
             if made is not None:
                 yield f, made
 

@@ -186,6 +186,12 @@ def test_a_narrower_tile_at_the_end_belongs_to_the_others_as_far_as_it_goes() ->
     assert told == {(16, 16), (32, 5)}
 
 
+def test_facts_that_are_apart_in_two_dimensions_are_none() -> None:
+    sides = [((Affine((), n), Affine((), n + 1)), (Affine((), 16 * n), Affine((), 16 * n + 16))) for n in range(3)]
+    diagonal = [Fact("A", ("spad", ""), None, Affine((), 48 * n), (16, 1), 1, box) for n, box in enumerate(sides)]
+    assert progressions(diagonal) == []
+
+
 @pytest.mark.parametrize("offsets", [(0, 2048, 4096, 6145), (0, 2048), (5, 5, 5), (0, 2049, 4098)])
 def test_facts_at_other_distances_are_not(offsets: tuple[int, ...]) -> None:
     """Of four, three; of two in a step of 24, two; a step that is no multiple of the distance: none."""

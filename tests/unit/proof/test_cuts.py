@@ -9,10 +9,10 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import Family
-from isam.proof.context import Context
+from isam.proof.context import Context, Var
 from isam.proof.cuts import intersection, outside
 from isam.proof.state import Fact
-from tests.unit.proof.test_prover import affine, chain, inside, points
+from tests.unit.proof.test_prover import affine, bounds, chain, inside, points
 
 
 def fact(strides: tuple[int, ...], shape: tuple[int, ...], offset: int = 0, start: int = 0) -> Fact:
@@ -59,6 +59,13 @@ def test_never_a_touched_element_of_any_layout(seed):
 def test_what_is_not_known_is_not_kept():
     f = fact((4,), (8,))
     assert outside(f, 4, Affine.of("i"), Affine.of("i", 1, 4), Context(())) == []
+    i = Var("i", bounds(0), bounds(Affine.of("T")), 1, Affine())
+    for low in (Affine.of("i"), Affine.of("i", -1)):  # one end of it is known
+        assert outside(f, 4, low, low + 4, Context((i,))) == []
+    some, all_ = (Affine(), Affine.of("i")), (Affine(), Affine((), 8))
+    for box in ((some, all_), (all_, some)):
+        long = Fact("x", ("m", ""), None, Affine(), (32, 4), 1, box)
+        assert outside(long, 4, Affine((), 900), Affine((), 904), Context(())) == []
 
 
 @pytest.mark.parametrize("seed", range(60))
