@@ -77,7 +77,30 @@ def judge(state: Extension, *, sized: bool) -> Verdict | Mismatch:
         return Verdict(whole, guards)
     guarded = frozenset(k for terms, _ in guards for k, _ in terms)
     held = admissible(state, whole, guarded, pairs)
+    if isinstance(held, Mismatch) and (more := _at_once(state, guards) - whole):
+        again = admissible(state, whole | more, guarded, pairs)
+        if not isinstance(again, Mismatch):
+            return Verdict(whole | more, guards, again)
     return held if isinstance(held, Mismatch) else Verdict(whole, guards, held)
+
+
+def _at_once(state: Extension, guards: tuple[Term, ...]) -> frozenset[int]:
+    """Axes of one size that has one value at which a call takes all of each. No condition leaves out steps of them."""
+    left = {k for terms, _ in guards for k, _ in terms}
+    out: set[int] = set()
+    for name in {e.names[0] for e in state.plan.extents if len(e.names) == 1}:
+        mine = [(c, e) for c, e in enumerate(state.plan.extents) if name in e.names]
+        (first, one), *others = mine
+        alike = all(_one_value(state, first, one, c, e) for c, e in others)
+        if others and alike and all(len(e.names) == 1 and state.axes[c] not in left for c, e in mine):
+            out |= {c for c, _ in mine}
+    return frozenset(out)
+
+
+def _one_value(state: Extension, c: int, one: Affine, other: int, e: Affine) -> bool:
+    """Whether the kernel's extents of two axes of one size have it in common."""
+    (_, times), (_, by) = one.terms[0], e.terms[0]
+    return (state.classes[state.axes[c]] - one.const) * by == (state.classes[state.axes[other]] - e.const) * times
 
 
 def _ragged(
@@ -116,10 +139,8 @@ def _fixed(state: Extension, pairs: list[Pair], rigid: frozenset[int]) -> frozen
         for other, e in enumerate(state.plan.extents):
             if other != c and len(e.names) == 1 and e.names == one.names:
                 out.add(other)
-                mine, its = state.classes[state.axes[c]], state.classes[state.axes[other]]
-                (n, times), (_, by) = one.terms[0], e.terms[0]
-                if (mine - one.const) * by != (its - e.const) * times:
-                    return state.unsized(pairs[0], n)
+                if not _one_value(state, c, one, other, e):
+                    return state.unsized(pairs[0], one.names[0])
     return frozenset(out)
 
 

@@ -134,16 +134,17 @@ class _Calls:
 
     @cached_property
     def whole(self) -> frozenset[str]:
-        """The axes that one call takes: those that it computes with or has a condition on, those that several sizes
-        make up or that a larger size makes shorter, those whose steps meddle with each other, and what has a size in
-        common with one of them."""
+        """The axes that one call takes: those of which the mapping says so, those that it computes with or has a
+        condition on, those that several sizes make up or that a larger size makes shorter, those whose steps meddle
+        with each other, and what has a size in common with one of them."""
         statements = self.body.statements
         sizes = {s.name for s in self.body.syms}
         used = {n for s in statements for a in _accesses(s) for row in a.index for n in row.names if n in sizes}
         used |= {n for s in statements for w in s.domain.where for n in w.names}
         used |= {n for e in self.ends.values() if not _grows(e) for n in e.names}
         out = {a for a, k in self.mapping.axes
-               if {a, *self.ends[a].names} & used or not self._together(a) or not self.apart(k)}  # fmt: skip
+               if a in self.mapping.whole or {a, *self.ends[a].names} & used
+               or not self._together(a) or not self.apart(k)}  # fmt: skip
         held = {n for a in out for n in self.ends[a].names}
         return frozenset(a for a, _ in self.mapping.axes if held & set(self.ends[a].names) or a in out)
 
