@@ -89,10 +89,10 @@ def _at_once(state: Extension, guards: tuple[Term, ...]) -> frozenset[int]:
     left = {k for terms, _ in guards for k, _ in terms}
     out: set[int] = set()
     for name in {e.names[0] for e in state.plan.extents if len(e.names) == 1}:
-        mine = [(c, e) for c, e in enumerate(state.plan.extents) if name in e.names]
+        mine = [(c, e) for c, e in enumerate(state.plan.extents) if e.names == (name,)]
         (first, one), *others = mine
         alike = all(_one_value(state, first, one, c, e) for c, e in others)
-        if others and alike and all(len(e.names) == 1 and state.axes[c] not in left for c, e in mine):
+        if others and alike and all(state.axes[c] not in left for c, _ in mine):
             out |= {c for c, _ in mine}
     return frozenset(out)
 
