@@ -7,21 +7,22 @@ from itertools import pairwise
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import disjoint
-from isam.proof.context import Context
+from isam.proof.context import Context, Var
 from isam.proof.facts import Facts
 from isam.proof.violation import Findings
-from isam.schedule.tree import Issue, Loop, Operand, Schedule, Seq, children, distinct
+from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Schedule, Seq, children, distinct
 from isam.system.graph import System
 
 
 def check_joined(schedule: Schedule, facts: Facts, out: Findings) -> None:
     """Obligation 10 for the form of steps, 8 for what their calls touch. Each call is right by itself."""
     for tree in (schedule.bind, schedule.call):
+        around = ranges(tree)
         for seq in (n for n in distinct(tree) if isinstance(n, Seq)):
             step: list[Issue] = []
             for c in seq.children:
                 if isinstance(c, Issue) and c.joined:
-                    _member(schedule, facts, step, c, out)
+                    _member(schedule, facts, step, c, around, out)
                 step = [*step, c] if isinstance(c, Issue) and c.joined else [c] if isinstance(c, Issue) else []
         alone = [c for n in distinct(tree) if isinstance(n, Loop) for c in children(n)]
         for c in (tree, *alone):
@@ -29,7 +30,26 @@ def check_joined(schedule: Schedule, facts: Facts, out: Findings) -> None:
                 out.add(10, "step", "a call joins the one before it, but there is none in its sequence", c)
 
 
-def _member(schedule: Schedule, facts: Facts, step: list[Issue], issue: Issue, out: Findings) -> None:
+def ranges(tree: Node) -> Context:
+    """What all loops over a variable say of it: numbers that its value is never below and never above."""
+    ends: dict[str, list[tuple[int | None, int | None]]] = {}
+    for n in distinct(tree):
+        if isinstance(n, Loop):
+            least = max((-(-b.expr.const // b.div) for b in n.lo if b.expr.is_constant), default=None)
+            most = min((b.expr.const // b.div - 1 for b in n.hi if b.expr.is_constant), default=None)
+            ends.setdefault(n.var, []).append((least, most))
+    known = []
+    for name, each in ends.items():
+        lows, highs = zip(*each, strict=True)
+        lo = () if None in lows else (Bound(Affine.lift(min(lows))),)
+        hi = () if None in highs else (Bound(Affine.lift(max(highs))),)
+        known.append(Var(name, lo, hi))
+    return Context(tuple(known))
+
+
+def _member(
+    schedule: Schedule, facts: Facts, step: list[Issue], issue: Issue, around: Context, out: Findings
+) -> None:
     """A call that joins a step so far."""
     check_form(schedule.system, step, issue, out)
     if not step or in_burst(schedule.system, step[0], issue) or issue.instruction != step[0].instruction:
@@ -39,7 +59,7 @@ def _member(schedule: Schedule, facts: Facts, step: list[Issue], issue: Issue, o
         theirs = facts.legality.signature(other).writes
         for o in issue.operands:
             for p in other.operands:
-                if (o.name in writes or p.name in theirs) and not _apart(facts, o, p):
+                if (o.name in writes or p.name in theirs) and not _apart(facts, o, p, around):
                     out.add(8, "step", f"in one step, {o.name} = {o.tile} may meet {p.tile} of '{other.unit}'", issue)
 
 
@@ -99,13 +119,13 @@ def _shared(system: System, head: Issue, issue: Issue, out: Findings) -> None:
             out.add(10, "step", f"all members take operand {mine.name} from the same place", issue)
 
 
-def _apart(facts: Facts, o: Operand, p: Operand) -> bool:
-    """Whether two operands certainly lie in different bytes, whatever the loops around."""
-    one, two, anywhere = facts.target(o), facts.target(p), Context()
+def _apart(facts: Facts, o: Operand, p: Operand, around: Context) -> bool:
+    """Whether two operands certainly lie in different bytes, in whatever iterations of the loops around."""
+    one, two = facts.target(o), facts.target(p)
     if one.spot != two.spot:
         return True
     if one.cells is not None and two.cells is not None:
         return one.cells[1] < two.cells[0] or two.cells[1] < one.cells[0]
     if facts.legality.one_address(o.place.base):
-        return disjoint(one.hull, two.hull, anywhere)
-    return anywhere.le(one.high, two.low) or anywhere.le(two.high, one.low)
+        return disjoint(one.hull, two.hull, around)
+    return around.le(one.high, two.low) or around.le(two.high, one.low)

@@ -22,7 +22,7 @@ from isam.proof.flat import check_flat
 from isam.proof.flat_table import lines
 from isam.proof.geometry import axis_extents, covers_box, first, linear, rows
 from isam.proof.induction import forget
-from isam.proof.joined import _apart, check_joined
+from isam.proof.joined import _apart, check_joined, ranges
 from isam.proof.legal import Legality
 from isam.proof.points import check_points
 from isam.proof.registers import judge
@@ -116,12 +116,12 @@ def test_operands_of_several_cells() -> None:
 
     for (a, m), (b, n) in product([(0, 1), (2, 2), (1, 3)], [(0, 1), (0, 2), (0, 3), (1, 1), (3, 1), (4, 1), (4, 2)]):
         apart = not set(range(a, a + m)) & set(range(b, b + n))
-        assert _apart(fs, of(a, m), of(b, n)) is apart
-        assert _apart(fs, of(b, n), of(a, m)) is apart
+        assert _apart(fs, of(a, m), of(b, n), Context()) is apart
+        assert _apart(fs, of(b, n), of(a, m), Context()) is apart
     other = replace(of(0, 1), place=replace(of(0, 1).place, memory="rb"))
-    assert _apart(fs, of(0, 1), other)
+    assert _apart(fs, of(0, 1), other, Context())
     rows = [op("C", tile("C", [i, 0], [2, 4]), replace(cell("ra", 0, [2, 4]), offset=lit(16 * i))) for i in (0, 2)]
-    assert not _apart(fs, *rows)  # in one cell, though in bytes of their own
+    assert not _apart(fs, *rows, Context())  # in one cell, though in bytes of their own
 
 
 def test_operands_at_home_are_told_apart_by_elements_or_bytes() -> None:
@@ -135,11 +135,25 @@ def test_operands_at_home_are_told_apart_by_elements_or_bytes() -> None:
 
     for i, j in product(range(-1, 5), range(5)):
         apart = abs(i) >= 2 or j >= 4
-        assert _apart(fs, of(0, 0), of(i, j)) is apart
-        assert _apart(fs, of(M, N), of(M + i, N + j)) is apart
+        assert _apart(fs, of(0, 0), of(i, j), Context()) is apart
+        assert _apart(fs, of(M, N), of(M + i, N + j), Context()) is apart
         behind = not (i < 2 and j < 4 and i > -2)
-        assert _apart(fs, of(0, 0, ""), of(i, j, "")) is (behind and abs(32 * i + 4 * j) >= 32 + 16)
-    assert not _apart(fs, of(M, 0), of(N + 8, 0))
+        assert _apart(fs, of(0, 0, ""), of(i, j, ""), Context()) is (behind and abs(32 * i + 4 * j) >= 32 + 16)
+    assert not _apart(fs, of(M, 0), of(N + 8, 0), Context())
+    for last, apart in ((6, True), (7, False)):  # rows m and m + 1 before row 8, by the bounds of m's loop
+        known = ranges(loop("m", 0, last + 1, 1, Seq()))
+        assert _apart(fs, of(M, 0), of(8, 0), known) is apart
+        assert _apart(fs, of(8, 0, ""), of(M, 0, ""), known) is apart
+
+
+def test_what_loops_say_of_their_variables() -> None:
+    """Of several loops over one, what all of them say; of several bounds, the closest (random machine 106876)."""
+    half = (Bound(Affine.of("i", 1, 7)), Bound(lit(-3)), Bound(lit(5), 2)), (Bound(lit(21), 4), Bound(Affine.of("i")))
+    inner = Loop("j", *half, 1, Seq())
+    open_ = Loop("k", (Bound(Affine.of("i")),), (Bound(lit(3)),), 1, Seq())
+    known = ranges(Seq((loop("i", 2, 8, 3, inner), loop("i", 0, 7, 1, Seq()), open_, loop("k", 0, 9, 1, Seq()))))
+    ends = {n: (known.lower(Affine.of(n)), known.lower(Affine.of(n, -1))) for n in "ijk"}
+    assert ends == {"i": (0, -7), "j": (3, -4), "k": (None, -8)}
 
 
 def test_what_members_of_a_cluster_write_at_home() -> None:
