@@ -148,8 +148,9 @@ def test_operands_at_home_are_told_apart_by_elements_or_bytes() -> None:
 
 def test_what_loops_say_of_their_variables() -> None:
     """Of several loops over one, what all of them say; of several bounds, the closest (random machine 106876)."""
-    half = (Bound(Affine.of("i", 1, 7)), Bound(lit(-3)), Bound(lit(5), 2)), (Bound(lit(21), 4), Bound(Affine.of("i")))
-    inner = Loop("j", *half, 1, Seq())
+    low = Bound(Affine.of("i", 1, 7)), Bound(lit(-3)), Bound(lit(5), 2)
+    high = Bound(lit(30)), Bound(lit(21), 4), Bound(Affine.of("i"))
+    inner = Loop("j", low, high, 1, Seq())
     open_ = Loop("k", (Bound(Affine.of("i")),), (Bound(lit(3)),), 1, Seq())
     known = ranges(Seq((loop("i", 2, 8, 3, inner), loop("i", 0, 7, 1, Seq()), open_, loop("k", 0, 9, 1, Seq()))))
     ends = {n: (known.lower(Affine.of(n)), known.lower(Affine.of(n, -1))) for n in "ijk"}
