@@ -188,7 +188,8 @@ def _compilations(results: dict[str, Any]) -> list[tuple[str, float, float, bool
     taken: dict[str, list[float]] = {}
     for row in (r for g in GROUPS if g not in CASES for r in results.get(g, [])):
         name = row["name"]
-        kind = "of bf16 or bytes" if name.endswith(("bf16", "int8")) else "of f32, ragged" if ragged[name] else "of f32"
+        even = "of f32, ragged" if ragged.get(name) else "of f32"
+        kind = "of bf16 or bytes" if name.endswith(("bf16", "int8")) else even
         taken.setdefault(kind, []).append(row["compile"]["total"])
     wanted = {"of f32": 0.15, "of f32, ragged": 0.25, "of bf16 or bytes": 0.5}
     return [(f"slowest compilation of a product or a convolution {kind}, seconds", max(taken[kind]), want, False)
