@@ -27,7 +27,7 @@ def plans(
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if operand_memories(main, system):
-        found = spread(blocks(main, system, least(group, main)), main, system, bindable)
+        found = spread(blocks(main, system, least(group, main)), group, main, system, bindable)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system):
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING

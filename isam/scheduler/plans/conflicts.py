@@ -1,15 +1,17 @@
 """What register blocks suffer from: rows that fall on the same sets of a cache, so that what was just there is read
 from the next one; overlapping windows that do not fit the registers together; rows read side by side of which so much
-is wanted at a time that it comes late."""
+is wanted at a time that it comes late, or so little that no stream gets under way."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import gcd, prod
 
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
-from isam.scheduler.plans.cache import caches, streamed
+from isam.scheduler.plan import Group
+from isam.scheduler.plans.cache import caches, streamed, volume
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.system.graph import System
 
@@ -17,25 +19,46 @@ LINE, PERIOD = 64, 4096  # bytes of a line; addresses so far apart fall on the s
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
 AHEAD = 512  # bytes of a row that are there in time when several rows are read in turns (measured)
 LATE = 0.15  # relative cycles per call where more is wanted
+BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
 
 
-def spread(found: list[Block], main: Nest, system: System, bindable: frozenset[str]) -> list[Block]:
+def spread(
+    found: list[Block], group: Group, main: Nest, system: System, bindable: frozenset[str]
+) -> list[Block]:
     """The blocks with what conflicts cost, best first; among equals those of few calls, which leave room for what
     passes between nests, then those along inner axes, whose elements lie together."""
     nearest, memories = min(caches(system), default=0), operand_memories(main, system)
     if not nearest or not main.reduced or not memories:
         return found
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
+    short = short_rows(group, main, max(caches(system)))
     lines, cells = nearest // PERIOD, max(system.memories[m].limit for m in memories)
 
     def cost(b: Block) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
-        return b.cost + conflicts(main, b, lines) + spilled + late(main, b, bindable)
+        broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
+        return b.cost + conflicts(main, b, lines) + spilled + late(main, b, bindable) + broken
 
     def rank(b: Block) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
 
     return sorted((replace(b, cost=cost(b)) for b in found), key=rank)
+
+
+def short_rows(group: Group, main: Nest, cache: int) -> frozenset[str]:
+    """Axes that count rows of less than a page, of more than half the last cache, which the nests of a group go through
+    several times: one row after the other is one stream, and comes while the row before is worked on; several at a time
+    are streams that end before they are fetched ahead."""
+    out: set[str] = set()
+    for u in main.uses:
+        *rows, last = u.index or (Affine(),)
+        size = size_of(u.dtype)
+        long = size * prod(main.length(a) for a in last.names)
+        again = sum(v.reads and v.buffer == u.buffer for n in group.nests for v in n.uses) > 1
+        once = volume(main, u) == prod(main.length(a) for a in main.axes)
+        if u.reads and not u.writes and again and once and long <= PERIOD and size * volume(main, u) > cache // 2:
+            out |= {a for r in rows for a in r.names} - set(last.names)
+    return frozenset(out)
 
 
 def overlaps(main: Nest, block: Block) -> int:

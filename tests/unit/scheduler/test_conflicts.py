@@ -69,8 +69,8 @@ def test_rows_and_columns_meet_on_the_same_set():
 
 def test_among_equals_blocks_go_along_rows():
     """Four rows or four columns cost the same; columns lie together."""
-    main, system = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 32}).main, simulated("host-avx512")
-    found = spread(blocks(main, system, {}), main, system, frozenset())
+    group, system = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 32}).group, simulated("host-avx512")
+    found = spread(blocks(group.main, system, {}), group, group.main, system, frozenset())
     pairs = {(b.of("h"), b.of("v"), b.of("c")): (n, b.cost) for n, b in enumerate(found)}
     for (h, v, c), (n, cost) in pairs.items():
         if h < v and (v, h, c) in pairs and pairs[v, h, c][1] == cost:
@@ -120,4 +120,4 @@ def test_machines_without_caches_are_left_alone():
     got = seen(DEPTHWISE, {"H": 8, "W": 8, "C": 16}, "toy")
     system = simulated("toy")
     found = blocks(got.main, system, least(got.group, got.main))
-    assert spread(found, got.main, system, frozenset()) is found
+    assert spread(found, got.group, got.main, system, frozenset()) is found
