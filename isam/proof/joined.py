@@ -17,12 +17,13 @@ from isam.system.graph import System
 def check_joined(schedule: Schedule, facts: Facts, out: Findings) -> None:
     """Obligation 10 for the form of steps, 8 for what their calls touch. Each call is right by itself."""
     for tree in (schedule.bind, schedule.call):
-        around = ranges(tree)
-        for seq in (n for n in distinct(tree) if isinstance(n, Seq)):
+        seqs = [n for n in distinct(tree) if isinstance(n, Seq) and any(_joins(c) for c in n.children)]
+        around = ranges(tree) if seqs else {}
+        for seq in seqs:
             step: list[Issue] = []
             for c in seq.children:
                 if isinstance(c, Issue) and c.joined:
-                    _member(schedule, facts, step, c, around, out)
+                    _member(schedule, facts, step, c, around[id(seq)], out)
                 step = [*step, c] if isinstance(c, Issue) and c.joined else [c] if isinstance(c, Issue) else []
         alone = [c for n in distinct(tree) if isinstance(n, Loop) for c in children(n)]
         for c in (tree, *alone):
@@ -30,21 +31,63 @@ def check_joined(schedule: Schedule, facts: Facts, out: Findings) -> None:
                 out.add(10, "step", "a call joins the one before it, but there is none in its sequence", c)
 
 
-def ranges(tree: Node) -> Context:
-    """What all loops over a variable say of it: numbers that its value is never below and never above."""
-    ends: dict[str, list[tuple[int | None, int | None]]] = {}
-    for n in distinct(tree):
+def _joins(n: Node) -> bool:
+    return isinstance(n, Issue) and n.joined
+
+
+def ranges(tree: Node) -> dict[int, Context]:
+    """By sequence (its identity), what the loops around it say of their variables, wherever it stands: numbers that a
+    value is never below and never above."""
+    known: dict[int, dict[str, Ends]] = {id(tree): {}}
+    out: dict[int, Context] = {}
+    for n in _parents_first(tree):
+        mine = known[id(n)]
+        if isinstance(n, Seq):
+            out[id(n)] = Context(tuple(_var(name, *ends) for name, ends in mine.items()))
         if isinstance(n, Loop):
-            least = max((-(-b.expr.const // b.div) for b in n.lo if b.expr.is_constant), default=None)
-            most = min((b.expr.const // b.div - 1 for b in n.hi if b.expr.is_constant), default=None)
-            ends.setdefault(n.var, []).append((least, most))
-    known = []
-    for name, each in ends.items():
-        lows, highs = zip(*each, strict=True)
-        lo = () if None in lows else (Bound(Affine.lift(min(lows))),)
-        hi = () if None in highs else (Bound(Affine.lift(max(highs))),)
-        known.append(Var(name, lo, hi))
-    return Context(tuple(known))
+            ends = _ends(n)
+            mine = {**mine, n.var: _either(mine[n.var], ends) if n.var in mine else ends}
+        for c in children(n):
+            seen = known.get(id(c))
+            known[id(c)] = mine if seen is None else {v: _either(seen[v], mine[v]) for v in seen if v in mine}
+    return out
+
+
+Ends = tuple[int | None, int | None]  # the least and the greatest value of a variable, where they are known
+
+
+def _ends(n: Loop) -> Ends:
+    least = max((-(-b.expr.const // b.div) for b in n.lo if b.expr.is_constant), default=None)
+    most = min((b.expr.const // b.div - 1 for b in n.hi if b.expr.is_constant), default=None)
+    if least is not None and most is not None and all(b.expr.is_constant for b in n.lo):
+        most -= (most - least) % n.step
+    return least, most
+
+
+def _either(one: Ends, two: Ends) -> Ends:
+    (a, b), (c, d) = one, two
+    return None if a is None or c is None else min(a, c), None if b is None or d is None else max(b, d)
+
+
+def _var(name: str, least: int | None, most: int | None) -> Var:
+    lo, hi = (() if n is None else (Bound(Affine.lift(n)),) for n in (least, most))
+    return Var(name, lo, hi)
+
+
+def _parents_first(tree: Node) -> list[Node]:
+    """Every distinct node after all that it is a part of."""
+    out: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(tree, False)]
+    while stack:
+        n, done = stack.pop()
+        if done:
+            out.append(n)
+        elif id(n) not in seen:
+            seen.add(id(n))
+            stack.append((n, True))
+            stack.extend((c, False) for c in children(n))
+    return out[::-1]
 
 
 def _member(

@@ -14,6 +14,7 @@ from isam.cost.timeline import TICK, timeline
 from isam.ir import oracle
 from isam.ir.affine import Affine
 from isam.ir.instruction import Burst
+from isam.proof.context import Var
 from isam.proof.facts import Facts
 from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
@@ -22,7 +23,7 @@ from isam.proof.sets import Isl
 from isam.proof.state import Fact
 from isam.proof.tree import check_tree
 from isam.proof.violation import Findings
-from isam.schedule.tree import Issue, Node, Operand, Place, Schedule, Seq, distinct
+from isam.schedule.tree import Bound, Issue, Node, Operand, Place, Schedule, Seq, distinct
 from isam.system.graph import System
 from tests.unit.proof.test_dealt import edited
 
@@ -184,6 +185,40 @@ def test_a_narrower_tile_at_the_end_belongs_to_the_others_as_far_as_it_goes() ->
     made = progressions([fact(0, 0), fact(16, 2048), fact(32, 4096, 5)])
     told = {(s.over[0].hi[0].expr.const, (s.box[1][1] - s.box[1][0]).const) for _, s in made}
     assert told == {(16, 16), (32, 5)}
+
+
+def quantified(first: int, last: int, step: int, off: int = 0) -> Fact:
+    """Tiles of a loop from ``first`` to ``last``, ``off`` elements on; 128 bytes for 16 elements."""
+    v = Var("c", (Bound(Affine((), first)),), (Bound(Affine((), last)),), step, Affine((), first))
+    side = (Affine.of("c", 1, off), Affine.of("c", 1, off + 16))
+    box = ((Affine(), Affine((), 16)), side)
+    return Fact("A", ("spad", ""), None, Affine.of("c", 8, 8 * off), (16, 1), 1, box, (v,))
+
+
+@pytest.mark.parametrize(
+    ("tiles", "alone", "wide"),
+    [
+        ([quantified(16, 48, 16)], fact(64, 512, 3), {(16, 64, 3)}),
+        ([quantified(16, 48, 16)], fact(64, 513, 3), set()),
+        ([quantified(16, 48, 16)], fact(80, 640, 3), set()),
+        ([quantified(16, 48, 16)], fact(0, 0), {(0, 48, 16)}),
+        ([quantified(16, 48, 32), quantified(16, 48, 32, 16)], fact(80, 640, 3), {(16, 64, 16), (16, 80, 3)}),
+    ],
+    ids=("the rest", "elsewhere", "not the next", "before", "several in a turn"),
+)
+def test_a_tile_beyond_the_loop_belongs_to_those_of_the_loop(
+    tiles: list[Fact], alone: Fact, wide: set[tuple[int, int, int]]
+) -> None:
+    """Random machine 106719: the last, narrower tile of a row was moved after the loop that moves the others."""
+    told = set()
+    for _, s in progressions([*tiles, alone]):
+        (v,) = s.over
+        (lo, hi), at = s.box[1], s.starts[1]
+        first, last = v.lo[0].expr.const + at, v.hi[0].expr.const + at
+        assert s.offset.coefficient(v.name) == 8
+        assert s.base + 8 * v.lo[0].expr.const == 8 * first
+        told.add((first, last, (hi - lo).const))
+    assert told == wide
 
 
 def test_facts_that_are_apart_in_two_dimensions_are_none() -> None:

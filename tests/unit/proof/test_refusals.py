@@ -141,20 +141,41 @@ def test_operands_at_home_are_told_apart_by_elements_or_bytes() -> None:
         assert _apart(fs, of(0, 0, ""), of(i, j, ""), Context()) is (behind and abs(32 * i + 4 * j) >= 32 + 16)
     assert not _apart(fs, of(M, 0), of(N + 8, 0), Context())
     for last, apart in ((6, True), (7, False)):  # rows m and m + 1 before row 8, by the bounds of m's loop
-        known = ranges(loop("m", 0, last + 1, 1, Seq()))
+        inside = Seq()
+        known = ranges(loop("m", 0, last + 1, 1, inside))[id(inside)]
         assert _apart(fs, of(M, 0), of(8, 0), known) is apart
         assert _apart(fs, of(8, 0, ""), of(M, 0, ""), known) is apart
 
 
 def test_what_loops_say_of_their_variables() -> None:
-    """Of several loops over one, what all of them say; of several bounds, the closest (random machine 106876)."""
+    """Of several loops around one sequence, what all of them say; of several bounds, the closest (random machine
+    106876)."""
     low = Bound(Affine.of("i", 1, 7)), Bound(lit(-3)), Bound(lit(5), 2)
     high = Bound(lit(30)), Bound(lit(21), 4), Bound(Affine.of("i"))
-    inner = Loop("j", low, high, 1, Seq())
-    open_ = Loop("k", (Bound(Affine.of("i")),), (Bound(lit(3)),), 1, Seq())
-    known = ranges(Seq((loop("i", 2, 8, 3, inner), loop("i", 0, 7, 1, Seq()), open_, loop("k", 0, 9, 1, Seq()))))
-    ends = {n: (known.lower(Affine.of(n)), known.lower(Affine.of(n, -1))) for n in "ijk"}
-    assert ends == {"i": (0, -7), "j": (3, -4), "k": (None, -8)}
+    inside, other = Seq(), Seq((Seq(),))
+    inner = Loop("j", low, high, 1, inside)
+    open_ = Loop("k", (Bound(Affine.of("i")),), (Bound(lit(3)),), 1, inner)
+    both = Loop("k", (Bound(lit(-1)),), (Bound(lit(9)),), 1, inner)
+    known = ranges(Seq((loop("i", 2, 8, 3, open_), loop("i", 0, 7, 1, both), loop("i", 0, 99, 1, other))))
+    ends = {n: (known[id(inside)].lower(Affine.of(n)), known[id(inside)].lower(Affine.of(n, -1))) for n in "ijk"}
+    assert ends == {"i": (0, -6), "j": (3, -4), "k": (None, -8)}
+    assert known[id(other)].lower(Affine.of("i", -1)) == -98
+
+
+@pytest.mark.parametrize(("high", "last"), [(4, 2), (5, 4), (6, 4), (3, 2), (1, 0)])
+def test_a_variable_is_never_beyond_its_last_step(high: int, last: int) -> None:
+    """Random machine 109320: tiles of two steps were taken to reach as far as if each began one element later; and
+    another loop of the same name, around other calls, was believed to be around these."""
+    inside = Seq()
+    known = ranges(Seq((loop("j", 0, high, 2, inside), loop("j", 0, 9, 1, Seq()))))[id(inside)]
+    assert (known.lower(Affine.of("j")), known.lower(Affine.of("j", -1))) == (0, -last)
+
+
+def test_a_sequence_that_stands_in_two_loops_is_in_both() -> None:
+    inside = Seq()
+    known = ranges(Seq((loop("j", 2, 5, 1, inside), loop("j", 0, 3, 1, loop("k", 0, 2, 1, inside)))))[id(inside)]
+    assert (known.lower(Affine.of("j")), known.lower(Affine.of("j", -1))) == (0, -4)
+    assert known.lower(Affine.of("k")) is None
 
 
 def test_what_members_of_a_cluster_write_at_home() -> None:
