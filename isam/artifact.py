@@ -153,7 +153,8 @@ def from_bytes(content: bytes, file: str = "<bytes>") -> Artifact:
         raise
     except (zipfile.BadZipFile, NotImplementedError, KeyError, TypeError, ValueError, AttributeError, IndexError,
             EOFError, OSError, RecursionError, RuntimeError) as e:  # fmt: skip
-        raise fail("artifact-damaged", f"{file} is not an artifact: {e}", loc) from None
+        hint = "`isam compile KERNEL -o OUT` writes one; `isam check` reads kernels and instructions"
+        raise fail("artifact-damaged", f"{file} is not an artifact: {e}", loc, hint) from None
 
 
 def _parts(content: bytes, loc: Loc) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from hashlib import sha256
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, TypeVar
 
 from isam.classes import dataclass
@@ -227,6 +228,18 @@ class Trace:
         subject = data.get("subject") or {}
         trace.subject, trace.loc = subject if isinstance(subject, dict) else {"": str(subject)}, loc
         return trace
+
+    @staticmethod
+    def reading(source: Path | str, name: str = "") -> Trace:
+        """The trace in a file, or in a text called ``name``; ``trace-read`` where there is none."""
+        hint = "`isam schedule KERNEL --trace OUT.json` writes one"
+        loc = Loc(name or str(source), 1, 1)
+        try:
+            return Trace.replaying(source, loc) if isinstance(source, str) else Trace.replaying(source.read_text(), loc)
+        except OSError as e:
+            raise fail("trace-read", f"cannot read the trace: {e.strerror}", loc, hint) from None
+        except (ValueError, KeyError, TypeError) as e:
+            raise fail("trace-read", f"this is no trace: {e}", loc, hint) from None
 
     def diff(self, other: Trace) -> list[tuple[Decision | None, Decision | None]]:
         """Decisions that differ, side by side; None where one trace has none."""

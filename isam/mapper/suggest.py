@@ -21,7 +21,8 @@ def would_do(kernel: Kernel, statement: int) -> tuple[Instruction, ...]:
 
 
 def draft(kernel: Kernel, s: Statement, *, scalar: bool) -> Instruction:
-    """The statement as an instruction over at most two of its axes. ``scalar``: literals become scalar operands."""
+    """The statement as an instruction over at most two of its axes. ``scalar``: literals become scalar operands. It
+    sums nothing up and multiplies nothing into a sum, so that it has no rounding for a kernel to permit."""
     axes = _separable(s)
     rename = dict(zip(axes, AXES, strict=False))
     size = dict(zip(axes, SIZES, strict=False))
@@ -51,7 +52,7 @@ def draft(kernel: Kernel, s: Statement, *, scalar: bool) -> Instruction:
         kernel.buffer(s.dest.buffer).dtype
     )
     syms = tuple(Sym(size[x]) for x in axes)
-    return Instruction(name, Kernel(name, syms, tuple(buffers), (body,), kernel.permits))
+    return Instruction(name, Kernel(name, syms, tuple(buffers), (body,), frozenset()))
 
 
 def _separable(s: Statement) -> tuple[str, ...]:

@@ -87,6 +87,18 @@ def test_wrong_input_is_2_and_says_why(cli, matmul, two, args, code):
     assert code is None or code in [d["code"] for d in document["diagnostics"]]
 
 
+@pytest.mark.parametrize(("args", "hint"), [
+    (("verify", "F"), "isam compile"),
+    (("schedule", "F", "--on", "toy", "-D", ONE, "--replay", "F"), "--trace"),
+    (("schedule", "F", "--on", "toy", "-D", ONE, "--approach", "replay:F"), "--trace"),
+])  # fmt: skip
+def test_a_file_of_another_kind_is_named_and_says_what_writes_one(cli, matmul, args, hint):
+    ran = cli(*(a.replace("F", str(matmul)) for a in args))
+    assert ran.code == 2
+    assert matmul.name in ran.err
+    assert hint in ran.err.partition("hint: ")[2]
+
+
 @pytest.mark.parametrize("text", [
     "", "\n\n", "kernel", "kernel k(", "kernel k()\n  forall", "\x00", "é" * 10, "kernel k()\n" + "  " * 5000 + "x",
     "(" * 100_000, "kernel k(N)\n  in x: q9[N]\n",

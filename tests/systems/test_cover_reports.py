@@ -10,6 +10,7 @@ from isam.ir.normal import normal_form
 from isam.ir.text import parse, parse_file, parse_instruction, print_kernel
 from isam.mapper.cover import cover
 from isam.system.load import load_system
+from isam.system.numerics import contradictions
 from tests.clock import quickest
 
 SURFACE = Path(__file__).parents[1] / "text" / "surface.isam"
@@ -46,7 +47,9 @@ def test_remedies_print_as_instructions_that_parse_back():
         for gap in no.gaps:
             assert gap.remedies
             for r in gap.remedies:
-                assert parse_instruction(print_kernel(r.body, keyword="instruction")).name == r.name
+                pasted = parse_instruction(print_kernel(r.body, keyword="instruction"))
+                assert pasted.name == r.name
+                assert not list(contradictions(pasted))
 
 
 def program(statements: int, seed: int):

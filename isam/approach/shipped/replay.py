@@ -35,12 +35,7 @@ class Replay(Greedy):
     @classmethod
     def given(cls, argument: str) -> Approach:
         """``replay:out.json`` follows what that file recorded."""
-        try:
-            return cls(Path(argument).read_text())
-        except OSError as e:
-            raise fail("trace-read", f"cannot read the trace {argument}: {e.strerror}") from None
-        except (ValueError, KeyError, TypeError) as e:
-            raise fail("trace-read", f"this is no trace: {argument}: {e}") from None
+        return cls(Trace.reading(Path(argument)))
 
     def decide(self, choice: Choice) -> Any:
         """The recorded option where it is offered."""
