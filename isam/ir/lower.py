@@ -80,7 +80,7 @@ class Lowering:
         for s in self.definition.syms:
             if s.name in seen:
                 self.say("L201", f"the size '{s.name}' stands in the head twice", s.loc,
-                         "remove one, or say both of it at once: 1 <= M % 8 <= 16")
+                         f"remove one, or say both of it at once: 1 <= {s.name} % 8 <= 16")
             plain = {x.name for x in self.definition.syms if x.default is None and x.whole is None} & seen
             if s.whole is not None and (s.whole[0] not in plain or self.definition.keyword != "kernel"):
                 self.say("L202", f"'{s.name}' cannot be worked out from '{s.whole[0]}'", s.loc,
