@@ -40,6 +40,12 @@ def farther(system: System) -> list[tuple[int, float]]:
     return sorted((m.capacity, m.bandwidth or 0.0) for m in system.memories.values() if m.kind == CACHED)[2:]
 
 
+def nearer(system: System) -> tuple[int, float]:
+    """The capacity in bytes of the nearest cache, and the bytes per second (0: not known) that the next one gives."""
+    found = sorted((m.capacity, m.bandwidth or 0.0) for m in system.memories.values() if m.kind == CACHED)
+    return (found[0][0], found[1][1]) if len(found) > 1 else (0, 0.0)
+
+
 def needed(main: Nest, width: dict[str, int], system: System) -> float:
     """Bytes per second that a register block reads of what its rows share."""
     calls = prod(-(-width[a] // main.unit(a)) for a in main.axes if a not in main.reduced)

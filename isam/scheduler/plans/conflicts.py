@@ -5,13 +5,13 @@ is wanted at a time that it comes late, or so little that no stream gets under w
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd, prod
+from math import ceil, gcd, prod
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
-from isam.scheduler.plans.cache import caches, streamed, volume
+from isam.scheduler.plans.cache import SHARE, caches, nearer, needed, reads, streamed, volume
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.system.graph import System
 
@@ -19,6 +19,7 @@ LINE, PERIOD = 64, 4096  # bytes of a line; addresses so far apart fall on the s
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
 AHEAD = 512  # bytes of a row that are there in time when several rows are read in turns (measured)
 LATE = 0.15  # relative cycles per call where more is wanted
+HIDDEN = 3 / 4  # of what a cache gives, up to which reading it is hidden behind calls (measured)
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
 
 
@@ -37,7 +38,7 @@ def spread(
     def cost(b: Block) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
-        return b.cost + conflicts(main, b, lines) + spilled + late(main, b, bindable) + broken
+        return b.cost + conflicts(main, b, lines) + spilled + late(main, b, bindable) + fetched(main, b, system) + broken
 
     def rank(b: Block) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
@@ -91,6 +92,17 @@ def late(main: Nest, block: Block, bindable: frozenset[str]) -> float:
     along = next((a for a in reversed(main.axes) if a in main.mapped and a not in main.reduced), "")
     rows = [u for u in main.uses if along in axes_of(u) and streamed(main, u, width, bindable)]
     return LATE if any(width[along] * size_of(u.dtype) > AHEAD for u in rows) else 0.0
+
+
+def fetched(main: Nest, block: Block, system: System) -> float:
+    """Relative cycles per call for panels that do not stay in the nearest cache, and are read nearly as fast as the next
+    one gives them, or faster; 0 where that is not known."""
+    nearest, speed = nearer(system)
+    width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
+    panel = reads(main, width) * prod(ceil(main.length(a) / main.unit(a)) for a in main.reduced)
+    if not speed or panel <= SHARE * nearest:
+        return 0.0
+    return max(0.0, needed(main, width, system) / speed - HIDDEN) / 2
 
 
 def _crowd(main: Nest, use: Use, block: Block) -> int:
