@@ -27,13 +27,13 @@ def plans(
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if operand_memories(main, system):
-        found = spread(blocks(main, system, least(group, main)), group, main, system, bindable)
+        found = spread(blocks(main, system, least(group, main)), group, main, system, bindable, MOST)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system):
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING
             ways += staged(group, main, system, found, memory, kept)
         out += sorted(ways, key=lambda w: w[1])[:MOST]
-        for block in () if ways else found[:MOST]:
+        for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)
             width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
             out.append((plan, block.cost * main.calls() * slowed(main, width, plan.order, system)))

@@ -49,10 +49,15 @@ def nearer(system: System) -> tuple[int, float]:
 def needed(main: Nest, width: dict[str, int], system: System) -> float:
     """Bytes per second that a register block reads of what its rows share."""
     calls = prod(-(-width[a] // main.unit(a)) for a in main.axes if a not in main.reduced)
+    return reads(main, width) * pace(main, system) / calls
+
+
+def pace(main: Nest, system: System) -> float:
+    """Calls of a nest's instruction in a second, each of them of full size."""
     clock = max(u.clock for u in system.units_of(main.instruction.name))
     lengths = {i: main.unit(k) for i, k in main.mapping.axes if k in main.extents}
     cycles = main.instruction.cost.interval + main.instruction.cost.further(main.instruction.sizes_of(lengths))
-    return reads(main, width) * clock / (calls * cycles)
+    return clock / cycles
 
 
 def slowed(main: Nest, width: dict[str, int], order: Sequence[tuple[str, int]], system: System) -> float:

@@ -4,14 +4,16 @@ is wanted at a time that it comes late, or so little that no stream gets under w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from heapq import heappush, heappushpop
 from math import ceil, gcd, prod
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
-from isam.scheduler.plans.cache import SHARE, caches, nearer, needed, reads, streamed, volume
+from isam.scheduler.plans.cache import SHARE, caches, nearer, pace, reads, streamed, volume
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.system.graph import System
 
@@ -24,26 +26,44 @@ BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, s
 
 
 def spread(
-    found: list[Block], group: Group, main: Nest, system: System, bindable: frozenset[str]
+    found: list[Block], group: Group, main: Nest, system: System, bindable: frozenset[str], most: int
 ) -> list[Block]:
-    """The blocks with what conflicts cost, best first; among equals those of few calls, which leave room for what
-    passes between nests, then those along inner axes, whose elements lie together."""
+    """The best ``most`` blocks with what conflicts cost, best first; among equals those of few calls, which leave room
+    for what passes between nests, then those along inner axes, whose elements lie together."""
     nearest, memories = min(caches(system), default=0), operand_memories(main, system)
     if not nearest or not main.reduced or not memories:
-        return found
+        return found[:most]
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
     short = short_rows(group, main, max(caches(system)))
+    near, speed = nearer(system)
+    given = speed / pace(main, system)  # bytes for each call
     lines, cells = nearest // PERIOD, max(system.memories[m].limit for m in memories)
 
     def cost(b: Block) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
-        return b.cost + conflicts(main, b, lines) + spilled + late(main, b, bindable) + fetched(main, b, system) + broken
+        waits = late(main, b, bindable) + fetched(main, b, near, given)
+        return b.cost + conflicts(main, b, lines) + spilled + waits + broken
 
     def rank(b: Block) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
 
-    return sorted((replace(b, cost=cost(b)) for b in found), key=rank)
+    return cheapest(found, most, cost, rank)
+
+
+def cheapest(
+    found: list[Block], most: int, cost: Callable[[Block], float], rank: Callable[[Block], tuple[float, ...]]
+) -> list[Block]:
+    """The first ``most`` blocks by ``rank`` once each has its ``cost``, never below the one it comes with: what
+    comes with more than all of these is left out unseen."""
+    out: list[Block] = []
+    worst: list[float] = []  # the costs of the best ones, negated, as a heap
+    for b in sorted(found, key=lambda b: b.cost):
+        if len(worst) == most and b.cost > -worst[0]:
+            break
+        out.append(replace(b, cost=cost(b)))
+        (heappush if len(worst) < most else heappushpop)(worst, -out[-1].cost)
+    return sorted(out, key=rank)[:most]
 
 
 def short_rows(group: Group, main: Nest, cache: int) -> frozenset[str]:
@@ -94,15 +114,14 @@ def late(main: Nest, block: Block, bindable: frozenset[str]) -> float:
     return LATE if any(width[along] * size_of(u.dtype) > AHEAD for u in rows) else 0.0
 
 
-def fetched(main: Nest, block: Block, system: System) -> float:
-    """Relative cycles per call for panels that do not stay in the nearest cache, and are read nearly as fast as the next
-    one gives them, or faster; 0 where that is not known."""
-    nearest, speed = nearer(system)
+def fetched(main: Nest, block: Block, near: int, given: float) -> float:
+    """Relative cycles per call for panels that do not stay in the nearest cache, of ``near`` bytes, and are read nearly
+    as fast as the next one gives them, or faster; ``given``: so many bytes in the time of a call, 0 if not known."""
     width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
-    panel = reads(main, width) * prod(ceil(main.length(a) / main.unit(a)) for a in main.reduced)
-    if not speed or panel <= SHARE * nearest:
+    line = reads(main, width) if given else 0
+    if line * prod(ceil(main.length(a) / main.unit(a)) for a in main.reduced) <= SHARE * near:
         return 0.0
-    return max(0.0, needed(main, width, system) / speed - HIDDEN) / 2
+    return max(0.0, line / block.calls / given - HIDDEN) / 2
 
 
 def _crowd(main: Nest, use: Use, block: Block) -> int:

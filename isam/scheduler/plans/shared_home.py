@@ -36,7 +36,7 @@ def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list
     for dealing, part, n in zip(ways, parts, fetched, strict=True):
         main = part.main
         slower = 1.0 if _in_a_row(group.main, dealing) else APART
-        for block in spread(blocks(main, system, least(part, main)), part, main, system, bindable)[:FEW]:
+        for block in spread(blocks(main, system, least(part, main)), part, main, system, bindable, FEW):
             plan = _dealt(blocked(part, main, block, system, bindable), group, dealing, system)
             if plan is not None:
                 out.append((plan, slower * block.cost * main.calls() + MEETING + n - min(fetched)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ast import literal_eval
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
-from isam.scheduler.plans.conflicts import AHEAD, conflicts, late, overlaps, spread
+from isam.scheduler.plans.conflicts import AHEAD, HIDDEN, cheapest, conflicts, fetched, late, overlaps, spread
 from isam.scheduler.plans.register import Block, blocks, least
 from tests.pipeline import compiled, simulated
 from tests.unit.cost.test_dealt import VECTORS
@@ -70,7 +72,7 @@ def test_rows_and_columns_meet_on_the_same_set():
 def test_among_equals_blocks_go_along_rows():
     """Four rows or four columns cost the same; columns lie together."""
     group, system = seen(DEPTHWISE, {"H": 28, "W": 28, "C": 32}).group, simulated("host-avx512")
-    found = spread(blocks(group.main, system, {}), group, group.main, system, frozenset())
+    found = spread(blocks(group.main, system, {}), group, group.main, system, frozenset(), 64)
     pairs = {(b.of("h"), b.of("v"), b.of("c")): (n, b.cost) for n, b in enumerate(found)}
     for (h, v, c), (n, cost) in pairs.items():
         if h < v and (v, h, c) in pairs and pairs[v, h, c][1] == cost:
@@ -108,6 +110,44 @@ def test_rows_that_are_read_in_turns_are_read_a_little_at_a_time():
     assert late(seen(VECTORS, {"M": 64, "N": 4096, "K": 64}).main, block(j=24), nobody) == 0, "read often: packed"
 
 
+def test_few_rows_wait_for_panels_of_the_second_cache():
+    """Four rows of 64 columns read 16 bytes for each call, six rows 10.7; 16 are given in its time."""
+    main = seen(VECTORS, {"M": 96, "N": 1024, "K": 1024}).main
+    near, given = 32 << 10, 16.0
+    assert fetched(main, block(i=4, j=4), near, given) == pytest.approx((1 - HIDDEN) / 2)
+    assert fetched(main, block(i=2, j=11), near, given) == pytest.approx((2 - HIDDEN) / 2), "however many columns"
+    assert fetched(main, block(i=6, j=4), near, given) == 0
+    assert fetched(main, block(i=4, j=4), near, 0.0) == 0, "not known"
+    panel = 4 * 64 * 1024
+    assert fetched(main, block(i=4, j=4), panel * 4 // 3, given) == 0, "the panel stays in the nearest cache"
+    assert fetched(main, block(i=4, j=4), panel * 4 // 3 - 1, given) > 0
+
+
+@pytest.mark.parametrize("sizes", [(1024, 1024, 1024), (1500, 176, 1408)])
+def test_no_block_that_waits_is_taken(sizes):
+    got = seen(VECTORS, dict(zip("MNK", sizes, strict=True)))
+    tiles = Block(literal_eval(got.taken.note.removeprefix("block ")), 0.0)
+    assert fetched(got.main, tiles, 32 << 10, 16.0) == 0
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 40, 100])
+def test_the_cheapest_are_those_of_all(most):
+    """Whatever is left out unseen costs more than every block that is kept; equal ones are told apart by rank."""
+    for seed in range(20):
+        draw = Random(seed)
+        found = [Block((("i", n),), float(draw.randrange(12))) for n in range(40)]
+        more = {b.of("i"): float(draw.choice([0, 0, 1, 5])) for b in found}
+
+        def cost(b: Block, more: dict[int, float] = more) -> float:
+            return b.cost + more[b.of("i")]
+
+        def rank(b: Block) -> tuple[float, ...]:
+            return b.cost, -b.of("i")
+
+        every = sorted((replace(b, cost=cost(b)) for b in found), key=rank)[:most]
+        assert cheapest(found, most, cost, rank) == every
+
+
 @pytest.mark.parametrize(("h", "c"), [(28, 256), (56, 128), (112, 32)])
 def test_the_block_taken_fits_registers_and_sets(h, c):
     got = seen(DEPTHWISE, {"H": h, "W": h, "C": c})
@@ -120,4 +160,4 @@ def test_machines_without_caches_are_left_alone():
     got = seen(DEPTHWISE, {"H": 8, "W": 8, "C": 16}, "toy")
     system = simulated("toy")
     found = blocks(got.main, system, least(got.group, got.main))
-    assert spread(found, got.group, got.main, system, frozenset()) is found
+    assert spread(found, got.group, got.main, system, frozenset(), 64) == found[:64]
