@@ -15,7 +15,7 @@ WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew 
 ANEW = 2  # traffic of a byte that is laid out anew near by when it is read, beside one that is only read (measured)
 WAYS = 8  # of a cache
 SHARE = 3 / 4  # of a cache that a box may fill without what passes by driving it out (measured)
-LEFT_OVER = 5 / 4  # price of blocks that leave a part over, which is code of its own
+LEFT_OVER = 3 / 2  # price of blocks that leave a part over, which is code of its own
 
 
 def caches(system: System) -> list[int]:

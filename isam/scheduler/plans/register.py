@@ -162,7 +162,7 @@ def block_cost(
         traffic = (ins + outs) / calls
         return waste * (traffic + 2.0 / calls)
     latency = 8.0 / min(8, calls)  # independent accumulators hide the latency of the unit
-    return waste * (max(1.0, 1.1 * ins / calls) + 0.25 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
+    return waste * (max(1.0, 1.1 * ins / calls) + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
 
 
 def live(nest: Nest, per: dict[str, int], order: list[str]) -> list[int]:
