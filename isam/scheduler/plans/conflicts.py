@@ -134,8 +134,16 @@ def _crowd(main: Nest, use: Use, block: Block) -> int:
         tiles = {a: min(block.of(a) * main.unit(a), main.length(a)) for a, _ in inside if a not in main.reduced}
         if steps_of in row.names:
             tiles[steps_of] = main.length(steps_of)
+        count, step = values_of([(c, tiles.get(a, 1)) for a, c in inside])
         if stride % LINE == 0:
-            rows = 1 + sum(c * (tiles.get(a, 1) - 1) for a, c in inside)
-            crowd *= -(-rows * gcd(stride, PERIOD) // PERIOD)
+            crowd *= -(-count * gcd(step * stride, PERIOD) // PERIOD)
         stride *= 1 + sum(c * (main.length(a) - 1) for a, c in inside)
     return crowd
+
+
+def values_of(terms: list[tuple[int, int]]) -> tuple[int, int]:
+    """How many values a sum of multiples takes at most, and at which distance; ``terms``: a factor, and how many values
+    it is multiplied with."""
+    moving = [(c, n) for c, n in terms if n > 1]
+    step = gcd(*(c for c, _ in moving)) or 1
+    return min(prod(n for _, n in moving), 1 + sum(c * (n - 1) for c, n in moving) // step), step

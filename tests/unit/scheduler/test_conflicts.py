@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from ast import literal_eval
 from dataclasses import replace
+from itertools import product
 from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
-from isam.scheduler.plans.conflicts import AHEAD, HIDDEN, cheapest, conflicts, fetched, late, overlaps, spread
+from isam.scheduler.plans.conflicts import (
+    AHEAD,
+    HIDDEN,
+    cheapest,
+    conflicts,
+    fetched,
+    late,
+    overlaps,
+    spread,
+    values_of,
+)
 from isam.scheduler.plans.register import Block, blocks, least
 from tests.pipeline import compiled, simulated
 from tests.unit.cost.test_dealt import VECTORS
@@ -78,6 +91,36 @@ def test_among_equals_blocks_go_along_rows():
         if h < v and (v, h, c) in pairs and pairs[v, h, c][1] == cost:
             assert n < pairs[v, h, c][0]
     assert pairs[1, 4, 1][0] < pairs[4, 1, 1][0]
+
+
+STRIDED = """kernel strided(W, C, K)
+  in    x: f32[2 * W, C]
+  const w: f32[C, K]
+  out   y: f32[W, K]
+  permits contract, reassociate
+  forall v < W, k < K
+    y[v, k] = 0
+  forall v < W, k < K, s < 2, c < C
+    y[v, k] += x[2 * v + s, c] * w[c, k]
+"""
+
+
+def test_rows_that_a_stride_leaves_out_crowd_nothing():
+    """Rows of 4096 bytes, every other one: seven of them fall on one set of eight lines."""
+    main = seen(STRIDED, {"W": 16, "C": 1024, "K": 64}).main
+    assert conflicts(main, block(v=7, k=2), 8) < 0.01
+    assert conflicts(main, block(v=9, k=2), 8) == pytest.approx(1 / 8, abs=0.01)
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 5)), max_size=3))
+def test_values_of_a_sum_of_multiples(terms):
+    """Never fewer than there are, all of them at multiples of the distance; exact for one multiple."""
+    values = {sum(x) for x in product(*(range(0, c * n, c) for c, n in terms))}
+    count, step = values_of(terms)
+    assert len(values) <= count
+    assert all(v % step == 0 for v in values)
+    if sum(n > 1 for _, n in terms) < 2:
+        assert len(values) == count
 
 
 def test_sizes_that_spread_over_the_sets_do_not_conflict():
