@@ -327,7 +327,7 @@ def _operand(state: Extension, operand: str, names: dict[int, str], owner: dict[
         return OperandMap(operand, "", (), (), (), played.value)
     dims, steps, base = state.dims[operand], state.steps[operand], state.bases[operand]
     forms = (w for p in state.pairs.values() for w, _ in p.forms if not isinstance(w, Literal))
-    want = next(w for w in forms if w.buffer == operand)
+    want = max((w for w in forms if w.buffer == operand), key=lambda w: sum(map(len, w.rows)))  # the most axes
     index = []
     for r, (row, rest) in enumerate(base):
         terms = [(names[k], c) for k, c in row]

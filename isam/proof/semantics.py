@@ -12,6 +12,7 @@ from dataclasses import field
 from itertools import product
 
 from isam.classes import dataclass
+from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Domain, Kernel, Literal, Statement
@@ -137,7 +138,7 @@ def compare(mapping: Mapping, kernel: Kernel) -> Semantics:
             return Semantics(faults=(*faults, (3, "operation", f"{what}: {side}")))
     assert not isinstance(own, str)
     assert not isinstance(theirs, str)
-    found = next(_assign(own, theirs, mapping, ()), None)
+    found = next((f for m in _played(mapping) for f in _assign(own, theirs, m, ())), None)
     if found is None:
         text = f"'{ins.name}' does not do what statements {sorted(mine)} of the kernel say"
         return Semantics(faults=(*faults, (3, "operation", text)))
@@ -166,6 +167,36 @@ def instruction_effects(ins: Instruction) -> list[Effect] | str:
     return effects_of(list(enumerate(body.statements)), {b.name: b.dtype for b in body.buffers}, inner)
 
 
+Rows = tuple[Affine, ...]
+
+
+@dataclass(frozen=True)
+class Played:
+    """A mapping, and of each operand the access that its index stands for, without what is added to axes there."""
+
+    operands: tuple[OperandMap, ...]
+    axis_map: dict[str, str]
+    stands: dict[str, Rows]
+
+
+def _played(m: Mapping) -> Iterator[Played]:
+    """An operand's index may stand for any of the instruction's accesses to it, for the same one wherever it is met."""
+    every = {o.operand: dict.fromkeys(r for a in accesses(m.instruction, o.operand) if (r := linear_rows(a))) or {(): 0}
+             for o in m.operands}  # fmt: skip
+    for chosen in product(*every.values()):
+        yield Played(m.operands, m.axis_map, dict(zip(every, chosen, strict=True)))
+
+
+def accesses(ins: Instruction, operand: str) -> Iterator[Access]:
+    """Every read and write of an operand."""
+    for s in ins.body.statements:
+        yield from (a for a in (s.dest, *s.sources) if isinstance(a, Access) and a.buffer == operand)
+
+
+def linear_rows(a: Access) -> Rows:
+    return tuple(r - r.const for r in a.index)
+
+
 def _operand(a: Access) -> str:
     return a.buffer
 
@@ -173,7 +204,7 @@ def _operand(a: Access) -> str:
 Found = tuple[tuple[tuple[Effect, Effect], ...], tuple[Pair, ...]]
 
 
-def _assign(own: list[Effect], theirs: list[Effect], m: Mapping, done: tuple) -> Iterator[Found]:
+def _assign(own: list[Effect], theirs: list[Effect], m: Played, done: tuple) -> Iterator[Found]:
     """Every way to lay effects on effects, those on one buffer in order."""
     if not own:
         if not theirs:
@@ -188,7 +219,7 @@ def _assign(own: list[Effect], theirs: list[Effect], m: Mapping, done: tuple) ->
                 yield ((e, k), *more), (*pairs, *others)
 
 
-def _effect(e: Effect, k: Effect, m: Mapping) -> Iterator[tuple[Pair, ...]]:
+def _effect(e: Effect, k: Effect, m: Played) -> Iterator[tuple[Pair, ...]]:
     if k.accumulate and not e.accumulate and k.expr.op != "select":
         k = spelled_out(k)
     if e.accumulate and not k.accumulate:
@@ -222,7 +253,7 @@ def folded(k: Effect) -> Effect | None:
     return None
 
 
-def _unify(a: Expr, b: Expr, m: Mapping) -> Iterator[tuple[Pair, ...]]:
+def _unify(a: Expr, b: Expr, m: Played) -> Iterator[tuple[Pair, ...]]:
     if isinstance(a, Leaf):
         if isinstance(b, Leaf):
             p = _leaf(a, b, m, writes=False)
@@ -238,7 +269,7 @@ def _unify(a: Expr, b: Expr, m: Mapping) -> Iterator[tuple[Pair, ...]]:
         yield from _all(a.args, args, m)
 
 
-def _all(xs: tuple[Expr, ...], ys: tuple[Expr, ...], m: Mapping) -> Iterator[tuple[Pair, ...]]:
+def _all(xs: tuple[Expr, ...], ys: tuple[Expr, ...], m: Played) -> Iterator[tuple[Pair, ...]]:
     if not xs:
         yield ()
         return
@@ -251,7 +282,7 @@ def _same_type(a: str, b: str) -> bool:
     return a == b or ANY in (a, b)
 
 
-def _leaf(a: Leaf, b: Leaf, m: Mapping, writes: bool) -> Pair | None:
+def _leaf(a: Leaf, b: Leaf, m: Played, writes: bool) -> Pair | None:
     """The instruction's read ``a`` against the kernel's ``b``."""
     if a.access is None:
         same = b.access is None and same_number(a.literal, b.literal)
@@ -263,7 +294,7 @@ def _leaf(a: Leaf, b: Leaf, m: Mapping, writes: bool) -> Pair | None:
         if om.buffer or not same_number(om.literal, b.literal) or a.access.index:
             return None
         return Pair(om.operand, a.access, None, b.statement, False, b.literal)
-    if not _same_type(a.dtype, b.dtype) or om.buffer != b.access.buffer or not _plays(om, a.access, b.access):
+    if not _same_type(a.dtype, b.dtype) or om.buffer != b.access.buffer or not _plays(om, a.access, b.access, m):
         return None
     return Pair(om.operand, a.access, b.access, b.statement, writes, None, a.statement)
 
@@ -275,11 +306,15 @@ def same_number(a: object, b: object) -> bool:
     return (a == b and signs) or (a != a and b != b)
 
 
-def _plays(om: OperandMap, own: Access, kernel: Access) -> bool:
-    """Whether the kernel's access is the one that the operand is said to be played by, with what the instruction adds
-    to its axes. That steps put it there, and move it along every axis, is judged per issue."""
+def _plays(om: OperandMap, own: Access, kernel: Access, m: Played) -> bool:
+    """Whether the kernel's access is the one that the operand is said to be played by, with what the instruction's
+    access differs by from the one that the index stands for. That steps put it there, and move it along every axis, is
+    judged per issue."""
     at = list(om.index)
-    for row, d, step in zip(own.index, om.dims, om.steps, strict=False):
+    for row, first, d, step in zip(own.index, m.stands[om.operand], om.dims, om.steps, strict=False):
         if 0 <= d < len(at):
-            at[d] = at[d] + row.const * step
+            apart = row - first
+            if any(n not in m.axis_map for n in apart.names):
+                return False
+            at[d] = at[d] + apart.substitute({n: Affine.of(m.axis_map[n]) for n in apart.names}) * step
     return tuple(at) == kernel.index

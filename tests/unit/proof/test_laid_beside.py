@@ -97,7 +97,7 @@ def test_expressions_that_are_the_same_but_for_the_order_of_arguments(seed: int)
     operands = [SimpleNamespace(operand=a, buffer=b, index=(), dims=(), steps=(), literal=None)
                 for a, b in (("A", "x"), ("B", "y"))]
     operands += [SimpleNamespace(operand="C", buffer="", index=(), dims=(), steps=(), literal=2.0)]
-    m: Any = SimpleNamespace(operands=operands, axes=())
+    m: Any = SimpleNamespace(operands=operands, axes=(), stands={o.operand: () for o in operands})
     means = {"A": "x", "B": "y", "C": 2.0}
 
     def played(t: Any) -> Any:
@@ -311,7 +311,7 @@ def test_writes_of_one_buffer_stay_in_order() -> None:
     """Effects are laid on effects in every order in which those on one buffer follow each other."""
     operands = [SimpleNamespace(operand=a, buffer=b, index=(), dims=(), steps=(), literal=None)
                 for a, b in ("Dy", "Ev", "Ax")]  # fmt: skip
-    m: Any = SimpleNamespace(operands=operands, axes=(), axis_map={})
+    m: Any = SimpleNamespace(operands=operands, axes=(), axis_map={}, stands={o.operand: () for o in operands})
 
     def effects(what: tuple[tuple[str, str], ...], name: str) -> list[Effect]:
         return [Effect(i, Access(b), Op(op, "f32", (Leaf(Access(name), i, "f32"),)), False, ())
