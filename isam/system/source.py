@@ -21,6 +21,7 @@ from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 MAX_BYTES = 1 << 20  # of one file
 MAX_DEPTH = 32
+LIBRARY_DEPTH = "exceeded maximum nesting depth"  # what libyaml says of a limit of its own, which it may meet first
 MAX_NODES = 20_000
 MAX_SCALAR = 1 << 16
 MAX_KEY = 200
@@ -166,6 +167,8 @@ class _Reader:
         at = self.lines[mark.line][mark.column :] if mark is not None and mark.line < len(self.lines) else ""
         hint = "check indentation, colons, quotes and brackets near here"
         hint = "indent with spaces, not tabs" if at[:1] == "\t" else hint
+        if mark is not None and problem == LIBRARY_DEPTH:
+            return self.too_deep(mark)
         if mark is None:
             loc = Loc(self.file, 1, 1)
             position = getattr(e, "position", None)
@@ -175,6 +178,9 @@ class _Reader:
                 hint = f"remove the character {character!r}" if character is not None else "remove that character"
             return Diagnostic("system-yaml", f"not YAML: {problem}", loc, hint, self.line(loc))
         return self.fault("system-yaml", f"not YAML: {problem}", mark, hint)
+
+    def too_deep(self, mark: Any) -> Diagnostic:
+        return self.fault("system-depth", f"nested deeper than {MAX_DEPTH}", mark, "descriptions need about six levels")
 
     def document(self, events: Iterator[Any]) -> Mapping:
         top: Node | None = None
@@ -225,8 +231,7 @@ class _Reader:
             raise self.refuse("system-nodes", f"more than {MAX_NODES} values", e.start_mark,
                               "describe variants with 'for:' and split the file with 'include:'")  # fmt: skip
         if depth >= MAX_DEPTH and kind != "ScalarEvent":
-            raise self.refuse("system-depth", f"nested deeper than {MAX_DEPTH}", e.start_mark,
-                              "descriptions need about six levels")  # fmt: skip
+            raise IsamError([*self.faults, self.too_deep(e.start_mark)])
         if kind == "AliasEvent" or e.anchor is not None:
             raise self.refuse("system-alias",
                               f"anchors and aliases are not allowed ('{(e.anchor or '')[:40]}')", e.start_mark,

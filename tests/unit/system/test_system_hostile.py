@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from isam.diagnostics import IsamError
 from isam.system.load import load_system, parse_system
+from isam.system.source import LIBRARY_DEPTH, _Reader
 from tests.clock import quickest
 from tests.unit.system.broken import TINY
 
@@ -127,3 +129,12 @@ def test_many_files(tmp_path) -> None:
     with pytest.raises(IsamError) as e:
         load_system(str(tmp_path / "m.yaml"))
     assert "system-files" in [d.code for d in e.value.diagnostics]
+
+
+def test_a_limit_that_the_library_meets_first_is_depth_too() -> None:
+    """libyaml reads ahead for what may be a key; from some version on it stops at 1000 levels, before any event."""
+    mark = SimpleNamespace(line=0, column=3)
+    for problem, code in ((LIBRARY_DEPTH, "system-depth"), ("did not find expected node content", "system-yaml")):
+        error = SimpleNamespace(problem=problem, problem_mark=mark)
+        found = _Reader("hostile.yaml", "[[[[").syntax(error)
+        assert (found.code, found.loc.column) == (code, 4)
