@@ -181,20 +181,11 @@ class Played:
 
 def _played(m: Mapping) -> Iterator[Played]:
     """An operand's index may stand for any of the instruction's accesses to it, for the same one wherever it is met."""
-    every = {o.operand: dict.fromkeys(r for a in accesses(m.instruction, o.operand) if (r := linear_rows(a))) or {(): 0}
-             for o in m.operands}  # fmt: skip
-    for chosen in product(*every.values()):
+    every: dict[str, dict[Rows, None]] = {o.operand: {} for o in m.operands}
+    for a in (a for s in m.instruction.body.statements for a in (s.dest, *s.reads) if a.buffer in every):
+        every[a.buffer][tuple(r - r.const for r in a.index)] = None
+    for chosen in product(*(rows or [()] for rows in every.values())):
         yield Played(m.operands, m.axis_map, dict(zip(every, chosen, strict=True)))
-
-
-def accesses(ins: Instruction, operand: str) -> Iterator[Access]:
-    """Every read and write of an operand."""
-    for s in ins.body.statements:
-        yield from (a for a in (s.dest, *s.sources) if isinstance(a, Access) and a.buffer == operand)
-
-
-def linear_rows(a: Access) -> Rows:
-    return tuple(r - r.const for r in a.index)
 
 
 def _operand(a: Access) -> str:

@@ -18,9 +18,14 @@ SHARE = 3 / 4  # of a cache that a box may fill without what passes by driving i
 LEFT_OVER = 3 / 2  # price of blocks that leave a part over, which is code of its own
 
 
+def levels(system: System) -> list[tuple[int, float]]:
+    """Capacities in bytes and bytes per second (0: not known) of caches in front of home memory, smallest first."""
+    return sorted((m.capacity, m.bandwidth or 0.0) for m in system.memories.values() if m.kind == CACHED)
+
+
 def caches(system: System) -> list[int]:
     """Capacities of caches in front of home memory, smallest first, in bytes."""
-    return sorted(m.capacity for m in system.memories.values() if m.kind == CACHED)
+    return [capacity for capacity, _ in levels(system)]
 
 
 def near_cache(system: System) -> int:
@@ -32,18 +37,7 @@ def block_caches(main: Nest, width: dict[str, int], system: System) -> list[int]
     """Capacities in bytes of the caches that blocks can be made for: the second nearest, and larger ones that are known
     to be read as fast as a register block reads what its rows share."""
     need = needed(main, width, system)
-    return [near_cache(system), *(size for size, bandwidth in farther(system) if bandwidth >= need)]
-
-
-def farther(system: System) -> list[tuple[int, float]]:
-    """Capacities in bytes and bytes per second (0: not known) of caches behind the second nearest, nearest first."""
-    return sorted((m.capacity, m.bandwidth or 0.0) for m in system.memories.values() if m.kind == CACHED)[2:]
-
-
-def nearer(system: System) -> tuple[int, float]:
-    """The capacity in bytes of the nearest cache, and the bytes per second (0: not known) that the next one gives."""
-    found = sorted((m.capacity, m.bandwidth or 0.0) for m in system.memories.values() if m.kind == CACHED)
-    return (found[0][0], found[1][1]) if len(found) > 1 else (0, 0.0)
+    return [near_cache(system), *(size for size, bandwidth in levels(system)[2:] if bandwidth >= need)]
 
 
 def needed(main: Nest, width: dict[str, int], system: System) -> float:
@@ -63,7 +57,7 @@ def pace(main: Nest, system: System) -> float:
 def slowed(main: Nest, width: dict[str, int], order: Sequence[tuple[str, int]], system: System) -> float:
     """How many times longer the calls of a register block take because what its rows share does not stay in the near
     cache, and the next one is known to be slower than they read. ``order``: the loops, outermost first."""
-    speed = next((bandwidth for _, bandwidth in farther(system)), 0.0)
+    speed = next((bandwidth for _, bandwidth in levels(system)[2:]), 0.0)
     vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
     if not speed or not vector:
         return 1.0

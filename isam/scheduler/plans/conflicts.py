@@ -13,7 +13,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
-from isam.scheduler.plans.cache import SHARE, caches, nearer, pace, reads, streamed, volume
+from isam.scheduler.plans.cache import SHARE, levels, pace, reads, streamed, volume
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.system.graph import System
 
@@ -30,14 +30,14 @@ def spread(
 ) -> list[Block]:
     """The best ``most`` blocks with what conflicts cost, best first; among equals those of few calls, which leave room
     for what passes between nests, then those along inner axes, whose elements lie together."""
-    nearest, memories = min(caches(system), default=0), operand_memories(main, system)
-    if not nearest or not main.reduced or not memories:
+    known, memories = levels(system), operand_memories(main, system)
+    if not known or not main.reduced or not memories:
         return found[:most]
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
-    short = short_rows(group, main, max(caches(system)))
-    near, speed = nearer(system)
+    short = short_rows(group, main, known[-1][0])
+    near, speed = known[0][0], known[1][1] if len(known) > 1 else 0.0
     given = speed / pace(main, system)  # bytes for each call
-    lines, cells = nearest // PERIOD, max(system.memories[m].limit for m in memories)
+    lines, cells = near // PERIOD, max(system.memories[m].limit for m in memories)
 
     def cost(b: Block) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
