@@ -38,7 +38,7 @@ def packs(
         if any(v.writes and v.buffer == u.buffer for n in plan.group.nests for v in n.uses):
             continue
         along = [a for a in mine if a in main.mapped and a not in main.reduced]
-        if along and all(len(r.names) <= 1 or digits(main, r, along[0]) for r in u.index):
+        if along and all(len(r.names) <= 1 or digits(main, r, along[0]) or counted(main, r) for r in u.index):
             stage = panel(plan, main, u, along[0], width, head, bindable, system)
             if stage is not None:
                 out.append(stage)
@@ -89,13 +89,19 @@ def panel(
 def digits(main: Nest, row: Affine, axis: str) -> list[str]:
     """The axes that a dimension was split into, innermost first, which is ``axis``; empty where they do not count it
     element by element."""
+    out = counted(main, row)
+    return out if out[:1] == [axis] and not any(a in main.reduced for a in out) else []
+
+
+def counted(main: Nest, row: Affine) -> list[str]:
+    """The axes, innermost first, that count a dimension element by element; empty where they do not."""
     terms, size, out = sorted((c, a) for a, c in row.terms), 1, []
     for c, a in terms:
-        if c != size or a in main.reduced:
+        if c != size:
             return []
         size *= main.length(a)
         out.append(a)
-    return out if out[:1] == [axis] else []
+    return out
 
 
 def laid_anew(use: Use, system: System) -> bool:
@@ -107,12 +113,16 @@ def grouped(use: Use, system: System) -> tuple[int, int] | None:
     """The dimension of a buffer that lies within the lanes of the registers that the operand goes to, or that its
     contract lays between neighbours along the vector axis, and how much of it goes there."""
     m = system.memories[use.homes[0]]
-    if len(use.dims) < 2 or len(use.index[use.dims[-1]].names) != 1:
+    if len(use.dims) < 2:
         return None
     if m.lane:
-        return (use.dims[-1], m.lane // size_of(use.dtype)) if len(use.dims) == 2 else None
-    between, inner = use.strides[-2:]
-    return (use.dims[-1], between) if inner == 1 and between is not None and between > 1 else None
+        inner, between = 1, m.lane // size_of(use.dtype) if len(use.dims) == 2 else None
+    else:
+        between, inner = use.strides[-2:]
+    steps = sorted(c for _, c in use.index[use.dims[-1]].terms)
+    if inner != 1 or between is None or steps[:1] != [1] or any(c % between for c in steps[1:]):
+        return None
+    return (use.dims[-1], between) if m.lane or between > 1 else None
 
 
 def row_copy(

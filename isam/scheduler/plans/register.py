@@ -128,6 +128,21 @@ def blocks(nest: Nest, system: System, floor: dict[str, int]) -> list[Block]:
     return found
 
 
+def completed(nest: Nest, system: System, given: dict[str, int]) -> Block | None:
+    """The best register block of a nest with a sum some of whose axes have their tiles already; None when none fits."""
+    room = Room(nest, system)
+    parallel = [a for a in nest.axes if a not in nest.reduced]
+    counts = {a: -(-nest.length(a) // nest.unit(a)) for a in parallel}
+    free = [a for a in parallel if a not in given]
+    best: Block | None = None
+    for tiles in _candidates(nest, free, counts, room.outputs, {}):
+        tiles |= {a: n for a, n in given.items() if a in parallel}
+        cost = block_cost(nest, parallel, counts, tiles, room, True)
+        if cost is not None and (best is None or cost < best.cost):
+            best = Block(tuple(sorted(tiles.items())), cost)
+    return best
+
+
 def _candidates(nest: Nest, parallel: list[str], counts: dict[str, int], limit: int,
                 floor: dict[str, int]) -> Iterator[dict[str, int]]:  # fmt: skip
     """Numbers of tiles per axis: at most three axes are blocked, the last ones named first."""

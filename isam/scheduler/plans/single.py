@@ -8,9 +8,9 @@ from math import prod
 
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan, one_order
-from isam.scheduler.plans.cache import cache_blocks, caches, streamed
+from isam.scheduler.plans.cache import brought, cache_blocks, caches, streamed
 from isam.scheduler.plans.pack import packs, repack
-from isam.scheduler.plans.register import Block, Room, steps, unroll_order
+from isam.scheduler.plans.register import Block, Room, axes_of, completed, steps, unroll_order
 from isam.system.graph import System
 
 TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency
@@ -45,6 +45,30 @@ def whole(group: Group, main: Nest, system: System, bindable: frozenset[str]) ->
     return Plan(group, tuple(order), tuple(ordered_axes(group)), stages, note="whole operands")
 
 
+def product(nest: Nest, main: Nest) -> bool:
+    """Whether a nest reads an operand again along axes that it does not share with the main one, and sums up."""
+    own = {a for a in nest.axes if a not in main.axes and a not in nest.reduced}
+    return bool(nest.reduced) and any(own - axes_of(u) for u in brought(nest))
+
+
+def alongside(group: Group, main: Nest, per: dict[str, int], system: System) -> list[tuple[str, int]]:
+    """Blocks of the axes that nests do not share with the main one, whose block ``per`` is given: of products the best
+    register block, of others enough calls to hide their latency."""
+    chosen: dict[str, int] = {}
+    for n in group.nests:
+        given = {a: per.get(a, 1) for a in n.axes if a in main.axes}
+        if product(n, main) and (best := completed(n, system, given)) is not None:
+            inner = [] if n.reduced[-1] in n.mapped else [n.reduced[-1]]
+            chosen |= {a: n.unit(a) * best.of(a) for a in n.axes if a not in given and a not in chosen}
+            chosen |= {a: n.unit(a) * steps(best.calls) for a in inner if a not in given}
+    order: list[tuple[str, int]] = []
+    for n in group.nests:
+        several = max(1, min(4, TOGETHER // prod(per.get(a, 1) for a in n.axes)))
+        own = (a for a in n.axes if a not in main.axes)
+        order += [(a, chosen.get(a, n.unit(a) * several)) for a in own if a not in dict(order)]
+    return order
+
+
 def blocked(group: Group, main: Nest, block: Block, system: System, bindable: frozenset[str]) -> Plan:
     """Register block inside cache blocks inside the remaining loops; operands read more than once are packed."""
     parallel = [a for a in main.axes if a not in main.reduced]
@@ -69,12 +93,17 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
         several = 1 if inner in main.mapped else steps(prod(n for _, n in block.tiles))
         order.append((inner, unit[inner] * several))
     per = dict(block.tiles)
-    for n in group.nests:
-        beside = prod(per.get(a, 1) for a in n.axes)  # calls
-        several = max(1, min(4, TOGETHER // beside))
-        order += [(a, n.unit(a) * several) for a in n.axes if a not in main.axes and a not in dict(order)]
+    order += alongside(group, main, per, system)
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
     unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
-    stages = packs(plan, main, width, len(head), system, bindable) if cached else ()
+    if not cached:
+        return plan
+    stages = packs(plan, main, width, len(head) + len(plainly), system, bindable)
+    for n in group.nests:
+        if product(n, main):
+            wide = {a: dict(order)[a] for a in n.axes}
+            had = {s.buffer for s in stages}
+            more = packs(plan, n, wide, len(head) + len(plainly), system, bindable)
+            stages += tuple(s for s in more if s.buffer not in had)
     return replace(plan, stages=stages)
