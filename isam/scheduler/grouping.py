@@ -49,11 +49,11 @@ class Grouping:
     def _put(self, groups: list[Nests], n: Nest) -> None:
         """At the end: in the last group, or as one of its own."""
         last = groups[-1] if groups else ()
-        joined = self._joined(last, n) if last and _plain(n) and _plain(last[-1]) else None
-        if joined is None:
+        whole = self._placed(last, n) if last and _plain(n) and _plain(last[-1]) else None
+        if whole is None:
             groups.append((n,))
         else:
-            groups[-1] = (*last, joined)
+            groups[-1] = whole
 
     def _into(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
         """The group with a nest in it, after what then goes before it; None: it does not join, or would give up loops
@@ -68,8 +68,19 @@ class Grouping:
         whole = _between(group, along, alone)
         if taken and (joined := self._joined(whole, n, past=True)) is not None:
             return [*(g for g in aside if g not in taken), (*whole, joined)]
-        joined = self._joined(group, n, past=bool(aside))
-        return None if joined is None else [*aside, (*group, joined)]
+        placed = self._placed(group, n, past=bool(aside))
+        return None if placed is None else [*aside, placed]
+
+    def _placed(self, group: Nests, n: Nest, past: bool = False) -> Nests | None:
+        """The group with a nest at its end; or before its last nests, which have nothing to do with it, where it shares
+        more loops there. None: it does not join."""
+        at = _deeper(group, n)
+        if at is not None:
+            joined = self._joined(group[:at], n, past=True, behind=group[at:])
+            if joined is not None:
+                return (*group[:at], joined, *group[at:])
+        joined = self._joined(group, n, past)
+        return None if joined is None else (*group, joined)
 
     def _partly(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
         """The same without the axes of which one call takes more in one than in the other: the nest then has loops of
@@ -84,13 +95,19 @@ class Grouping:
         return None if joined is None else [*(g for g in aside if g not in needed), (*group, *along, joined)]
 
     def _joined(
-        self, group: Nests, n: Nest, past: bool = False, apart: frozenset[str] = frozenset(), along: Nests = ()
+        self,
+        group: Nests,
+        n: Nest,
+        past: bool = False,
+        apart: frozenset[str] = frozenset(),
+        along: Nests = (),
+        behind: Nests = (),
     ) -> Nest | None:
         """The nest as it shares the group's loops, where it may and the Approach wants it to. ``past``: it goes past
         others, which it could join instead. ``apart``: axes that it does not share; it takes ``along`` the last nests
-        of the group then."""
-        joined = join(group, n, apart)
-        if joined is None or (self.exact and not in_order(plain(Group((*group, joined), True)))):
+        of the group then. ``behind``: nests of the group that it comes before."""
+        joined = join(group, n, apart, behind)
+        if joined is None or (self.exact and not in_order(plain(Group((*group, joined, *behind), True)))):
             return None
         context = {
             "nests": [m.number for m in (*group, n)],
@@ -135,6 +152,23 @@ def _shared(group: Nests, n: Nest) -> set[str]:
     """The axes of a nest along which it may share loops with a group."""
     joined, axes = join(group, n), {a for m in group for a in m.extents}
     return set() if joined is None else {b for b, a in zip(n.extents, joined.extents, strict=True) if a in axes}
+
+
+def _deeper(group: Nests, n: Nest) -> int | None:
+    """Where in a group a nest shares more loops than at its end: before last ones that do not depend on it, nor it on
+    them, and that share no loop with those before which it would end; None: nowhere."""
+    best, most = None, len(_shared(group, n))
+    for at in range(len(group) - 1, 0, -1):
+        if _depends((group[at],), n):
+            break
+        before, after = ({a for m in part for a in m.extents} for part in (group[:at], group[at:]))
+        joined = join(group[:at], n, behind=group[at:])
+        if joined is None or not before & after <= joined.extents.keys():
+            continue
+        shares = len(before & joined.extents.keys())
+        if shares > most:
+            best, most = at, shares
+    return best
 
 
 def _crossed(group: Nests, n: Nest) -> frozenset[str]:

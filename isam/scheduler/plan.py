@@ -192,9 +192,11 @@ def _same_axis(r: Affine, s: Affine) -> bool:
     return len(r.terms) == 1 and len(s.terms) == 1 and r.const == s.const and r.terms[0][1] == s.terms[0][1] != 0
 
 
-def join(group: tuple[Nest, ...], q: Nest, apart: frozenset[str] = frozenset()) -> Nest | None:
+def join(
+    group: tuple[Nest, ...], q: Nest, apart: frozenset[str] = frozenset(), behind: tuple[Nest, ...] = ()
+) -> Nest | None:
     """``q`` renamed to share axes with the group where every dependence allows it, or None when it shares none.
-    ``apart``: axes of its own that it shall not share.
+    ``apart``: axes of its own that it shall not share. ``behind``: nests that come after it, with loops of their own.
 
     An axis may be shared only when no nest between lacks it: what lacks it runs before or after the loop.
     """
@@ -230,7 +232,7 @@ def join(group: tuple[Nest, ...], q: Nest, apart: frozenset[str] = frozenset()) 
             taken.add(match)
     if not names:
         return None
-    existing = {a for m in group for a in m.axes}
+    existing = {a for m in (*group, *behind) for a in m.axes}
     for b in q.axes:
         if b not in names:
             fresh, n = b, 1
