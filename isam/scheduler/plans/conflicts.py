@@ -21,7 +21,8 @@ LINE, PERIOD = 64, 4096  # bytes of a line; addresses so far apart fall on the s
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
 AHEAD = 512  # bytes of a row that are there in time when several rows are read in turns (measured)
 LATE = 0.15  # relative cycles per call where more is wanted
-HIDDEN = 3 / 4  # of what a cache gives, up to which reading it is hidden behind calls (measured)
+HIDDEN = 1 / 2  # of what a cache gives, up to which reading it is hidden behind calls (measured)
+SLOWER = 3 / 4  # relative cycles per call for all that it gives, beyond that (measured)
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
 
 
@@ -121,7 +122,7 @@ def fetched(main: Nest, block: Block, near: int, given: float) -> float:
     line = reads(main, width) if given else 0
     if line * prod(ceil(main.length(a) / main.unit(a)) for a in main.reduced) <= SHARE * near:
         return 0.0
-    return max(0.0, line / block.calls / given - HIDDEN) / 2
+    return SLOWER * max(0.0, line / block.calls / given - HIDDEN)
 
 
 def _crowd(main: Nest, use: Use, block: Block) -> int:

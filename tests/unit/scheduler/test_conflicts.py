@@ -19,6 +19,7 @@ from isam.ir.text import parse_kernel
 from isam.scheduler.plans.conflicts import (
     AHEAD,
     HIDDEN,
+    SLOWER,
     cheapest,
     conflicts,
     fetched,
@@ -154,11 +155,11 @@ def test_rows_that_are_read_in_turns_are_read_a_little_at_a_time():
 
 
 def test_few_rows_wait_for_panels_of_the_second_cache():
-    """Four rows of 64 columns read 16 bytes for each call, six rows 10.7; 16 are given in its time."""
+    """Four rows of 64 columns read 16 bytes for each call, six rows 10.7; 24 are given in its time."""
     main = seen(VECTORS, {"M": 96, "N": 1024, "K": 1024}).main
-    near, given = 32 << 10, 16.0
-    assert fetched(main, block(i=4, j=4), near, given) == pytest.approx((1 - HIDDEN) / 2)
-    assert fetched(main, block(i=2, j=11), near, given) == pytest.approx((2 - HIDDEN) / 2), "however many columns"
+    near, given = 32 << 10, 24.0
+    assert fetched(main, block(i=4, j=4), near, given) == pytest.approx(SLOWER * (2 / 3 - HIDDEN))
+    assert fetched(main, block(i=2, j=11), near, given) == pytest.approx(SLOWER * (4 / 3 - HIDDEN)), "wide or not"
     assert fetched(main, block(i=6, j=4), near, given) == 0
     assert fetched(main, block(i=4, j=4), near, 0.0) == 0, "not known"
     panel = 4 * 64 * 1024
@@ -170,7 +171,7 @@ def test_few_rows_wait_for_panels_of_the_second_cache():
 def test_no_block_that_waits_is_taken(sizes):
     got = seen(VECTORS, dict(zip("MNK", sizes, strict=True)))
     tiles = Block(literal_eval(got.taken.note.removeprefix("block ")), 0.0)
-    assert fetched(got.main, tiles, 32 << 10, 16.0) == 0
+    assert fetched(got.main, tiles, 32 << 10, 24.0) == 0
 
 
 @pytest.mark.parametrize("most", [1, 3, 7, 40, 100])

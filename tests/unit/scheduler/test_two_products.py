@@ -1,0 +1,96 @@
+"""Groups with two products: each has its register block and its panels; nests go where they share most loops."""
+
+from __future__ import annotations
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import isam
+from isam.system.features import lacking
+from isam.system.load import load_system
+
+TEXT = """
+kernel weighted(H, M, N, D, V)
+  in  Q: {T}[H, M, D]
+  in  K: {T}[H, N, D]
+  in  X: {T}[H, N, V]
+  out Y: f32[H, M, V]
+  temp p: f32[H, M, N]
+  temp e: f32[H, M, N]
+  temp w: {T}[H, M, N]
+  temp s: f32[H, M]
+  temp a: f32[H, M, V]
+  permits reassociate, contract
+  forall h < H, i < M, j < N
+    p[h, i, j] = 0
+  forall h < H, i < M, j < N, d < D
+    p[h, i, j] += f32(Q[h, i, d]) * f32(K[h, j, d])
+  forall h < H, i < M, j < N
+    e[h, i, j] = max(p[h, i, j], 0) + 1
+  forall h < H, i < M
+    s[h, i] = 0
+  forall h < H, i < M, j < N
+    s[h, i] += e[h, i, j]
+  forall h < H, i < M, j < N
+    w[h, i, j] = {T}(e[h, i, j])
+  forall h < H, i < M, v < V
+    a[h, i, v] = 0
+  forall h < H, i < M, v < V, j < N
+    a[h, i, v] += f32(w[h, i, j]) * f32(X[h, j, v])
+  forall h < H, i < M, v < V
+    Y[h, i, v] = a[h, i, v] / s[h, i]
+"""
+DTYPES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16}
+BITS = {"f32": 24, "bf16": 8}
+
+
+def compiled(dtype: str, **sizes: int) -> isam.Function:
+    return isam.compile(TEXT.replace("{T}", dtype), on="host", sizes=sizes, cache=False)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", [
+    {"H": 3, "M": 96, "N": 160, "D": 32, "V": 64}, {"H": 2, "M": 65, "N": 93, "D": 17, "V": 70},
+    {"H": 1, "M": 5, "N": 300, "D": 8, "V": 16}, {"H": 2, "M": 128, "N": 128, "D": 1, "V": 1},
+])  # fmt: skip
+def test_two_products_are_as_in_double_precision(dtype, sizes):
+    f = compiled(dtype, **sizes)
+    draw = np.random.default_rng(1)
+    q, k, x = (draw.uniform(-1, 1, [sizes[n] for n in names]).astype(DTYPES[dtype]) for names in ("HMD", "HND", "HNV"))
+    p = np.einsum("hid,hjd->hij", q.astype(float), k.astype(float))
+    e = np.maximum(p, 0) + 1
+    share = e / e.sum(axis=2, keepdims=True)
+    terms = np.einsum("hij,hjv->hiv", share, abs(x.astype(float)))
+    bound = 2 * terms * (2.0 ** -BITS[dtype] + 2.0**-24 * sum(sizes.values()))
+    got = np.asarray(f(q, k, x))
+    assert (abs(got - np.einsum("hij,hjv->hiv", share, x.astype(float))) <= bound).all()
+
+
+def schedule(dtype: str) -> str:
+    """With so many rows that all nests share loops."""
+    if missing := lacking(load_system("host-avx512").needs):
+        pytest.skip(f"this CPU lacks {', '.join(missing)}")
+    sizes = {"H": 2, "M": 512, "N": 512, "D": 64, "V": 64}
+    kernel = TEXT.replace("{T}", dtype)
+    return str(isam.compile(kernel, on="host-avx512", sizes=sizes, cache=False).schedule)
+
+
+def test_the_second_product_keeps_as_many_sums_as_hide_their_latency():
+    sums = re.search(r"D=a\[h0, i0(?::\+(\d+))?, (?:v0|0):\+(\d+)\]", schedule("f32"))
+    assert sums is not None
+    assert int(sums[1] or 1) * int(sums[2]) // 16 > 8
+
+
+def test_panels_of_a_batch_are_made_for_one_of_it_at_a_time():
+    (size,) = re.findall(r"^  K\.\d+ +ram +(\d+)", schedule("f32"), re.M)
+    assert int(size) <= 512 * (64 + 16) * 4, "all of K is twice as much"
+
+
+def test_what_a_last_nest_does_not_need_joins_the_loop_before_it():
+    """``w`` is made of ``e`` in the loop that makes it, before the sums of lanes are added up: ``e`` is nowhere."""
+    text = schedule("bf16")
+    assert re.search(r"^  w +ram", text, re.M)
+    assert not re.search(r"^  e +ram", text, re.M)
