@@ -38,7 +38,11 @@ def packs(
         if any(v.writes and v.buffer == u.buffer for n in plan.group.nests for v in n.uses):
             continue
         along = [a for a in mine if a in main.mapped and a not in main.reduced]
-        if along and all(len(r.names) <= 1 or digits(main, r, along[0]) or counted(main, r) for r in u.index):
+        split = (grouped(u, system) or (None,))[0]  # steps of a sum may count this dimension: its groups stay whole
+        if along and all(
+            len(r.names) <= 1 or digits(main, r, along[0]) or (d == split and counted(main, r))
+            for d, r in enumerate(u.index)
+        ):
             stage = panel(plan, main, u, along[0], width, head, bindable, system)
             if stage is not None:
                 out.append(stage)
