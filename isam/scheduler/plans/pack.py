@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from isam.ir.affine import Affine
@@ -26,9 +27,10 @@ def repack(nest: Nest, use: Use, system: System, bindable: frozenset[str]) -> St
 
 
 def packs(
-    plan: Plan, main: Nest, width: dict[str, int], head: int, system: System, bindable: frozenset[str]
+    plan: Plan, main: Nest, width: dict[str, int], around: Sequence[str], system: System, bindable: frozenset[str]
 ) -> tuple[Stage, ...]:
-    """Boxes to lay out anew: panels of what is read along the vector axis, rows whose stride aliases in the cache."""
+    """Boxes to lay out anew: panels of what is read along the vector axis, rows whose stride aliases in the cache.
+    ``around``: axes of the outermost loops, below the last of which that an operand depends on its panels are made."""
     out = []
     depth_of = {a: i for i, (a, _) in reversed(list(enumerate(plan.order)))}
     for u in main.uses:
@@ -43,7 +45,8 @@ def packs(
             len(r.names) <= 1 or digits(main, r, along[0]) or (d == split and counted(main, r))
             for d, r in enumerate(u.index)
         ):
-            stage = panel(plan, main, u, along[0], width, head, bindable, system)
+            below = [i for i, a in enumerate(around, 1) if a in mine]
+            stage = panel(plan, main, u, along[0], width, max(below, default=0), bindable, system)
             if stage is not None:
                 out.append(stage)
         elif not along:
@@ -59,11 +62,12 @@ def panel(
     use: Use,
     axis: str,
     width: dict[str, int],
-    head: int,
+    depth: int,
     bindable: frozenset[str],
     system: System,
 ) -> Stage | None:
-    """The operand in panels as wide as the register block, contiguous in the order in which they are read."""
+    """The operand in panels as wide as the register block, contiguous in the order in which they are read, made below
+    ``depth`` loops."""
     dim = next(d for d, r in enumerate(use.index) if axis in r.names)
     parts = digits(main, use.index[dim], axis) or [axis]
     extent, wide = prod(main.length(a) for a in parts), 1
@@ -86,7 +90,7 @@ def panel(
     if not cut:
         order = (*(d for d in range(len(use.index)) if d != dim), dim)
     cut = (*(() if group is None else (group,)), *cut)
-    return Stage(use.buffer, 0 if bound else head, system.home, order, cut, bound=bound,
+    return Stage(use.buffer, 0 if bound else depth, system.home, order, cut, bound=bound,
                  form=None if group is None else (use.dims[-2], use.dims[-1]))  # fmt: skip
 
 

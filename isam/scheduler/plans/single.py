@@ -99,11 +99,12 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     if not cached:
         return plan
-    stages = packs(plan, main, width, len(head) + len(plainly), system, bindable)
+    around = [*(a for a, _ in head), *plainly]
+    stages = packs(plan, main, width, around, system, bindable)
     for n in group.nests:
         if product(n, main):
             wide = {a: dict(order)[a] for a in n.axes}
             had = {s.buffer for s in stages}
-            more = packs(plan, n, wide, len(head) + len(plainly), system, bindable)
+            more = packs(plan, n, wide, around, system, bindable)
             stages += tuple(s for s in more if s.buffer not in had)
     return replace(plan, stages=stages)
