@@ -261,7 +261,7 @@ class Compiled:
         options.loop_unrolling = False
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
-        self.engine = llvm.create_mcjit_compiler(module, machine)
+        self.engine = llvm.create_mcjit_compiler(module, machine, use_lmm=True)  # all sections side by side
         self.engine.finalize_object()
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(arrays))
         self.arrays = dict(arrays)

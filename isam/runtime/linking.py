@@ -107,7 +107,9 @@ def target_machine(level: int = 2, other: Target | None = None) -> Any:
 
 @lru_cache(maxsize=1)
 def _jit() -> Any:
-    return initialised().create_lljit_compiler(target_machine())
+    """JITLink lays all sections of an object side by side. RuntimeDyld asks for each on its own: in a process with
+    gigabytes of memory they may lie farther apart than an instruction reaches, and LLVM ends the process."""
+    return initialised().create_lljit_compiler(target_machine(), use_jit_link=sys.platform != "win32")
 
 
 def link(name: str, code: bytes, symbols: Mapping[str, int], wanted: Iterable[str]) -> Any:
