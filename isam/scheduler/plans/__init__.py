@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
-from isam.scheduler.plans.cache import slowed
+from isam.scheduler.plans.cache import caches
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.register import blocks, least, operand_memories
 from isam.scheduler.plans.shared_home import side_by_side
@@ -18,6 +18,7 @@ from isam.scheduler.plans.staged import between, staged
 from isam.system.graph import System
 
 MOST = 64  # plans offered at most
+CACHED = 16  # of them where caches tell register blocks apart
 
 
 def plans(
@@ -27,7 +28,8 @@ def plans(
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if operand_memories(main, system):
-        found = spread(blocks(main, system, least(group, main)), group, main, system, bindable, MOST)
+        most = CACHED if caches(system) else MOST
+        found = spread(blocks(main, system, least(group, main)), group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system):
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING
@@ -35,8 +37,7 @@ def plans(
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)
-            width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
-            out.append((plan, block.cost * main.calls() * slowed(main, width, plan.order, system)))
+            out.append((plan, block.cost * main.calls()))
         out += [] if ways else side_by_side(group, system, bindable)
     else:
         out.append((whole(group, main, system, bindable), float(main.calls())))

@@ -8,6 +8,7 @@ from math import ceil, prod
 
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plan import Group
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import CACHED, System
 
@@ -15,6 +16,7 @@ WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew 
 ANEW = 2  # traffic of a byte that is laid out anew near by when it is read, beside one that is only read (measured)
 WAYS = 8  # of a cache
 SHARE = 3 / 4  # of a cache that a box may fill without what passes by driving it out (measured)
+ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
 LEFT_OVER = 3 / 2  # price of blocks that leave a part over, which is code of its own
 
 
@@ -54,17 +56,19 @@ def pace(main: Nest, system: System) -> float:
     return clock / cycles
 
 
-def slowed(main: Nest, width: dict[str, int], order: Sequence[tuple[str, int]], system: System) -> float:
+def slowed(main: Nest, width: dict[str, int], outer: Sequence[tuple[str, int]], system: System) -> float:
     """How many times longer the calls of a register block take because what its rows share does not stay in the near
-    cache, and the next one is known to be slower than they read. ``order``: the loops, outermost first."""
+    cache, and the next one is known to be slower than they read. ``outer``: the blocks around, as :func:`outer_blocks`
+    says."""
     speed = next((bandwidth for _, bandwidth in levels(system)[2:]), 0.0)
     vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
     if not speed or not vector:
         return 1.0
-    held = [u for u in brought(main) if vector[-1] in axes_of(u)]
-    block, loops = dict(reversed(order)), [a for a, _ in order]
-    over = {a: block[a] if loops.count(a) > 1 else main.length(a) for a in (*main.reduced, *vector)}
-    box = max((prod(over.get(a, 1) for a in axes_of(u)) * size_of(u.dtype) for u in held), default=0)
+    lengths = {a: main.length(a) for a in (*main.reduced, *vector)}
+    box = 0
+    for u in (u for u in brought(main) if vector[-1] in axes_of(u)):
+        over = lengths | dict(outer) if outside(main, u, width) > 1 else lengths  # read once, blocks keep nothing
+        box = max(box, prod(over.get(a, 1) for a in axes_of(u)) * size_of(u.dtype))
     if box * beside(main, vector[-1], width) <= SHARE * near_cache(system):
         return 1.0
     return max(1.0, needed(main, width, system) / speed)
@@ -87,6 +91,19 @@ def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[st
     again, d = outside(main, use, width), use.dims.index(last)
     lies = use.steps[d] == 1 and use.strides[d] in (None, 1)
     return again < WORTH_PACKING and lies and main.length(along[0]) > width[along[0]]
+
+
+def outer_blocks(
+    group: Group, main: Nest, width: dict[str, int], system: System, bindable: frozenset[str]
+) -> list[tuple[str, int]]:
+    """The loops around all others: a few rows of an operand that stays where it is, or blocks for a cache; none where
+    sums over several axes keep their order."""
+    reduced = [a for a in main.axes if a in main.reduced]
+    if not caches(system) or not reduced or not main.mapped or (group.exact and len(reduced) > 1):
+        return []
+    if any(streamed(main, u, width, bindable) for u in main.uses):
+        return [(max(reduced, key=main.length), ROWS)]
+    return cache_blocks(main, width, system, bindable)
 
 
 def cache_blocks(

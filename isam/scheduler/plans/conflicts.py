@@ -13,7 +13,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
-from isam.scheduler.plans.cache import SHARE, levels, pace, reads, streamed, volume
+from isam.scheduler.plans.cache import SHARE, levels, outer_blocks, pace, reads, slowed, streamed, volume
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.system.graph import System
 
@@ -44,7 +44,9 @@ def spread(
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
         waits = late(main, b, bindable) + fetched(main, b, near, given)
-        return b.cost + conflicts(main, b, lines) + spilled + waits + broken
+        width = {a: b.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
+        farther = slowed(main, width, outer_blocks(group, main, width, system, bindable), system)
+        return (b.cost + conflicts(main, b, lines) + spilled + waits + broken) * farther
 
     def rank(b: Block) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)

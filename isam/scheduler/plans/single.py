@@ -8,13 +8,12 @@ from math import prod
 
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan, one_order
-from isam.scheduler.plans.cache import brought, cache_blocks, caches, streamed
+from isam.scheduler.plans.cache import brought, caches, outer_blocks
 from isam.scheduler.plans.pack import packs, repack
 from isam.scheduler.plans.register import Block, Room, axes_of, completed, steps, unroll_order
 from isam.system.graph import System
 
 TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency
-ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
 
 
 def plain(group: Group) -> Plan:
@@ -76,13 +75,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     unit = {a: main.unit(a) for a in main.axes}
     width = {a: block.of(a) * unit[a] for a in parallel}
     vector = [a for a in parallel if a in main.mapped]
-    cached = caches(system)
-    head: list[tuple[str, int]] = []
-    if cached and reduced and main.mapped and not (group.exact and len(reduced) > 1):
-        if any(streamed(main, u, width, bindable) for u in main.uses):
-            head = [(max(reduced, key=main.length), ROWS)]
-        else:
-            head = cache_blocks(main, width, system, bindable)
+    head = outer_blocks(group, main, width, system, bindable)
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]
@@ -97,7 +90,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
     unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
-    if not cached:
+    if not caches(system):
         return plan
     around = [*(a for a, _ in head), *plainly]
     stages = packs(plan, main, width, around, system, bindable)
