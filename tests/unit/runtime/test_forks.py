@@ -23,6 +23,7 @@ def forked(gate: Gate, work=lambda: None) -> float:
     gate.before()
     child = os.fork()
     if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(20)
         gate.child()
         work()
@@ -53,6 +54,25 @@ def test_a_fork_waits_until_nobody_is_inside_and_the_child_may_enter():
     with gate.inside():  # its own work does not keep a thread from forking
         assert forked(gate, enter) < 5
     assert not gate._inside
+
+
+def test_a_fork_waits_for_what_frees_code():
+    """Freeing code takes llvmlite's lock wherever it happens; no child may find it taken."""
+    import llvmlite.binding as llvm
+
+    lock, entered = llvm.ffi.lib._lock, threading.Event()
+
+    def free():
+        with lock:
+            entered.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=free)
+    thread.start()
+    assert entered.wait(10)
+    assert forked(Gate(), llvm.get_process_triple) >= 0.2
+    thread.join()
+    assert llvm.get_process_triple()
 
 
 def test_who_comes_while_a_fork_waits_waits_behind_it():
