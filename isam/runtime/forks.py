@@ -1,7 +1,7 @@
 """Forks wait until nobody compiles or links, but no longer than :data:`PATIENCE`: a child has only the thread that
 forked, so that what another thread had locked or half changed (Python's modules and cached properties, LLVM) would stay
-so in it for ever. What frees code does not pass the gate, since that may happen anywhere; it holds llvmlite's lock for a
-moment, and so does a fork."""
+so in it for ever. What frees code does not pass the gate, since that may happen anywhere; it holds llvmlite's lock for
+a moment, and so does a fork."""
 
 from __future__ import annotations
 
