@@ -26,6 +26,20 @@ def facts() -> dict[str, Any]:
     }
 
 
+def roofs(on: str) -> dict[str, Any]:
+    """What bounds a core, measured: ``rates``, operations per second by the type of the first factor, and ``reads``,
+    bytes per second by the nearest memory that holds them. Empty where code for that machine does not run here."""
+    from isam.diagnostics import IsamError
+    from isam.system.load import load_system
+    from isam.tune.roofs import roofs as measured
+
+    try:
+        found = measured(load_system(on))
+    except IsamError:
+        return {}
+    return {"clock": found.clock, "rates": found.rates, "reads": found.reads}
+
+
 def load() -> float:
     """Processes that ran in the last minute, on average."""
     return round(os.getloadavg()[0], 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--out", type=Path, help="write the results here, as JSON")
     p.add_argument("--json", action="store_true", help="print the results as JSON; progress goes to standard error")
     p.add_argument("--docs", type=Path, help="write the page of tables here, from these results")
+    p.add_argument("--plots", type=Path, help="draw pictures of the results into this folder")
     p.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     a = p.parse_args(arguments)
     settings = Settings(a.rounds or (3 if a.quick else 5), a.seconds or (0.03 if a.quick else 0.08), a.on)
@@ -60,7 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if a.docs:
         from .table import page
 
-        a.docs.write_text(page(results), encoding="utf-8")
+        a.docs.write_text(page(results, a.out.stem if a.out and a.plots else ""), encoding="utf-8")
+    if a.plots:
+        from .plots import write
+
+        print("\n".join(write(results, a.plots, a.out.stem if a.out else "results")), file=sys.stderr)
     if a.json:
         print(json.dumps(results))
     return 0 if all(t["reached"] for t in results["targets"]) else 1
@@ -110,6 +116,7 @@ def _measured(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ..
     with threadpool_limits(1):
         isam.load_system(settings.on)
         results["machine"] = machine.facts()
+        results["roofs"] = machine.roofs(settings.on)
         compiled(Gemm(2, 3, 4), settings.on)  # times of compiling are those of a process that has compiled before
         for group in (g for g in GROUPS if g in groups):
             results[group] = []

@@ -28,6 +28,10 @@ SHAPE = Annotated[
 QUICK = Annotated[bool, typer.Option("--quick", help="Two shapes per group, few rounds.")]
 ROUNDS = Annotated[int, typer.Option("--rounds", help="Turns that each contender gets (default 5, quick 3).")]
 SECONDS = Annotated[float, typer.Option("--seconds", help="Per turn (default 0.08, quick 0.03).")]
+PLOTS = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--plots", metavar="FOLDER", help="Draw ratios and, below the machine's roofs, speeds there, as SVG."),
+]
 SAVE = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--save", metavar="OUT.json", help="Write all figures, with the facts of the machine."),
@@ -36,6 +40,7 @@ SAVE = Annotated[
 
 @answering(
     "bench", settings="rounds, seconds per turn, system, threads", machine="facts and load of the machine",
+    roofs="of one core: cycles per second, operations per second by type, bytes per second by where they lie",
     versions="of the contenders", tiny="figures per product up to 64", square="figures per square product",
     bf16="figures per product of bf16", int8="figures per product of bytes", deepbench="figures per DeepBench product",
     resnet50="figures per convolution of ResNet-50", depthwise="figures per depthwise convolution",
@@ -48,7 +53,7 @@ SAVE = Annotated[
 )  # fmt: skip
 def bench(
     on: On = "host", only: ONLY = None, shape: SHAPE = None, quick: QUICK = False, rounds: ROUNDS = 0,
-    seconds: SECONDS = 0.0, save: SAVE = None, as_json: AsJson = False,
+    seconds: SECONDS = 0.0, save: SAVE = None, plots: PLOTS = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Measures products, convolutions and networks' layers beside NumPy, and beside torch where it is installed.
 
@@ -77,18 +82,27 @@ def bench(
             save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         except OSError as e:
             raise fail("cli-file", f"cannot write {save}: {e.strerror or e}") from None
+    drawn = _drawn(results, plots, save.stem if save else "results") if plots is not None else []
     data = {g: results.get(g) for g in GROUPS} | {n: v for n, v in results.items() if n != "schema"}
-    return Answer("", data, yes=all(t["reached"] for t in results["targets"]))
+    return Answer("\n".join(drawn), data, yes=all(t["reached"] for t in results["targets"]))
 
 
-def _program() -> Any:
+def _drawn(results: dict[str, Any], folder: Path, name: str) -> list[str]:
+    """Draws the pictures; a line for each."""
+    try:
+        return _program("plots").write(results, folder, name)
+    except OSError as e:
+        raise fail("cli-file", f"cannot write into {folder}: {e.strerror or e}") from None
+
+
+def _program(part: str = "run") -> Any:
     """The benchmarks: beside the package in a checkout, inside it where it was installed."""
     import isam
 
     root = Path(isam.__file__).resolve().parent.parent
     if (root / "benchmarks" / "run.py").is_file() and str(root) not in sys.path:
         sys.path.append(str(root))
-    for name in ("isam.benchmarks.run", "benchmarks.run"):
+    for name in (f"isam.benchmarks.{part}", f"benchmarks.{part}"):
         try:
             return import_module(name)
         except ModuleNotFoundError as e:

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, Function, Module, vector
 from isam.codegen.llvm.lanes import lane_of, lanes_of, snippets_of
@@ -29,13 +27,15 @@ from isam.runtime.external import Externals
 from isam.runtime.linking import features, initialised, link, target_machine
 from isam.system.features import demand
 from isam.system.graph import COUNTED, System
+from isam.tune.memory import beyond, random_room
 
 COPIES = 8  # of an instruction in one iteration, each on operands of its own
+SUMS = 12  # registers that sums are in meanwhile: two units of six cycles are kept busy, and 16 registers are enough
 SECONDS = 2e-4  # of one measurement at least
 TIMES = 5  # the quickest counts: nothing makes code quicker than it is
 SHORTEST = 16  # bytes of a register of vectors
 REPEATED = "repeated"
-AWAY = 64 << 20  # bytes that no cache holds
+DRAWN = {"f16": (0x03FF, 0x3C00), "bf16": (0x007F, 0x3F80), "bool": (1, 0)}  # bits drawn, bits set: 1 to 2; 0 or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,21 @@ class Stream:
 
 
 class Calibration:
-    """Measures one machine whose code runs here. Raises :class:`IsamError` where this CPU lacks what it needs."""
+    """Measures one machine whose code runs here; of ``times`` turns the quickest counts. Raises :class:`IsamError`
+    where this CPU lacks what it needs."""
 
-    def __init__(self, system: System):
+    def __init__(self, system: System, times: int = TIMES):
         if system.backend != "llvm":
             raise fail("calibrate-backend", f"'{system.name}' has no code that runs here", hint="calibrate 'host'")
         demand(system)
+        self.times = times
         self.system, self.lanes, self.lane = system, lanes_of(system), lane_of(system)
         self.known: dict[str, float] = {}  # cycles by code: many instructions are the same to a CPU
         self.snippets = snippets_of(system)
         self.part = 64 if "avx512f" in features() else 32 if "avx" in features() else 16  # bytes of a register
         self.register = "v" if "avx512f" in features() else "x"  # what assembly calls those of vectors
-        self.room = np.random.default_rng(1).uniform(0.5, 1.5, AWAY // 4 + 4096).astype(np.float32)
+        self.away = beyond()
+        self.room = random_room(self.away)
 
     @cached_property
     def clock(self) -> float:
@@ -100,13 +103,14 @@ class Calibration:
         fed = [b for b in reads if b.role == "inout" or (self._type(i, b) == self._type(i, out))]
         if fed and not more:
             latency = self._cycles(lambda m: self._chain(m, i, fed[0], out), COPIES)
-        issue = self._cycles(lambda m: self._apart(m, i), COPIES)
+        copies = self._copies(i)
+        issue = self._cycles(lambda m: self._apart(m, i, copies), copies)
         return Measured(i.name, issue, latency, i.cost.issue, i.cost.latency)
 
     def streams(self) -> Iterator[Stream]:
         """Whole registers from and to memory, over each cache and beyond."""
         caches = sorted((m for m in self.system.memories.values() if m.kind == "cached"), key=lambda m: m.limit)
-        sizes = [(m.name, m.limit // 2) for m in caches] + [(self.system.home, AWAY)]
+        sizes = [(m.name, m.limit // 2) for m in caches] + [(self.system.home, self.away)]
         for move in ("load", "store"):
             if move not in self.system.instructions:
                 continue
@@ -124,6 +128,12 @@ class Calibration:
         memory = self.system.memories[i.contract(b.name).homes[0]]
         return vector(b.dtype, memory.elements(b.dtype))
 
+    def _copies(self, i: Instruction) -> int:
+        """How many at once: enough that none waits for its own sum, as few as leave the sums in registers."""
+        sums = (self.system.memories[i.contract(b.name).homes[0]].elements(b.dtype) * size_of(b.dtype)
+                for b in i.body.arguments if b.role == "inout")  # fmt: skip
+        return max(1, SUMS // -(-taken // self.part)) if (taken := sum(sums)) else COPIES
+
     def _setting(self, i: Instruction) -> Setting:
         sizes = {s.name: s.hi or 1 for s in i.syms}
         return Setting(self.lanes, self.snippets, sizes, {}, self.lane)
@@ -131,9 +141,12 @@ class Calibration:
     def _given(self, fn: Function, i: Instruction, b: Buffer, number: int) -> str:
         """An operand of random numbers."""
         type_ = self._type(i, b)
-        if b.dtype not in ("f32", "f64"):  # random bits are no random numbers of the others: small whole ones, or 1.0
-            one = {"f16": 0x3C00, "bf16": 0x3F80}.get(b.dtype, 1)
-            return fn.op(f"add {type_} zeroinitializer, splat ({ELEMENT[b.dtype]} {one})")
+        if b.dtype not in ("f32", "f64"):
+            bits = fn.op(f"load {type_}, ptr {fn.gep('%in', 64 * number)}, align 4")
+            if b.dtype not in DRAWN:
+                return bits
+            mask, base = (f"splat ({ELEMENT[b.dtype]} {n})" for n in DRAWN[b.dtype])
+            return fn.op(f"or {type_} {fn.op(f'and {type_} {bits}, {mask}')}, {base}")
         values = fn.op(f"load <{type_[1:].split()[0]} x float>, ptr {fn.gep('%in', 64 * number)}, align 4")
         return values if b.dtype == "f32" else fn.op(f"fpext {type_.replace('double', 'float')} {values} to {type_}")
 
@@ -172,24 +185,26 @@ class Calibration:
     def _call(self, fn: Function, i: Instruction, values: dict[str, str]) -> dict[str, str]:
         return expand(fn, str(i.emission["llvm"]), values, self._setting(i))
 
-    def _apart(self, module: Module, i: Instruction) -> None:
-        """Copies that wait for nothing but their own accumulators."""
+    def _apart(self, module: Module, i: Instruction, copies: int) -> None:
+        """Copies that wait for nothing but their own accumulators. What they read is opaque to LLVM from one to the
+        next, in the same register: a copy of it would take a turn of its own."""
         fn = _function(module)
         reads = [b for b in i.body.arguments if b.role in ("in", "const")]
         sums = [b for b in i.body.arguments if b.role == "inout"]
         outs = [b for b in i.body.arguments if b.role == "out"]
         given = {b.name: self._given(fn, i, b, n) for n, b in enumerate([*reads, *sums])}
-        kept = [b for _ in range(COPIES) for b in sums]
-        loop = _Loop(fn, [self._type(i, b) for b in kept], [given[b.name] for b in kept])
+        kept = [b for _ in range(copies) for b in sums]
+        carried = [*kept, *reads]
+        loop = _Loop(fn, [self._type(i, b) for b in carried], [given[b.name] for b in carried])
+        read = {b.name: x for b, x in zip(reads, loop.carried[len(kept) :], strict=True)}
         after: list[str] = []
-        for k in range(COPIES):
-            values = {b.name: self._opaque(fn, self._type(i, b), given[b.name], True) for b in reads}
-            values |= {b.name: loop.carried[k * len(sums) + n] for n, b in enumerate(sums)}
-            made = self._call(fn, i, values)
+        for k in range(copies):
+            read = {b.name: self._opaque(fn, self._type(i, b), read[b.name], True) for b in reads}
+            made = self._call(fn, i, read | {b.name: loop.carried[k * len(sums) + n] for n, b in enumerate(sums)})
             after += [made[b.name] for b in sums]
             for b in outs:
                 self._opaque(fn, self._type(i, b), made[b.name], False)
-        for type_, x in zip(loop.types, loop.end(after), strict=True):
+        for type_, x in zip(loop.types[: len(kept)], loop.end([*after, *read.values()]), strict=False):
             self._opaque(fn, type_, x, False)
 
     def _chain(self, module: Module, i: Instruction, fed: Buffer, out: Buffer) -> None:
@@ -248,7 +263,7 @@ class Calibration:
             if took > SECONDS:
                 break
             n *= 4
-        return min(took, *(_took(call, at, n) for _ in range(TIMES))) / n
+        return min(took, *(_took(call, at, n) for _ in range(self.times))) / n
 
 
 def _function(module: Module) -> Function:

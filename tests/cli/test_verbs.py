@@ -6,6 +6,7 @@ import json
 from importlib import resources
 
 import numpy as np
+import pytest
 
 import isam
 
@@ -314,13 +315,25 @@ def test_demo_on_a_simulator_has_no_times(cli):
 def test_bench_writes_its_figures(cli, tmp_path):
     out = tmp_path / "figures.json"
     ran = cli("bench", "--only", "square", "--shape", "16x16x16", "--rounds", 1, "--seconds", 0.005, "--save", out,
-              "--json")  # fmt: skip
+              "--plots", tmp_path / "drawn", "--json")  # fmt: skip
     assert ran.code in (0, 1), ran.err
     d = ran.json("bench")
+    assert sorted(p.name for p in (tmp_path / "drawn").iterdir()) == ["figures-ratios.svg", "figures-roofline.svg"]
+    assert d["roofs"]["rates"]["f32"] > 0 < d["roofs"]["reads"]["ram"]
     assert json.loads(out.read_text())["schema"] == "isam.bench/1"
     assert [r["name"] for r in d["square"]] == ["16x16x16"]
     assert "numpy" in d["square"][0]["against"]
     assert d["resnet50"] is None
+
+
+def test_bench_draws_only_where_it_can(tmp_path):
+    from isam.cli.bench import _drawn
+    from isam.diagnostics import IsamError
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(IsamError, match="cannot write into"):
+        _drawn({"square": []}, tmp_path / "file", "figures")
+    assert _drawn({"square": []}, tmp_path, "figures")[0] == f"wrote {tmp_path / 'figures-ratios.svg'}"
 
 
 def test_cache(cli, tmp_path, monkeypatch):

@@ -33,6 +33,8 @@ OUT = Annotated[
     "system calibrate", system="its name", clock="cycles per second of this CPU's clock, while it computes",
     instructions="name to issue and latency in cycles, measured and stated (null: not told, not stated)",
     streams="move, nearest memory that holds what is gone over, bytes of that, bytes per cycle",
+    rates="type of the first factor to operations per second of the quickest instruction that adds products up; "
+    "none of a type whose quickest has operands elsewhere than in registers",
     peaks="kernel to operations per second that compiled code reaches, products whose operands lie in caches",
     refused="name to why an instruction could not be measured", file="where the description was written, or null",
 )  # fmt: skip
@@ -44,6 +46,7 @@ def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = No
     """
     from isam.system.load import load_system
     from isam.tune.calibrate import Calibration
+    from isam.tune.roofs import rates
 
     if output is not None and output.exists():
         raise fail("cli-file", f"cannot write {output}: it is there already", hint="name another file, or remove it")
@@ -60,15 +63,17 @@ def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = No
         except (RuntimeError, KeyError) as e:  # code that LLVM does not make for this CPU
             refused[i.name] = (str(e).splitlines() or [type(e).__name__])[0]
     streams, peaks = list(c.streams()), _peaks(s) if instruction == "*" else {}
+    most = rates(c, found)
     if output is not None:
         write_new(output, _description(s, c, found, streams))
     data = {
         "system": s.name, "clock": c.clock, "refused": refused, "file": None if output is None else str(output),
         "instructions": {m.name: {"issue": m.issue, "latency": m.latency, "stated_issue": m.stated_issue,
                                   "stated_latency": m.stated_latency} for m in found},
-        "streams": [[x.name, x.memory, x.size, x.rate] for x in streams], "peaks": peaks,
+        "streams": [[x.name, x.memory, x.size, x.rate] for x in streams], "rates": most,
+        "peaks": peaks,
     }  # fmt: skip
-    return Answer("\n".join(_lines(s, c, found, streams, peaks, refused, output)), data)
+    return Answer("\n".join(_lines(s, c, found, streams, most, peaks, refused, output)), data)
 
 
 def _peaks(s: System) -> dict[str, float]:
@@ -90,11 +95,14 @@ def _peaks(s: System) -> dict[str, float]:
     return out
 
 
-def _lines(s: System, c: Calibration, found: list[Measured], streams: list[Stream], peaks: dict[str, float],
-           refused: dict[str, str], output: Path | None) -> Iterable[str]:  # fmt: skip
+def _lines(s: System, c: Calibration, found: list[Measured], streams: list[Stream], rates: dict[str, float],
+           peaks: dict[str, float], refused: dict[str, str], output: Path | None) -> Iterable[str]:  # fmt: skip
     yield f"{s.name}: clock {c.clock / 1e9:.2f} GHz, {len(found)} instructions in {len(c.known)} kinds of code"
+    if rates:
+        yield "  at most, Gop/s: " + ", ".join(f"{dtype} {rate / 1e9:.0f}" for dtype, rate in rates.items())
     yield from (f"  {name}: {rate / 1e9:.0f} Gop/s" for name, rate in peaks.items())
-    yield from (f"  {x.name} over {x.size >> 10} KiB ({x.memory}): {x.rate:.1f} B/cycle" for x in streams)
+    yield from (f"  {x.name} over {x.size >> 10} KiB ({x.memory}): {x.rate:.1f} B/cycle, "
+                f"{x.rate * c.clock / 1e9:.0f} GB/s" for x in streams)
     far = sorted((m for m in found if _off(m) > OFF), key=_off, reverse=True)
     yield f"{len(far)} instructions take more than {OFF} times as long or short as described"
     if far:
