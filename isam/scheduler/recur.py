@@ -124,15 +124,15 @@ class Recur:
 
     def _carry(self, entry: MachineState, end: MachineState, since: Since) -> dict[Key, Copy]:
         """What may stay resident over iterations: present at the end, not of one iteration only, and either there at
-        the begin or fetched by the body (so that ``enter`` can fetch it)."""
+        the begin or fetched by the body (so that ``enter`` can fetch it). What the body sends home, ``enter`` does,
+        once."""
         out: dict[Key, Copy] = {}
         for key, c in end.copies.items():
             if mentions(key[1], self.cut.var):
                 continue
             old = entry.copies.get(key)
-            if old is not None and old.place == c.place:
-                out[key] = replace(c, dirty=c.dirty or old.dirty)
-            elif old is None and key in since.fetched and c.stage is None:
+            there = old is not None and old.place == c.place
+            if there or (old is None and key in since.fetched and c.stage is None):
                 out[key] = c
         return out
 
