@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
-from .run import CASES, LEAST
+from .targets import GRU, RESNET50
+from .targets import MEANS as KERNELS
 
-MEANS = {"tiny": 3.0, "resnet50": 0.97, "resnet50x28": 1.0, "resnet50-bf16": 1.2}
+MEANS = {"tiny": 3.0, **{group: least for group, (_, _, least) in RESNET50.items()}}
 EACH = {"square": 0.9, "deepbench": 0.9, "bf16": 1.15, "int8": 1.3}
 SINGLE = {("tiny", "16x16x16"): 5.0, ("bf16", "256x256x256 bf16"): 1.5}
 TITLES = {
@@ -45,8 +46,11 @@ class Row:
 
 def asked(group: str, name: str) -> float:
     """What was asked of a shape, or of the mean that it belongs to."""
-    if group in CASES:
-        return LEAST.get(name.partition(" ")[0], 1.1)
+    kernel, _, sizes = name.partition(" ")
+    if kernel == "gru":
+        return GRU[int(sizes.split("x")[1])]
+    if kernel in KERNELS:
+        return KERNELS[kernel]
     return SINGLE.get((group, name)) or {**MEANS, **EACH}.get(group, 1.0)
 
 

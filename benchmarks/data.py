@@ -11,11 +11,11 @@ from isam.ir.bounds import enclose, products
 
 from . import near
 from .kernels import kernel_of
-from .shapes import Case, Convolution, Gemm
+from .shapes import Case, Convolution, Gemm, Shape
 
 Array = np.ndarray[Any, Any]
 SCALED = {"block": ("p",), "gru": ("w", "u")}  # of a kernel, what is added up over the last axis but one
-RESULTS: dict[str, Any] = {"f32": np.float32, "bf16": bfloat16, "int8": np.int32}
+RESULTS: dict[str, Any] = {"f32": np.float32, "bf16": bfloat16, "int8": np.int32, "i32": np.int32}
 
 
 def operands(shape: Gemm | Convolution) -> tuple[Array, Array]:
@@ -56,8 +56,15 @@ def exact(shape: Gemm | Convolution, a: Array, b: Array) -> Array:
     return out
 
 
-def arrays_of(case: Case) -> dict[str, Array]:
-    """Random arguments of a case's kernel, by name; of one in bf16 those in f32 are numbers of bf16, too."""
+def arrays_of(shape: Shape) -> dict[str, Array]:
+    """Random arguments of a shape's kernel, by name."""
+    if isinstance(shape, Case):
+        return _arguments(shape)
+    return dict(zip("AB" if isinstance(shape, Gemm) else "xw", operands(shape), strict=True))
+
+
+def _arguments(case: Case) -> dict[str, Array]:
+    """Of one in bf16, those in f32 are numbers of bf16, too."""
     kernel, sizes = kernel_of(case)
     rng = np.random.default_rng(case.flops % (1 << 32))
     given = [b for b in kernel.with_sizes(sizes).arguments if b.role in ("in", "const")]
@@ -75,6 +82,14 @@ class Judge:
 
     def __init__(self, enclosed: tuple[Array, Array], dtype: Any):
         self.enclosed, self.dtype = enclosed, np.dtype(dtype)
+
+    @classmethod
+    def both(cls, shape: Shape, arrays: dict[str, Array], ulp: float) -> tuple[Judge, Judge]:
+        """Ours, and that of peers, whose functions may be off by ``ulp`` and round more often."""
+        if isinstance(shape, Case):
+            return cls.case(shape, arrays), cls.case(shape, arrays, ulp, often=True)
+        made = cls.product(shape, *arrays.values())
+        return made, made
 
     @classmethod
     def case(cls, case: Case, arrays: dict[str, Array], ulp: float = 4.0, often: bool = False) -> Judge:

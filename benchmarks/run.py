@@ -9,22 +9,18 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import geometric_mean
 from typing import Any
 
 from isam.cli import fair
 
 from . import machine, peers
 from .compiling import SAMPLES, cold
-from .measure import LIBRARIES, Settings, Wrong, compiled, measure, weighted
-from .shapes import GROUPS, LARGE, Gemm
+from .measure import BEST, Settings, Wrong, compiled, measure, weighted
+from .shapes import GROUPS, Gemm
+from .targets import RESNET50, targets
 
 SCHEMA = "isam.bench/1"
-TINY, FEW = 2 * 64**3, 4  # flops up to which a product counts as tiny; rows up to which it is bound by memory
 SHORT = 1e-5  # seconds: calls of less are told in nanoseconds too
-CASES = ("depthwise", "rows", "blocks", "attention", "gru", "blocks-bf16", "attention-bf16", "gru-bf16")
-LEAST = {"depthwise": 1.3, "block": 1.2, "attention": 1.0, "gru": 1.16,  # of a geometric mean; of others 1.1
-         "block_bf16": 2.0, "attention_bf16": 1.5, "gru_bf16": 1.5}  # fmt: skip
 QUICK = {"tiny": ("4x4x4", "16x16x16"), "bf16": ("256x256x256 bf16",), "int8": ("256x256x256 int8",),
          "square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),
          "depthwise": ("depthwise 28x28x256x1",),
@@ -124,23 +120,30 @@ def _measured(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ..
                 if _wanted(shape.name, shapes, QUICK[group] if quick else ()):
                     results[group].append(measure(shape, settings))
                     print(line(results[group][-1]), flush=True)
-        results["versions"] = peers.versions()
+        results["versions"], results["absent"] = peers.versions(), peers.absent()
     if "compile" in groups:
         results["compile"] = []
         for shape in SAMPLES[:1] if quick else SAMPLES:
             if _wanted(shape.name, shapes, ()):
                 results["compile"].append(cold(shape, settings.on, 2 if quick else 5))
                 print(compile_line(results["compile"][-1]), flush=True)
-    results["weighted"] = {f"{g} against {lib}": w for g in GROUPS if g in results for lib in LIBRARIES
-                           if (w := weighted(results[g], lib))}  # fmt: skip
+    results["weighted"] = _weighted(results)
     results["machine"]["load at the end"] = machine.load()
     results["seconds"] = round(time.time() - began, 1)
     results["targets"] = targets(results)
+    print(f"absent: {', '.join(results['absent']) or 'no peer'}")
     for name, w in results["weighted"].items():
         print(f"{name}: " + ", ".join(f"{k} {v:.2f}" for k, v in w.items()))
     for t in results["targets"]:
         print(f"{'reached' if t['reached'] else 'MISSED '}  {t['what']}: {t['got']:.3g} ({t['want']})")
     return results
+
+
+def _weighted(results: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Of every group against the best peers; of the network's convolutions against each library as well."""
+    libraries = tuple(x.name for x in peers.LIBRARIES)
+    names = {g: (BEST, *libraries) if g in RESNET50 else (BEST,) for g in GROUPS if g in results}
+    return {f"{g} against {n}": w for g, some in names.items() for n in some if (w := weighted(results[g], n))}
 
 
 def _wanted(name: str, shapes: tuple[str, ...], quick: tuple[str, ...]) -> bool:
@@ -154,86 +157,17 @@ def line(row: dict[str, Any]) -> str:
     least = min(t["best"] for t in row["times"].values())
     if least < SHORT:
         parts.append("ns a call: " + ", ".join(f"{n} {t['best'] * 1e9:.0f}" for n, t in row["times"].items()))
-    ratios = ", ".join(f"{r['best']:.2f} (median {r['median']:.2f}) x {lib}" for lib, r in row["against"].items())
-    return f"{row['name']:32} GFLOP/s: {', '.join(parts)}; {ratios}; compiled in {row['compile']['total'] * 1e3:.0f} ms"
+    found = row["peer"]
+    best = f"{found['best']:.2f} (median {found['median']:.2f}) x {found['form']}" if found else "no peer"
+    others = {**row["against"], **row["references"]}
+    ratios = ", ".join(f"{r['best']:.2f} x {name}" for name, r in others.items())
+    return (f"{row['name']:32} {best}; {ratios}; GFLOP/s: {', '.join(parts)}; "
+            f"compiled in {row['compile']['total'] * 1e3:.0f} ms")  # fmt: skip
 
 
 def compile_line(row: dict[str, Any]) -> str:
     """One cold compilation in one line, milliseconds, best of the samples."""
     return f"{row['name']:32} cold, ms: " + ", ".join(f"{k} {v * 1e3:.0f}" for k, v in row["best"].items())
-
-
-def targets(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """The speed that was asked for and what was measured; what was not measured is left out."""
-    found: list[tuple[str, float, float, bool]] = []
-    found += _products([*results.get("square", []), *results.get("deepbench", [])])
-    for kind, words, least in (("", "", 0.97), ("x28", " of 28 images", 1.0), ("-bf16", " in bf16", 1.2)):
-        w = results["weighted"].get(f"resnet50{kind} against onednn", {})
-        what = f"ResNet-50 convolutions{words} against oneDNN"
-        found += [(f"{what}, {r}", w[r], least, True) for r in ("mean of ratios", "total over total") if w]
-    found += _small(results.get("tiny", []))
-    for group, large, least in (("bf16", 1.15, 1.5), ("int8", 1.3, 1.3)):
-        for row in (r for r in results.get(group, []) if "onednn" in r["against"]):
-            want = least if row["name"].startswith("256x") else large
-            found.append((f"product {row['name']} against oneDNN", row["against"]["onednn"]["best"], want, True))
-    found += _means(results)
-    found += _compilations(results)
-    if results.get("compile"):
-        rows = [r["best"] for r in results["compile"]]
-        found.append(("slowest compilation in a fresh process, seconds", max(r["compile"] for r in rows), 0.5, False))
-        found.append(("slowest mapping, warm process, seconds", max(r["mapping again"] for r in rows), 0.02, False))
-        found.append(("slowest compilation whose code was kept, seconds", max(r["kept"] for r in rows), 0.005, False))
-        found.append(("slowest load of an artifact, seconds", max(r["load"] for r in rows), 0.001, False))
-        found.append(("import, seconds", max(r["import"] for r in rows), 0.35, False))
-    return [{"what": n, "got": got, "want": f"{'at least' if up else 'under'} {want:g}",
-             "reached": got >= want if up else got < want} for n, got, want, up in found]  # fmt: skip
-
-
-def _compilations(results: dict[str, Any]) -> list[tuple[str, float, float, bool]]:
-    """The slowest of a warm process: products and convolutions of f32, by whether registers divide them; the others."""
-    ragged = {s.name: s.ragged for g in GROUPS if g not in CASES for s in GROUPS[g]}
-    taken: dict[str, list[float]] = {}
-    for row in (r for g in GROUPS if g not in CASES for r in results.get(g, [])):
-        name = row["name"]
-        even = "of f32, ragged" if ragged.get(name) else "of f32"
-        kind = "of bf16 or bytes" if name.endswith(("bf16", "int8")) else even
-        taken.setdefault(kind, []).append(row["compile"]["total"])
-    wanted = {"of f32": 0.15, "of f32, ragged": 0.25, "of bf16 or bytes": 0.5}
-    return [(f"slowest compilation of a product or a convolution {kind}, seconds", max(taken[kind]), want, False)
-            for kind, want in wanted.items() if kind in taken]  # fmt: skip
-
-
-def _means(results: dict[str, Any]) -> list[tuple[str, float, float, bool]]:
-    """Geometric means of what is no product, one per kernel."""
-    found = []
-    ratios: dict[str, list[float]] = {}
-    for r in (r for group in CASES for r in results.get(group, [])):
-        for library, got in r["against"].items():
-            ratios.setdefault(f"{r['name'].partition(' ')[0]} against {library}", []).append(got["best"])
-    for what, some in ratios.items():
-        found.append((f"{what}, geometric mean", geometric_mean(some), LEAST.get(what.partition(" ")[0], 1.1), True))
-    return found
-
-
-def _products(rows: list[dict[str, Any]]) -> list[tuple[str, float, float, bool]]:
-    """Products that are not tiny: geometric means of the large ones and of those of few rows, and the least of all."""
-    ratios = [(r["against"]["numpy"]["best"], r) for r in rows if r["flops"] > TINY]
-    few = [got for got, r in ratios if int(r["name"].partition("x")[0]) <= FEW]
-    large = [got for got, r in ratios if int(r["name"].partition("x")[0]) > FEW and r["flops"] >= LARGE]
-    means = (("large products", large, 1.0), (f"products of up to {FEW} rows", few, 0.95))
-    found = [(f"{what} against NumPy, geometric mean", geometric_mean(some), want, True)
-             for what, some, want in means if some]  # fmt: skip
-    if ratios:
-        found.append(("slowest of all products against NumPy", min(got for got, _ in ratios), 0.9, True))
-    return found
-
-
-def _small(rows: list[dict[str, Any]]) -> list[tuple[str, float, float, bool]]:
-    """Products up to 64: the geometric mean of their ratios, and 16 cubed."""
-    ratios = {r["name"]: r["against"]["numpy"]["best"] for r in rows}
-    what = "tiny products against NumPy, geometric mean"
-    mean = [(what, geometric_mean(ratios.values()), 3.0, True)] if rows else []
-    return [*mean, *((f"product {n} against NumPy", r, 5.0, True) for n, r in ratios.items() if n == "16x16x16")]
 
 
 if __name__ == "__main__":

@@ -24,6 +24,11 @@ class Gemm:
         return f"{self.m}x{self.n}x{self.k}" + (f" {self.kind}" if self.kind != "f32" else "")
 
     @property
+    def work(self) -> str:
+        """What kind of kernel it is."""
+        return "product"
+
+    @property
     def ragged(self) -> bool:
         """Whether a size is no multiple of 16 elements, a register of f32."""
         return any(x % 16 and x > 1 for x in (self.m, self.n, self.k))
@@ -50,6 +55,10 @@ class Convolution:
     count: int = 1
     kind: str = "f32"
     batch: int = 1
+
+    @property
+    def work(self) -> str:
+        return "convolution"
 
     @property
     def pad(self) -> int:
@@ -88,6 +97,10 @@ class Case:
     sizes: tuple[tuple[str, int], ...]
     flops: int
     kind: str = "f32"
+
+    @property
+    def work(self) -> str:
+        return self.kernel
 
     @property
     def source(self) -> str:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .measure import BEST, ratio_to
+from .peers import LIBRARIES
 from .plots import links
 
 HEAD = """# How fast it is
@@ -18,11 +20,17 @@ above 1 means that ISAM is faster; it is taken between the best calls, in bracke
 medians. Every result was checked against float64, each element within the bound that its number of operations gives.
 Variables that choose kernels for a peer's library (such as `OPENBLAS_CORETYPE`) are removed: it chooses for this CPU.
 
-The peer's best form counts: for oneDNN as torch runs it, frozen and optimised, with weights laid out beforehand, or
-with the image laid out beforehand too; always channels last. `isam bound` has the second factor as a constant whose
-packing is paid once; plain `isam` packs in every call, as NumPy's BLAS does. Convolutions have their weights bound, pad
-the image in every call, and return a new array, as the peers do. All of them are compiled, proved, run and judged in
-full size, without the clock, by `python -m tests.systems.test_host_shapes` (37 s of CPU).
+Peers are what can be called from Python:
+{peers}.
+Which of them have something for a row, and in which forms, is in `benchmarks/peers`; each has one thread, its weights
+bound and laid out beforehand, and data in the layout that it takes; results are of the type that ISAM's have. The best
+form of the best peer counts, in every row. LIBXSMM is a reference: it is called from C, stands beside the peers and is
+none of them.
+
+`isam bound` has the second factor as a constant whose packing is paid once, and is compared with peers, which have it
+bound where they can; plain `isam` packs in every call, as NumPy's BLAS does. Convolutions have their weights bound, pad
+the image in every call, and return a new array. All of them are compiled, proved, run and judged in full size, without
+the clock, by `python -m tests.systems.test_host_shapes` (37 s of CPU).
 
 Below are pictures of these figures (`python -m benchmarks.plots RESULTS.json docs/drawings`, `isam bench --plots`).
 
@@ -33,120 +41,101 @@ half its vector units.
 
 def page(results: dict[str, Any], name: str = "") -> str:
     """The page as Markdown. ``name``: that pictures in ``docs/drawings`` begin with, of the same results."""
-    parts = [HEAD, conditions(results), *([links(results, name)] if name else [])]
-    parts += ["## What was asked for\n", *targets(results)]
-    if "tiny" in results:
-        parts += [TINY, *tiny(results["tiny"])]
-    for group, title in (("square", "## Square products"), ("deepbench", "## DeepBench's products")):
+    parts = [HEAD.replace("{peers}", ", ".join(x.name for x in LIBRARIES if not x.reference)), conditions(results),
+             *([links(results, name)] if name else []), "## What was asked for\n", *targets(results)]  # fmt: skip
+    for group, text in TEXTS.items():
         if group in results:
-            parts += [f"{title}\n", *products(results[group])]
-    for group, text in PACKED.items():
-        if group in results:
-            parts += [text, *packed(results[group])]
-    if "resnet50" in results:
-        parts += ["## The 23 convolutions of ResNet-50, batch 1\n", *convolutions(results["resnet50"])]
-    if "resnet50x28" in results:
-        parts += ["## The same with 28 images\n", IMAGES, *convolutions(results["resnet50x28"])]
-    if "resnet50-bf16" in results:
-        parts += ["## The 23 convolutions of ResNet-50 in bf16, batch 1\n", NARROW]
-        parts += convolutions(results["resnet50-bf16"])
-    for group, text in CASES.items():
-        if group in results:
-            parts += [text, *cases(results[group])]
-        if f"{group}-bf16" in results:
-            parts += ["The same in bf16:\n", *cases(results[f"{group}-bf16"])]
+            parts += [text, *rows_of(results[group], group == "tiny")]
+        if group in WITH_BF16 and f"{group}-bf16" in results:
+            parts += ["The same in bf16:\n", *rows_of(results[f"{group}-bf16"])]
     parts += ["## Weighted by work\n", WEIGHTED, *weighted(results["weighted"])]
     if "compile" in results:
         parts += ["## Compiling\n", *compiling(results)]
     return "\n".join(parts)
 
 
-TINY = """## Tiny products
+WITH_BF16 = ("blocks", "attention", "gru")
+TEXTS = {
+    "tiny": """## Tiny products
 
-Nanoseconds of a call as it is written in Python, into an array that is there.
-"""
-PACKED = {
+Nanoseconds of a call as it is written in Python, into an array that is there where the library can do that; those of
+LIBXSMM are of one of 1000 calls that C makes.
+""",
+    "square": "## Square products\n",
+    "deepbench": "## DeepBench's products\n",
     "bf16": """## Products of bf16
 
-Summed in f32 by `vdpbf16ps`, which the kernel permits to take denormals as zero, and rounded to bf16. `isam bound` has
-the second factor packed beforehand, as oneDNN's best form may; the ratio is between these. What is asked
+Summed in f32 by `vdpbf16ps`, which the kernel permits to take denormals as zero, and rounded to bf16. What is asked
 for is meant for CPUs with tile units (AMX).
 """,
     "int8": """## Products of bytes
 
-Summed in i32 by `vpdpbusd`: u8 and i8. oneDNN takes i8 and i8. `isam bound` has the second factor packed beforehand;
-the ratio is of that. What is asked for is meant for CPUs with tile units (AMX).
+Summed in i32 by `vpdpbusd`: u8 and i8. oneDNN and JAX take i8 and i8. What is asked for is meant for CPUs with tile
+units (AMX).
 """,
-}
+    "resnet50": "## The 23 convolutions of ResNet-50, batch 1\n",
+    "resnet50x28": """## The same with 28 images
 
+The paper's experiment, with LIBXSMM beside it: images and weights in its own layout in blocks, laid out beforehand.
+""",
+    "resnet50-bf16": """## The 23 convolutions of ResNet-50 in bf16, batch 1
 
-CASES = {
+Sums in f32, results rounded to bf16; weights and images of peers are in bf16. What is asked for is meant for CPUs with
+tile units (AMX): this one multiplies bf16 by `vdpbf16ps`, oneDNN as well.
+""",
     "depthwise": """## Depthwise convolutions, 3x3
 
 Those of MobileNet: rows and columns of the result, channels, stride. The image is padded beforehand; weights are bound.
-oneDNN as torch runs it, with weights as they are or laid out beforehand.
-""",
-    "blocks": """## Depthwise and pointwise blocks
-
-Those of MobileNet: rows and columns of the result, channels, filters, stride. A depthwise 3x3 convolution, a product
-over the channels, each with a bias and cut off at 0 and 6; the image is padded beforehand, weights are bound. oneDNN as
-torch runs it, with weights laid out beforehand and what follows each convolution done within it.
-""",
-    "attention": """## Attention
-
-Heads, rows, columns; 64 columns per head. torch's `scaled_dot_product_attention`, or its parts one after the
-other.
-""",
-    "gru": """## Gated recurrent units
-
-Steps, batch, units: weights are bound. torch's `GRU`, or its steps one after the other with weights packed beforehand.
-Every step is judged from the state before it.
 """,
     "rows": """## Rows of a matrix
 
 Softmax, layer normalisation, and GELU after a bias, each written as a handful of loops, which the scheduler puts
-together. "Gop/s" counts elements. torch's best form: into a new tensor, or into one that is there; its functions may be
-16 ulp off.
+together. "G/s" counts elements. The functions of peers may be 16 ulp off.
+""",
+    "blocks": """## Depthwise and pointwise blocks
+
+Those of MobileNet: rows and columns of the result, channels, filters, stride. A depthwise 3x3 convolution, a product
+over the channels, each with a bias and cut off at 0 and 6; the image is padded beforehand, weights are bound.
+""",
+    "attention": """## Attention
+
+Heads, rows, columns; 64 columns per head.
+""",
+    "gru": """## Gated recurrent units
+
+Steps, batch, units: weights are bound. Every step is judged from the state before it.
 """,
 }
+NAMED = {"onednn": "oneDNN", "numpy": "NumPy", "libxsmm": "LIBXSMM"}  # libraries with a column wherever they have rows
 
 
-def cases(table: list[dict[str, Any]]) -> list[str]:
+def rows_of(table: list[dict[str, Any]], tiny: bool = False) -> list[str]:
+    """A group's rows: ISAM, the best peer of each row, and the libraries that targets or the paper name."""
+    tell, unit = (nanoseconds, "ns") if tiny else (speed, "G/s")
+    bound = any("isam bound" in r["times"] for r in table)
+    counted = any(r["count"] > 1 for r in table)
+    named = [n for n in NAMED if any(ratio_to(r, n) for r in table)]
     body = []
     for r in table:
-        library = next(iter(r["against"]), "")
-        best = r["against"].get(library, {}).get("form", "")
-        body.append((r["name"], speed(r, "isam"), speed(r, best), best, against(r, library),
-                     milliseconds(r["compile"]["total"])))  # fmt: skip
-    return rows(("kernel", "isam, Gop/s", "peer, Gop/s", "its best form", "isam / peer", "compiled in ms"), body)
+        best = ratio_to(r, BEST) or {"form": ""}
+        cells = [r["name"], *([str(r["count"])] if counted else []), tell(r, "isam"),
+                 *([tell(r, "isam bound")] if bound else []), tell(r, best["form"]), best["form"],
+                 against(r, BEST)]  # fmt: skip
+        for n in named:
+            form = (ratio_to(r, n) or {"form": ""})["form"]
+            cells += [*([tell(r, form)] if n == "libxsmm" else []), against(r, n)]
+        body.append((*cells, milliseconds(r["compile"]["total"])))
+    head = ["", *(["count"] if counted else []), f"isam, {unit}", *([f"isam bound, {unit}"] if bound else []),
+            f"best peer, {unit}", "which", "isam / best peer"]  # fmt: skip
+    for n in named:
+        head += [*([f"{NAMED[n]}, {unit}"] if n == "libxsmm" else []), f"isam / {NAMED[n]}"]
+    return rows((*head, "compiled in ms"), body)
 
 
-def tiny(table: list[dict[str, Any]]) -> list[str]:
-    def nanoseconds(row: dict[str, Any], name: str) -> str:
-        return f"{row['times'][name]['best'] * 1e9:.0f}"
-
-    forms = ("isam", "isam bound", "numpy", "numpy dot")
-    body = [(r["name"], *(nanoseconds(r, f) for f in forms), against(r, "numpy"),
-             milliseconds(r["compile"]["total"])) for r in table]  # fmt: skip
-    head = ("m x n x k", "isam", "isam bound", "NumPy's matmul", "NumPy's dot", "isam / NumPy", "compiled in ms")
-    return rows(head, body)
+def nanoseconds(row: dict[str, Any], name: str) -> str:
+    return f"{row['times'][name]['best'] * 1e9:.0f}" if name in row["times"] else ""
 
 
-def packed(table: list[dict[str, Any]]) -> list[str]:
-    body = []
-    for r in table:
-        best = r["against"].get("onednn", {}).get("form", "")
-        body.append((r["name"].partition(" ")[0], speed(r, "isam"), speed(r, "isam bound"), speed(r, best),
-                     best.partition(" ")[2], against(r, "onednn"), milliseconds(r["compile"]["total"])))  # fmt: skip
-    head = ("m x n x k", "isam", "isam bound", "oneDNN", "its best form", "isam bound / oneDNN", "compiled in ms")
-    return rows(head, body)
-
-
-IMAGES = """The paper has 28 images, and LIBXSMM beside it, which Python cannot call: oneDNN is the peer here.
-"""
-NARROW = """Sums in f32, results rounded to bf16; weights and images of oneDNN are in bf16. What is asked for is meant
-for CPUs with tile units (AMX): this one multiplies bf16 by `vdpbf16ps`, oneDNN as well.
-"""
 WEIGHTED = """Both readings: the mean of the ratios weighted by FLOPs, and all FLOPs over all time. Layers count as
 often as the network has them.
 """
@@ -155,11 +144,12 @@ often as the network has them.
 def conditions(results: dict[str, Any]) -> str:
     m, s = results["machine"], results["settings"]
     caches = ", ".join(f"{k} {v}" for k, v in m["caches"].items())
-    versions = ", ".join(f"{k} {v}" for k, v in results["versions"].items())
+    versions = "; ".join(f"{k} {v}" for k, v in results["versions"].items())
+    absent = f" Absent: {', '.join(results['absent'])}." if results["absent"] else ""
     return (f"Machine: {m['cpu']}, {m['cpus']} CPUs, {' '.join(m['features'])}; {caches}. Load when it began "
             f"{m['load']}, at the end {m['load at the end']} (others work on this machine: ratios count, not "
-            f"numbers).  \nVersions: Python {m['python']}, {versions}.  \n{s['rounds']} rounds of {s['seconds']} s per "
-            f"contender on system `{s['on']}`.\n")  # fmt: skip
+            f"numbers).  \nVersions: Python {m['python']}; {versions}.{absent}  \n{s['rounds']} rounds of "
+            f"{s['seconds']} s per contender on system `{s['on']}`.\n")  # fmt: skip
 
 
 def rows(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
@@ -178,29 +168,12 @@ def speed(row: dict[str, Any], name: str) -> str:
 
 
 def against(row: dict[str, Any], library: str) -> str:
-    r = row["against"].get(library)
+    r = ratio_to(row, library)
     return f"{r['best']:.2f} ({r['median']:.2f})" if r else ""
 
 
 def milliseconds(x: float) -> str:
     return f"{x * 1e3:.0f}"
-
-
-def products(table: list[dict[str, Any]]) -> list[str]:
-    body = [(r["name"], speed(r, "isam"), speed(r, "isam bound"), speed(r, r["against"]["numpy"]["form"]),
-             against(r, "numpy"), milliseconds(r["compile"]["total"])) for r in table]  # fmt: skip
-    return rows(("m x n x k", "isam", "isam bound", "NumPy", "isam / NumPy", "compiled in ms"), body)
-
-
-def convolutions(table: list[dict[str, Any]]) -> list[str]:
-    body = []
-    for r in table:
-        best = r["against"].get("onednn", {}).get("form", "")
-        theirs = (speed(r, best), best.partition(" ")[2], against(r, "onednn"), speed(r, "numpy"), against(r, "numpy"))
-        body.append((r["name"], str(r["count"]), speed(r, "isam"), *theirs, milliseconds(r["compile"]["total"])))
-    head = ("image to filters, taps/stride", "count", "isam", "oneDNN", "its best form", "isam / oneDNN",
-            "NumPy im2col", "isam / NumPy", "compiled in ms")  # fmt: skip
-    return rows(head, body)
 
 
 def weighted(table: dict[str, dict[str, float]]) -> list[str]:

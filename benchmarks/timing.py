@@ -17,6 +17,7 @@ from typing import Any
 
 SAMPLE = 2e-4  # seconds: shorter calls are timed several at a time
 LEAST = 3  # samples per round
+PAUSE = 0.01  # seconds in which nothing should run
 clock = time.process_time
 
 
@@ -46,6 +47,10 @@ class Times:
     @property
     def typical(self) -> float:
         return statistics.median(self.median)
+
+    def per(self, times: int) -> Times:
+        """Of one of so many in a call."""
+        return Times([t / times for t in self.best], [t / times for t in self.median])
 
 
 def alternate(
@@ -91,6 +96,17 @@ def _samples(f: Callable[[], Any], batch: int, seconds: float, clock: Callable[[
     while len(out) < LEAST or time.perf_counter() < end:
         out.append(calls(batch) / batch)
     return out
+
+
+def at_rest(clock: Callable[[], float] = clock, wait: Callable[[float], object] = time.sleep) -> bool:
+    """Whether nothing of this process runs while it waits. A thread that turns until there is work again would be in
+    everybody's time. What is just being finished gets a second."""
+    for _ in range(100):
+        before = clock()
+        wait(PAUSE)
+        if clock() - before < PAUSE / 4:
+            return True
+    return False
 
 
 def ratio(ours: Times, theirs: Times) -> tuple[float, float]:

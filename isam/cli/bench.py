@@ -1,4 +1,4 @@
-"""``isam bench``: how fast compiled kernels are beside NumPy and oneDNN, and how long compiling takes."""
+"""``isam bench``: how fast compiled kernels are beside their peers, and how long compiling takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from isam.cli.options import AsJson, On
 from isam.diagnostics import InternalError, fail
 
 GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "blocks", "attention", "gru",
-          "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16", "compile")  # fmt: skip
+          "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16", "compile")  # fmt: skip
 ONLY = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--only", metavar="GROUP", help=f"Only this group ({', '.join(GROUPS)}); may be repeated."),
@@ -41,12 +41,13 @@ SAVE = Annotated[
 @answering(
     "bench", settings="rounds, seconds per turn, system, threads", machine="facts and load of the machine",
     roofs="of one core: cycles per second, operations per second by type, bytes per second by where they lie",
-    versions="of the contenders", tiny="figures per product up to 64", square="figures per square product",
+    versions="of the contenders", absent="libraries that are not there", tiny="figures per product up to 64",
+    square="figures per square product",
     bf16="figures per product of bf16", int8="figures per product of bytes", deepbench="figures per DeepBench product",
     resnet50="figures per convolution of ResNet-50", depthwise="figures per depthwise convolution",
     rows="figures per function of rows", blocks="figures per depthwise and pointwise block",
     attention="figures per attention", gru="figures per recurrent layer",
-    compile="seconds of cold compilations, per stage",
+    resnet50x28="as resnet50, 28 images", compile="seconds of cold compilations, per stage",
     weighted="ratios weighted by occurrence, in two readings", targets="what was asked for and what was measured",
     seconds="that all of it took",
     **{f"{g}-bf16": f"as {g}, in bf16" for g in ("resnet50", "blocks", "attention", "gru")},
@@ -55,7 +56,11 @@ def bench(
     on: On = "host", only: ONLY = None, shape: SHAPE = None, quick: QUICK = False, rounds: ROUNDS = 0,
     seconds: SECONDS = 0.0, save: SAVE = None, plots: PLOTS = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
-    """Measures products, convolutions and networks' layers beside NumPy, and beside torch where it is installed.
+    """Measures products, convolutions and networks' layers beside the fastest that Python can call.
+
+    Peers: NumPy, and where they are installed MKL, oneDNN by torch, torch itself, ONNX Runtime, OpenVINO, JAX (pip
+    install 'isam[bench]'); LIBXSMM, called from C, as a reference where gcc and its headers are there. Their weights
+    are bound and their data laid out beforehand; of each row the best form of the best peer counts.
 
     One thread, random data, contenders taking turns, every result checked against float64 within a bound per element.
     A line per shape as it is done. Exit code 1 when a target is missed.

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 STEERING = ("OPENBLAS_", "MKL_", "DNNL_", "ONEDNN_", "ATEN_CPU_", "NPY_", "OMP_", "GOTO_", "BLIS_", "VECLIB_",
-            "GLIBC_TUNABLES")  # fmt: skip
-SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+            "GLIBC_TUNABLES", "XLA_", "JAX_", "PJRT_", "LIBXSMM_", "ORT_", "KMP_")  # fmt: skip
+SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PJRT_NPROC": "1",
+          "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}  # fmt: skip
 
 
 def steering() -> list[str]:

@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 
 from benchmarks import measure, peers, run
-from benchmarks.data import Judge, exact, operands, windows
+from benchmarks.data import Judge, arrays_of, exact, operands, windows
 from benchmarks.kernels import kernel_of
-from benchmarks.shapes import DEEPBENCH, RESNET50, SQUARES, Convolution, Gemm
+from benchmarks.peers import Form, Library, libxsmm
+from benchmarks.shapes import DEEPBENCH, GROUPS, RESNET50, SQUARES, Case, Convolution, Gemm
 from benchmarks.table import page
-from benchmarks.timing import Times, alternate, ratio
+from benchmarks.targets import targets
+from benchmarks.timing import Times, alternate, at_rest, ratio
 
 
 def row(name, flops, ours, theirs, count=1, library="onednn"):
     times = {"isam": Times([ours], [ours]), f"{library} plain": Times([theirs * 2], [theirs * 2]),
              f"{library} packed": Times([theirs], [theirs])}  # fmt: skip
-    return {"name": name, "flops": flops, "count": count, "against": measure.against(times),
+    return {"name": name, "flops": flops, "count": count, "compared": "isam", **measure.compare(times),
             "times": {n: {"best": t.least, "median": t.typical} for n, t in times.items()},
             "compile": {"total": 0.2, "wall": 0.3}, "bound used": 0.1}  # fmt: skip
 
@@ -39,12 +41,24 @@ def test_the_best_form_of_a_peer_counts():
     assert got == {"form": "onednn packed", "best": 0.5, "median": 0.5}
 
 
+def test_the_best_peer_of_a_row_counts_and_a_reference_is_none():
+    times = {n: Times([t], [t]) for n, t in (("isam", 2.0), ("numpy dot", 4.0), ("mkl jit", 3.0), ("libxsmm x", 1.0))}
+    got = measure.compare(times)
+    assert got["peer"] == got["against"]["mkl"] == {"form": "mkl jit", "best": 1.5, "median": 1.5}
+    assert set(got["against"]) == {"numpy", "mkl"}
+    assert got["references"] == {"libxsmm": {"form": "libxsmm x", "best": 0.5, "median": 0.5}}
+    assert measure.ratio_to(got, measure.BEST) == got["peer"]
+    assert measure.ratio_to(got, "libxsmm")["best"] == 0.5
+    assert measure.ratio_to(got, "jax") is None
+
+
 def test_both_readings_of_weighted():
     rows = [row("a", 100, ours=1.0, theirs=2.0, count=3), row("b", 300, ours=4.0, theirs=1.0)]
     w = measure.weighted(rows, "onednn")
     assert w["mean of ratios"] == pytest.approx((300 * 2.0 + 300 * 0.25) / 600)
     assert w["total over total"] == pytest.approx((3 * 2.0 + 1.0) / (3 * 1.0 + 4.0))
     assert measure.weighted(rows, "numpy") == {}
+    assert measure.weighted(rows, measure.BEST)["total over total"] == w["total over total"]
 
 
 def test_ratios_are_of_bests_and_of_medians_per_round():
@@ -90,46 +104,121 @@ def test_windows_and_the_kernel_mean_the_same_convolution(shape):
     assert Judge.product(shape, x, w).wrong(got) is None
 
 
-@pytest.mark.parametrize("shape", [Gemm(5, 7, 3), Convolution(3, 9, 5, 3, 1), Convolution(3, 9, 5, 1, 2)])
+SIZES = {
+    "softmax": {"M": 5, "N": 33}, "layer_norm": {"M": 5, "N": 33}, "bias_gelu": {"M": 5, "N": 33},
+    "depthwise": {"H": 5, "W": 5, "C": 16, "R": 3, "S": 3, "stride": 2},
+    "block": {"H": 5, "W": 5, "C": 16, "K": 24, "R": 3, "S": 3, "stride": 1},
+    "attention": {"H": 2, "M": 5, "N": 5, "D": 64, "V": 64}, "gru": {"T": 3, "B": 2, "X": 16, "H": 16},
+}  # fmt: skip
+CASES = [Case(k, tuple(s.items()), 1000, kind) for k, s in SIZES.items() for kind in ("f32", "bf16")
+         if kind == "f32" or k in ("block", "attention", "gru")]  # fmt: skip
+SHAPES = [Gemm(5, 7, 3), Gemm(48, 32, 160), Gemm(32, 48, 64, "bf16"), Gemm(32, 48, 64, "int8"),
+          Convolution(3, 9, 5, 3, 1), Convolution(3, 9, 5, 1, 2), Convolution(16, 8, 32, 3, 2, batch=2),
+          Convolution(16, 8, 32, 3, 1, kind="bf16")]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, *CASES], ids=lambda s: s.name)
 def test_every_peer_answers_rightly(shape):
-    a, b = operands(shape)
-    judge = Judge.product(shape, a, b)
-    for name, call in peers.of(shape, a, b).items():
-        assert judge.wrong(peers.plain(call())) is None, name
+    arrays = arrays_of(shape)
+    _, theirs = Judge.both(shape, arrays, measure.THEIR_ULP)
+    for name, form in peers.of(shape, arrays).items():
+        assert theirs.wrong(form()) is None, name
 
 
 def test_a_wrong_result_is_never_published(monkeypatch):
-    def spoiled(shape, a, b):
-        good = a @ b
+    def spoiled(shape, given):
+        good = given["A"] @ given["B"]
         good[0, 0] += 1
-        return {"numpy": lambda: good}
+        return {"dot": Form(lambda: good)}
 
-    monkeypatch.setattr(peers, "of", spoiled)
-    with pytest.raises(measure.Wrong, match=r"numpy, 4x5x6: element \(0, 0\)"):
+    monkeypatch.setattr(peers, "LIBRARIES", (Library("numpy", lambda: "1", spoiled),))
+    with pytest.raises(measure.Wrong, match=r"numpy dot, 4x5x6: element \(0, 0\)"):
         measure.measure(Gemm(4, 5, 6), measure.Settings(1, 0.0))
+
+
+def test_a_peer_that_does_not_rest_is_never_published(monkeypatch):
+    monkeypatch.setattr(measure, "at_rest", lambda: False)
+    with pytest.raises(measure.Wrong, match="its threads go on"):
+        measure.measure(Gemm(4, 5, 6), measure.Settings(1, 0.0))
+
+
+def test_at_rest_is_when_no_time_is_used_while_waiting():
+    now = itertools.count(0.0, 1.0)  # a second of the CPU between two looks at the clock
+    assert not at_rest(lambda: next(now), lambda seconds: None)
+    assert at_rest(lambda: 0.0, lambda seconds: None)
+
+
+def test_an_absent_library_is_listed_and_asked_for_nothing(monkeypatch):
+    def missing():
+        raise ImportError
+
+    monkeypatch.setattr(peers, "LIBRARIES", (Library("jax", missing, lambda shape, given: pytest.fail("asked")),))
+    assert peers.absent() == ["jax"]
+    assert peers.present() == []
+    assert peers.of(Gemm(4, 5, 6), {}) == {}
+
+
+def test_the_libraries_are_listed_once_and_one_is_a_reference():
+    names = [x.name for x in peers.LIBRARIES]
+    assert len(set(names)) == len(names)
+    assert [x.name for x in peers.LIBRARIES if x.reference] == ["libxsmm"]
+    assert peers.library_of("isam bound") is None
+    assert not set(peers.absent()) & set(peers.versions())
+
+
+def test_a_reference_that_cannot_be_compiled_is_absent(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    libxsmm._built.cache_clear()
+    with pytest.raises(ImportError, match="cannot be compiled"):
+        libxsmm.library()
+    libxsmm._built.cache_clear()
+
+
+@pytest.mark.parametrize(("size", "most", "even", "block"),
+                         [(5124, 64, 16, 61), (2560, 64, 16, 64), (80, 64, 16, 16), (35, 64, 1, 35)])
+def test_blocks_divide_the_sizes(size, most, even, block):
+    assert libxsmm._block(size, most, even) == block
+
+
+def test_isam_bench_knows_every_group():
+    from isam.cli import bench
+
+    assert sorted(bench.GROUPS) == sorted([*GROUPS, "compile"])
 
 
 def test_targets_and_the_page():
     results = {
         "square": [row("512x512x512", 2 * 512**3, 1.0, 0.8, library="numpy"),
-                   row("64x64x64", 2 * 64**3, 9.0, 1.0, library="numpy")],
+                   row("64x64x64", 2 * 64**3, 9.0, 9.0, library="numpy")],
+        "tiny": [row("16x16x16", 2 * 16**3, 1.0, 4.0, library="mkl")],
+        "gru": [row(f"gru 128x{b}x512x512", 10, 1.0, r) for b, r in ((1, 1.1), (4, 1.1), (32, 1.4))],
+        "resnet50x28": [row("d", 10, 1.0, 1.1, library="libxsmm")],
         "deepbench": [row("2x512x512", 2 * 2 * 512**2, 1.0, 1.2, library="numpy")],
         "resnet50": [row("c", 10, 1.0, 0.98)],
         "compile": [{"name": "512x512x512", "best": dict.fromkeys(STEPS, 0.01), "median": dict.fromkeys(STEPS, 0.02)}],
-        "weighted": {"resnet50 against onednn": measure.weighted([row("c", 10, 1.0, 0.98)], "onednn")},
+        "weighted": {"resnet50 against onednn": measure.weighted([row("c", 10, 1.0, 0.98)], "onednn"),
+                     "resnet50x28 against libxsmm": measure.weighted([row("d", 10, 1.0, 1.1, library="libxsmm")],
+                                                                     "libxsmm")},
         "machine": {"cpu": "x", "cpus": 2, "features": ["fma"], "caches": {"L2": "1M"}, "load": 1, "python": "3",
                     "load at the end": 2},
-        "versions": {"isam": "0"}, "settings": {"rounds": 1, "seconds": 0.1, "on": "host", "threads": 1},
+        "versions": {"isam": "0"}, "absent": ["jax"],
+        "settings": {"rounds": 1, "seconds": 0.1, "on": "host", "threads": 1},
     }  # fmt: skip
-    results["targets"] = run.targets(results)
+    results["targets"] = targets(results)
     verdicts = {t["what"]: t["reached"] for t in results["targets"]}
-    assert verdicts["large products against NumPy, geometric mean"] is False
-    assert verdicts["products of up to 4 rows against NumPy, geometric mean"] is True
-    assert verdicts["slowest of all products against NumPy"] is False
-    assert verdicts["ResNet-50 convolutions against oneDNN, mean of ratios"] is True
+    assert verdicts["large products against the best peer, geometric mean"] is False
+    assert verdicts["products of up to 4 rows against the best peer, geometric mean"] is True
+    assert verdicts["slowest of all products against the best peer"] is False
+    assert verdicts["tiny products against the best peer, geometric mean"] is True
+    assert verdicts["convolutions of ResNet-50 against oneDNN, mean of ratios"] is True
+    assert verdicts["convolutions of ResNet-50 of 28 images against LIBXSMM, total over total"] is True
+    assert [verdicts[f"gru of batch {b} against the best peer, geometric mean"] for b in (1, 4, 32)] == [
+        True, False, True]  # fmt: skip
     text = page(json.loads(json.dumps(results)))
-    assert "| slowest of all products against NumPy | at least 0.9 | 0.8 | **no** |" in text
-    assert "| c | 1 | 1e-08 | 1.02e-08 | packed | 0.98 (0.98) |" in text
+    assert "| slowest of all products against the best peer | at least 0.9 | 0.8 | **no** |" in text
+    assert "| c | 1e-08 | 1.02e-08 | onednn packed | 0.98 (0.98) |" in text
+    assert "| d | 1e-08 |  |  |  | 9.09e-09 | 1.10 (1.10) |" in text
+    assert "Absent: jax." in text
     assert os.sep + "work" not in text
 
 
@@ -143,7 +232,8 @@ def test_one_shape_from_end_to_end_with_a_peer_held_back(monkeypatch, tmp_path):
     results = run.run(measure.Settings(1, 0.0), ("square",), ("16x16x16",), quiet=True)
     assert [r["name"] for r in results["square"]] == ["16x16x16"]
     assert "OPENBLAS_CORETYPE" in results["settings"]["removed from the environment"]
-    blas = results["versions"].get("numpy's BLAS", "")
-    assert "Prescott" not in blas
+    assert "Prescott" not in results["versions"]["numpy"]
     assert results["square"][0]["bound used"] <= 1
-    assert set(results["square"][0]["times"]) == {"isam", "isam bound", "numpy", "numpy dot"}
+    assert {"isam", "isam bound", "numpy matmul", "numpy dot"} <= set(results["square"][0]["times"])
+    assert results["square"][0]["peer"]["best"] == min(r["best"] for r in results["square"][0]["against"].values())
+    assert set(results["absent"]) == set(peers.absent())
