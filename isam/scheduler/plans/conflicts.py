@@ -9,7 +9,6 @@ from dataclasses import replace
 from heapq import heappush, heappushpop
 from math import ceil, gcd, prod
 
-from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
@@ -23,6 +22,7 @@ AHEAD = 512  # bytes of a row that are there in time when several rows are read 
 LATE = 0.15  # relative cycles per call where more is wanted
 HIDDEN = 1 / 2  # of what a cache gives, up to which reading it is hidden behind calls (measured)
 SLOWER = 3 / 4  # relative cycles per call for all that it gives, beyond that (measured)
+BESIDE = 2  # rows at a time of those that are gone through, where what is made of them lies on the same sets
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
 
 
@@ -35,7 +35,8 @@ def spread(
     if not known or not main.reduced or not memories:
         return found[:most]
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
-    short = short_rows(group, main, known[-1][0])
+    passed = gone_through(group, main)
+    short = short_rows(passed, main, known[-1][0])
     near, speed = known[0][0], known[1][1] if len(known) > 1 else 0.0
     given = speed / pace(main, system)  # bytes for each call
     lines, cells = near // PERIOD, max(system.memories[m].limit for m in memories)
@@ -43,10 +44,11 @@ def spread(
     def cost(b: Block) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
-        waits = late(main, b, bindable) + fetched(main, b, near, given)
+        waits = late(main, b, bindable) + (0.0 if passed else fetched(main, b, near, given))
         width = {a: b.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
         farther = slowed(main, width, outer_blocks(group, main, width, system, bindable), system)
-        return (b.cost + conflicts(main, b, lines) + spilled + waits + broken) * farther
+        crowded = sum(max(0.0, _crowd(main, u, b) / (lines / BESIDE) - 1) for u in passed)
+        return (b.cost + conflicts(main, b, lines) + crowded + spilled + waits + broken) * farther
 
     def rank(b: Block) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
@@ -69,18 +71,28 @@ def cheapest(
     return sorted(out, key=rank)[:most]
 
 
-def short_rows(group: Group, main: Nest, cache: int) -> frozenset[str]:
-    """Axes that count rows of less than a page, of more than half the last cache, which the nests of a group go through
-    several times: one row after the other is one stream, and comes while the row before is worked on; several at a time
-    are streams that end before they are fetched ahead."""
-    out: set[str] = set()
+def gone_through(group: Group, main: Nest) -> list[Use]:
+    """What the main nest reads each element of once, and other nests of the group, too: rows that are gone through
+    several times, beside those that are made of them."""
+    out = []
     for u in main.uses:
-        *rows, last = u.index or (Affine(),)
-        size = size_of(u.dtype)
-        long = size * prod(main.length(a) for a in last.names)
         again = sum(v.reads and v.buffer == u.buffer for n in group.nests for v in n.uses) > 1
         once = volume(main, u) == prod(main.length(a) for a in main.axes)
-        if u.reads and not u.writes and again and once and long <= PERIOD and size * volume(main, u) > cache // 2:
+        if u.index and u.reads and not u.writes and again and once:
+            out.append(u)
+    return out
+
+
+def short_rows(passed: list[Use], main: Nest, cache: int) -> frozenset[str]:
+    """Axes that count rows of less than a page, of more than half the last cache, which are gone through several times:
+    one row after the other is one stream, and comes while the row before is worked on; several at a time are streams
+    that end before they are fetched ahead."""
+    out: set[str] = set()
+    for u in passed:
+        *rows, last = u.index
+        size = size_of(u.dtype)
+        long = size * prod(main.length(a) for a in last.names)
+        if long <= PERIOD and size * volume(main, u) > cache // 2:
             out |= {a for r in rows for a in r.names} - set(last.names)
     return frozenset(out)
 
