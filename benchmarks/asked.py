@@ -1,18 +1,15 @@
-"""The ratios that were asked for, per shape, and the rows of results seen as ratios to their best peer."""
+"""The rows of results seen as ratios to their best peer, and beside them what was asked for (``targets``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from statistics import geometric_mean
 from typing import Any
 
-from .targets import GRU, RESNET50
-from .targets import MEANS as KERNELS
+from .measure import BEST, ratio_to
+from .peers import printed
+from .targets import Target, speeds
 
-MEANS = {"tiny": 3.0, **{group: least for group, (_, _, least) in RESNET50.items()}}
-EACH = {"square": 0.9, "deepbench": 0.9, "bf16": 1.15, "int8": 1.3}
-SINGLE = {("tiny", "16x16x16"): 5.0, ("bf16", "256x256x256 bf16"): 1.5}
 TITLES = {
     "tiny": "Tiny products", "square": "Square products", "deepbench": "Products of DeepBench",
     "bf16": "Products of bf16", "int8": "Products of bytes", "resnet50": "Convolutions of ResNet-50",
@@ -26,17 +23,26 @@ SAID = {"bf16", "int8", "softmax", "layer_norm", "bias_gelu"}  # in a title
 SAID |= {k + kind for k in ("depthwise", "block", "attention", "gru") for kind in ("", "_bf16")}
 
 
+BESIDE = {"resnet50", "resnet50x28"}  # groups whose pictures show references
+
+
 @dataclass(frozen=True)
 class Row:
-    """A measured shape: how many times as fast as its best peer it is, what was asked for, how much it counts."""
+    """A measured shape: how many times as fast as its best peer it is, which form of whom that is, and how many times
+    as fast as that what was asked for is, if anything was, and every reference by its printed name."""
 
     group: str
     name: str
     ratio: float
-    peer: str
-    asked: float
-    work: float
+    form: str
+    asked: float | None
+    beside: tuple[tuple[str, float], ...]
     row: dict[str, Any]
+
+    @property
+    def peer(self) -> str:
+        """The best peer's name as it is printed."""
+        return printed(self.form)
 
     @property
     def short(self) -> str:
@@ -44,46 +50,49 @@ class Row:
         return " ".join(w for w in self.name.split() if w not in SAID) or self.name
 
 
-def asked(group: str, name: str) -> float:
-    """What was asked of a shape, or of the mean that it belongs to."""
-    kernel, _, sizes = name.partition(" ")
-    if kernel == "gru":
-        return GRU[int(sizes.split("x")[1])]
-    if kernel in KERNELS:
-        return KERNELS[kernel]
-    return SINGLE.get((group, name)) or {**MEANS, **EACH}.get(group, 1.0)
-
-
 def rows(results: dict[str, Any], groups: Iterable[str]) -> Iterator[Row]:
-    """The measured shapes that have a peer; of several peers the one that is fastest counts."""
+    """The measured shapes that have a peer."""
+    targets = speeds(results)
     for group in groups:
         for row in results.get(group) or ():
-            if row["against"]:
-                library, best = min(row["against"].items(), key=lambda item: item[1]["best"])
-                yield Row(group, row["name"], best["best"], library, asked(group, row["name"]),
-                          row["count"] * row["flops"], row)  # fmt: skip
+            if best := ratio_to(row, BEST):
+                ratio = best["best"]
+                others = row.get("references", {}) if group in BESIDE else {}
+                beside = tuple((printed(n), ratio / found["best"]) for n, found in others.items())
+                yield Row(group, row["name"], ratio, best["form"], _asked(group, row, ratio, targets), beside, row)
 
 
-def verdict(some: list[Row]) -> str:
-    """Of the shapes of a panel, what was asked of them and what was measured: the mean (weighted by work where it is of
-    the layers of a network), or the least."""
-    group = some[0].group
-    if group in EACH:
-        wants = sorted({r.asked for r in some})
-        want = " to ".join(f"{w:g}" for w in dict.fromkeys((wants[0], wants[-1])))
-        good = all(r.ratio >= r.asked for r in some)
-        return f"least {_plain(min(r.ratio for r in some))}, asked for {want} each: {_said(good)}"
-    if group.startswith("resnet50"):
-        mean = sum(r.ratio * r.work for r in some) / sum(r.work for r in some)
-    else:
-        mean = geometric_mean([r.ratio for r in some])
-    want = MEANS.get(group) or some[0].asked
-    return f"mean {_plain(mean)}, asked for {want:g}: {_said(mean >= want)}"
+def _asked(group: str, row: dict[str, Any], ratio: float, targets: list[Target]) -> float | None:
+    """Of the targets that the row is among, that of the fewest rows: so many times as fast as the best peer, also where
+    it is against another library."""
+    among = [t for t in targets if (group, row["name"]) in t.rows and not t.plain]
+    if not among:
+        return None
+    target = min(among, key=lambda t: len(t.rows))
+    found = ratio_to(row, target.library)
+    return target.want * ratio / found["best"] if found else None
 
 
-def _plain(ratio: float) -> str:
+def verdicts(some: list[Row], targets: list[Target]) -> list[str]:
+    """What was asked of the shapes of a panel, or of more shapes that these are among, and whether it was reached: a
+    line per target, one for those that are each of one shape."""
+    names = {(r.group, r.name) for r in some}
+    lines: dict[str, list[Target]] = {}
+    for target in targets:
+        if names & set(target.rows):
+            lines.setdefault(target.short, []).append(target)
+    return [_line(short, found) for short, found in lines.items()]
+
+
+def _line(short: str, found: list[Target]) -> str:
+    wants = sorted({t.want for t in found})
+    want = " to ".join(f"{w:g}" for w in dict.fromkeys((wants[0], wants[-1])))
+    if short.startswith("each"):
+        return f"{short}, asked for {want}: {sum(t.reached for t in found)} of {len(found)} reached"
+    (target,) = found
+    return f"{short} {plain(target.got)}, asked for {want}: {'reached' if target.reached else 'missed'}"
+
+
+def plain(ratio: float) -> str:
+    """A ratio in few digits."""
     return f"{ratio:.2f}" if 0.005 <= ratio < 1000 else f"{ratio:.1e}"
-
-
-def _said(reached: bool) -> str:
-    return "reached" if reached else "missed"

@@ -103,7 +103,7 @@ def measure(shape: Shape, settings: Settings) -> dict[str, Any]:
 def compare(times: dict[str, Times], compared: str = "isam") -> dict[str, Any]:
     """Ratios to the fastest form of each library, and which form that was: ``against`` peers, of whom the fastest is
     the ``peer``, and against ``references``, which do not count among them."""
-    out: dict[str, Any] = {"against": {}, "references": {}, "peer": None}
+    out: dict[str, Any] = {"against": {}, "references": {}}
     for library in peers.LIBRARIES:
         forms = [n for n in times if peers.library_of(n) is library]
         if forms:
@@ -111,17 +111,20 @@ def compare(times: dict[str, Times], compared: str = "isam") -> dict[str, Any]:
             by_best, by_median = ratio(times[compared], times[best])
             found = {"form": best, "best": by_best, "median": by_median}
             out["references" if library.reference else "against"][library.name] = found
-    if out["against"]:
-        out["peer"] = min(out["against"].values(), key=lambda found: found["best"])
-    return out
+    return out | {"peer": _fastest(out["against"])}
 
 
 def ratio_to(row: dict[str, Any], library: str) -> dict[str, Any] | None:
-    """What was found against a library or a reference, or ``best``: against the fastest peer of the row."""
-    if library == BEST:
-        found: dict[str, Any] | None = row["peer"]
-        return found
-    return {**row["against"], **row["references"]}.get(library)
+    """What was found against a library or a reference, or ``BEST``: against the fastest peer of the row. Rows of older
+    runs do not say which that was, and have no references."""
+    if library != BEST:
+        return {**row["against"], **row.get("references", {})}.get(library)
+    found: dict[str, Any] | None = row["peer"] if "peer" in row else _fastest(row["against"])
+    return found
+
+
+def _fastest(against: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+    return min(against.values(), key=lambda found: found["best"], default=None)
 
 
 def weighted(rows: Iterable[dict[str, Any]], library: str) -> dict[str, float]:

@@ -60,7 +60,7 @@ def points(results: dict[str, Any], groups: tuple[str, ...]) -> list[Point]:
     found = []
     for r in rows(results, groups):
         x = intensity(r.group, r.name)
-        theirs = r.row["flops"] / r.row["times"][r.row["against"][r.peer]["form"]]["best"]
+        theirs = r.row["flops"] / r.row["times"][r.form]["best"]
         if x:
             found.append(Point(r, x, theirs * r.ratio, theirs))
     return found

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from .measure import BEST, ratio_to
-from .peers import LIBRARIES
+from .peers import LIBRARIES, printed
 from .plots import links
+from .shapes import GROUPS
+from .targets import targets
 
 HEAD = """# How fast it is
 
@@ -20,12 +22,11 @@ above 1 means that ISAM is faster; it is taken between the best calls, in bracke
 medians. Every result was checked against float64, each element within the bound that its number of operations gives.
 Variables that choose kernels for a peer's library (such as `OPENBLAS_CORETYPE`) are removed: it chooses for this CPU.
 
-Peers are what can be called from Python:
-{peers}.
-Which of them have something for a row, and in which forms, is in `benchmarks/peers`; each has one thread, its weights
-bound and laid out beforehand, and data in the layout that it takes; results are of the type that ISAM's have. The best
-form of the best peer counts, in every row. LIBXSMM is a reference: it is called from C, stands beside the peers and is
-none of them.
+Peers are what can be called from Python. Which of them have something for a row, and in which forms, is in
+`benchmarks/peers`; each has one thread, its weights bound and laid out beforehand, and data in the layout that it
+takes; results are of the type that ISAM's have. The best form of the best peer counts, in every row. A reference,
+LIBXSMM, is called from C, stands beside the peers and is none of them.
+**Peers of this run: {peers}. References: {references}.**
 
 `isam bound` has the second factor as a constant whose packing is paid once, and is compared with peers, which have it
 bound where they can; plain `isam` packs in every call, as NumPy's BLAS does. Convolutions have their weights bound, pad
@@ -41,8 +42,9 @@ half its vector units.
 
 def page(results: dict[str, Any], name: str = "") -> str:
     """The page as Markdown. ``name``: that pictures in ``docs/drawings`` begin with, of the same results."""
-    parts = [HEAD.replace("{peers}", ", ".join(x.name for x in LIBRARIES if not x.reference)), conditions(results),
-             *([links(results, name)] if name else []), "## What was asked for\n", *targets(results)]  # fmt: skip
+    head = HEAD.replace("{peers}", met(results, False)).replace("{references}", met(results, True))
+    parts = [head, conditions(results), *([links(results, name)] if name else []),
+             "## What was asked for\n", *asked(results)]  # fmt: skip
     for group, text in TEXTS.items():
         if group in results:
             parts += [text, *rows_of(results[group], group == "tiny")]
@@ -54,12 +56,19 @@ def page(results: dict[str, Any], name: str = "") -> str:
     return "\n".join(parts)
 
 
+def met(results: dict[str, Any], reference: bool) -> str:
+    """The peers, or the references, that have something for a row of these results."""
+    tables = [results[g] for g in GROUPS if g in results]
+    some = [x for x in LIBRARIES if x.reference is reference and any(ratio_to(r, x.name) for t in tables for r in t)]
+    return ", ".join(x.printed for x in some) or "none"
+
+
 WITH_BF16 = ("blocks", "attention", "gru")
 TEXTS = {
     "tiny": """## Tiny products
 
 Nanoseconds of a call as it is written in Python, into an array that is there where the library can do that; those of
-LIBXSMM are of one of 1000 calls that C makes.
+LIBXSMM, if any, are of one of 1000 calls that C makes.
 """,
     "square": "## Square products\n",
     "deepbench": "## DeepBench's products\n",
@@ -76,7 +85,7 @@ units (AMX).
     "resnet50": "## The 23 convolutions of ResNet-50, batch 1\n",
     "resnet50x28": """## The same with 28 images
 
-The paper's experiment, with LIBXSMM beside it: images and weights in its own layout in blocks, laid out beforehand.
+The paper's experiment. LIBXSMM has images and weights in its own layout in blocks, laid out beforehand.
 """,
     "resnet50-bf16": """## The 23 convolutions of ResNet-50 in bf16, batch 1
 
@@ -106,7 +115,7 @@ Heads, rows, columns; 64 columns per head.
 Steps, batch, units: weights are bound. Every step is judged from the state before it.
 """,
 }
-NAMED = {"onednn": "oneDNN", "numpy": "NumPy", "libxsmm": "LIBXSMM"}  # libraries with a column wherever they have rows
+NAMED = ("onednn", "numpy", "libxsmm")  # libraries with a column wherever they have rows
 
 
 def rows_of(table: list[dict[str, Any]], tiny: bool = False) -> list[str]:
@@ -128,7 +137,7 @@ def rows_of(table: list[dict[str, Any]], tiny: bool = False) -> list[str]:
     head = ["", *(["count"] if counted else []), f"isam, {unit}", *([f"isam bound, {unit}"] if bound else []),
             f"best peer, {unit}", "which", "isam / best peer"]  # fmt: skip
     for n in named:
-        head += [*([f"{NAMED[n]}, {unit}"] if n == "libxsmm" else []), f"isam / {NAMED[n]}"]
+        head += [*([f"{printed(n)}, {unit}"] if n == "libxsmm" else []), f"isam / {printed(n)}"]
     return rows((*head, "compiled in ms"), body)
 
 
@@ -145,7 +154,7 @@ def conditions(results: dict[str, Any]) -> str:
     m, s = results["machine"], results["settings"]
     caches = ", ".join(f"{k} {v}" for k, v in m["caches"].items())
     versions = "; ".join(f"{k} {v}" for k, v in results["versions"].items())
-    absent = f" Absent: {', '.join(results['absent'])}." if results["absent"] else ""
+    absent = f" Absent: {', '.join(results['absent'])}." if results.get("absent") else ""
     return (f"Machine: {m['cpu']}, {m['cpus']} CPUs, {' '.join(m['features'])}; {caches}. Load when it began "
             f"{m['load']}, at the end {m['load at the end']} (others work on this machine: ratios count, not "
             f"numbers).  \nVersions: Python {m['python']}; {versions}.{absent}  \n{s['rounds']} rounds of "
@@ -157,8 +166,9 @@ def rows(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
     return ["| " + " | ".join(head) + " |", f"|{line}|", *("| " + " | ".join(r) + " |" for r in body), ""]
 
 
-def targets(results: dict[str, Any]) -> list[str]:
-    body = [(t["what"], t["want"], f"{t['got']:.3g}", "yes" if t["reached"] else "**no**") for t in results["targets"]]
+def asked(results: dict[str, Any]) -> list[str]:
+    """What is asked for now, in the words of now; of older results, too."""
+    body = [(t["what"], t["want"], f"{t['got']:.3g}", "yes" if t["reached"] else "**no**") for t in targets(results)]
     return rows(("what", "asked", "measured", "reached"), body)
 
 

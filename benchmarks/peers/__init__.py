@@ -14,7 +14,7 @@ from . import jax, libxsmm, mkl, onednn, onnxruntime, openvino, torch
 from . import numpy as blas
 from .library import Form, Given, Library
 
-__all__ = ["LIBRARIES", "Form", "Given", "Library", "absent", "library_of", "of", "present", "versions"]
+__all__ = ["LIBRARIES", "Form", "Given", "Library", "absent", "library_of", "of", "present", "printed", "versions"]
 
 LIBRARIES: tuple[Library, ...] = tuple(m.LIBRARY for m in (
     blas, mkl, onednn, torch, onnxruntime, openvino, jax, libxsmm))  # fmt: skip
@@ -46,6 +46,12 @@ def of(shape: Shape, given: Given) -> dict[str, Form]:
 def library_of(name: str) -> Library | None:
     """Whose form that is; None: ours."""
     return next((x for x in LIBRARIES if x.name == name.partition(" ")[0]), None)
+
+
+def printed(name: str) -> str:
+    """How a library's name, or that of one of its forms, is printed; what is none of them stays as it is."""
+    library = library_of(name)
+    return library.printed if library else name
 
 
 def versions() -> dict[str, str]:

@@ -147,4 +147,4 @@ WORKS: dict[str, Callable[[Any, Shape, Given], dict[str, Function]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
     "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "attention": attention, "gru": gru,
 }  # fmt: skip
-LIBRARY = Library("jax", version, of)
+LIBRARY = Library("jax", "JAX", version, of)

@@ -34,12 +34,13 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A peer. ``version`` says which, on one thread, and raises ``ImportError`` where the library is absent; nothing is
-    imported before. ``of``: every form that could be its fastest, by name, weights bound and data laid out beforehand;
-    none where it has nothing with the result's type. A ``reference`` is printed beside peers and is none: Python cannot
-    call it."""
+    """A peer. ``printed``: its name as its makers write it. ``version`` says which, on one thread, and raises
+    ``ImportError`` where the library is absent; nothing is imported before. ``of``: every form that could be its
+    fastest, by name, weights bound and data laid out beforehand; none where it has nothing with the result's type. A
+    ``reference`` is printed beside peers and is none: Python cannot call it."""
 
     name: str
+    printed: str
     version: Callable[[], str]
     of: Callable[[Shape, Given], dict[str, Form]]
     reference: bool = False

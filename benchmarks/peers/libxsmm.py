@@ -130,4 +130,4 @@ def _at(x: Array) -> ctypes.c_void_p:
     return ctypes.c_void_p(x.ctypes.data)
 
 
-LIBRARY = Library("libxsmm", version, of, reference=True)
+LIBRARY = Library("libxsmm", "LIBXSMM", version, of, reference=True)

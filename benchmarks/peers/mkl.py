@@ -98,4 +98,4 @@ def _room(size: int) -> Array:
     return made[-made.ctypes.data % 64 :]
 
 
-LIBRARY = Library("mkl", version, of)
+LIBRARY = Library("mkl", "MKL", version, of)

@@ -39,4 +39,4 @@ def _convolution(shape: Convolution, given: Given) -> Form:
     return Form(lambda: (windows(shape, x).reshape(rows, shape.terms) @ flat).reshape(result))
 
 
-LIBRARY = Library("numpy", version, of)
+LIBRARY = Library("numpy", "NumPy", version, of)

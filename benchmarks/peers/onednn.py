@@ -119,4 +119,4 @@ def _blocked(torch: Any, image: Any, layer: Layer) -> Call:
     return lambda: torch.mkldnn_convolution(ready, weight, None, *how)
 
 
-LIBRARY = Library("onednn", version, of)
+LIBRARY = Library("onednn", "oneDNN", version, of)

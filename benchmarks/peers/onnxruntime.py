@@ -161,4 +161,4 @@ WORKS: dict[str, Callable[[Shape, Given], dict[str, Form]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
     "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "attention": attention, "gru": gru,
 }  # fmt: skip
-LIBRARY = Library("onnxruntime", version, of)
+LIBRARY = Library("onnxruntime", "ONNX Runtime", version, of)

@@ -157,4 +157,4 @@ WORKS: dict[str, Callable[[Graph, Shape, Given], dict[str, Form]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
     "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "attention": attention, "gru": gru,
 }  # fmt: skip
-LIBRARY = Library("openvino", version, of)
+LIBRARY = Library("openvino", "OpenVINO", version, of)

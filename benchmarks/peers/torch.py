@@ -173,4 +173,4 @@ WORKS: dict[str, Callable[[Any, Tensors], dict[str, Call]]] = {
     "product": products, "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "attention": attention,
     "gru": gru,
 }  # fmt: skip
-LIBRARY = Library("torch", version, of)
+LIBRARY = Library("torch", "torch", version, of)

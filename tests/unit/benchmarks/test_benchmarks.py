@@ -131,7 +131,7 @@ def test_a_wrong_result_is_never_published(monkeypatch):
         good[0, 0] += 1
         return {"dot": Form(lambda: good)}
 
-    monkeypatch.setattr(peers, "LIBRARIES", (Library("numpy", lambda: "1", spoiled),))
+    monkeypatch.setattr(peers, "LIBRARIES", (Library("numpy", "NumPy", lambda: "1", spoiled),))
     with pytest.raises(measure.Wrong, match=r"numpy dot, 4x5x6: element \(0, 0\)"):
         measure.measure(Gemm(4, 5, 6), measure.Settings(1, 0.0))
 
@@ -152,7 +152,8 @@ def test_an_absent_library_is_listed_and_asked_for_nothing(monkeypatch):
     def missing():
         raise ImportError
 
-    monkeypatch.setattr(peers, "LIBRARIES", (Library("jax", missing, lambda shape, given: pytest.fail("asked")),))
+    library = Library("jax", "JAX", missing, lambda shape, given: pytest.fail("asked"))
+    monkeypatch.setattr(peers, "LIBRARIES", (library,))
     assert peers.absent() == ["jax"]
     assert peers.present() == []
     assert peers.of(Gemm(4, 5, 6), {}) == {}
@@ -162,6 +163,7 @@ def test_the_libraries_are_listed_once_and_one_is_a_reference():
     names = [x.name for x in peers.LIBRARIES]
     assert len(set(names)) == len(names)
     assert [x.name for x in peers.LIBRARIES if x.reference] == ["libxsmm"]
+    assert [peers.printed(n) for n in ("onednn plain", "numpy", measure.BEST)] == ["oneDNN", "NumPy", measure.BEST]
     assert peers.library_of("isam bound") is None
     assert not set(peers.absent()) & set(peers.versions())
 
@@ -219,6 +221,7 @@ def test_targets_and_the_page():
     assert "| c | 1e-08 | 1.02e-08 | onednn packed | 0.98 (0.98) |" in text
     assert "| d | 1e-08 |  |  |  | 9.09e-09 | 1.10 (1.10) |" in text
     assert "Absent: jax." in text
+    assert "Peers of this run: NumPy, MKL, oneDNN. References: LIBXSMM." in text
     assert os.sep + "work" not in text
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import measure, plots, ratios, roofline, run
-from benchmarks.asked import TITLES, asked, rows, verdict
-from benchmarks.plot import SHAPES, Log, mark
+from benchmarks import measure, plots, ratios, roofline
+from benchmarks.asked import TITLES, rows
+from benchmarks.peers import LIBRARIES
+from benchmarks.plot import FAINT, SHAPES, Log, mark
 from benchmarks.shapes import GROUPS
+from benchmarks.table import page as page_of
+from benchmarks.targets import speeds, targets
 from benchmarks.timing import Times
 
 ROOT = Path(__file__).parents[3]
@@ -20,17 +24,28 @@ ROOFS = {"clock": 4e9, "rates": {"f32": 1e11, "bf16": 2e11}, "reads": {"l1": 2e1
 DRAWN = "{http://www.w3.org/2000/svg}"
 
 
-def row(name: str, ratio: float, library: str = "numpy", flops: float = 1e9, count: int = 1) -> dict:
-    times = {"isam": Times([1.0], [1.0]), f"{library} slow": Times([ratio * 3], [ratio * 3]),
-             f"{library} quick": Times([ratio], [ratio])}  # fmt: skip
-    return {"name": name, "flops": flops, "count": count, "against": measure.against(times),
+def row(name: str, ratio: float, library: str = "numpy", flops: float = 1e9, count: int = 1, **others: float) -> dict:
+    """``ratio``: to the quick form of a library; ``others``: to one of each of these."""
+    theirs = {f"{library} slow": ratio * 3, f"{library} quick": ratio} | {f"{n} plain": r for n, r in others.items()}
+    times = {n: Times([t], [t]) for n, t in ({"isam": 1.0} | theirs).items()}
+    return {"name": name, "flops": flops, "count": count, "compared": "isam", **measure.compare(times),
             "times": {n: {"best": t.least, "median": t.typical} for n, t in times.items()},
             "compile": {"total": 0.01}}  # fmt: skip
 
 
-def of(group: str, ratio: float | None = None, library: str = "onednn") -> dict:
-    """Results of all shapes of a group, each as fast as was asked unless told otherwise."""
-    return {group: [row(s.name, ratio or asked(group, s.name), library, s.flops) for s in GROUPS[group]]}
+def of(group: str, ratio: float = 6.0, library: str = "onednn", **others: float) -> dict:
+    """Results of all shapes of a group."""
+    return {group: [row(s.name, ratio, library, s.flops, **others) for s in GROUPS[group]]}
+
+
+def mixed() -> dict:
+    """Results of everything, some shapes fast and some slow, by three libraries with a reference."""
+    dice = random.Random(3)
+    results: dict = {g: [row(s.name, dice.uniform(0.5, 6), "numpy", s.flops, onednn=dice.uniform(0.5, 2),
+                             libxsmm=dice.uniform(0.5, 2)) for s in GROUPS[g]] for g in GROUPS}  # fmt: skip
+    results["weighted"] = {f"{g} against {n}": measure.weighted(results[g], n)
+                           for g in GROUPS for n in ("onednn", "libxsmm")}  # fmt: skip
+    return results
 
 
 def words(svg: str) -> list[str]:
@@ -43,27 +58,69 @@ def marks(svg: str) -> list[tuple[float, str]]:
     return [(float(e.attrib["cx"]), e.attrib["fill"]) for e in list(found)[2:]]
 
 
-@pytest.mark.parametrize("group", [g for g in GROUPS if g not in ("square", "deepbench")])
-def test_what_was_asked_for_is_what_the_verdicts_of_a_run_ask(group: str) -> None:
-    library = "numpy" if group == "tiny" else "onednn"
-    results = of(group, library=library)
-    results["weighted"] = {f"{group} against {library}": measure.weighted(results[group], library)}
-    targets = [t for t in run.targets(results) if "compilation" not in t["what"]]
-    assert {float(t["want"].split()[-1]) for t in targets} == {asked(group, s.name) for s in GROUPS[group]}
-    for _, some in ratios.panels(results):
-        assert verdict(some).endswith("reached")
+def test_verdicts_of_panels_are_those_of_the_targets_of_a_run() -> None:
+    results = mixed()
+    judged = {t["what"]: t["reached"] for t in targets(results) if "compilation" not in t["what"]}
+    panels = ratios.panels(results)
+    assert len(set(judged.values())) == 2
+    for t in speeds(results):
+        shown = [p.verdicts for p in panels if {(r.group, r.name) for r in p.rows} & set(t.rows)]
+        assert shown, "a picture of the rows of every target"
+        for lines in shown:
+            (line,) = (x for x in lines if x.startswith((f"{t.short} ", f"{t.short},")))
+            if not t.short.startswith("each"):
+                assert line.endswith("reached" if judged[t.what] else "missed")
+                assert f"asked for {t.want:g}:" in line
+    for group in ("bf16", "int8"):
+        (lines,) = (p.verdicts for p in panels if p.title == TITLES[group])
+        mine = [judged[t.what] for t in speeds(results) if t.rows[0][0] == group]
+        assert lines[0].endswith(f"{sum(mine)} of {len(mine)} reached")
 
 
-def test_the_least_of_all_products_is_asked_for() -> None:
-    wanted = {t["what"]: t["want"] for t in run.targets(of("square", library="numpy") | {"weighted": {}})}
-    assert wanted["slowest of all products against NumPy"] == f"at least {asked('square', '64x64x64'):g}"
+def test_verdicts_name_the_library_that_targets_name() -> None:
+    said = {p.title: " / ".join(p.verdicts) for p in ratios.panels(mixed())}
+    assert "mean against oneDNN" in said[TITLES["resnet50"]]
+    assert "mean against LIBXSMM" in said[TITLES["resnet50x28"]]
+    assert "all work over all time against LIBXSMM" in said[TITLES["resnet50x28"]]
+    assert said[TITLES["bf16"]].startswith("each against oneDNN, asked for 1.15 to 1.5:")
+    assert all(f"mean of batch {n}" in said[TITLES["gru"]] for n in (1, 4, 32))
+
+
+def test_what_was_asked_for_lies_where_a_shape_alone_reaches_it() -> None:
+    """Also where it is against another library than the best peer."""
+    results = mixed()
+    for t in speeds(results):
+        for r in rows(results, [g for g, _ in t.rows[:1]]):
+            if t.short.startswith(("each", "mean against")) and (r.group, r.name) in t.rows:
+                assert (r.ratio >= r.asked) == (measure.ratio_to(r.row, t.library)["best"] >= t.want)
+    for some, want, why in ((results, 3.0, "with 16 cubed, of which more was asked with nothing bound"),
+                            (of("resnet50x28"), 0.8, "no LIBXSMM: only the least of each")):  # fmt: skip
+        for r in rows(some, [g for g in ("tiny", "resnet50x28") if g in some][:1]):
+            assert r.asked == pytest.approx(want), why
 
 
 def test_of_several_peers_the_fastest_counts() -> None:
-    both = row("c", 2.0)
-    both["against"]["onednn"] = {"form": "onednn plain", "best": 0.5, "median": 0.5}
-    (found,) = rows({"resnet50": [both]}, GROUPS)
-    assert (found.ratio, found.peer) == (0.5, "onednn")
+    (found,) = rows({"resnet50": [row("c", 2.0, onednn=0.5, libxsmm=0.25)]}, GROUPS)
+    assert (found.ratio, found.peer, found.beside) == (0.5, "oneDNN", (("LIBXSMM", 2.0),))
+    (found,) = rows({"tiny": [row("c", 2.0, libxsmm=0.25)]}, GROUPS)
+    assert found.beside == (), "references are shown beside convolutions"
+
+
+def test_references_are_small_faint_diamonds() -> None:
+    for results, many in ((of("resnet50x28", libxsmm=0.5), 23), (of("resnet50x28"), 0)):
+        svg = ratios.picture(results)
+        found = [e for e in ElementTree.fromstring(svg).iter(f"{DRAWN}polygon") if e.attrib["stroke"] == FAINT]
+        assert len(found) == many + bool(many), "and one in the legend"
+        assert ("LIBXSMM, called from C" in words(svg)) == bool(many)
+
+
+def test_rows_of_older_runs_are_seen_against_the_best_of_their_peers() -> None:
+    new = {"resnet50": [row("c", 2.0, onednn=0.5), row("d", 2.0, onednn=3.0)]}
+    old = {"resnet50": [{k: v for k, v in r.items() if k not in ("peer", "references", "compared")}
+                        for r in new["resnet50"]]}  # fmt: skip
+    assert ratios.picture(old) == ratios.picture(new)
+    assert [(r.ratio, r.peer) for r in rows(old, GROUPS)] == [(0.5, "oneDNN"), (2.0, "NumPy")]
+    assert targets(old) == targets(new)
 
 
 def test_ahead_is_full_and_right_of_one_behind_is_hollow_and_left_of_it() -> None:
@@ -87,7 +144,7 @@ def test_one_point_however_far_off(ratio: float) -> None:
 
 
 def test_groups_without_a_peer_are_left_out() -> None:
-    alone = row("256x256x256 bf16", 1.0) | {"against": {}}
+    alone = row("256x256x256 bf16", 1.0) | {"against": {}, "peer": None}
     svg = ratios.picture({"bf16": [alone], "int8": [], **of("blocks")})
     assert TITLES["blocks"] in words(svg)
     assert not {TITLES["bf16"], TITLES["int8"]} & set(words(svg))
@@ -96,13 +153,17 @@ def test_groups_without_a_peer_are_left_out() -> None:
 
 
 def test_rows_of_a_picture_do_not_overlap() -> None:
-    every = {g: of(g)[g] for g in GROUPS}
+    every = mixed()
     places: dict[tuple[str, str], list[float]] = {}
     for e in ElementTree.fromstring(ratios.picture(every)).iter(f"{DRAWN}text"):
         if e.get("font-size") == "11":
             places.setdefault((e.attrib["x"], e.get("text-anchor", "")), []).append(float(e.attrib["y"]))
     for ys in places.values():
         assert all(b - a >= ratios.LINE for a, b in zip(sorted(ys), sorted(ys)[1:], strict=False))
+    for p in ratios.panels(every):
+        assert 7.2 * len(p.title) + 5.6 * len(p.verdicts[0]) <= ratios.COLUMN, p.title
+        assert all(5.6 * len(line) <= ratios.COLUMN for line in p.verdicts)
+    assert 46 + 6 * max(len(x.printed) for x in LIBRARIES) <= ratios.VALUES
     longest = max((r.short for r in rows(every, GROUPS)), key=len)
     assert 6.4 * len(longest) <= ratios.NAMES
 
@@ -112,7 +173,7 @@ def test_points_of_a_roofline_lie_where_they_must() -> None:
     (p,) = roofline.points(results, ("square",))
     assert p.x == pytest.approx(64 / 6)
     assert (p.ours, p.theirs) == (2.0 * 64**3, pytest.approx(2.0 * 64**3 / 4))
-    assert roofline.points({"square": [row("no longer one", 1.0)]}, ("square",)) == []
+    assert roofline.points({"square": [row("63x65x67", 1.0)]}, ("square",)) == [], "no longer one"
 
 
 def test_the_roofline_tells_roofs_types_and_groups() -> None:
@@ -164,5 +225,7 @@ def test_the_pictures_of_the_pages_are_current(name: str, page: str) -> None:
     for kind, picture in plots.pictures(results).items():
         assert (drawings / f"{name}-{kind}.svg").read_text(encoding="utf-8") == picture, again
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    again = f"run: python -m benchmarks.table benchmarks/results/{name}.json > docs/{page}"
+    assert page_of(results, name) == text, again
     assert plots.links(results, name) in text
     assert all((ROOT / "docs" / p).exists() for p in re.findall(r"\((drawings/[^)]*)\)", text))
