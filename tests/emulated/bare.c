@@ -1,13 +1,14 @@
 /* Products on a CPU with nothing else: pages are entries of one table, exceptions come back, text goes to a port. */
 #include "run.h"
 
-enum { PRESENT = 1, WRITE = 2, LARGE = 0x80, TABLES = 32 };
+enum { PRESENT = 1, WRITE = 2, TABLES = 32, STACK = 64 };
 #define ARENA 0x8000000ul /* 64 MiB of pages from 128 MiB on, the only memory that comes and goes */
 
 extern uint64_t directory[512]; /* boot.S: pages of 2 MiB */
 extern char gates[];            /* boot.S: the code of 32 exceptions, 16 bytes each */
 static uint64_t table[TABLES * 512] __attribute__((aligned(4096)));
-static uint64_t used;
+static uint64_t used, kept; /* pages; kept: those of the stack that products are called on */
+uint64_t sys_stack;
 static struct { uint16_t low, selector, kind, middle; uint32_t high, none; } idt[32] __attribute__((aligned(16)));
 
 static void put(uint64_t page, uint64_t rights) {
@@ -39,7 +40,7 @@ void sys_still(unsigned char *at, uint64_t pages) {
 }
 
 void sys_free(void) {
-    while (used) put(--used, 0);
+    while (used > kept) put(--used, 0);
 }
 
 /* What the CPU can save of its state is enabled, but for the tiles' where PERMIT is 0. */
@@ -61,6 +62,8 @@ void start(void) {
         idt[n].selector = 8, idt[n].kind = 0x8E00;
     }
     __asm__ volatile("mov %%cr3, %%rax; mov %%rax, %%cr3; lidt %0" ::"m"(where) : "rax", "memory");
+    sys_stack = (uint64_t)sys_pages(STACK) + STACK * PAGE;
+    kept = used;
     enable();
     run();
     stop();

@@ -1,4 +1,4 @@
-/* From 32 bits without pages (rom.S) to 64 bits: the first GiB in pages of 2 MiB, then start() in bare.c. */
+/* From 32 bits without pages (rom.S) to 64 bits: 256 MiB in pages of 2 MiB, then start() in bare.c. */
         .section .boot, "ax"
         .code32
         .global _start, directory, gates, sys_try
@@ -11,7 +11,7 @@ _start: mov     $stack_end, %esp
         mov     %eax, pointers
         mov     $0x83, %eax                     /* present, to be written, of 2 MiB */
         mov     $directory, %edi
-        mov     $512, %ecx
+        mov     $128, %ecx
 1:      mov     %eax, (%edi)
         add     $0x200000, %eax
         add     $8, %edi
@@ -50,7 +50,9 @@ sys_try:
         mov     %rsp, saved
         mov     %rdi, %rax
         mov     %rsi, %rdi
+        mov     sys_stack, %rsp                 /* between pages that nobody may touch */
         call    *%rax
+        mov     saved, %rsp
         xor     %eax, %eax
 back:   pop     %rdx
         mov     %cr2, %rcx

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.emulated.products import Argument, Product
+from tests.emulated.products import Argument, Product, Written
 
 CYLINDER = 16 * 63 * 512  # bytes of the disk that a program lies on
 HERE = Path(__file__).parent
@@ -23,7 +23,7 @@ def linux(products: Sequence[Product], folder: Path) -> Path:
 
 
 def bare(products: Sequence[Product], folder: Path, permit: bool = True) -> tuple[Path, Path]:
-    """The disk of a machine that has nothing else, and its ROM, which loads it. ``permit`` False: tiles stay disabled."""
+    """The disk of a machine that has nothing else, and its ROM, which loads it. Without ``permit`` tiles stay off."""
     program, image, rom = folder / "bare.elf", folder / "bare.bin", folder / "rom.bin"
     own = built(folder, "boot.S") + built(folder, "bare.c", f"-DPERMIT={int(permit)}", "-ffreestanding")
     tool("ld", "-static", "-z", "norelro", "-T", HERE / "bare.ld", *own, *common(products, folder), "-o", program)
@@ -73,11 +73,11 @@ def tabled(products: Sequence[Product], folder: Path) -> str:
     for n, p in enumerate(products):
         arrays = ", ".join(row(a, f"x{n}_{k}", lines, folder) for k, a in enumerate(p.arguments))
         lines.append(f"static const struct array x{n}[] = {{{arrays}}};")
-        code, of = code_of(products, p), p.artifact
+        code, of, first = code_of(products, p), p.artifact, int(any(a.constant for a in p.arguments))
         if code == n:
             lines.append(f"extern entry call{n}, bind{n};")
         rows.append(f'{{"{p.name}", {f"bind{code}" if of.bind else 0}, call{code}, x{n}, {len(p.arguments)}, '
-                    f"{int(any(a.constant for a in p.arguments))}, {of.workspace}, {of.bound}, {p.signs}}}")  # fmt: skip
+                    f"{first}, {of.workspace}, {of.bound}, {p.signs}}}")
     needed = ", ".join(f'"{n}"' for n in sorted({n for p in products for n in p.artifact.needs}))
     return "\n".join([*lines, "const struct product products[] = {", ",\n".join(rows), "};",
                       f"const uint64_t product_count = {len(products)};",
@@ -96,10 +96,10 @@ def row(a: Argument, name: str, lines: list[str], folder: Path) -> str:
         lines.append(f"extern const {dtype} {symbol}[];")
         return symbol
 
-    w = a.written
-    kind = "READ" if w is None else "WHOLE" if w.whole else "FLOAT"
-    parts = [kept(a.first, "first", "unsigned char"), kept(w.whole if w else b"", "want", "unsigned char"),
-             kept(w.value if w else b"", "value", "double"), kept(w.bound if w else b"", "bound", "double")]  # fmt: skip
+    w = a.written or Written()
+    kind = "READ" if a.written is None else "WHOLE" if w.whole else "FLOAT"
+    parts = [kept(a.first, "first", "unsigned char"), kept(w.whole, "want", "unsigned char"),
+             kept(w.value, "value", "double"), kept(w.bound, "bound", "double")]  # fmt: skip
     return f"{{{kind}, {int(a.constant)}, {len(a.first)}, {', '.join(parts)}}}"
 
 

@@ -30,12 +30,12 @@ debug: action=ignore
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a program of products said: ``wrong`` a line each, ``odd`` tile products that this CPU gets wrong itself,
-    ``lacks`` what it has not (nothing was run then). ``open``: not compared because of ``odd``."""
+    """What a program of products said: ``wrong`` by name, with what is; ``odd``: tile products that this CPU itself
+    gets wrong; ``open``: not compared because of them; ``lacks``: what it has not (nothing was run then)."""
 
     right: int = 0
-    wrong: tuple[str, ...] = ()
-    open: int = 0
+    wrong: tuple[tuple[str, str], ...] = ()
+    open: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
     lacks: str = ""
 
@@ -69,6 +69,6 @@ def heard(command: list[str], seconds: float) -> Verdict:
     if not (end := said("done")):
         raise RuntimeError(f"no verdict:\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}")
     right, _, bad, _, left, _ = end[0].split()
-    wrong = said("wrong")
-    assert int(bad) == len(wrong), end
-    return Verdict(int(right), wrong, int(left), said("odd"))
+    wrong = tuple((name, how) for name, _, how in (x.partition(": ") for x in said("wrong")))
+    assert (int(bad), int(left)) == (len(wrong), len(said("open"))), end
+    return Verdict(int(right), wrong, said("open"), said("odd"))

@@ -124,7 +124,7 @@ int run(void) {
         }
         if (found) bad++;
         else if (compared) right++;
-        else not_compared++;
+        else not_compared++, say("open "), say(products[n].name), say("\n");
     }
     say("done "), number(right), say(" right "), number(bad), say(" wrong "), number(not_compared), say(" open\n");
     return bad != 0;
