@@ -26,12 +26,14 @@ def configured(offset: int, what: bytes) -> Callable[[bytes], bytes]:
     return lambda code: code.replace(CONFIGURATION, written(CONFIGURATION, offset, what))
 
 
-def last(pattern: re.Pattern[bytes], change: Callable[[bytes], bytes], more: int = 0) -> Callable[[bytes], bytes]:
-    """The last such instruction, and ``more`` bytes behind what the pattern tells, changed."""
+def found(pattern: re.Pattern[bytes], change: Callable[[bytes], bytes], more: int = 0,
+          which: int = 0) -> Callable[[bytes], bytes]:  # fmt: skip
+    """One such instruction (``which``: the first, or -1), and ``more`` bytes behind what the pattern tells, changed."""
 
     def fault(code: bytes) -> bytes:
         places = [m.span() for m in pattern.finditer(code)]
-        return written(code, places[-1][0], change(code[places[-1][0] : places[-1][1] + more])) if places else code
+        begin, end = places[which] if places else (0, 0)
+        return written(code, begin, change(code[begin : end + more])) if places else code
 
     return fault
 
@@ -56,11 +58,11 @@ FAULTS: dict[str, Callable[[bytes], bytes]] = {
     "columns": configured(16, bytes([60, 0] * 8)),
     "palette": configured(0, b"\0"),
     "reserved": configured(2, b"\1"),
-    "not configured": last(CONFIGURE, lambda x: b"\x66\x0f\x1f\x84\x00"),
-    "distance in a load": last(LOAD, stride, 1),
-    "distance in a store": last(STORE, stride, 1),
-    "another tile": last(TIMES, other_tile),
-    "other signs": last(BYTES, other_signs),
+    "not configured": found(CONFIGURE, lambda x: b"\x66\x0f\x1f\x84\x00", which=-1),
+    "distance in a load": found(LOAD, stride, 1),
+    "distance in a store": found(STORE, stride, 1),
+    "another tile": found(TIMES, other_tile),
+    "other signs": found(BYTES, other_signs),
 }
 
 
