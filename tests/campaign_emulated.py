@@ -15,6 +15,7 @@ of the code, is changed; all must be seen.
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import time
@@ -91,7 +92,11 @@ def main() -> int:
         folder = given.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         begun = time.monotonic()
-        status = told(judged(given, products, folder), products, given.mutants)
+        try:
+            status = told(judged(given, products, folder), products, given.mutants)
+        except (RuntimeError, subprocess.TimeoutExpired) as e:  # a fault may end the emulated machine itself
+            print(e)
+            status = 1
     print(f"{time.monotonic() - begun:.0f} s")
     return status
 
