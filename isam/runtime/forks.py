@@ -51,14 +51,14 @@ class Gate:
         me, end = threading.get_ident(), monotonic() + PATIENCE
         self._forks += 1
         self._changed.wait_for(lambda: not self._inside.keys() - {me}, max(0.0, end - monotonic()))
-        self._llvm = _llvm()
-        if self._llvm is not None:
-            self._llvm.__enter__()
+        lock = _llvm()
+        if lock is not None and lock.acquire(timeout=max(0.0, end - monotonic())):
+            self._llvm = lock
 
     def _done(self) -> None:
         held, self._llvm = self._llvm, None
         if held is not None:
-            held.__exit__()
+            held.release()
 
     def after(self) -> None:
         """In the parent."""
@@ -79,7 +79,8 @@ class Gate:
 
 def _llvm() -> Any:
     """The lock around all that llvmlite does; None where it is not loaded, or keeps it elsewhere."""
-    return getattr(getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None), "_lock", None)
+    lib = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    return getattr(getattr(lib, "_lock", None), "_lock", None)
 
 
 gate = Gate()

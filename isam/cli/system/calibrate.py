@@ -63,7 +63,7 @@ def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = No
         except (RuntimeError, KeyError) as e:  # code that LLVM does not make for this CPU
             refused[i.name] = (str(e).splitlines() or [type(e).__name__])[0]
     streams, peaks = list(c.streams()), _peaks(s) if instruction == "*" else {}
-    most = rates(c, found)
+    most = rates(c, found) if instruction == "*" else {}
     if output is not None:
         write_new(output, _description(s, c, found, streams))
     data = {

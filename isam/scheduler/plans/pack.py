@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from math import prod
 
 from isam.ir.affine import Affine
@@ -30,7 +31,7 @@ def packs(
     plan: Plan, main: Nest, width: dict[str, int], around: Sequence[str], system: System, bindable: frozenset[str]
 ) -> tuple[Stage, ...]:
     """Boxes to lay out anew: panels of what is read along the vector axis, rows whose stride aliases in the cache.
-    ``around``: axes of the outermost loops, below the last of which that an operand depends on its panels are made."""
+    ``around``: axes of the outermost loops; panels are made below those that all move the operand along."""
     out = []
     depth_of = {a: i for i, (a, _) in reversed(list(enumerate(plan.order)))}
     for u in main.uses:
@@ -45,8 +46,8 @@ def packs(
             len(r.names) <= 1 or digits(main, r, along[0]) or (d == split and counted(main, r))
             for d, r in enumerate(u.index)
         ):
-            below = [i for i, a in enumerate(around, 1) if a in mine]
-            stage = panel(plan, main, u, along[0], width, max(below, default=0), bindable, system)
+            depth = sum(1 for _ in takewhile(mine.__contains__, around))
+            stage = panel(plan, main, u, along[0], width, depth, bindable, system)
             if stage is not None:
                 out.append(stage)
         elif not along:

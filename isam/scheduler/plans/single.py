@@ -59,7 +59,7 @@ def alongside(group: Group, main: Nest, per: dict[str, int], system: System) -> 
         if product(n, main) and (best := completed(n, system, given)) is not None:
             inner = [] if n.reduced[-1] in n.mapped else [n.reduced[-1]]
             chosen |= {a: n.unit(a) * best.of(a) for a in n.axes if a not in given and a not in chosen}
-            chosen |= {a: n.unit(a) * steps(best.calls) for a in inner if a not in given}
+            chosen |= {a: n.unit(a) * steps(best.calls) for a in inner if a not in given and a not in chosen}
     order: list[tuple[str, int]] = []
     for n in group.nests:
         several = max(1, min(4, TOGETHER // prod(per.get(a, 1) for a in n.axes)))

@@ -8,7 +8,7 @@ import pytest
 
 from isam.compiler.stages import new_job, run_stages
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Loop, Schedule, distinct
+from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plans.cache import beside, block_caches, cache_blocks, slowed
 from isam.system.graph import System
@@ -185,3 +185,26 @@ def test_what_is_laid_out_before_is_cut_along_no_sum_whose_parts_share_sets_of_t
     nest, width = main_nest({"H": 7, "W": 7, "C": 512, "K": 512}, text), {"h": 1, "v": 7, "k": 32}
     assert blocks_of(nest, width, host(), bound="w") == {"k": 32}
     assert "c" in blocks_of(nest, width, host())
+
+
+@pytest.mark.parametrize(("first", "second", "outside"), [("b", "g", True), ("g", "b", False)])
+def test_panels_are_made_in_no_loop_that_leaves_their_operand_where_it_is(first, second, outside):
+    """A batch shares the matrices of its groups: laid out anew in each of its iterations, they would be read once."""
+    text = f"""kernel batch(B, G, M, N, K)
+  in  x: f32[B, G, M, K]
+  in  w: f32[G, K, N]
+  out y: f32[B, G, M, N]
+  forall {first} < {first.upper()}, {second} < {second.upper()}, i < M, j < N
+    y[b, g, i, j] = 0
+  forall {first} < {first.upper()}, {second} < {second.upper()}, i < M, j < N, k < K
+    y[b, g, i, j] += x[b, g, i, k] * w[g, k, j]
+"""
+    sizes = {"B": 16, "G": 4, "M": 6, "N": 256, "K": 256}
+    made = compiled(parse_kernel(text), sizes, simulated("host-zen4")).schedule
+    assert made is not None
+    copies = [n for n in distinct(made.call) if isinstance(n, Issue) and n.is_move
+              and n.operands[-1].tile.buffer == "w" and n.operands[-1].place.memory == "ram"]  # fmt: skip
+    within = {n.axis for n in distinct(made.call) if isinstance(n, Loop) for c in distinct(n.body) if c in copies}
+    assert copies
+    assert "b" not in within
+    assert ("g" not in within) == outside
