@@ -57,7 +57,10 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in _WHERE:
-        found = getattr(import_module(_WHERE[name]), name)
+        from isam.runtime.forks import gate
+
+        with gate.inside():  # a child could never import what another thread was importing when it was forked
+            found = getattr(import_module(_WHERE[name]), name)
         globals()[name] = found
         return found
     if name in ("mapper", "frontend", "system", "schedule", "proof", "ir"):

@@ -21,6 +21,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import numpy.random  # loaded when it is first used: by a thread, while another one forks
 
 import isam
 from isam.runtime.cache import Cache
