@@ -19,19 +19,9 @@ from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
 from isam.system.load import load_system
 from tests.elsewhere import elsewhere
+from tests.emulated.products import TEXT
 from tests.native_cases import Case, fault
 from tests.pipeline import compiled
-
-TEXT = """kernel product(M, N, K)
-  permits reassociate, contract, flush
-  in  A: {a}[M, K]
-  in  B: {b}[K, N]
-  out C: {c}[M, N]
-  forall i < M, j < N
-    C[i, j] = 0
-  forall i < M, j < N, k < K
-    C[i, j] += {c}(A[i, k]) * {c}(B[k, j])
-"""
 
 
 def product(a: str, b: str, c: str) -> str:
