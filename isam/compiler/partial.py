@@ -49,10 +49,9 @@ def _in_parts(way: Way, law: Nest, axis: str, part: int) -> None:
     left = extent % part
     if left:
         cut = Affine.of(axis, -1) + (extent - left - 1)
-        way.take(PeelSum(), Site.of(statements=(way.at,), cut=cut, late=True), late=True)
+        way.take(PeelSum(), Site.of(statements=way.group(axis), cut=cut, late=True), late=True)
     way.take(law, Site.of(sum=way.at, kept=axis, factor=0 if extent - left == part else part))
-    if not left:
-        way.split_temporaries(part)
+    way.split_temporaries(part)
 
 
 def _sums(kernel: Kernel, buffer: str, lanes: int) -> Iterator[tuple[int, Nest, str, int]]:

@@ -37,7 +37,8 @@ class Grouping:
                     done[-1:], aside = got, []
                     continue
                 if not _depends(done[-1], n):
-                    self._put(aside, n)
+                    if not self._earlier(done, aside, n):
+                        self._put(aside, n)
                     continue
                 if not aside:  # it was asked about already
                     done.append((n,))
@@ -46,41 +47,44 @@ class Grouping:
             self._put(done, n)
         return [Group(g, self.exact, private_axes(g, self._temporaries(g))) for g in (*done, *aside)]
 
+    def _earlier(self, done: list[Nests], aside: Sequence[Nests], n: Nest) -> bool:
+        """Whether the nest joins a group before the last one: the last on which it depends, with nothing in between."""
+        at = next((k for k in range(len(done) - 1, -1, -1) if _depends(done[k], n)), None)
+        if at is None or not _plain(done[at][-1]) or any(_depends(g, n) for g in aside):
+            return False
+        got = self._into(done[at], (), n)
+        done[at : at + 1] = got if got is not None else [done[at]]
+        return got is not None
+
     def _put(self, groups: list[Nests], n: Nest) -> None:
         """At the end: in the last group, or as one of its own."""
         last = groups[-1] if groups else ()
-        whole = self._placed(last, n) if last and _plain(n) and _plain(last[-1]) else None
-        if whole is None:
-            groups.append((n,))
-        else:
-            groups[-1] = whole
+        whole = self._into(last, (), n) if last and _plain(n) and _plain(last[-1]) else None
+        groups[-1:] = whole if whole is not None else [*groups[-1:], (n,)]
 
     def _into(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
-        """The group with a nest in it, after what then goes before it; None: it does not join, or would give up loops
-        that it could share with one of those aside. What it takes up of those, and nothing else aside is tied to, goes
-        along, or, where that does not fit, before."""
-        alone = join(group, n)
-        if alone is None or any(not _shared(g, n) <= _shared(group, n) for g in aside):
+        """The group with a nest in it, after what then goes before it; None: it does not join. Before its last nests,
+        which have nothing to do with it, where it shares more loops there; else at its end."""
+        at = _deeper(group, n)
+        ends = (len(group),) if at is None else (at, len(group))
+        found = (self._before(group[:k], group[k:], aside, n) for k in ends)
+        return next((f for f in found if f is not None), None)
+
+    def _before(self, group: Nests, behind: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
+        """The same, before certain nests of the group. None also where it would give up loops that it could share with
+        one of those aside. What it takes up of those, and nothing else aside is tied to, goes along, or, where that
+        does not fit, before."""
+        alone = join(group, n, behind=behind)
+        if alone is None or any(not _shared(g, n) <= _common(group, n, alone) for g in aside):
             return None
         needed = [g for g in aside if len(g) == 1 and _depends(g, n)]
         taken = [g for g in needed if not any(_tied(g, h) for h in aside if h is not g)]
-        along = _along(group, [p for (p,) in taken], n, alone)
+        along = _along(group, [p for (p,) in taken], n, alone, behind)
         whole = _between(group, along, alone)
-        if taken and (joined := self._joined(whole, n, past=True)) is not None:
-            return [*(g for g in aside if g not in taken), (*whole, joined)]
-        placed = self._placed(group, n, past=bool(aside))
-        return None if placed is None else [*aside, placed]
-
-    def _placed(self, group: Nests, n: Nest, past: bool = False) -> Nests | None:
-        """The group with a nest at its end; or before its last nests, which have nothing to do with it, where it shares
-        more loops there. None: it does not join."""
-        at = _deeper(group, n)
-        if at is not None:
-            joined = self._joined(group[:at], n, past=True, behind=group[at:])
-            if joined is not None:
-                return (*group[:at], joined, *group[at:])
-        joined = self._joined(group, n, past)
-        return None if joined is None else (*group, joined)
+        if taken and (joined := self._joined(whole, n, past=True, behind=behind)) is not None:
+            return [*(g for g in aside if g not in taken), (*whole, joined, *behind)]
+        joined = self._joined(group, n, past=bool(aside or behind), behind=behind)
+        return None if joined is None else [*aside, (*group, joined, *behind)]
 
     def _partly(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
         """The same without the axes of which one call takes more in one than in the other: the nest then has loops of
@@ -150,8 +154,14 @@ def _depends(group: Nests, n: Nest) -> bool:
 
 def _shared(group: Nests, n: Nest) -> set[str]:
     """The axes of a nest along which it may share loops with a group."""
-    joined, axes = join(group, n), {a for m in group for a in m.extents}
-    return set() if joined is None else {b for b, a in zip(n.extents, joined.extents, strict=True) if a in axes}
+    joined = join(group, n)
+    return set() if joined is None else _common(group, n, joined)
+
+
+def _common(group: Nests, n: Nest, joined: Nest) -> set[str]:
+    """The axes of a nest that, as it has ``joined`` a group, are also the group's."""
+    axes = {a for m in group for a in m.extents}
+    return {b for b, a in zip(n.extents, joined.extents, strict=True) if a in axes}
 
 
 def _deeper(group: Nests, n: Nest) -> int | None:
@@ -185,11 +195,11 @@ def _tied(one: Nests, other: Nests) -> bool:
     return any(_depends(one, q) for q in other) or any(_depends(other, p) for p in one)
 
 
-def _along(group: Nests, taken: Sequence[Nest], n: Nest, joined: Nest) -> Nests:
+def _along(group: Nests, taken: Sequence[Nest], n: Nest, joined: Nest, behind: Nests = ()) -> Nests:
     """Nests that depend on nothing of a group, nor on each other, with loops that ``n`` shares with it (as ``joined``)
     and may share with them, each of their axes with one of its. Whether all fits together, :func:`join` says."""
     names = dict(zip(n.extents, joined.extents, strict=True))
-    used = {a for m in (*group, joined) for a in m.extents}
+    used = {a for m in (*group, joined, *behind) for a in m.extents}
     out = []
     for p in taken:
         mine: dict[str, str] = {}

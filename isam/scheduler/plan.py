@@ -166,8 +166,8 @@ def touches(nest: Nest, buffer: str) -> tuple[bool, bool]:
 def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
     """For each axis of ``q`` the axes of the earlier ``p`` over which both may run in one loop; None: no constraint.
 
-    Sound rule: for every buffer through which they depend on each other, and every pair of accesses to it, some
-    buffer dimension is indexed by exactly the one axis in ``p`` and exactly the other in ``q``.
+    Sound rule: for every buffer through which they depend on each other, and every pair of accesses to it that may meet,
+    some buffer dimension is indexed by exactly the one axis in ``p`` and exactly the other in ``q``.
     """
     pairs: set[tuple[str, str]] | None = None
     for buffer in {u.buffer for u in p.uses} & {u.buffer for u in q.uses}:
@@ -175,7 +175,7 @@ def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
             continue
         for u in (u for u in p.uses if u.buffer == buffer):
             for v in (v for v in q.uses if v.buffer == buffer):
-                if not (u.writes or v.writes):
+                if not (u.writes or v.writes) or _disjoint(p, u.index, q, v.index):
                     continue
                 here = {(r.names[0], s.names[0]) for r, s in zip(u.index, v.index, strict=True) if _same_axis(r, s)}
                 pairs = here if pairs is None else pairs & here
@@ -186,6 +186,20 @@ def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
         if a in p.extents and b in q.extents and p.extents[a] == q.extents[b]:
             out[b] = out[b] | {a}
     return out
+
+
+def _disjoint(p: Nest, one: tuple[Affine, ...], q: Nest, other: tuple[Affine, ...]) -> bool:
+    """Whether in some dimension all that one access reaches lies before all that the other one does."""
+    spans = [(_reach(p, r), _reach(q, s)) for r, s in zip(one, other, strict=True)]
+    return any(a and b and (a[1] < b[0] or b[1] < a[0]) for a, b in spans)
+
+
+def _reach(nest: Nest, row: Affine) -> tuple[int, int] | None:
+    """The least and the largest value of an index, where it is a number."""
+    if any(n not in nest.extents or not nest.extents[n].is_constant for n in row.names):
+        return None
+    first = {n: nest.origin.get(n, 0) for n in row.names}
+    return row.bounds({n: (o, o + max(1, nest.length(n)) - 1) for n, o in first.items()})
 
 
 def _same_axis(r: Affine, s: Affine) -> bool:
