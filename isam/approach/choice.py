@@ -42,6 +42,7 @@ POINTS = (
     "place",
     "route",
     "victim",
+    "prefetch",
     "schedule",
     "variant",
     "measure",
@@ -110,7 +111,7 @@ class Approach:
         return choice.options[0]
 
     search = kernel = mapping = cover = layout = pack = tile = tail = order = _first
-    fuse = device = source = place = route = victim = schedule = variant = measure = _first
+    fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
 
 
 class Trace:

@@ -172,6 +172,21 @@ QUESTIONS: tuple[Question, ...] = (
         "`_data.state.copies[key].dirty`: whether it would have to be written back.",
     ),
     Question(
+        "prefetch",
+        "which cache a loop that goes through new rows several times asks for those of its next iteration",
+        ("builtins.str",),
+        {
+            "loop": "its axis",
+            "buffers": "what would be asked for",
+            "role": "whether that is `read` or `written`; of one loop both are asked for, one after the other",
+            "bytes": "what one iteration touches of all that may be asked for",
+            "iterations": "how many there are",
+            "_system": "the machine",
+        },
+        note="Names of cached memories, nearest first; the first option is `none`. Asked where the machine has caches, "
+        "and a move that states what prefetching costs.",
+    ),
+    Question(
         "schedule",
         "which decision of a schedule that was made is taken otherwise in the next, or whether to keep the quickest",
         ("isam.compiler.alternatives.Made", "isam.compiler.alternatives.Otherwise"),

@@ -54,13 +54,15 @@ ASSUMED = 1.0  # cycles of a cost that the description does not state
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Cycles of the unit's clock; ``bandwidth`` in bytes per cycle. ``None``: not stated, reported as assumed.
-    ``per``: cycles on top of issue and latency for each unit of a size (rows that stream through an array)."""
+    ``per``: cycles on top of issue and latency for each unit of a size (rows that stream through an array).
+    ``prefetch``: cycles of asking a cache, with a call of a move, for what a later one moves; None: it cannot."""
 
     issue: float | None = None
     latency: float | None = None
     setup: float | None = None
     bandwidth: float | None = None
     per: tuple[tuple[str, float], ...] = ()
+    prefetch: float | None = None
 
     @property
     def interval(self) -> float:

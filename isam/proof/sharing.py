@@ -43,7 +43,7 @@ def _pooled(node: Node, pool: dict[object, Any], seen: dict[int, Node]) -> Node:
 
 def _issue(node: Issue, pool: dict[object, Any]) -> Issue:
     operands = tuple([pool.setdefault(o, o) for o in node.operands])
-    itself = (node.unit, node.instruction, node.sizes, node.nest, node.point, node.after, node.joined)
+    itself = (node.unit, node.instruction, node.sizes, node.nest, node.point, node.after, node.joined, node.prefetch)
     key = (Issue, *itself, *map(id, operands))
     got = pool.get(key)
     if got is None:

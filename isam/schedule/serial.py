@@ -1,6 +1,6 @@
 """A schedule as JSON and back: exact, deterministic, with shared nodes kept shared.
 
-Layout (schema ``isam.schedule-tree/3``): tables of affines, places, tiles, operands and nodes, each row referring to
+Layout (schema ``isam.schedule-tree/4``): tables of affines, places, tiles, operands and nodes, each row referring to
 earlier rows by number; then the system as a snapshot that loads again without its description (the instructions and
 moves that this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes.
 Equal rows are one row, so the bytes depend on values only, never on which objects happened to be one.
@@ -15,12 +15,26 @@ from typing import Any
 from isam.diagnostics import IsamError, fail
 from isam.ir.affine import Affine
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, Wait, distinct
+from isam.schedule.tree import (
+    Bound,
+    Deal,
+    Issue,
+    Loop,
+    Node,
+    Operand,
+    Place,
+    Prefetch,
+    Schedule,
+    Seq,
+    Tile,
+    Wait,
+    distinct,
+)
 from isam.schedule.typed import typed
 from isam.schedule.values import Reader, Writer, affine, read_affine
 from isam.system.graph import System
 
-SCHEMA = "isam.schedule-tree/3"
+SCHEMA = "isam.schedule-tree/4"
 COVER = ("original", "mappings", "steps", "back", "chain", "gap", "notes")
 
 
@@ -140,7 +154,8 @@ class _Tables:
             point = tuple([(name, self.affine(e)) for name, e in n.point])
             operands = tuple([self.operand(o) for o in n.operands])
             row: tuple[Any, ...] = ("issue", n.unit, n.instruction, n.sizes, operands, n.nest, point,
-                                    tuple([(w.stream, w.lag, w.every) for w in n.after]), n.joined)
+                                    tuple([(w.stream, w.lag, w.every) for w in n.after]), n.joined,
+                                    *(() if n.prefetch is None else (tuple(n.prefetch),)))
         elif isinstance(n, Seq):
             row = ("seq", *[self.node(c) for c in n.children])
         else:
@@ -177,10 +192,11 @@ def _nodes(d: dict[str, Any]) -> list[Node]:
     for row in d["nodes"]:
         kind = row[0]
         if kind == "issue":
-            _, unit, ins, sizes, ops, nest, point, after, joined = row
+            _, unit, ins, sizes, ops, nest, point, after, joined, *prefetch = row
             nodes.append(Issue(unit, ins, tuple([(n, v) for n, v in sizes]), tuple([operands[o] for o in ops]), nest,
                                tuple([(n, affines[e]) for n, e in point]),
-                               tuple([typed(Wait(*w)) for w in after]), joined))  # fmt: skip
+                               tuple([typed(Wait(*w)) for w in after]), joined,
+                               typed(Prefetch(*prefetch[0])) if prefetch else None))  # fmt: skip
         elif kind == "seq":
             nodes.append(Seq(tuple([nodes[i] for i in row[1:]])))
         elif kind == "loop":

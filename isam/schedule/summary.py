@@ -74,7 +74,7 @@ def _like(i: Issue) -> tuple:
         (o.name, t.buffer, t.shape, t.steps, o.place.memory, o.place.base, tuple(s.terms for s in t.start))
         for o, t in ((o, o.tile) for o in i.operands)
     )
-    return (i.unit, i.instruction, i.sizes, i.nest, operands)
+    return (i.unit, i.instruction, i.sizes, i.nest, i.prefetch, operands)
 
 
 def hull(tiles: Sequence[Tile]) -> Tile:

@@ -42,7 +42,11 @@ def print_issue(issue: Issue) -> str:
     sizes = ", ".join(f"{n}={v}" for n, v in issue.sizes)
     operands = "  ".join(f"{o.name}={o.tile} @{print_place(o.place)}" for o in issue.operands)
     with_ = "with the one before: " if issue.joined else ""
-    return f"{with_}{issue.instruction}{f'({sizes})' if sizes else ''} on {issue.unit}  {operands}"
+    return f"{with_}{issue.instruction}{f'({sizes})' if sizes else ''} on {issue.unit}  {operands}{_prefetch(issue)}"
+
+
+def _prefetch(issue: Issue) -> str:
+    return "" if (p := issue.prefetch) is None else f", prefetch {p.ahead:+} B to {p.memory}"
 
 
 def print_deal(deal: Deal) -> str:
@@ -186,7 +190,7 @@ class _Drawing:
         if first.is_move and len(parts) == 2:
             (source, at), (target, to) = self.direction(first, parts)
             what = source if source == target else f"{source} -> {target}"
-            return f"{first.instruction}{times}: {what} from {at} to {to}"
+            return f"{first.instruction}{times}: {what} from {at} to {to}{_prefetch(first)}"
         sizes = " ".join(f"{n}={v}" for n, v in first.sizes)
         named = zip(first.operands, parts, strict=True)
         body = ", ".join(("" if o.name == o.tile.buffer else f"{o.name}=") + f"{t} @{p}" for o, (t, p) in named)

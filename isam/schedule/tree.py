@@ -89,6 +89,13 @@ class Wait:
     every: bool = False
 
 
+class Prefetch(NamedTuple):
+    """A cached ``memory`` is asked for what lies ``ahead`` bytes behind what a move moves. A tuple, as a tile is."""
+
+    ahead: int
+    memory: str
+
+
 @dataclass(frozen=True, slots=True)
 class Issue:
     """One instruction call on a unit. ``sizes``: values of the instruction's size symbols. ``after``: its waits.
@@ -98,6 +105,7 @@ class Issue:
     so has what only sets registers: that has no operands.
     ``joined``: in one step with the call before it in the same sequence: of a cluster, on another member (SYS-4); or
     on the same unit, by the command that carries out that one (a burst).
+    ``prefetch``: what a cache is asked for with a move; nothing depends on it but time.
     """
 
     unit: str
@@ -108,10 +116,12 @@ class Issue:
     point: tuple[tuple[str, Affine], ...] = ()
     after: tuple[Wait, ...] = ()
     joined: bool = False
+    prefetch: Prefetch | None = None
 
     def waiting(self, after: tuple[Wait, ...]) -> Issue:
         """The same call with other waits."""
-        return Issue(self.unit, self.instruction, self.sizes, self.operands, self.nest, self.point, after, self.joined)
+        return Issue(self.unit, self.instruction, self.sizes, self.operands, self.nest, self.point, after, self.joined,
+                     self.prefetch)  # fmt: skip
 
     @property
     def is_move(self) -> bool:

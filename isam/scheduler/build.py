@@ -27,6 +27,7 @@ from isam.scheduler.plans import plans
 from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.staged import between
+from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.state import FAR
 from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, staying
 from isam.scheduler.waits import with_waits
@@ -44,7 +45,7 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        return with_waits(with_registers(with_bursts(_built(cover, system, trace))))
+        return with_waits(with_registers(with_bursts(with_prefetches(_built(cover, system, trace), trace))))
     except NoSchedule as no:
         return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
 

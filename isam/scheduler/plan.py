@@ -166,8 +166,8 @@ def touches(nest: Nest, buffer: str) -> tuple[bool, bool]:
 def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
     """For each axis of ``q`` the axes of the earlier ``p`` over which both may run in one loop; None: no constraint.
 
-    Sound rule: for every buffer through which they depend on each other, and every pair of accesses to it that may meet,
-    some buffer dimension is indexed by exactly the one axis in ``p`` and exactly the other in ``q``.
+    Sound rule: for every buffer through which they depend on each other, and every pair of accesses to it that may
+    meet, some buffer dimension is indexed by exactly the one axis in ``p`` and exactly the other in ``q``.
     """
     pairs: set[tuple[str, str]] | None = None
     for buffer in {u.buffer for u in p.uses} & {u.buffer for u in q.uses}:

@@ -134,6 +134,11 @@ class System:
         return next(m.name for m in self.memories.values() if m.home)
 
     @cached_property
+    def caches(self) -> tuple[Memory, ...]:
+        """Those in front of home memory, nearest first: the smallest."""
+        return tuple(sorted((m for m in self.memories.values() if m.kind == CACHED), key=lambda m: m.capacity))
+
+    @cached_property
     def moves_by_edge(self) -> dict[tuple[str, str], tuple[Move, ...]]:
         out: dict[tuple[str, str], tuple[Move, ...]] = {}
         for m in self.moves:

@@ -120,6 +120,7 @@ COST: Table = {
     "setup": Field("cycles", "before the first byte of a move"),
     "bandwidth": Field("throughput", "of a move"),
     "per": Field("per", "cycles on top of issue and latency for each unit of a size: {M: 1 cycle}"),
+    "prefetch": Field("cycles", "of asking a cache, with a move, for what a later one moves; absent: it cannot"),
 }
 BURST: Table = {
     "most": Field("count", "so many calls at most", True),

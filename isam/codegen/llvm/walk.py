@@ -261,7 +261,7 @@ class Walk:
                 values[o.name] = self._read(cell, o, dtype)
             if formal.role in ("out", "inout"):
                 written.append((o.name, cell, dtype, not formal.shape))
-        setting = Setting(low.lanes, low.snippets, dict(issue.sizes), addressed, low.lane)
+        setting = Setting(low.lanes, low.snippets, dict(issue.sizes), addressed, low.lane, low.asked(issue))
         names = expand(self.fn, template, values, setting)
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(names[name], dtype, splat)

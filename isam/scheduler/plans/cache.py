@@ -10,7 +10,7 @@ from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.register import axes_of
-from isam.system.graph import CACHED, System
+from isam.system.graph import System
 
 WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew pays
 ANEW = 2  # traffic of a byte that is laid out anew near by when it is read, beside one that is only read (measured)
@@ -22,7 +22,7 @@ LEFT_OVER = 3 / 2  # price of blocks that leave a part over, which is code of it
 
 def levels(system: System) -> list[tuple[int, float]]:
     """Capacities in bytes and bytes per second (0: not known) of caches in front of home memory, smallest first."""
-    return sorted((m.capacity, m.bandwidth or 0.0) for m in system.memories.values() if m.kind == CACHED)
+    return [(m.capacity, m.bandwidth or 0.0) for m in system.caches]
 
 
 def caches(system: System) -> list[int]:

@@ -1,0 +1,196 @@
+"""Loops whose iterations go through new rows several times: while a row is gone through again, a cache is asked for the
+one of the next iteration, which would otherwise be waited for (software prefetching; Callahan, Kennedy, Porterfield,
+ASPLOS 1991). Rows side by side are streams that end before hardware has fetched ahead of them.
+
+The first time, a row comes from where it lies. At the second time it is near, there is time, and the calls that read it
+stand at just the addresses of the next row, a known number of bytes further on. What such a loop writes is asked for by
+the calls that write, too: a store to what is not near reads it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from isam.approach.choice import Choice, Trace
+from isam.classes import dataclass
+from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
+from isam.schedule.tree import Issue, Loop, Node, Operand, Prefetch, Schedule, Seq, children, distinct
+
+Span = tuple[int, int]  # bytes from .. to
+NOWHERE = "none"  # is asked
+Ranges = Mapping[str, tuple[int, int]]  # least and largest value of the variables of loops inside
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A call touches ``span`` of a base in the first iteration, ``step`` bytes further on in the next one; where the
+    span begins beside its number. ``asks``: its instruction can prefetch."""
+
+    issue: Issue
+    base: str
+    beside: Affine
+    span: Span
+    step: int
+    writes: bool
+    asks: bool
+
+
+def with_prefetches(schedule: Schedule, trace: Trace) -> Schedule:
+    """The schedule with calls that prefetch, where the machine can and the Approach wants it."""
+    system = schedule.system
+    if not system.caches:
+        return schedule
+    moves = {n.instruction for n in distinct(schedule.call) if isinstance(n, Issue) and n.is_move}
+    able = {n for n in moves if system.instructions[n].cost.prefetch is not None}
+    if not able:
+        return schedule
+    call = _Prefetches(schedule, trace, able).node(schedule.call)
+    return schedule if call is schedule.call else replace(schedule, call=call)
+
+
+class _Prefetches:
+    def __init__(self, schedule: Schedule, trace: Trace, able: set[str]):
+        self.schedule, self.trace, self.able = schedule, trace, able
+        self.options = (NOWHERE, *(m.name for m in schedule.system.caches))
+        self.done: dict[int, Node] = {}
+
+    def node(self, node: Node) -> Node:
+        """The node with its prefetches; shared nodes stay shared."""
+        if isinstance(node, Issue) or not _holds_loops(node):
+            return node
+        got = self.done.get(id(node))
+        if got is None:
+            got = self.done[id(node)] = self._asking(node) if isinstance(node, Loop) else _mapped(node, self.node)
+        return got
+
+    def _asking(self, loop: Loop) -> Node:
+        """The loop with calls that ask for what the next iteration touches; else whatever there is inside."""
+        asked: dict[int, Prefetch] = {}
+        read, written = self._found(loop)
+        for found, role in ((read, "read"), (written, "written")) if read else ():
+            steps = {t.base: abs(t.step) for t in found}
+            context = {
+                "loop": loop.axis or loop.var,
+                "buffers": sorted(steps),
+                "role": role,
+                "bytes": sum({t.base: abs(t.step) for t in (*read, *written)}.values()),
+                "iterations": loop.trip,
+                "_system": self.schedule.system,
+            }
+            memory = self.trace.choose(Choice("prefetch", self.options, context)) if found else NOWHERE
+            if memory != NOWHERE:
+                asked |= {id(t.issue): Prefetch(t.step, memory) for t in found}
+        return replace(loop, body=_with(loop.body, asked, {})) if asked else _mapped(loop, self.node)
+
+    def _found(self, loop: Loop) -> tuple[list[Touch], list[Touch]]:
+        """Calls that read again what is new in each iteration, and those that are the first to write."""
+        if loop.deal is not None or (loop.trip or 0) < 2 or not _holds_loops(loop.body):
+            return [], []
+        bases: dict[str, list[Touch] | None] = {}
+        for t in self._touches(loop.body, loop, {}):
+            if t is None:
+                return [], []
+            known = bases.setdefault(t.base, [])
+            if known is None or not t.step or any((k.step, k.beside) != (t.step, t.beside) for k in known[:1]):
+                bases[t.base] = None
+                continue
+            known.append(t)
+        again: list[Touch] = []
+        first: list[Touch] = []
+        for touches in bases.values():
+            if touches and _new(touches):
+                one, two = _in_turn(touches)
+                again += [t for t in two if t.asks and not t.writes]
+                first += [t for t in one if t.asks and t.writes]
+        return again, first
+
+    def _touches(self, node: Node, loop: Loop, ranges: Ranges) -> Iterator[Touch | None]:
+        """What the calls in a node touch by address, in order; None: that does not show."""
+        if isinstance(node, Issue):
+            for o in node.operands:
+                if o.place.base and o.place.cell is None and not o.tile.buffer.startswith("#"):
+                    yield self._touch(node, o, loop, ranges)
+            return
+        if isinstance(node, Loop):
+            ends = node.static
+            if ends is None or node.deal is not None:
+                yield None
+                return
+            last = ends[0] + (max(1, node.trip or 1) - 1) * node.step
+            inner = {**ranges, node.var: (ends[0], last)}
+            for p in (node.enter, node.first, node.body, node.last, node.exit):
+                if p is not None:
+                    yield from self._touches(p, loop, ranges if p is node.enter or p is node.exit else inner)
+            return
+        for c in children(node):
+            yield from self._touches(c, loop, ranges)
+
+    def _touch(self, issue: Issue, o: Operand, loop: Loop, ranges: Ranges) -> Touch:
+        low = high = o.place.offset.const
+        beside = []
+        for name, c in o.place.offset.terms:
+            if name in ranges:
+                ends = [c * v for v in ranges[name]]
+                low, high = low + min(ends), high + max(ends)
+            elif name != loop.var:
+                beside.append((name, c))
+        rows = list(zip(o.place.strides, o.tile.shape, o.tile.steps, strict=True))
+        reach = sum(abs(s * k) * (n - 1) for s, n, k in rows) + size_of(self.schedule.dtype(o.tile.buffer))
+        writes = self.schedule.system.instructions[issue.instruction].operand(o.name).role != "in"
+        step = o.place.offset.coefficient(loop.var) * loop.step
+        asks = issue.is_move and issue.instruction in self.able
+        return Touch(issue, o.place.base, Affine.from_terms(beside, 0), (low, high + reach), step, writes, asks)
+
+
+def _new(touches: list[Touch]) -> bool:
+    """Whether an iteration touches nothing that the one before did."""
+    low, high = min(t.span[0] for t in touches), max(t.span[1] for t in touches)
+    return high - low <= abs(touches[0].step)
+
+
+def _in_turn(touches: list[Touch]) -> tuple[list[Touch], list[Touch]]:
+    """Those that touch something for the first time, and those that touch it for the second."""
+    rounds: tuple[list[Touch], list[Touch]] = ([], [])
+    seen: tuple[list[Span], list[Span]] = ([], [])
+    for t in touches:
+        n = sum(_within(t.span, s) for s in seen)
+        if n < 2:
+            rounds[n].append(t)
+            seen[n].append(t.span)
+    return rounds
+
+
+def _within(span: Span, some: list[Span]) -> bool:
+    """Whether some spans together hold one."""
+    at = span[0]
+    for low, high in sorted(some):
+        if low <= at < high:
+            at = high
+    return at >= span[1]
+
+
+def _holds_loops(node: Node) -> bool:
+    return isinstance(node, Loop) or (isinstance(node, Seq) and any(map(_holds_loops, node.children)))
+
+
+def _mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+    """A node with its parts changed; itself where none is."""
+    if isinstance(node, Seq):
+        parts = tuple(change(c) for c in node.children)
+        return node if all(a is b for a, b in zip(parts, node.children, strict=True)) else Seq(parts)
+    if isinstance(node, Loop):
+        old = {n: p for n in ("enter", "first", "body", "last", "exit") if (p := getattr(node, n)) is not None}
+        new = {n: change(p) for n, p in old.items()}
+        return node if all(new[n] is old[n] for n in old) else replace(node, **new)
+    return node
+
+
+def _with(node: Node, asked: Mapping[int, Prefetch], done: dict[int, Node]) -> Node:
+    """A node whose calls ask for what they are to ask for."""
+    if isinstance(node, Issue):
+        return replace(node, prefetch=asked[id(node)]) if id(node) in asked else node
+    if id(node) not in done:
+        done[id(node)] = _mapped(node, lambda n: _with(n, asked, done))
+    return done[id(node)]
