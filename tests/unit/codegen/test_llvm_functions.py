@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,14 @@ def test_declared_error(name: str, dtype: str) -> None:
     assert 0 < instruction.ulp <= 3
     assert away[worst] <= instruction.ulp, f"{name}({x[worst]!r}) = {got[worst]!r}: {away[worst]:.2f} ulp"
     assert away[worst] > 0.3, "nothing was measured"
+
+
+def test_the_numbers_that_exp_looks_up():
+    """Powers of two to multiples of 1/16, rounded once."""
+    text = load_system("host-avx512").facts["snippets_exp"]["exp.f32"]
+    (looked_up,) = re.findall(r"permvar\S+\(\$f32 \$f32\(([^)]*)\)", text)
+    have = np.array([float(v) for v in looked_up.split(",")]).astype(np.float32)
+    assert np.array_equal(have, np.exp2(np.arange(16) / 16).astype(np.float32))
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf"])
