@@ -178,8 +178,7 @@ QUESTIONS: tuple[Question, ...] = (
         {
             "loop": "its axis",
             "buffers": "what would be asked for",
-            "role": "whether that is `read` or `written`; of one loop both are asked for, one after the other",
-            "bytes": "what one iteration touches of all that may be asked for",
+            "bytes": "what one iteration reads of it",
             "iterations": "how many there are",
             "_system": "the machine",
         },

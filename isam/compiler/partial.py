@@ -9,6 +9,7 @@ schedules tell.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
@@ -16,7 +17,9 @@ from isam.compiler.way import Refused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel, Recurrence
 from isam.mapper.space import Step
+from isam.transforms.edit import readers
 from isam.transforms.law import Site
+from isam.transforms.structure.inplace import InPlace
 from isam.transforms.structure.peel import PeelSum
 from isam.transforms.values.nest import NESTS, Nest
 
@@ -39,7 +42,20 @@ def in_lanes(kernel: Kernel, sums: Mapping[str, int]) -> tuple[Step, ...]:
                 continue
             way = further
             break
+    if way.steps:
+        _in_place(way)
     return way.steps
+
+
+def _in_place(way: Way) -> None:
+    """What is summed and becomes the result afterwards, element by element, lies where the result will: a row of it is
+    brought once."""
+    law = InPlace()
+    for site in law.sites(way.kernel):
+        if any(way.kernel.statements[n].reduces for n in readers(way.kernel, site["buffer"])):
+            with suppress(Refused):
+                way.take(law, site)
+            return
 
 
 def _in_parts(way: Way, law: Nest, axis: str, part: int) -> None:

@@ -80,6 +80,21 @@ def digits(row: Affine, domain: Domain) -> bool:
     return bool(row.terms)
 
 
+def same_digits(one: Affine, domain: Domain, two: Affine, other: Domain) -> dict[str, str]:
+    """Axes of one row that have the value of one of the other wherever both rows are one number: its digits, of the
+    same weights, each larger than all that the smaller ones can differ by. Empty where that does not show."""
+    ours, theirs = (sorted((c, name) for name, c in row.terms) for row in (one, two))
+    if [c for c, _ in ours] != [c for c, _ in theirs]:
+        return {}
+    apart, out = 0.0, {}
+    for (c, a), (_, b) in zip(ours, theirs, strict=True):
+        if c <= apart:
+            return {}
+        apart += c * max(0.0, _steps(domain, a) - 1, _steps(other, b) - 1)
+        out[a] = b
+    return out
+
+
 def _steps(domain: Domain, axis: str) -> float:
     """Steps of an axis; infinitely many where they are known at run time only, or it is none."""
     extent = domain.extent(axis) if axis in domain.names else None

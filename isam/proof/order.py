@@ -34,6 +34,7 @@ from isam.proof.boxes import (
 )
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
 from isam.proof.geometry import is_float
+from isam.proof.inside import same_digits
 from isam.proof.legal import Legality
 from isam.proof.preimage import before_boxes, preimage, touched
 from isam.proof.sets import Isl
@@ -72,6 +73,7 @@ class Order:
     single: set[int] = field(default_factory=set)  # nests whose steps must be judged one by one
     phase: str = "call"
     _done: dict[int, Items] = field(default_factory=dict)
+    _digits: dict[Conflict, dict[str, str]] = field(default_factory=dict)
     _fresh: int = 0
 
     def __post_init__(self) -> None:
@@ -310,6 +312,9 @@ class Order:
     def _conflict(self, c: Conflict, box: Box, ctx: Context, before: Done, inside: Done, issue: Issue) -> None:
         elements = touched(c.second, box, self.names[c.after])
         base = preimage(c.first, elements, self.names[c.before], self.domains[c.before], ctx)
+        if alike := self._alike(c):
+            at = dict(zip(self.names[c.after], box, strict=True))
+            base = tuple(at[alike[n]] if n in alike else side for n, side in zip(self.names[c.before], base, strict=True))
         have = [*before.get(c.before, []), *inside.get(c.before, [])]
         shared = [
             a.name for a, b in zip(self.legality.outer[c.before], self.legality.outer[c.after], strict=False) if a == b
@@ -335,6 +340,18 @@ class Order:
                     issue,
                 )
                 return
+
+    def _alike(self, c: Conflict) -> dict[str, str]:
+        """Axes of the first statement that have the value of one of the second wherever both touch one element, and
+        that no interval of elements tells: digits of one number in both."""
+        got = self._digits.get(c)
+        if got is None:
+            one, two = (self.schedule.cover.kernel.statements[i].domain for i in (c.before, c.after))
+            got = self._digits[c] = {}
+            for r, s in zip(c.first.index, c.second.index, strict=True):
+                if len(r.terms) > 1 and r.const == s.const:
+                    got |= same_digits(r, one, s, two)
+        return got
 
     def _holds(self, statement: int, target: Box, have: list[Family], ctx: Context) -> bool:
         where = self.schedule.cover.kernel.statements[statement].domain.where

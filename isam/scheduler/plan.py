@@ -167,7 +167,8 @@ def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
     """For each axis of ``q`` the axes of the earlier ``p`` over which both may run in one loop; None: no constraint.
 
     Sound rule: for every buffer through which they depend on each other, and every pair of accesses to it that may
-    meet, some buffer dimension is indexed by exactly the one axis in ``p`` and exactly the other in ``q``.
+    meet, some buffer dimension is indexed by exactly the one axis in ``p`` and exactly the other in ``q``; or by
+    several that it tells apart, as a number does its digits, of the same weights in both.
     """
     pairs: set[tuple[str, str]] | None = None
     for buffer in {u.buffer for u in p.uses} & {u.buffer for u in q.uses}:
@@ -177,7 +178,7 @@ def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
             for v in (v for v in q.uses if v.buffer == buffer):
                 if not (u.writes or v.writes) or _disjoint(p, u.index, q, v.index):
                     continue
-                here = {(r.names[0], s.names[0]) for r, s in zip(u.index, v.index, strict=True) if _same_axis(r, s)}
+                here = {pair for r, s in zip(u.index, v.index, strict=True) for pair in _same_axes(p, r, q, s)}
                 pairs = here if pairs is None else pairs & here
     if pairs is None:
         return None
@@ -202,8 +203,21 @@ def _reach(nest: Nest, row: Affine) -> tuple[int, int] | None:
     return row.bounds({n: (o, o + max(1, nest.length(n)) - 1) for n, o in first.items()})
 
 
-def _same_axis(r: Affine, s: Affine) -> bool:
-    return len(r.terms) == 1 and len(s.terms) == 1 and r.const == s.const and r.terms[0][1] == s.terms[0][1] != 0
+def _same_axes(p: Nest, r: Affine, q: Nest, s: Affine) -> list[tuple[str, str]]:
+    """Axes of two rows that have one value wherever the rows have."""
+    if r.const != s.const or len(r.terms) != len(s.terms):
+        return []
+    ours, theirs = (sorted(row.terms, key=lambda t: abs(t[1])) for row in (r, s))
+    reach = 0
+    for (a, weight), (b, other) in zip(ours, theirs, strict=True):
+        if weight != other or abs(weight) <= reach:
+            return []
+        if len(ours) > 1:
+            extent = p.extents.get(a)
+            if extent is None or not extent.is_constant or extent != q.extents.get(b):
+                return []
+            reach += abs(weight) * (extent.const - 1)
+    return [(a, b) for (a, _), (b, _) in zip(ours, theirs, strict=True)]
 
 
 def join(

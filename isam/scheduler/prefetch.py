@@ -3,8 +3,7 @@ one of the next iteration, which would otherwise be waited for (software prefetc
 ASPLOS 1991). Rows side by side are streams that end before hardware has fetched ahead of them.
 
 The first time, a row comes from where it lies. At the second time it is near, there is time, and the calls that read it
-stand at just the addresses of the next row, a known number of bytes further on. What such a loop writes is asked for by
-the calls that write, too: a store to what is not near reads it first.
+stand at just the addresses of the next row, a known number of bytes further on.
 """
 
 from __future__ import annotations
@@ -66,45 +65,38 @@ class _Prefetches:
         return got
 
     def _asking(self, loop: Loop) -> Node:
-        """The loop with calls that ask for what the next iteration touches; else whatever there is inside."""
-        asked: dict[int, Prefetch] = {}
-        read, written = self._found(loop)
-        for found, role in ((read, "read"), (written, "written")) if read else ():
-            steps = {t.base: abs(t.step) for t in found}
-            context = {
-                "loop": loop.axis or loop.var,
-                "buffers": sorted(steps),
-                "role": role,
-                "bytes": sum({t.base: abs(t.step) for t in (*read, *written)}.values()),
-                "iterations": loop.trip,
-                "_system": self.schedule.system,
-            }
-            memory = self.trace.choose(Choice("prefetch", self.options, context)) if found else NOWHERE
-            if memory != NOWHERE:
-                asked |= {id(t.issue): Prefetch(t.step, memory) for t in found}
-        return replace(loop, body=_with(loop.body, asked, {})) if asked else _mapped(loop, self.node)
+        """The loop with calls that ask for what the next iteration reads; else whatever there is inside."""
+        found = self._found(loop)
+        if not found:
+            return _mapped(loop, self.node)
+        steps = {t.base: abs(t.step) for t in found}
+        context = {
+            "loop": loop.axis or loop.var,
+            "buffers": sorted(steps),
+            "bytes": sum(steps.values()),
+            "iterations": loop.trip,
+            "_system": self.schedule.system,
+        }
+        memory = self.trace.choose(Choice("prefetch", self.options, context))
+        if memory == NOWHERE:
+            return _mapped(loop, self.node)
+        return replace(loop, body=_with(loop.body, {id(t.issue): Prefetch(t.step, memory) for t in found}, {}))
 
-    def _found(self, loop: Loop) -> tuple[list[Touch], list[Touch]]:
-        """Calls that read again what is new in each iteration, and those that are the first to write."""
+    def _found(self, loop: Loop) -> list[Touch]:
+        """Calls that read again what is new in each iteration."""
         if loop.deal is not None or (loop.trip or 0) < 2 or not _holds_loops(loop.body):
-            return [], []
+            return []
         bases: dict[str, list[Touch] | None] = {}
         for t in self._touches(loop.body, loop, {}):
             if t is None:
-                return [], []
+                return []
             known = bases.setdefault(t.base, [])
             if known is None or not t.step or any((k.step, k.beside) != (t.step, t.beside) for k in known[:1]):
                 bases[t.base] = None
                 continue
             known.append(t)
-        again: list[Touch] = []
-        first: list[Touch] = []
-        for touches in bases.values():
-            if touches and _new(touches):
-                one, two = _in_turn(touches)
-                again += [t for t in two if t.asks and not t.writes]
-                first += [t for t in one if t.asks and t.writes]
-        return again, first
+        able = (touches for touches in bases.values() if touches and not touches[0].writes and _new(touches))
+        return [t for touches in able for t in _again(touches) if t.asks and not t.writes]
 
     def _touches(self, node: Node, loop: Loop, ranges: Ranges) -> Iterator[Touch | None]:
         """What the calls in a node touch by address, in order; None: that does not show."""
@@ -150,16 +142,17 @@ def _new(touches: list[Touch]) -> bool:
     return high - low <= abs(touches[0].step)
 
 
-def _in_turn(touches: list[Touch]) -> tuple[list[Touch], list[Touch]]:
-    """Those that touch something for the first time, and those that touch it for the second."""
-    rounds: tuple[list[Touch], list[Touch]] = ([], [])
+def _again(touches: list[Touch]) -> list[Touch]:
+    """Those that touch something for the second time."""
+    out: list[Touch] = []
     seen: tuple[list[Span], list[Span]] = ([], [])
     for t in touches:
-        n = sum(_within(t.span, s) for s in seen)
-        if n < 2:
-            rounds[n].append(t)
-            seen[n].append(t.span)
-    return rounds
+        times = sum(_within(t.span, s) for s in seen)
+        if times < 2:
+            seen[times].append(t.span)
+        if times == 1:
+            out.append(t)
+    return out
 
 
 def _within(span: Span, some: list[Span]) -> bool:

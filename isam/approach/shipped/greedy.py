@@ -93,16 +93,15 @@ class Greedy(Approach):
         return spills(c["_kernel"], c["_system"]) or (not c["past"] and swells(c["_kernel"], c["_nest"], c["_group"]))
 
     def prefetch(self, choice: Choice) -> Any:
-        """Where all that the loop goes through does not stay in the last cache: what it reads is asked for by the
-        nearest that holds two iterations of it, what it writes only if that is the nearest of all."""
+        """Where all that the loop goes through does not stay in the last cache: the nearest that holds two iterations
+        of it; none where that is the nearest of all, for so little at a time hardware brings in time (measured)."""
         from isam.scheduler.plans.cache import SHARE
 
         context, caches = choice.context, choice.context["_system"].caches
         if context["bytes"] * context["iterations"] <= caches[-1].capacity // 2:
             return choice.options[0]
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]
-        near = able[:1] == [caches[0].name]
-        return able[0] if able and (near or context["role"] == "read") else choice.options[0]
+        return choice.options[0] if not able or able[0] == caches[0].name else able[0]
 
     def victim(self, choice: Choice) -> Any:
         """The copy whose next use lies farthest (Belady); of those never used again a clean one before a dirty one."""

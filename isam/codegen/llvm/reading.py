@@ -18,7 +18,7 @@ _MENTION = re.compile(rf"(?:({_TYPE})\s+(?:align\s+\d+\s+)?)?%([A-Za-z_][\w.]*)"
 _ANY_TYPE = re.compile(_TYPE)
 _TO = re.compile(r"\s*(?:%([\w.]+)\s*=\s*)?")
 _USE = re.compile(r"(use|tree)\s+([\w.]+)\((.*)\)\s*$")
-_TILE = re.compile(r"tile\.(load|splat|prefetchw|prefetch|store0|store_groups|store|groups|group|"
+_TILE = re.compile(r"tile\.(load|splat|prefetch|store0|store_groups|store|groups|group|"
                    r"(?:rows|room|put)(?=\(\d+,\s*\d+\)\s))\b")  # fmt: skip
 _EACH = re.compile(r"each\s+\w+\s+(f32|f64)\(")
 _COPY = re.compile(r"%([A-Za-z_][\w.]*)\s*$")

@@ -13,8 +13,7 @@ temporary. Further:
   one for each lane;
 * ``%r = each FUNCTION f64(%x)``: a function of the C library called lane by lane;
 * ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
-* ``tile.prefetch %S``, ``tile.prefetchw %D``: of a call that asks a cache for what lies further on, to be read or to
-  be written; of others nothing;
+* ``tile.prefetch %S``: of a call that asks a cache for what lies further on; of others nothing;
 * ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, with
   operands whose last dimension is a group: one for each lane, one for all lanes;
 * ``%p = tile.rows(16, 64) %S``, ``tile.room(16, 64) %D``: for registers of so many rows of so many bytes, where all
@@ -37,7 +36,7 @@ from isam.diagnostics import fail
 _LINE = re.compile(r"(?:%(?P<to>[\w.]+)\s*=\s*)?(?P<text>.*)")
 _USE = re.compile(r"(?P<how>use|tree)\s+(?P<name>[\w.]+)\((?P<args>[^)]*)\)")
 _EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\)")
-_TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0|prefetchw?|groups|group|store_groups)\s+(?P<args>.*)")
+_TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0|prefetch|groups|group|store_groups)\s+(?P<args>.*)")
 _ROWS = re.compile(r"tile\.(?P<how>rows|room|put)\((?P<count>\d+),\s*(?P<bytes>\d+)\)\s+(?P<args>.*)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*)")
 _MACRO = re.compile(
@@ -203,9 +202,9 @@ def _tile(fn: Function, how: str, args: list[str], names: dict[str, str], settin
     if how in ("load", "splat"):
         at = setting.tiles[args[0]]
         return tiles.load(fn, at, setting.lanes) if how == "load" else tiles.splat(fn, at, setting.lanes)
-    if how.startswith("prefetch"):
+    if how == "prefetch":
         if setting.prefetch is not None:
-            tiles.prefetch(fn, setting.tiles[args[0]], *setting.prefetch, how == "prefetchw")
+            tiles.prefetch(fn, setting.tiles[args[0]], *setting.prefetch)
         return ""
     if how in ("groups", "group"):
         return groups.load(fn, setting.tiles[args[0]], setting.lanes, setting.lane, how == "group")

@@ -6,6 +6,7 @@ from isam.transforms.structure.dilate import Dilate
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension
 from isam.transforms.structure.embed import Embed
 from isam.transforms.structure.fuse import FuseAxes, FuseDimensions
+from isam.transforms.structure.inplace import InPlace
 from isam.transforms.structure.pad import Pad
 from isam.transforms.structure.peel import Peel, PeelSum
 from isam.transforms.structure.pitch import Pitch, Trim
@@ -44,6 +45,7 @@ LAWS: tuple[Transform, ...] = (
     Trim(),
     StoreAt(),
     StoreApart(),
+    InPlace(),
     PermuteDimensions(),
 )
 """In the order in which the search offers them."""
