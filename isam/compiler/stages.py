@@ -26,9 +26,9 @@ from isam.system.graph import System
 class Refused(IsamError):
     """A legitimate no: ``answer`` is the ``Uncovered`` or ``Infeasible`` that says why and what would help."""
 
-    def __init__(self, code: str, kernel: Kernel, answer: Any):
+    def __init__(self, code: str, kernel: Kernel, answer: Any, more: Sequence[Diagnostic] = ()):
         self.answer = answer
-        found = [Diagnostic(code, str(answer), kernel.loc)]
+        found = [Diagnostic(code, str(answer), kernel.loc), *more]
         short: Loc = getattr(answer, "loc", NOWHERE)
         if short != NOWHERE:
             found.append(Diagnostic(code, f"this is what {answer.resource} has", short))
@@ -104,6 +104,7 @@ def _normal(job: Job) -> None:
 
 
 def _cover(job: Job) -> None:
+    from isam.compiler.emptied import emptied
     from isam.compiler.variants import equivalents
     from isam.mapper.cover import cover
 
@@ -115,7 +116,7 @@ def _cover(job: Job) -> None:
         answer = job.deciding(cover, job.kernel, offered, job.trace, require=required)
     answer = answer or first  # what cannot be scheduled says why
     if not isinstance(answer, Cover):
-        raise Refused("uncovered", job.original, answer)
+        raise Refused("uncovered", job.original, answer, emptied(job.original, job.sizes))
     job.cover, job.offered = answer, offered
     others = [job.deciding(cover, job.kernel, offered, job.trace, require=required, ahead=ahead)
               for ahead in equivalents(job.kernel, job.cover, job.system, offered)]  # fmt: skip
