@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from . import ratios, roofline
+from .saved import read
 
 NO_ROOFS = "No roofline: these results have no roofs of their machine (those of `python -m benchmarks.run` now have)."
 
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("results", type=Path, help="what python -m benchmarks.run --out or isam bench --save has written")
     p.add_argument("folder", type=Path, help="where the pictures go")
     a = p.parse_args(arguments)
-    results = json.loads(a.results.read_text(encoding="utf-8"))
+    results = read(a.results)
     for line in write(results, a.folder, a.results.stem):
         sys.stdout.write(f"{line}\n")
     return 0

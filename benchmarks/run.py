@@ -16,10 +16,10 @@ from isam.cli import fair
 from . import machine, peers
 from .compiling import SAMPLES, cold
 from .measure import BEST, Settings, Wrong, compiled, measure, weighted
+from .saved import SCHEMA
 from .shapes import GROUPS, Gemm
 from .targets import RESNET50, targets
 
-SCHEMA = "isam.bench/1"
 SHORT = 1e-5  # seconds: calls of less are told in nanoseconds too
 QUICK = {"tiny": ("4x4x4", "16x16x16"), "bf16": ("256x256x256 bf16",), "int8": ("256x256x256 int8",),
          "square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),

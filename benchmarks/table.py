@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from .measure import BEST, ratio_to
 from .peers import LIBRARIES, printed
 from .plots import links
+from .saved import read
 from .shapes import GROUPS
 from .targets import targets
 
@@ -31,7 +31,7 @@ LIBXSMM, is called from C, stands beside the peers and is none of them.
 `isam bound` has the second factor as a constant whose packing is paid once, and is compared with peers, which have it
 bound where they can; plain `isam` packs in every call, as NumPy's BLAS does. Convolutions have their weights bound, pad
 the image in every call, and return a new array. All of them are compiled, proved, run and judged in full size, without
-the clock, by `python -m tests.systems.test_host_shapes` (37 s of CPU).
+the clock, by `python -m tests.systems.test_host_shapes`.
 
 Below are pictures of these figures (`python -m benchmarks.plots RESULTS.json docs/drawings`, `isam bench --plots`).
 
@@ -206,7 +206,7 @@ def compiling(results: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     path = Path(sys.argv[1])
-    sys.stdout.write(page(json.loads(path.read_text(encoding="utf-8")), path.stem))
+    sys.stdout.write(page(read(path), path.stem))
 
 
 if __name__ == "__main__":

@@ -320,7 +320,7 @@ def test_bench_writes_its_figures(cli, tmp_path):
     d = ran.json("bench")
     assert sorted(p.name for p in (tmp_path / "drawn").iterdir()) == ["figures-ratios.svg", "figures-roofline.svg"]
     assert d["roofs"]["rates"]["f32"] > 0 < d["roofs"]["reads"]["ram"]
-    assert json.loads(out.read_text())["schema"] == "isam.bench/1"
+    assert json.loads(out.read_text())["schema"] == "isam.bench/2"
     assert [r["name"] for r in d["square"]] == ["16x16x16"]
     assert "numpy" in d["square"][0]["against"]
     assert d["resnet50"] is None

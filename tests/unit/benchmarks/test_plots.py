@@ -15,6 +15,7 @@ from benchmarks import measure, plots, ratios, roofline
 from benchmarks.asked import TITLES, rows
 from benchmarks.peers import LIBRARIES
 from benchmarks.plot import FAINT, SHAPES, Log, mark
+from benchmarks.saved import SCHEMA
 from benchmarks.shapes import GROUPS
 from benchmarks.table import page as page_of
 from benchmarks.targets import speeds, targets
@@ -215,7 +216,8 @@ def test_marks_and_axes() -> None:
 def test_the_command_says_why_there_is_no_roofline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "mine.json"
     for roofs, drawn in ({}, ["mine-ratios.svg"]), (ROOFS, ["mine-ratios.svg", "mine-roofline.svg"]):
-        kept.write_text(json.dumps(of("attention", library="torch") | {"roofs": roofs}), encoding="utf-8")
+        results = {"schema": SCHEMA, **of("attention", library="torch"), "roofs": roofs}
+        kept.write_text(json.dumps(results), encoding="utf-8")
         assert plots.main([str(kept), str(tmp_path / "there")]) == 0
         assert sorted(p.name for p in (tmp_path / "there").iterdir()) == drawn
         assert ("No roofline" in capsys.readouterr().out) == (not roofs)
