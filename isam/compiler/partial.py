@@ -33,6 +33,8 @@ def in_lanes(kernel: Kernel, sums: Mapping[str, int]) -> tuple[Step, ...]:
     if kernel.syms or any(isinstance(i, Recurrence) for i in kernel.body):
         return ()
     way = Way(kernel, 0)
+    _in_place(way)
+    before = way.steps
     for buffer, lanes in sums.items():
         for at, law, axis, part in _sums(way.kernel, buffer, lanes):
             further = replace(way, at=at)
@@ -42,9 +44,7 @@ def in_lanes(kernel: Kernel, sums: Mapping[str, int]) -> tuple[Step, ...]:
                 continue
             way = further
             break
-    if way.steps:
-        _in_place(way)
-    return way.steps
+    return () if way.steps == before else way.steps
 
 
 def _in_place(way: Way) -> None:

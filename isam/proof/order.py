@@ -314,7 +314,8 @@ class Order:
         base = preimage(c.first, elements, self.names[c.before], self.domains[c.before], ctx)
         if alike := self._alike(c):
             at = dict(zip(self.names[c.after], box, strict=True))
-            base = tuple(at[alike[n]] if n in alike else side for n, side in zip(self.names[c.before], base, strict=True))
+            sides = zip(self.names[c.before], base, strict=True)
+            base = tuple(at[alike[n]] if n in alike else side for n, side in sides)
         have = [*before.get(c.before, []), *inside.get(c.before, [])]
         shared = [
             a.name for a, b in zip(self.legality.outer[c.before], self.legality.outer[c.after], strict=False) if a == b

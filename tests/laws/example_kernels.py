@@ -395,3 +395,19 @@ READ_TWICE = BORDERED.format(row="i + 1, j + 1").replace("in  x", "inout x") + "
     v[i, j, r] = p[i + r, j] * w[r]
     y[i, j] += v[i, j, r]
 """
+IN_PLACE = """kernel k()
+  in  x: f32[3, 4]
+  out y: f32[3, 4]
+  out z: f32[3]
+  temp t: f32[3, 4]
+  temp s: f32[3]
+  forall i < 3, j < 4
+    t[i, j] = x[i, j] + 1
+  forall i < 3
+    s[i] = 0
+    z[i] = 1
+  forall i < 3, j < 4
+    s[i] += t[i, j]
+  forall i < 3, j < 4
+    y[i, j] = {y}
+{more}"""

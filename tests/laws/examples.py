@@ -17,6 +17,7 @@ from tests.laws.example_kernels import (
     FIXED,
     GATHERED,
     IMAGE,
+    IN_PLACE,
     KEPT_PLACES,
     KEPT_SUMS,
     LOOK_THEN_FILL,
@@ -124,6 +125,9 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "exp-of-sum": (EXPS.format(sign="+"), EXPS.format(sign="-").replace("f32", "f64")),
     "fold-zero-added": pairs("0 + a[i, j] + (b[j, i] + 0)"),
     "fold-zero-times": pairs("a[i, j] + 0 * b[j, i]"),
+    "in-place": (IN_PLACE.format(more="", y="t[i, j] * s[i]"),
+        IN_PLACE.format(more="", y="t[i, j] * t[i, j]").replace("y: f32[3, 4]", "y: f32[12]").replace(
+            "y[i, j]", "y[4 * i + j]")),
     "fusion": (START_THEN, START_THEN.replace("i < M, j < N", "j < N, i < M")),
 }
 
@@ -134,6 +138,10 @@ REFUSED: dict[str, tuple[str, ...]] = {
         "  forall i < M, r < 3, s < 0\n    u[i, r, s] = a[i, r, s] * p[i]\n    y[i] += u[i, r, s]\n",
     ),
     "narrow": (GATHERED,),
+    "in-place": (
+        IN_PLACE.format(more="", y="t[i, j] * t[2 - i, j]"),  # another point has written there
+        IN_PLACE.format(more="  forall i < 3\n    z[i] = t[i, 0]\n", y="t[i, j] * s[i]"),
+    ),
     "fold-numbers": (steps("y[i] = a[i]", "y[i] += 2", "y[i] *= 0"),),
     "trim": (ROOM,),
     "unfold-sum": (

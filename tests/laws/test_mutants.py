@@ -180,6 +180,26 @@ kernel k()
   {}
 """
 
+IN_PLACE = """
+kernel k()
+  in  a: f32[3, 4]
+  out y: {y}
+  out z: f32[3, 4]
+  temp t: f32[3, 4]
+  forall i < 3, j < 4
+    t[i, j] = a[i, j] + 1
+    z[i, j] = {z}
+  forall {over}
+    y[{to}] = {y_is}
+  {end}
+"""
+
+
+def in_place(y: str = "f32[3, 4]", z: str = "t[i, j]", over: str = "i < 3, j < 4", to: str = "i, j",
+             y_is: str = "t[i, j] * 2", end: str = "") -> str:  # fmt: skip
+    return IN_PLACE.format(y=y, z=z, over=over, to=to, y_is=y_is, end=end)
+
+
 MUTANTS = [
     # law file, class, condition, edited, kernel
     ("factor", "Factor", "if a not in used_by(factor)]", "]", FACTOR),
@@ -202,6 +222,14 @@ MUTANTS = [
      PAD.format(where="0 <= i + r - 1, i + r - 1 < 6, r <= i")),
     ("structure.pad", "Pad", "if not all(c in in_range for c in total.domain.where):", "if False:",
      PAD.format(where="1 <= i + r - 1, i + r - 1 < 6")),
+    ("structure.inplace", "InPlace", " or t.dtype != y.dtype", "", in_place(y="f16[3, 4]", y_is="f16(t[i, j])")),
+    ("structure.inplace", "InPlace", " or made[:1] != (max(used, default=-1),)", "",
+     in_place(end="forall i < 3, j < 4\n    z[i, j] = t[i, j] + 1")),
+    ("structure.inplace", "InPlace", " or s.domain.where", "", in_place(over="i < 3, j < 4 where j <= i")),
+    ("structure.inplace", "InPlace", "if told and all(", "if all(", in_place(y="f32[3]", to="i")),
+    ("structure.inplace", "InPlace", "if told and all(_counts(row, s.domain) for row in s.dest.index)", "if told",
+     in_place(y="f32[6]", to="i + j")),
+    ("structure.inplace", "InPlace", "abs(weight) <= reach or ", "", in_place(y="f32[9]", to="2 * i + j")),
     ("structure.dimensions", "SplitDimension", "if lo < 0 or hi >= factor:", "if False:",
      "kernel k()\n  in x: f32[4]\n  in w: f32[3]\n  out y: f32[2]\n  forall i < 2\n    y[i] = 0\n"
      "  forall i < 2, r < 3\n    y[i] += x[i + r] * w[r]\n"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Domain, Kernel, Recurrence, Statement
-from isam.transforms.edit import accesses, lone, readers, splice, writers
+from isam.transforms.edit import lone, readers, splice, writers
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
@@ -27,7 +27,8 @@ class InPlace(Transform):
         last = _taken(kernel, name, into)
         if last is None:
             raise ValueError(f"'{self.law}' does not apply at {site}")
-        axes = [row.names[0] for row in _read(last, name).index]
+        rows = next(a.index for a in last.reads if a.buffer == name)
+        axes = [row.names[0] for row in rows]
 
         def moved(a: Access) -> Access:
             if a.buffer != name:
@@ -41,33 +42,22 @@ class InPlace(Transform):
 
 
 def _taken(kernel: Kernel, name: str, into: str) -> Statement | None:
-    """The statement that makes a result of a temporary, element by element, where nobody else touches that result and
-    nobody touches the temporary later."""
+    """The statement that makes a result of a temporary, element by element, the first to write it and the last to touch
+    the temporary."""
     made, used = writers(kernel, into), (*writers(kernel, name), *readers(kernel, name))
-    if len(made) != 1 or readers(kernel, into) or max(used, default=-1) != made[0] or made[0] in writers(kernel, name):
+    t, y = kernel.buffer(name), kernel.buffer(into)
+    if (t.role, y.role) != ("temp", "out") or t.dtype != y.dtype or made[:1] != (max(used, default=-1),):
         return None
-    s, t, y = kernel.statements[made[0]], kernel.buffer(name), kernel.buffer(into)
-    if (t.role, y.role) != ("temp", "out") or t.dtype != y.dtype:
+    s = kernel.statements[made[0]]
+    read = [a.index for a in s.reads if a.buffer == name]
+    if len({*read}) != 1 or s.domain.where or any(isinstance(i, Recurrence) for i in kernel.body):
         return None
-    if s.accumulate or s.domain.where or any(isinstance(i, Recurrence) for i in kernel.body):
-        return None
-    if len({a.index for a in accesses(s) if a.buffer == name}) != 1:
-        return None
-    rows = _read(s, name).index
+    rows = read[0]
     whole = all(lone(row) and s.domain.extent(row.names[0]) == n for row, n in zip(rows, t.shape, strict=True))
     if not whole or sorted(row.names[0] for row in rows) != sorted(s.domain.names):
         return None
-    return s if all(_counts(row, s.domain) for row in s.dest.index) and _each_once(s) else None
-
-
-def _read(s: Statement, name: str) -> Access:
-    return next(a for a in s.reads if a.buffer == name)
-
-
-def _each_once(s: Statement) -> bool:
-    """Whether every axis stands in one row of the result, so that no two points write one element."""
-    names = [n for row in s.dest.index for n in row.names]
-    return sorted(names) == sorted(s.domain.names)
+    told = {n for row in s.dest.index for n in row.names} == set(s.domain.names)
+    return s if told and all(_counts(row, s.domain) for row in s.dest.index) else None
 
 
 def _counts(row: Affine, domain: Domain) -> bool:
