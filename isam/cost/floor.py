@@ -105,8 +105,8 @@ def _calls(axes, mapping, sizes: Mapping[str, int]) -> tuple[int, float]:
         calls *= cuts
         if axis in played:
             mean[played[axis]] = n / max(1, cuts)
-    cost = mapping.instruction.cost
-    return calls, cost.interval + (cost.further(mapping.instruction.sizes_of(mean)) if cost.per else 0.0)
+    i = mapping.instruction
+    return calls, i.average(i.sizes_of(mean)) if i.cost.per or i.cost.narrow else i.cost.interval
 
 
 def _copies(schedule: Schedule, node: str) -> int:

@@ -65,7 +65,7 @@ class Latency:
         """From the start of one call until its results are there, and until its unit is free again."""
         clock = max(u.clock for u in self.schedule.system.units_of(m.instruction.name))
         cost = m.instruction.cost
-        return self._down(max(cost.interval, cost.latency or 0.0) / clock), cost.interval / clock
+        return self._down(max(cost.shortest, cost.latency or 0.0) / clock), cost.interval / clock
 
     @cached_property
     def _silent(self) -> bool:

@@ -56,9 +56,9 @@ class Costs:
         ins, cycle = system.instructions[issue.instruction], 1 / TICK / system.units[issue.unit].clock
         cost = ins.cost
         if not issue.is_move or not issue.operands:
-            more = cost.further(dict(issue.sizes))
-            interval = cost.interval + more
-            return Timed(issue, round(interval * cycle), round(max(interval, (cost.latency or 0.0) + more) * cycle))
+            sizes = dict(issue.sizes)
+            interval, latency = cost.cycles(sizes), (cost.latency or 0.0) + cost.further(sizes)
+            return Timed(issue, round(interval * cycle), round(max(interval, latency) * cycle))
         source, target = _ends(self.schedule, issue)
         edge = source.place.memory, target.place.memory
         size = prod(source.tile.shape) * size_of(self.schedule.dtype(source.tile.buffer))

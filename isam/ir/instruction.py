@@ -52,10 +52,20 @@ ASSUMED = 1.0  # cycles of a cost that the description does not state
 
 
 @dataclass(frozen=True, slots=True)
+class Narrow:
+    """A narrow form: a call whose ``size`` is at most ``most`` is carried out on so many lanes, in ``issue`` cycles."""
+
+    size: str
+    most: int
+    issue: float
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """Cycles of the unit's clock; ``bandwidth`` in bytes per cycle. ``None``: not stated, reported as assumed.
     ``per``: cycles on top of issue and latency for each unit of a size (rows that stream through an array).
-    ``prefetch``: cycles of asking a cache, with a call of a move, for what a later one moves; None: it cannot."""
+    ``prefetch``: cycles of asking a cache, with a call of a move, for what a later one moves; None: it cannot.
+    ``narrow``: the forms of an instruction for calls of few elements, the narrowest first."""
 
     issue: float | None = None
     latency: float | None = None
@@ -63,11 +73,26 @@ class Cost:
     bandwidth: float | None = None
     per: tuple[tuple[str, float], ...] = ()
     prefetch: float | None = None
+    narrow: tuple[Narrow, ...] = ()
 
     @property
     def interval(self) -> float:
-        """Cycles from one call to the next, without what its sizes add."""
+        """Cycles from one whole call to the next, without what its sizes add."""
         return ASSUMED if self.issue is None else self.issue
+
+    @property
+    def shortest(self) -> float:
+        """Cycles from one call to the next, in the form that takes the fewest, without what its sizes add."""
+        return min([self.interval, *(f.issue for f in self.narrow)])
+
+    def form(self, sizes: Mapping[str, float]) -> Narrow | None:
+        """The narrow form of a call of these sizes; None: it is carried out whole."""
+        return next((f for f in self.narrow if sizes.get(f.size, f.most + 1) <= f.most), None)
+
+    def cycles(self, sizes: Mapping[str, float]) -> float:
+        """Cycles from a call of these sizes to the next."""
+        form = self.form(sizes) if self.narrow else None
+        return (self.interval if form is None else form.issue) + self.further(sizes)
 
     def further(self, sizes: Mapping[str, float]) -> float:
         """The cycles that a call of these sizes takes on top."""
@@ -226,6 +251,17 @@ class Instruction:
         """Its sizes, from the extents of its axes where one runs over a size alone."""
         axes = [(a.name, a.extent) for s in self.body.statements for a in s.domain.axes]
         return {n: extents[a] for a, e in axes for n in e.names[:1] if a in extents and e == Affine.of(n)}
+
+    def average(self, sizes: Mapping[str, float]) -> float:
+        """Cycles that one of many calls takes at least, whose sizes are these on average: no form does an element in
+        less than the one that does most per cycle."""
+        cost, most = self.cost, {s.name: s.hi for s in self.syms}
+        least = cost.interval
+        for size in dict.fromkeys(f.size for f in cost.narrow):
+            forms = [f.issue / f.most for f in cost.narrow if f.size == size]
+            forms += [cost.interval / n] if (n := most[size]) else []
+            least = min(least, max(cost.shortest, sizes.get(size, 1) * min(forms)))
+        return least + cost.further(sizes)
 
     def operand(self, name: str) -> Buffer:
         return self.body.buffer(name)

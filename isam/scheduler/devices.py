@@ -91,7 +91,7 @@ class Devices:
         run = self._run
         nest, _, sizes, _ = calls[0]
         clock, cost = self.system.units[unit].clock, nest.instruction.cost
-        cycles = cost.interval + cost.further(sizes)
+        cycles = cost.cycles(sizes)
         behind = max(0.0, (cost.latency or 0.0) - cost.interval)
         ready = (run.ready[t][0] for c in calls for t in c[3] if t in run.ready)
         begin = max([run.free.get(self._stream(unit), 0.0), *ready])

@@ -273,6 +273,21 @@ def _per(node: Node, f: Field, faults: Faults) -> dict[Scalar, float] | None:
     return {k: got for k, v in node.items if (got := _quantity(v, Field("cycles", f.meaning), faults)) is not None}
 
 
+def _narrow(node: Node, f: Field, faults: Faults) -> dict[Scalar, dict[int, float]] | None:
+    """Cycles per number of lanes, per size."""
+    out: dict[Scalar, dict[int, float]] = {}
+    for size, forms in node.items if isinstance(node, Mapping) else ():
+        if isinstance(forms, Mapping):
+            counts = {k: _count(k, f, faults) for k, _ in forms.items}
+            taken = _per(forms, f, faults) or {}
+            out[size] = {most: taken[k] for k, most in counts.items() if most is not None and k in taken}
+    if isinstance(node, Mapping) and len(out) == len(node.items):
+        return out
+    faults.add("system-kind", f"expected cycles per number of lanes of a size, found {describe(node)}", node.loc,
+               "for example {J: {8: 1 cycle}}")  # fmt: skip
+    return None
+
+
 def free(node: Node, f: Field | None = None, faults: Faults | None = None) -> Any:
     """Free data: quoted text and words are strings; true, false, null and numbers are what they look like."""
     if isinstance(node, Sequence):
@@ -301,6 +316,7 @@ _READ: dict[str, Callable[[Any, Field, Faults], Any]] = {
     "groups": _groups, "aligns": _aligns, "alignment": _alignment, "strides": _strides, "cost": _cost, "free": free,
     "burst": _burst, "target": _target,
     "ports": _ports, "edges": _edges, "settings": _settings, "per": _per,
+    "narrow": _narrow,
     "counts": _counts, "places": _places,
     "entries": _keep, "moves": _keep, "variants": _keep, "lists": _keep,
 }  # fmt: skip

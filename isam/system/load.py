@@ -11,7 +11,7 @@ from typing import Any
 
 from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 from isam.garbage import seldom
-from isam.ir.instruction import Cost, Instruction
+from isam.ir.instruction import Cost, Instruction, Narrow
 from isam.ir.table import Table, Unread
 from isam.runtime.linking import Target, architecture
 from isam.system.bodies import parse_body, permission, place_in
@@ -344,12 +344,18 @@ class _Build:
 
     def _cost(self, given: Values, i: Instruction) -> Cost:
         per: dict[Scalar, float] = given.get("per", {})
+        narrow: dict[Scalar, dict[int, float]] = given.get("narrow", {})
         sizes = [s.name for s in i.syms]
-        for size in per:
+        for size in (*per, *narrow):
             if size.text not in sizes:
                 self.faults.add("system-operand", f"'{i.name}' has no size '{size.text[:40]}'", size.loc,
                                 nearest(size.text, sizes))  # fmt: skip
-        return Cost(**{**given, "per": tuple((size.text, cycles) for size, cycles in per.items())})
+        for size, some in narrow.items():
+            if 0 in some:
+                self.faults.add("system-count", f"a form of '{i.name}' takes no element", size.loc, "at least 1")
+        forms = [Narrow(size.text, n, cycles) for size, some in narrow.items() for n, cycles in some.items() if n]
+        return Cost(**{**given, "per": tuple((size.text, cycles) for size, cycles in per.items()),
+                       "narrow": tuple(sorted(forms, key=lambda f: f.most))})  # fmt: skip
 
     def _settings(self, v: Values, key: str, i: Instruction) -> dict[str, str | int]:
         given: dict[Scalar, Scalar] = v.get(key, {})

@@ -121,6 +121,7 @@ COST: Table = {
     "bandwidth": Field("throughput", "of a move"),
     "per": Field("per", "cycles on top of issue and latency for each unit of a size: {M: 1 cycle}"),
     "prefetch": Field("cycles", "of asking a cache, with a move, for what a later one moves; absent: it cannot"),
+    "narrow": Field("narrow", "forms for calls of few elements, on so many lanes in so many cycles: {J: {8: 1 cycle}}"),
 }
 BURST: Table = {
     "most": Field("count", "so many calls at most", True),
@@ -226,7 +227,7 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
         units = "|".join(u for d in dimensions for u in UNITS[d])
         return {"type": "string", "pattern": rf"^\s*[0-9][0-9_]*(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*({units})\s*$",
                 "examples": [EXAMPLES[d] for d in dimensions]}  # fmt: skip
-    cycles = {"type": "string"} if f.kind != "per" else _json(Field("cycles", f.meaning), special)
+    cycles = {"type": "string"} if f.kind not in ("per", "narrow") else _json(Field("cycles", f.meaning), special)
     counts = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
     kinds: dict[str, dict[str, Any]] = {
         "count": {"type": "integer", "minimum": 0},
@@ -244,6 +245,7 @@ def _json(f: Field, special: dict[str, Any]) -> dict[str, Any]:
                                                        {"const": "packed"}]}},
         "edges": {"type": "array", "items": {**names, "minItems": 2, "maxItems": 2}},
         "per": {"type": "object", "additionalProperties": cycles},
+        "narrow": {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": cycles}},
         "counts": counts,
         "places": {"type": "object", "additionalProperties": {"type": "array", "items": counts, "minItems": 1}},
         "settings": {"type": "object", "additionalProperties": {"type": ["string", "integer"]}},

@@ -138,6 +138,7 @@ def _cost(i: Instruction) -> str:
               ("bandwidth", c.bandwidth, "B/cycle")]  # fmt: skip
     shown = [f"{n} {v:g} {'cycle' if (v, u) == (1, 'cycles') else u}" for n, v, u in stated if v is not None]
     shown += [f"{v:g} per {n}" for n, v in c.per]
+    shown += [f"{f.issue:g} up to {f.size} = {f.most}" for f in c.narrow]
     return ", ".join(shown) or "not stated"
 
 

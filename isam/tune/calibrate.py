@@ -11,6 +11,8 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +23,7 @@ from isam.codegen.llvm.template import Setting, expand
 from isam.codegen.llvm.tiles import Addressed
 from isam.diagnostics import fail
 from isam.ir.dtype import ANY, size_of
-from isam.ir.instruction import Instruction
+from isam.ir.instruction import Instruction, Narrow
 from isam.ir.kernel import Buffer
 from isam.runtime.external import Externals
 from isam.runtime.linking import features, initialised, link, target_machine
@@ -41,13 +43,14 @@ DRAWN = {"f16": (0x03FF, 0x3C00), "bf16": (0x007F, 0x3F80), "bool": (1, 0)}  # b
 @dataclass(frozen=True, slots=True)
 class Measured:
     """Cycles of an instruction, and what the description says; None: not stated, or not to be told (a result that is
-    no operand of the next call has no chain)."""
+    no operand of the next call has no chain). ``narrow``: the forms that the description states, as measured."""
 
     name: str
     issue: float
     latency: float | None
     stated_issue: float | None
     stated_latency: float | None
+    narrow: tuple[Narrow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +106,21 @@ class Calibration:
         fed = [b for b in reads if b.role == "inout" or (self._type(i, b) == self._type(i, out))]
         if fed and not more:
             latency = self._cycles(lambda m: self._chain(m, i, fed[0], out), COPIES)
+        forms = tuple(replace(f, issue=self._part(f.most).issue(i)) for f in i.cost.narrow)
+        return Measured(i.name, self.issue(i), latency, i.cost.issue, i.cost.latency, forms)
+
+    def issue(self, i: Instruction) -> float:
+        """Cycles until the unit takes the next call."""
         copies = self._copies(i)
-        issue = self._cycles(lambda m: self._apart(m, i, copies), copies)
-        return Measured(i.name, issue, latency, i.cost.issue, i.cost.latency)
+        return self._cycles(lambda m: self._apart(m, i, copies), copies)
+
+    def _part(self, lanes: int) -> Calibration:
+        """The machine as if its registers had so many lanes: what narrow forms are carried out on."""
+        part = copy(self)
+        part.lanes = lanes
+        memories = {n: replace(m, lanes=m.lanes and lanes) for n, m in self.system.memories.items()}
+        part.system = replace(self.system, memories=memories)
+        return part
 
     def streams(self) -> Iterator[Stream]:
         """Whole registers from and to memory, over each cache and beyond."""

@@ -141,5 +141,10 @@ def _description(s: System, c: Calibration, found: list[Measured], streams: list
     for m in found:
         latency = m.latency if m.latency is not None else m.stated_latency
         more = f", latency: {max(latency, m.issue):.2f} cycles" if latency is not None else ""
+        forms: dict[str, list[str]] = {}
+        for f in m.narrow:
+            forms.setdefault(f.size, []).append(f"{f.most}: {f.issue:.2f} cycles")
+        some = ", ".join(f"{size}: {{{', '.join(costs)}}}" for size, costs in forms.items())
+        more += f", narrow: {{{some}}}" if some else ""
         lines.append(f"  {m.name}: {{cost: {{issue: {m.issue:.2f} cycles{more}}}}}")
     return "\n".join(lines) + "\n"

@@ -93,7 +93,8 @@ def _type_of(argument: str) -> str:
 
 
 class Function:
-    """One function under construction. ``block`` is the label of the current basic block, ``out`` the buffer in use."""
+    """One function under construction. ``block`` is the label of the current basic block, ``out`` the buffer in use,
+    ``scalars`` what was put into all lanes of vectors, by their names, and the place behind that."""
 
     def __init__(self, module: Module, name: str, args: list[str], linkage: str = "internal", attrs: str = "nounwind"):
         self.module, self.name = module, name
@@ -104,6 +105,7 @@ class Function:
         self.lines = self.out
         self.entry = self.buffer()
         self.rooms: dict[int, str] = {}
+        self.scalars: dict[str, tuple[str, Lines]] = {}
         module.functions.append(self)
 
     def fresh(self) -> str:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from isam.codegen.llvm.irtext import ELEMENT, vector
 from isam.codegen.llvm.lanes import lanes_of, snippets_of
+from isam.codegen.llvm.narrow import fault
 from isam.codegen.llvm.reading import Line, read
 from isam.diagnostics import did_you_mean
 from isam.ir.dtype import ANY
@@ -43,10 +44,21 @@ def judge(system: System) -> Iterator[Finding]:
     for i in system.instructions.values():
         template = i.emission.get("llvm")
         if isinstance(template, str):
-            yield from _Judge(machine, i).judge(template)
+            yield from _Judge(machine, i).judge(template) or _narrow(system, machine, i, template)
         elif template is not None or system.backend == "llvm":
             yield Finding(i.name, 0, 0, "emission-missing", f"'{i.name}' has no template for this back end",
                           "add 'emission: {llvm: ...}'")  # fmt: skip
+
+
+def _narrow(system: System, machine: Machine, i: Instruction, template: str) -> Iterator[Finding]:
+    """What is wrong with its narrow forms: the same template on fewer lanes."""
+    for form in i.cost.narrow:
+        homes = (m for b in i.body.arguments for m in machine.homes(i, b) if m.kind == COUNTED)
+        if wrong := fault(i, form, homes):
+            yield Finding(i.name, 0, 0, "emission-lanes", f"'{i.name}' has no form for {form.most} elements: {wrong}",
+                          "leave it out of 'narrow'")  # fmt: skip
+        else:
+            yield from _Judge(Machine(system, form.most), i).judge(template)
 
 
 class Machine:
@@ -77,6 +89,10 @@ class Machine:
         kinds."""
         kinds = {m.kind == COUNTED for m in self.homes(instruction, operand)}
         return kinds.pop() if len(kinds) == 1 else None
+
+    def elements(self, memory: Memory, dtype: str) -> int:
+        """How many elements a register is for: in a narrow form, of some lanes."""
+        return memory.elements(dtype) * self.lanes // memory.lanes if memory.lanes else 0
 
     def result(self, name: str, types: tuple[str, ...]) -> str:
         """The type of a snippet's result, given those of its arguments."""
@@ -134,7 +150,7 @@ class _Judge:
             return UNKNOWN
         if not self.inside[name]:
             return UNKNOWN if any(m.cells for m in self.machine.homes(self.i, self.i.operand(name))) else POINTER
-        counts = {m.elements(dtype) for m in self.machine.homes(self.i, self.i.operand(name))}
+        counts = {self.machine.elements(m, dtype) for m in self.machine.homes(self.i, self.i.operand(name))}
         return vector(dtype, counts.pop()) if len(counts) == 1 else UNKNOWN
 
     def judge(self, template: str) -> list[Finding]:

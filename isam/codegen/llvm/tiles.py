@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isam.classes import dataclass
-from isam.codegen.llvm.irtext import ELEMENT, SUFFIX, Function, mask, vector
+from isam.codegen.llvm.irtext import ELEMENT, SUFFIX, Function, Lines, mask, vector
 from isam.diagnostics import fail
 from isam.ir.dtype import size_of
 
@@ -88,10 +88,14 @@ def splat(fn: Function, at: Addressed, lanes: int) -> str:
     return spread(fn, _scalar(fn, at), vector(at.dtype, lanes), lanes)
 
 
-def spread(fn: Function, scalar: str, type_: str, lanes: int) -> str:
+def spread(fn: Function, scalar: str, type_: str, lanes: int, into: Lines | None = None) -> str:
+    """The scalar in all lanes, there or ``into`` an earlier place."""
     element = type_.split(" x ")[1][:-1]
-    one = fn.op(f"insertelement {type_} poison, {element} {scalar}, i64 0")
-    return fn.op(f"shufflevector {type_} {one}, {type_} poison, <{lanes} x i32> zeroinitializer")
+    one = fn.op(f"insertelement {type_} poison, {element} {scalar}, i64 0", into)
+    out = fn.op(f"shufflevector {type_} {one}, {type_} poison, <{lanes} x i32> zeroinitializer", into)
+    if into is None:
+        fn.scalars[out] = scalar, fn.buffer()
+    return out
 
 
 def load(fn: Function, at: Addressed, lanes: int) -> str:

@@ -14,6 +14,7 @@ from isam.codegen.llvm import tiles
 from isam.codegen.llvm.address import Addresses
 from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.liveness import NOTHING, Cell
+from isam.codegen.llvm.narrow import fitted, lanes_of_call
 from isam.codegen.llvm.share import regions
 from isam.codegen.llvm.template import Setting, expand
 from isam.diagnostics import InternalError, fail
@@ -248,6 +249,8 @@ class Walk:
         values: dict[str, str] = {}
         written: list[tuple[str, Cell, str, bool]] = []
         addressed: dict[str, tiles.Addressed] = {}
+        sizes = dict(issue.sizes)
+        lanes = lanes_of_call(instruction, sizes, low.lanes)
         for o in issue.operands:
             cell, formal, dtype = low.flow.cell(o), low.flow.formal(issue, o), low.dtype(issue, o)
             if cell is None and o.place.cell is not None:
@@ -258,13 +261,13 @@ class Walk:
                 values[o.name] = addressed[o.name].pointer
                 continue
             if formal.role != "out":
-                values[o.name] = self._read(cell, o, dtype)
+                values[o.name] = fitted(self.fn, self._read(cell, o, dtype), dtype, low.lanes, lanes)
             if formal.role in ("out", "inout"):
                 written.append((o.name, cell, dtype, not formal.shape))
-        setting = Setting(low.lanes, low.snippets, dict(issue.sizes), addressed, low.lane, low.asked(issue))
+        setting = Setting(lanes, low.snippets, sizes, addressed, low.lane, low.asked(issue))
         names = expand(self.fn, template, values, setting)
         for name, cell, dtype, splat in written:
-            self.cells[cell] = Value(names[name], dtype, splat)
+            self.cells[cell] = Value(fitted(self.fn, names[name], dtype, lanes, low.lanes), dtype, splat)
 
     def _number(self, o: Operand) -> int:
         """The register that a template names by its number."""

@@ -52,8 +52,7 @@ def pace(main: Nest, system: System) -> float:
     """Calls of a nest's instruction in a second, each of them of full size."""
     clock = max(u.clock for u in system.units_of(main.instruction.name))
     lengths = {i: main.unit(k) for i, k in main.mapping.axes if k in main.extents}
-    cycles = main.instruction.cost.interval + main.instruction.cost.further(main.instruction.sizes_of(lengths))
-    return clock / cycles
+    return clock / main.instruction.cost.cycles(main.instruction.sizes_of(lengths))
 
 
 def slowed(main: Nest, width: dict[str, int], outer: Sequence[tuple[str, int]], system: System) -> float:

@@ -13,6 +13,7 @@ from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.cache import SHARE, levels, outer_blocks, pace, reads, slowed, streamed, volume
+from isam.scheduler.plans.pack import copied
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.system.graph import System
 
@@ -111,14 +112,27 @@ def overlaps(main: Nest, block: Block) -> int:
 
 def conflicts(main: Nest, block: Block, lines: int) -> float:
     """Relative cycles per call: of windows that slide over what is read where it lies at every call, of results once
-    per sum. What else is read is laid out anew where that happens. ``lines``: of a set."""
+    per sum, of rows that are read element by element whenever one is. What else is read is laid out anew where that
+    happens. ``lines``: of a set."""
     terms, cost = prod(main.length(a) for a in main.reduced), 0.0
     for u in main.uses:
         slides = any(len(r.names) > 1 for r in u.index)
         if u.writes or slides:
             over = max(0.0, _crowd(main, u, block) / lines - 1)
             cost += over if slides else MISS / terms if over else 0.0
+        elif stays(main, u, block):
+            rows = prod(block.of(a) for a in axes_of(u) - set(main.reduced))
+            cost += max(0.0, _crowd(main, u, block) / lines - 1) * rows / block.calls
     return cost
+
+
+def stays(main: Nest, use: Use, block: Block) -> bool:
+    """Whether a block reads rows side by side, element by element, where they lie: a line is wanted at many steps."""
+    last = use.index[-1].names if use.index else ()
+    if not last or last[0] not in main.reduced or any(a in main.mapped for a in axes_of(use)):
+        return False
+    width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
+    return not copied(main, use, width)
 
 
 def late(main: Nest, block: Block, bindable: frozenset[str]) -> float:

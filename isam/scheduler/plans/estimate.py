@@ -65,7 +65,7 @@ class Machine:
         """Seconds of one full call on one unit."""
         instruction, units = self.main.instruction, self.system.units_of(self.main.instruction.name)
         lengths = {i: self.main.unit(k) for i, k in self.main.mapping.axes if k in self.main.extents}
-        cycles = instruction.cost.interval + instruction.cost.further(instruction.sizes_of(lengths))
+        cycles = instruction.cost.cycles(instruction.sizes_of(lengths))
         return cycles / max(u.clock for u in units)
 
     @cached_property

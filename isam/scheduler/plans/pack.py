@@ -134,6 +134,13 @@ def grouped(use: Use, system: System) -> tuple[int, int] | None:
     return (use.dims[-1], between) if m.lane or between > 1 else None
 
 
+def copied(main: Nest, use: Use, width: dict[str, int]) -> bool:
+    """Whether rows that lie multiples of 2 KiB apart are read so often that copying them apart pays."""
+    stride = size_of(use.dtype) * main.length(use.index[-1].names[0])
+    columns = prod(-(-main.length(a) // width.get(a, 1)) for a in main.mapped if a not in main.reduced)
+    return stride % 2048 == 0 and columns >= 4
+
+
 def row_copy(
     plan: Plan, main: Nest, use: Use, width: dict[str, int], depth_of: dict[str, int], system: System
 ) -> Stage | None:
@@ -145,9 +152,7 @@ def row_copy(
     last = use.index[-1]
     if d == len(use.index) - 1 or not last.names or last.names[0] not in main.reduced:
         return None
-    stride = size_of(use.dtype) * main.length(last.names[0])
-    columns = prod(-(-main.length(a) // width.get(a, 1)) for a in main.mapped if a not in main.reduced)
-    if stride % 2048 or columns < 4:
+    if not copied(main, use, width):
         return None
     at = max(i for i, (a, _) in enumerate(plan.order) if a in axes_of(use) and a not in main.reduced) + 1
     return Stage(use.buffer, at, system.home, tuple(range(len(use.index))), pad=64)

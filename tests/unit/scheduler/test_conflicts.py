@@ -113,6 +113,20 @@ def test_rows_that_a_stride_leaves_out_crowd_nothing():
     assert conflicts(main, block(v=9, k=2), 8) == pytest.approx(1 / 8, abs=0.01)
 
 
+def test_rows_read_where_they_lie_are_as_many_as_a_set_holds():
+    """Rows of 8192 bytes, an element of each at every step: beyond eight of them every one is fetched from the next
+    cache, for one column of calls or two; for four they are copied apart."""
+    few = seen(VECTORS, {"M": 280, "N": 32, "K": 2048})
+    assert conflicts(few.main, block(i=8, j=2), 8) == 0
+    assert conflicts(few.main, block(i=14, j=2), 8) == pytest.approx((14 / 8 - 1) / 2, abs=0.01)
+    assert conflicts(few.main, block(i=28, j=1), 8) == pytest.approx(28 / 8 - 1, abs=0.01)
+    assert Block(literal_eval(few.taken.note.removeprefix("block ")), 0.0).of("i") <= 8
+    assert conflicts(seen(VECTORS, {"M": 280, "N": 32, "K": 2040}).main, block(i=28, j=1), 8) < 0.01
+    many = seen(VECTORS, {"M": 280, "N": 128, "K": 2048})
+    assert conflicts(many.main, block(i=14, j=2), 8) < 0.01
+    assert any(s.pad for s in many.taken.stages)
+
+
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 5)), max_size=3))
 def test_values_of_a_sum_of_multiples(terms):
     """Never fewer than there are, all of them at multiples of the distance; exact for one multiple."""

@@ -47,6 +47,23 @@ def test_what_waits_for_its_own_result_takes_longer(host: Calibration) -> None:
     assert m.issue < m.latency
 
 
+def test_narrow_forms_are_measured_and_written_down(tmp_path) -> None:
+    """On the half and the quarter of the lanes no instruction takes longer: `host-generic` with such forms."""
+    text = "isam: 1\nsystem: parts\nextends: host-generic\ninstructions:\n"
+    text += "  div_vv_f64: {cost: {issue: 9 cycles, latency: 9 cycles, narrow: {J: {2: 8 cycles, 1: 7 cycles}}}}\n"
+    (tmp_path / "parts.yaml").write_text(text)
+    found = Calibration(load_system(tmp_path / "parts.yaml")).measure(
+        load_system(tmp_path / "parts.yaml").instructions["div_vv_f64"])  # fmt: skip
+    assert [(f.size, f.most) for f in found.narrow] == [("J", 1), ("J", 2)]
+    assert all(0 < f.issue < 1.2 * found.issue for f in found.narrow)
+    out, given = tmp_path / "mine.yaml", str(tmp_path / "parts.yaml")
+    made = CliRunner().invoke(app, ["system", "calibrate", given, "-i", "div_vv_f64", "-o", str(out)])
+    assert made.exit_code == 0, made.output
+    written = load_system(out).instructions["div_vv_f64"].cost.narrow
+    assert [(f.size, f.most) for f in written] == [("J", 1), ("J", 2)]
+    assert all(0 < f.issue != stated for f, stated in zip(written, (7, 8), strict=True))
+
+
 def test_a_copy_that_needs_no_code_takes_next_to_nothing(host: Calibration) -> None:
     assert measured(host, "copy_f32").issue < measured(host, "div_vv_f64").issue
 
