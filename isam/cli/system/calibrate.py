@@ -136,8 +136,10 @@ def _description(s: System, c: Calibration, found: list[Measured], streams: list
     lines += [f"  {n}: {{bandwidth: {rate:.1f} GB/s}}" for n, rate in rates.items()]
     lines += ["instructions:"]
     near = {x.name: x for x in reversed(streams)}  # the smallest last: what is nearest counts
-    lines += [f"  {n}: {{cost: {{issue: {c.part / x.rate:.2f} cycles, bandwidth: {x.rate:.1f} B/cycle}}}}"
-              for n, x in near.items()]  # fmt: skip
+    for n, x in near.items():
+        asks = s.instructions[n].cost.prefetch  # stated, not measured: costs are replaced whole
+        more = "" if asks is None else f", prefetch: {asks:g} cycles"
+        lines.append(f"  {n}: {{cost: {{issue: {c.part / x.rate:.2f} cycles, bandwidth: {x.rate:.1f} B/cycle{more}}}}}")
     for m in found:
         latency = m.latency if m.latency is not None else m.stated_latency
         more = f", latency: {max(latency, m.issue):.2f} cycles" if latency is not None else ""

@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 
 import isam
 from isam.cli.app import app
+from isam.cli.system.calibrate import _description
 from isam.diagnostics import IsamError
 from isam.system.features import lacking
 from isam.system.load import load_system
-from isam.tune.calibrate import Calibration, Measured
+from isam.tune.calibrate import Calibration, Measured, Stream
 
 MACHINES = ["host-avx512", "host-avx2", "host-generic"]
 
@@ -62,6 +63,15 @@ def test_narrow_forms_are_measured_and_written_down(tmp_path) -> None:
     written = load_system(out).instructions["div_vv_f64"].cost.narrow
     assert [(f.size, f.most) for f in written] == [("J", 1), ("J", 2)]
     assert all(0 < f.issue != stated for f, stated in zip(written, (7, 8), strict=True))
+
+
+def test_what_a_move_can_prefetch_stays(host: Calibration, tmp_path) -> None:
+    """Costs are replaced whole, and what it costs to ask a cache is stated, not measured."""
+    stream = Stream("load", host.system.caches[0].name, 1024, 64.0)
+    (tmp_path / "mine.yaml").write_text(_description(host.system, host, [], [stream]))
+    written, stated = (s.instructions["load"].cost for s in (load_system(tmp_path / "mine.yaml"), host.system))
+    assert written.prefetch == stated.prefetch is not None
+    assert written.bandwidth == 64.0
 
 
 def test_a_copy_that_needs_no_code_takes_next_to_nothing(host: Calibration) -> None:
