@@ -23,10 +23,10 @@ from isam.system import graph, groups
 
 _KERNEL = (kernel.Sym, kernel.Axis, kernel.Domain, kernel.Buffer, kernel.Access, kernel.Literal, kernel.Statement,
            kernel.Recurrence, kernel.Kernel)  # fmt: skip
-_REST = (instruction.OperandContract, instruction.Cost, instruction.Narrow, instruction.Burst,
-         instruction.Instruction, graph.Memory, graph.Unit, graph.Move, graph.System, groups.Ports, groups.Replica, groups.Mesh, groups.Link, groups.Cluster,
-         groups.Register, Target, Condition, mapping.OperandMap, mapping.Mapping, mapping.Rewriting, mapping.Cover,
-         tree.Place, tree.Slot, tree.Nest)  # fmt: skip
+_REST = (instruction.OperandContract, instruction.Cost, instruction.Narrow, instruction.Burst, instruction.Instruction,
+         graph.Memory, graph.Unit, graph.Move, graph.System, groups.Ports, groups.Replica, groups.Mesh, groups.Link,
+         groups.Cluster, groups.Register, Target, Condition, mapping.OperandMap, mapping.Mapping, mapping.Rewriting,
+         mapping.Cover, tree.Place, tree.Slot, tree.Nest)  # fmt: skip
 CLASSES: dict[str, type] = {c.__name__: c for c in _KERNEL + _REST}
 _SKIPPED = {(c, n) for c in CLASSES.values() for n in ("loc", "template")}
 _SKIPPED |= {(graph.System, "source"), (graph.System, "backend_loc"), (instruction.Instruction, "family"),
