@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import isam
 from isam.codegen.llvm import generate, machine
 from isam.ir import interp
 from isam.ir.dtype import DTYPES
@@ -117,6 +118,26 @@ def test_all_dtypes_and_operations_are_there() -> None:
         for other in DTYPES:
             if other != dtype:
                 assert {f"cast_v_{dtype}_{other}", f"cast_s_{dtype}_{other}"} <= names
+
+
+def test_bf16_is_rounded_to_even_and_denormals_are_lost_where_that_is_permitted_alone() -> None:
+    """All halves between neighbours and what lies beside them, infinities, NaNs and denormals of both signs."""
+    upper = np.arange(1 << 16, dtype=np.uint32) << 16
+    bits = (upper[:, None] | np.array([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)).ravel()
+    a = bits.view(np.float32)
+    text = "kernel k(N)\n{}  in  A: f32[N]\n  out D: bf16[N]\n  forall i < N\n    D[i] = bf16(A[i])\n"
+    for permitted in (False, True):
+        k = isam.parse(text.format("  permits flush\n" if permitted else ""))
+        f = isam.compile(k, on="host", sizes={"N": a.size})
+        name = "round_v_f32_bf16" if permitted and not lacking(["avx512bf16"]) else "cast_v_f32_bf16"
+        assert f.mapping.mappings[0].instruction.name == name
+        got = f(a)
+        kept = interp.run(f.job.kernel, {"A": a})["D"].view(np.uint16)
+        small = (bits & 0x7F800000) == 0
+        same = (got.view(np.uint16) == kept) | (np.isnan(a) & np.isnan(got.astype(np.float32)))
+        if permitted:
+            same |= small & (got.view(np.uint16) == (bits >> 16) & 0x8000)
+        assert same.all(), bits[~same][:8]
 
 
 def test_a_lane_count_beyond_the_register_is_refused() -> None:
