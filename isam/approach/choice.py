@@ -36,6 +36,7 @@ POINTS = (
     "tile",
     "tail",
     "order",
+    "bind",
     "fuse",
     "device",
     "source",
@@ -111,7 +112,7 @@ class Approach:
         return choice.options[0]
 
     search = kernel = mapping = cover = layout = pack = tile = tail = order = _first
-    fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
+    bind = fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
 
 
 class Trace:

@@ -92,6 +92,17 @@ QUESTIONS: tuple[Question, ...] = (
         "`units`: elements per call of each mapped axis.",
     ),
     Question(
+        "bind",
+        "whether a temporary that constants alone determine is made once, when they are bound, and kept",
+        ("builtins.bool",),
+        {
+            "buffer": "its name",
+            "nests": "the numbers of those that make it",
+            "bytes": "what it takes",
+            "of": "the bytes of what it is made of",
+        },
+    ),
+    Question(
         "fuse",
         "whether a nest shares its loops with those before it",
         ("builtins.bool",),

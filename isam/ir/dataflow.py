@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from isam.classes import dataclass
-from isam.ir.kernel import Item, Kernel, Recurrence, Statement
+from isam.ir.kernel import Access, Item, Kernel, Recurrence, Statement
 
 
 def mask_of(statements: Iterable[int]) -> int:
@@ -68,6 +68,38 @@ def _levels(kernel: Kernel) -> tuple[Level, ...]:
 
     walk(kernel.body, 0, ())
     return tuple(out)
+
+
+def determined(kernel: Kernel) -> frozenset[str]:
+    """Temporaries that constants alone determine: every statement that writes one reads constants, numbers and such
+    temporaries, and stands outside recurrent loops; who else reads it comes after the last of these."""
+    known = kernel.__dict__.get("_determined")
+    if known is None:
+        known = kernel.__dict__["_determined"] = _determined(kernel)
+    return known
+
+
+def _determined(kernel: Kernel) -> frozenset[str]:
+    fixed = {b.name for b in kernel.buffers if b.role == "const"}
+    if not fixed:
+        return frozenset()
+    out: set[str] = set()
+    once = levels(kernel)[0].own
+    writers: dict[str, list[int]] = {}
+    for i, s in enumerate(kernel.statements):
+        writers.setdefault(s.dest.buffer, []).append(i)
+    for name, mine in writers.items():
+        if kernel.buffer(name).role != "temp" or any(not once >> i & 1 for i in mine):
+            continue
+        read = set().union(*(_read(kernel.statements[i]) for i in mine)) - {name}
+        others = (_read(s) for i, s in enumerate(kernel.statements[: mine[-1]]) if i not in mine)
+        if read and read <= fixed | out and not any(name in o for o in others):
+            out.add(name)
+    return frozenset(out)
+
+
+def _read(s: Statement) -> set[str]:
+    return {x.buffer for x in s.sources if isinstance(x, Access)}
 
 
 @dataclass(frozen=True, slots=True)

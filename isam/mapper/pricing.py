@@ -3,8 +3,8 @@
 Dynamic calls come first, bytes second. Decided here: a call counts one plus the cycles it keeps its unit busy, where
 its description states them, so that a slow call does not pass for a fast one. An operand whose stride contract the
 kernel's C-contiguous buffers do not meet is repacked: that counts one call per element of each distinct tile, and half
-as many calls again when it is written, so that unit-stride mappings win; constants are packed ahead of the call and
-count bytes only. Bytes include another line of 64 for each separate run of memory that a tile consists of.
+as many calls again when it is written, so that unit-stride mappings win; constants, and what they determine,
+are made and packed ahead of the call and count bytes only. Bytes include another line of 64 for each separate run of memory that a tile consists of.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.dataflow import levels, mask_of
+from isam.ir.dataflow import determined, levels, mask_of
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction, packed
 from isam.ir.kernel import Kernel
@@ -26,6 +26,7 @@ from isam.mapper.match import normal
 RUNTIME_TRIP = 1000  # a recurrent trip that is only known at run time counts as this
 SCATTERED = 1.5  # calls that write an operand against its stride contract count as this many
 GUARD_FACTOR = 1.2  # a condition on a mapped axis cuts blocks into pieces
+AHEAD = 1 / 1024  # price of what is done once, when constants are bound
 LINE = 64  # bytes that a separate run of memory costs on top
 
 
@@ -63,6 +64,8 @@ class Pricing:
         self.kernel = kernel
         self.penalties = penalties or {}
         self._strides: dict[str, list[int]] = {}
+        self.ahead = determined(kernel)
+        self.fixed = self.ahead | {b.name for b in kernel.buffers if b.role == "const"}
         self.trips = [1] * len(kernel.statements)
         sizes = kernel.usual(RUNTIME_TRIP) if kernel.follow else {}
         for level in levels(kernel):
@@ -99,13 +102,14 @@ class Pricing:
             touched += calls * (elements * width + LINE * self._runs(operand, tile, elements))
             if self.breach(mapping.instruction, operand, tile) is not None:
                 touched += elements * tiles * width
-                if self.kernel.buffer(operand.buffer).role != "const":
+                if operand.buffer not in self.fixed:
                     packing += elements * tiles
                 if operand.buffer in written:
                     scattered = SCATTERED
         slots = 1.0 + (mapping.instruction.cost.issue or 0.0) + self._streamed(mapping, tile)
         calls = calls * slots * scattered + packing
         weight = self.penalties.get(mapping.instruction.name, 1.0) * self.trips[mapping.statements[0]]
+        weight *= AHEAD if written <= self.ahead else 1.0
         return Candidate(mapping, mask_of(mapping.statements), calls * weight, touched * weight)
 
     def _streamed(self, mapping: Mapped, tile: Mapping[str, int]) -> float:

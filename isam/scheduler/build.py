@@ -28,6 +28,7 @@ from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
+from isam.scheduler.prepared import prepared
 from isam.scheduler.state import FAR
 from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, staying
 from isam.scheduler.waits import with_waits
@@ -125,7 +126,9 @@ class _Builder:
         self.smaller = len(self.nests) == len(all_nests)  # than all calls that were refused
         self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []
-        self.bindable = frozenset(b.name for b in self.kernel.buffers if b.role == "const")
+        self.prepared = prepared(self.kernel, self.nests, trace)
+        self.run.homes.kept = self.prepared
+        self.bindable = self.prepared | {b.name for b in self.kernel.buffers if b.role == "const"}
 
     def build(self) -> Schedule:
         for m in self.cover.mappings:
@@ -182,9 +185,16 @@ class _Builder:
         return out + self._grouped(pending)
 
     def _grouped(self, nests: list[Nest]) -> list[Group]:
+        """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""
         ordered = sorted(nests, key=lambda n: n.number)
         grouping = Grouping(self.kernel, self.nests, self.system, self.trace, self.exact)
-        return grouping.groups([p for n in ordered for p in ([n] if self.exact else pieces(n))])
+        sides = [n for n in ordered if self._once(n)], [n for n in ordered if not self._once(n)]
+        return [g for side in sides
+                for g in grouping.groups([p for n in side for p in ([n] if self.exact else pieces(n))])]  # fmt: skip
+
+    def _once(self, nest: Nest) -> bool:
+        """Whether a nest runs when constants are bound."""
+        return any(u.writes and u.buffer in self.prepared for u in nest.uses)
 
     def _scheduled(self, parts: Sequence[Group | Around], around: tuple[Around, ...]) -> None:
         for part in parts:
@@ -216,7 +226,12 @@ class _Builder:
             "_system": self.system,
         }
         plan = self.trace.choose(Choice("tile", options, context, costs))
-        Walk(self.run, plan, self.bind, stays).start()
+        if not self._once(group.main):
+            Walk(self.run, plan, self.bind, stays).start()
+            return
+        with self.run.scope.recording() as nodes:
+            Walk(self.run, plan, self.bind, stays).start()
+        self.bind.extend(nodes)
 
     def _shared(self, groups: list[tuple[Group, tuple[Around, ...]]]) -> Share:
         """How much of a near memory is for what stays: asked where something can."""

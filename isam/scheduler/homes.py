@@ -55,13 +55,15 @@ NO_FOLD = Fold()
 
 
 class Homes:
-    """``places``: per buffer; ``slots``: the workspace; ``folded``: temporaries whose home holds one block only."""
+    """``places``: per buffer; ``slots``: the workspace; ``folded``: temporaries whose home holds one block only;
+    ``kept``: those that are there from when constants are bound."""
 
     def __init__(self, kernel: Kernel, system: System):
         self.kernel, self.memory = kernel, system.home
         self.places: dict[str, Place] = {}
         self.slots: dict[str, Slot] = {}
         self.folded: set[str] = set()
+        self.kept: frozenset[str] = frozenset()
         self._dtypes: dict[str, str] = {}
         self._bytes: dict[str, int] = {}  # of what of a temporary there is room for, of one instance
         for b in kernel.arguments:
@@ -113,7 +115,7 @@ class Homes:
         total = self._bytes[name] = size_of(dtype) * prod(shape)
         for turn in fold.turns:
             total = turn.room(total)
-        self.slots[name] = Slot(name, home, max(1, total), dtype=dtype)
+        self.slots[name] = Slot(name, home, max(1, total), dtype=dtype, bound=name in self.kept)
 
 
 def check_room(kernel: Kernel, system: System, slots: Collection[Slot] = ()) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from isam.system.graph import System
 
 SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
+SWOLLEN = 4  # times the room of the constants that it is made of, up to which a temporary is made when they are bound
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
 
 
@@ -65,6 +66,11 @@ class Greedy(Approach):
             return (choice.costs or ())[i] * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m) * apart
 
         return choice.options[min(range(len(choice.options)), key=price)]
+
+    def bind(self, choice: Choice) -> Any:
+        """Makes ahead what does not take many times the room of what it is made of: reading that would take longer than
+        making it again."""
+        return choice.context["bytes"] <= SWOLLEN * choice.context["of"]
 
     def fuse(self, choice: Choice) -> Any:
         """Fuses where a whole tile flows from one nest to the next: every dimension of some buffer that joins them is

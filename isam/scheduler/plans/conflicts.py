@@ -114,14 +114,14 @@ def conflicts(main: Nest, block: Block, lines: int) -> float:
     """Relative cycles per call: of windows that slide over what is read where it lies at every call, of results once
     per sum, of rows that are read element by element whenever one is. What else is read is laid out anew where that
     happens. ``lines``: of a set."""
-    terms, cost = prod(main.length(a) for a in main.reduced), 0.0
+    terms, cost, summed = prod(main.length(a) for a in main.reduced), 0.0, set(main.reduced)
     for u in main.uses:
-        slides = any(len(r.names) > 1 for r in u.index)
+        slides = any(0 < len(summed.intersection(r.names)) < len(r.names) for r in u.index)
         if u.writes or slides:
             over = max(0.0, _crowd(main, u, block) / lines - 1)
             cost += over if slides else MISS / terms if over else 0.0
         elif stays(main, u, block):
-            rows = prod(block.of(a) for a in axes_of(u) - set(main.reduced))
+            rows = prod(block.of(a) for a in axes_of(u) - summed)
             cost += max(0.0, _crowd(main, u, block) / lines - 1) * rows / block.calls
     return cost
 

@@ -1,0 +1,41 @@
+"""What constants alone determine: temporaries that are made once, when constants are bound, and kept from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from isam.approach.choice import Choice, Trace
+from isam.ir.dataflow import determined
+from isam.ir.dtype import size_of
+from isam.ir.kernel import Kernel
+from isam.scheduler.nests import Nest
+
+
+def prepared(kernel: Kernel, nests: Sequence[Nest], trace: Trace) -> frozenset[str]:
+    """Temporaries that are made before every call: the nests that make them touch nothing else but constants and others
+    of them, and the Approach wants it. ``nests``: in the kernel's order."""
+    able = determined(kernel)
+    if not able:
+        return able
+    fixed, out = {b.name for b in kernel.buffers if b.role == "const"}, set[str]()
+    for name in dict.fromkeys(u.buffer for n in nests for u in n.uses if u.writes and u.buffer in able):
+        makers = [n for n in nests if any(u.writes and u.buffer == name for u in n.uses)]
+        read = {u.buffer for n in makers for u in n.uses if not u.buffer.startswith("#")} - {name}
+        known = all(e.is_constant for n in makers for e in n.extents.values())
+        if not known or not read <= fixed | out:
+            continue
+        context = {
+            "buffer": name,
+            "nests": [n.number for n in makers],
+            "bytes": _bytes(kernel, name),
+            "of": sum(_bytes(kernel, b) for b in read),
+        }
+        if trace.choose(Choice("bind", (False, True), context)):
+            out.add(name)
+    return frozenset(out)
+
+
+def _bytes(kernel: Kernel, name: str) -> int:
+    b = kernel.buffer(name)
+    return size_of(b.dtype) * prod(max(0, d.const) for d in b.shape)
