@@ -16,35 +16,78 @@ from isam.ir.mapping import Cover
 from isam.mapper.filters import present
 
 if TYPE_CHECKING:
+    from isam.compiler.way import Way
     from isam.mapper.space import Step
 
 TIMES = 10.0  # so many times the points in a cycle are looked for
 TRIED = 2  # instructions
+LARGE = 1 / 8  # of the points of the largest sum: others that are to be taken more quickly, too
 
 
 def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> Iterator[tuple[Step, ...]]:
-    """Steps after which such an instruction carries out the largest sum; what the judge of rewritings cannot decide is
-    not offered."""
+    """Steps after which such instructions carry out the large sums; what the judge of rewritings cannot decide is not
+    offered."""
     if cover.steps:
         return
-    sums = [(m, s) for m in cover.mappings for n in m.statements[-1:] if (s := kernel.statements[n]).accumulate]
-    if not sums:
-        return
-    mapping, s = max(sums, key=lambda pair: _points(pair[1]))
-    own = rate(mapping.instruction)
-    if own < 1.0:  # a scalar: what vectors could not take, fits nothing larger
-        return
-    able = [i for i in present(offered, kernel) if rate(i) >= TIMES * own and _types(i) == _types(mapping.instruction)]
-    tried = sorted(able, key=rate, reverse=True)[:TRIED]
-    if not tried:
-        return
-    from isam.mapper.search import reach
-    from isam.proof.equivalence import Equivalence
+    sums = [(m, n) for m in cover.mappings for n in m.statements[-1:] if kernel.statements[n].accumulate]
+    most = max((_points(kernel.statements[n]) for _, n in sums), default=0)
+    way: Way | None = None
+    for m, n in sorted(sums, key=lambda pair: -_points(kernel.statements[pair[1]])):
+        if _points(kernel.statements[n]) < LARGE * most:
+            break
+        able = _quick(m.instruction, offered, kernel)
+        if able:
+            from isam.compiler.way import Way
 
-    found = (reach(kernel, i, statement=mapping.statements[-1]) for i in tried)
-    best = min((r.paths[0] for r in found if r.paths), key=lambda p: p.price, default=None)
-    if best is not None and best.steps and Equivalence().judge(kernel, best.kernel):
-        yield best.steps
+            way = way or Way(kernel, 0)
+            _onto(way, able, n, m.statements)
+    if way is not None and way.steps:
+        yield way.steps
+
+
+def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
+    """The instructions that may do the same sum far more quickly, the quickest first."""
+    own = rate(instruction)
+    if own < 1.0:  # a scalar: what vectors could not take, fits nothing larger
+        return []
+    types = _types(instruction)
+    able = [i for i in present(offered, kernel) if rate(i) >= TIMES * own and _types(i) == types]
+    return sorted(able, key=rate, reverse=True)[:TRIED]
+
+
+def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
+    """Goes on to where one of the instructions carries out a sum; nowhere, where none can."""
+    from isam.mapper.search import reach
+
+    (at,) = way.now((statement,))
+    found = [(r.paths[0], i) for i in able if (r := reach(way.kernel, i, statement=at)).paths and r.paths[0].steps]
+    if found:
+        path, instruction = min(found, key=lambda f: f[0].price)
+        _taken(way, path.steps, region, instruction) or _taken(way, path.steps, (), instruction)
+
+
+def _taken(way: Way, steps: Sequence[Step], region: Sequence[int], instruction: Instruction) -> bool:
+    """Takes steps, all or none. ``region``: statements, besides which no axis is cut: what makes an operand, or goes on
+    with the result, keeps its axes; empty: as the steps have it."""
+    from isam.compiler.way import Refused
+    from isam.mapper.match import match
+    from isam.transforms.law import Site
+    from isam.transforms.structure.axes import SplitAxis
+
+    begin = way.state()
+    for step in steps:
+        site, mine = step.site, set(way.now(region))
+        if mine and isinstance(step.transform, SplitAxis):
+            site = Site.of(**dict(site.at) | {"statements": tuple(i for i in site["statements"] if i in mine)})
+        try:
+            way.take(step.transform, site)
+        except Refused:
+            way.back_to(begin)
+            return False
+    if region and not match(way.kernel, instruction, region=way.now(region)):
+        way.back_to(begin)
+        return False
+    return True
 
 
 def rate(i: Instruction) -> float:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.mapper.space import Step
 from isam.proof.equivalence import equivalent
-from isam.transforms.law import Site, Transform, dtypes_at, granted
+from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted
 from isam.transforms.structure.axes import joined
 from isam.transforms.structure.dimensions import SplitDimension
 from isam.transforms.structure.peel import PeelSum
@@ -19,11 +21,13 @@ class Refused(Exception):
 
 @dataclass
 class Way:
-    """Steps from ``kernel`` on, one after the other; ``at``: where the sum stands."""
+    """Steps from ``kernel`` on, one after the other; ``at``: where the sum stands; ``back``: to the kernel that it
+    began with, from the first step on."""
 
     kernel: Kernel
     at: int
     steps: tuple[Step, ...] = ()
+    back: Correspondence = Correspondence()
 
     def take(self, law: Transform, site: Site, *, late: bool = False) -> None:
         """Goes on to what the law makes; the sum is the first (``late``: the last) of the statements it became."""
@@ -37,7 +41,22 @@ class Way:
             raise Refused
         places = [n for n, old in enumerate(rewrite.back.statements) if self.at in old]
         self.kernel, self.at = rewrite.kernel, places[-1 if late else 0]
+        self.back = self.back.then(rewrite.back) if self.steps else rewrite.back
         self.steps = (*self.steps, Step(law, site, None))
+
+    def now(self, statements: Collection[int]) -> tuple[int, ...]:
+        """What certain statements of the kernel that the way began with have become."""
+        if not self.steps:
+            return tuple(statements)
+        return tuple(n for n, old in enumerate(self.back.statements) if set(old) & set(statements))
+
+    def state(self) -> tuple[Kernel, int, tuple[Step, ...], Correspondence]:
+        """Where the way has come to."""
+        return self.kernel, self.at, self.steps, self.back
+
+    def back_to(self, state: tuple[Kernel, int, tuple[Step, ...], Correspondence]) -> None:
+        """Goes back to where it was."""
+        self.kernel, self.at, self.steps, self.back = state
 
     def group(self, axis: str) -> tuple[int, ...]:
         """The statements that share an axis of the sum."""

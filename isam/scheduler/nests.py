@@ -96,6 +96,14 @@ class Nest:
         return total
 
 
+    def work(self) -> float:
+        """Calls; of a sum those that keep its unit for several cycles count as many."""
+        if not self.reduced:
+            return self.calls()
+        lengths = {i: self.unit(k) for i, k in self.mapping.axes if k in self.extents}
+        return self.calls() * max(1.0, self.instruction.cost.cycles(self.instruction.sizes_of(lengths)))
+
+
 Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand
 
 

@@ -59,8 +59,8 @@ class Group:
 
     @cached_property
     def main(self) -> Nest:
-        """The nest with the most dynamic calls."""
-        return max(self.nests, key=lambda n: n.calls())
+        """The nest with the most work."""
+        return max(self.nests, key=Nest.work)
 
     def length(self, axis: str) -> int:
         return next(n.length(axis) for n in self.nests if axis in n.extents)
