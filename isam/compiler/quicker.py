@@ -6,7 +6,7 @@ needs an axis cut first, and a factor laid out in groups; whether that pays, sch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,15 +18,17 @@ from isam.mapper.filters import present
 if TYPE_CHECKING:
     from isam.compiler.way import Way
     from isam.mapper.space import Step
+    from isam.transforms.law import Site
 
 TIMES = 10.0  # so many times the points in a cycle are looked for
 TRIED = 2  # instructions
 LARGE = 1 / 8  # of the points of the largest sum: others that are to be taken more quickly, too
 
 
-def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> Iterator[tuple[Step, ...]]:
+def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
+            across: Mapping[str, int]) -> Iterator[tuple[Step, ...]]:  # fmt: skip
     """Steps after which such instructions carry out the large sums; what the judge of rewritings cannot decide is not
-    offered."""
+    offered. ``across``: per buffer into which others are summed across lanes, how many these are."""
     if cover.steps:
         return
     sums = [(m, n) for m in cover.mappings for n in m.statements[-1:] if kernel.statements[n].accumulate]
@@ -40,9 +42,10 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> Ite
             from isam.compiler.way import Way
 
             way = way or Way(kernel, 0)
-            _onto(way, able, n, m.statements)
+            _onto(way, kernel, able, n, m.statements)
     if way is not None and way.steps:
-        yield way.steps
+        from isam.compiler.partial import in_lanes
+        yield (*way.steps, *in_lanes(way.kernel, {b: 2*n for b, n in across.items()}))
 
 
 def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
@@ -55,39 +58,50 @@ def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Ker
     return sorted(able, key=rate, reverse=True)[:TRIED]
 
 
-def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
-    """Goes on to where one of the instructions carries out a sum; nowhere, where none can."""
+def _onto(way: Way, kernel: Kernel, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
+    """Goes on to where one of the instructions carries out a sum; nowhere, where none can. ``statement``: the sum in
+    the kernel that the way began with, ``region``: what belongs to it there."""
     from isam.mapper.search import reach
 
-    (at,) = way.now((statement,))
-    found = [(r.paths[0], i) for i in able if (r := reach(way.kernel, i, statement=at)).paths and r.paths[0].steps]
+    found = [(r.paths[0], i) for i in able if (r := reach(kernel, i, statement=statement)).paths and r.paths[0].steps]
     if found:
         path, instruction = min(found, key=lambda f: f[0].price)
-        _taken(way, path.steps, region, instruction) or _taken(way, path.steps, (), instruction)
+        begin = way.state()
+        for mine in (region, ()):
+            if _taken(way, path.steps, mine, instruction):
+                return
+            way.back_to(begin)
 
 
 def _taken(way: Way, steps: Sequence[Step], region: Sequence[int], instruction: Instruction) -> bool:
-    """Takes steps, all or none. ``region``: statements, besides which no axis is cut: what makes an operand, or goes on
-    with the result, keeps its axes; empty: as the steps have it."""
+    """Takes steps found for the kernel that the way began with, all of them or says no. ``region``: statements, besides
+    which no axis is cut: what makes an operand, or goes on with the result, keeps its axes; empty: as the steps say,
+    where the way begins with them."""
     from isam.compiler.way import Refused
     from isam.mapper.match import match
-    from isam.transforms.law import Site
-    from isam.transforms.structure.axes import SplitAxis
 
-    begin = way.state()
-    for step in steps:
-        site, mine = step.site, set(way.now(region))
-        if mine and isinstance(step.transform, SplitAxis):
-            site = Site.of(**dict(site.at) | {"statements": tuple(i for i in site["statements"] if i in mine)})
+    if not region and way.steps:
+        return False
+    for n, step in enumerate(steps):
+        site = _confined(way, step, region) if region and n == 0 else step.site
+        if site is None or (n and {"statement", "statements"} & dict(site.at).keys()):
+            return False  # numbers of another kernel
         try:
             way.take(step.transform, site)
         except Refused:
-            way.back_to(begin)
             return False
-    if region and not match(way.kernel, instruction, region=way.now(region)):
-        way.back_to(begin)
-        return False
-    return True
+    return not region or bool(match(way.kernel, instruction, region=way.now(region)))
+
+
+def _confined(way: Way, step: Step, region: Sequence[int]) -> Site | None:
+    """Where an axis is cut, if in no statement besides those of a region; None: another kind of step."""
+    from isam.transforms.law import Site
+    from isam.transforms.structure.axes import SplitAxis
+
+    if not isinstance(step.transform, SplitAxis):
+        return None
+    mine = way.now(set(step.site["statements"]) & set(region))
+    return Site.of(**dict(step.site.at) | {"statements": mine})
 
 
 def rate(i: Instruction) -> float:

@@ -53,13 +53,14 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
         yield ahead
     if not cover.steps and (ahead := made_once(kernel)):
         yield ahead
-    yield from quicker(kernel, cover, offered)
+    sums = across_lanes(cover)
+    yield from quicker(kernel, cover, offered, sums)
     for at, outer, inner in unfilled(kernel, cover):
         from isam.compiler.longer import longer_row
 
         if ahead := longer_row(kernel, at, outer, inner):
             yield ahead
-    if sums := across_lanes(cover):
+    if sums:
         from isam.compiler.partial import in_lanes
 
         if ahead := in_lanes(kernel, sums):

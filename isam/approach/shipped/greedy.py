@@ -9,6 +9,8 @@ from isam.approach.choice import Approach, Choice
 from isam.ir.dtype import size_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from isam.ir.kernel import Kernel
     from isam.ir.mapping import Mapping, OperandMap
     from isam.scheduler.nests import Nest
@@ -50,7 +52,8 @@ class Greedy(Approach):
         """The cheapest, where what is chosen already and this one take a buffer between them along the same dimensions:
         every buffer on which they disagree counts as twice the price. Rows with gaps that the instruction does not
         take are gathered anew at every use, unless they are constants, which are laid out once: four times the price.
-        A vector of what another one sums into element by element is taken apart, and put together again.
+        A vector of what another one sums into element by element is taken apart, and put together again. What one
+        leaves in registers that the other does not take it from goes through memory, a call per element.
         """
         kernel, chosen = choice.context["_kernel"], choice.context["_chosen"]
         theirs = [(o.buffer, set(o.dims)) for m in chosen for o in m.operands if o.dims]
@@ -63,7 +66,8 @@ class Greedy(Approach):
             mine = {o.buffer: set(o.dims) for o in m.operands if o.dims and o.buffer in written}
             clashes = {b for b, d in theirs if b in mine and not (d <= mine[b] or mine[b] <= d)}
             apart = 1 + 2 * lanes(m) if single & mine.keys() else 1
-            return (choice.costs or ())[i] * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m) * apart
+            cost = (choice.costs or ())[i] + sum(elements(kernel, b) for b in strangers(m, chosen) if b in written)
+            return cost * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m) * apart
 
         return choice.options[min(range(len(choice.options)), key=price)]
 
@@ -144,6 +148,18 @@ def made(kernel: Kernel, mapping: Mapping) -> set[str]:
     return {kernel.statements[s].dest.buffer for s in mapping.statements}
 
 
+def strangers(mapping: Mapping, others: Sequence[Mapping]) -> set[str]:
+    """Buffers that a mapping and another one take from, or leave in, memories that they do not share."""
+    mine = {o.buffer: set(mapping.instruction.contract(o.operand).homes) for o in mapping.operands if o.buffer}
+    theirs = [(o.buffer, set(m.instruction.contract(o.operand).homes)) for m in others for o in m.operands]
+    return {b for b, homes in theirs if homes and mine.get(b) and not homes & mine[b]}
+
+
+def elements(kernel: Kernel, buffer: str) -> int:
+    """Of a buffer; of sizes that are not known, none."""
+    return prod(max(0, d.const) for d in kernel.buffer(buffer).shape)
+
+
 def lanes(mapping: Mapping) -> int:
     """Elements that one call takes at most."""
     return prod(mapping.instruction.span(a).most or 1 for a, _ in mapping.axes)
@@ -193,7 +209,7 @@ def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
     """Whether a temporary between them would be larger than every argument, were it kept whole (IR-5)."""
-    size = {b.name: prod(max(0, d.const) for d in b.shape) for b in kernel.buffers}
+    size = {b.name: elements(kernel, b.name) for b in kernel.buffers}
     most = max((size[b.name] for b in kernel.arguments), default=0)
     shared = {u.buffer for n in group for u in n.uses if u.writes} & {u.buffer for u in nest.uses}
     return any(kernel.buffer(b).role == "temp" and size[b] > most for b in shared)

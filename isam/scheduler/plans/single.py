@@ -4,6 +4,7 @@ blocks of registers inside blocks of caches."""
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from math import prod
 
 from isam.scheduler.nests import Nest
@@ -62,7 +63,8 @@ def alongside(group: Group, main: Nest, per: dict[str, int], system: System) -> 
             chosen |= {a: n.unit(a) * steps(best.calls) for a in inner if a not in given and a not in chosen}
     order: list[tuple[str, int]] = []
     for n in group.nests:
-        several = max(1, min(4, TOGETHER // prod(per.get(a, 1) for a in n.axes)))
+        calls = prod(-(-main.unit(a) * per.get(a, 1) // n.unit(a)) for a in n.axes if a in main.axes)
+        several = max(1, min(4, TOGETHER // calls))
         own = (a for a in n.axes if a not in main.axes)
         order += [(a, chosen.get(a, n.unit(a) * several)) for a in own if a not in dict(order)]
     return order
@@ -79,7 +81,8 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]
-    order = head + [(a, 1) for a in plainly] + [(a, width[a]) for a in tiled] + [(a, width[a]) for a in vector]
+    common = {a for a in parallel if all(a in n.extents for n in group.nests)}
+    order = head + sorted(((a, width[a]) for a in (*plainly, *tiled, *vector)), key=lambda b: b[0] not in common)
     order += [(a, unit[a]) for a in reduced[:-1]]
     if reduced:
         inner = reduced[-1]
@@ -92,7 +95,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     if not caches(system):
         return plan
-    around = [*(a for a, _ in head), *plainly]
+    around = [a for a, _ in takewhile(lambda b: b in head or b[0] in plainly, order)]
     stages = packs(plan, main, width, around, system, bindable)
     for n in group.nests:
         if product(n, main):
