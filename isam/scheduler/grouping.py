@@ -28,7 +28,7 @@ class Grouping:
         """Consecutive nests, in an order in which what depends on something comes after it."""
         done: list[Nests] = []
         aside: list[Nests] = []  # after the last of those done, of which they do not depend
-        for n in _late(nests):
+        for n in self._late(nests):
             if done and _plain(n) and _plain(done[-1][-1]):
                 got = self._into(done[-1], aside, n)
                 if got is None:
@@ -46,6 +46,19 @@ class Grouping:
             done, aside = [*done, *aside], []
             self._put(done, n)
         return [Group(g, self.exact, private_axes(g, self._temporaries(g))) for g in (*done, *aside)]
+
+    def _late(self, nests: Iterable[Nest]) -> list[Nest]:
+        """The nests with those that read arguments alone behind others that neither depend on them: an operand laid out
+        for a later nest does not stand between others."""
+        out = list(nests)
+        for n in out[::-1]:
+            at, read = out.index(n), [u.buffer for u in n.uses if u.reads and not u.buffer.startswith("#")]
+            if not read or any(self.kernel.buffer(b).role not in ("in", "const") for b in read):
+                continue
+            reader = next((q for q in range(at + 1, len(out)) if _depends((n,), out[q])), at)
+            last = max((q for q in range(at + 1, reader) if any(_depends((p,), out[q]) for p in out[:q])), default=at)
+            out.insert(last, out.pop(at))
+        return out
 
     def _earlier(self, done: list[Nests], aside: Sequence[Nests], n: Nest) -> bool:
         """Whether the nest joins a group before the last one: the last on which it depends, with nothing in between."""
@@ -139,20 +152,6 @@ class Grouping:
                 if not any(u.buffer == name and u.reads for u in first.uses):
                     out.add(name)
         return frozenset(out)
-
-
-def _late(nests: Iterable[Nest]) -> list[Nest]:
-    """The nests with those that depend on nothing before them behind others that neither depend on them: what is laid
-    out for a later nest does not stand between others."""
-    out = list(nests)
-    for n in out[::-1]:
-        at = out.index(n)
-        if any(_depends((p,), n) for p in out[:at]):
-            continue
-        reader = next((q for q in range(at + 1, len(out)) if _depends((n,), out[q])), at)
-        last = max((q for q in range(at + 1, reader) if any(_depends((p,), out[q]) for p in out[:q])), default=at)
-        out.insert(last, out.pop(at))
-    return out
 
 
 def _plain(nest: Nest) -> bool:

@@ -37,7 +37,7 @@ def plans(
         out += sorted(ways, key=lambda w: w[1])[:MOST]
         for block in () if ways else found:
             plan = blocked(group, main, block, system, bindable)
-            out.append((plan, block.cost * main.calls()))
+            out.append((plan, block.cost * main.work()))
         out += [] if ways else side_by_side(group, system, bindable)
     else:
         out.append((whole(group, main, system, bindable), float(main.calls())))

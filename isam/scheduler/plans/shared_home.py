@@ -39,7 +39,7 @@ def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list
         for block in spread(blocks(main, system, least(part, main)), part, main, system, bindable, FEW):
             plan = _dealt(blocked(part, main, block, system, bindable), group, dealing, system)
             if plan is not None:
-                out.append((plan, slower * block.cost * main.calls() + MEETING + n - min(fetched)))
+                out.append((plan, slower * block.cost * main.work() + MEETING + n - min(fetched)))
     return out
 
 
