@@ -11,9 +11,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Kernel, Statement
+from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.mapper.filters import present
+from isam.mapper.pricing import Pricing
 
 if TYPE_CHECKING:
     from isam.compiler.way import Way
@@ -32,10 +33,11 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
     if cover.steps:
         return
     sums = [(m, n) for m in cover.mappings for n in m.statements[-1:] if kernel.statements[n].accumulate]
-    most = max((_points(kernel.statements[n]) for _, n in sums), default=0)
+    trips = Pricing(kernel).trips
+    points = {n: trips[n] * prod(max(1, a.extent.const) for a in kernel.statements[n].domain.axes) for _, n in sums}
     way: Way | None = None
-    for m, n in sorted(sums, key=lambda pair: -_points(kernel.statements[pair[1]])):
-        if _points(kernel.statements[n]) < LARGE * most:
+    for m, n in sorted(sums, key=lambda pair: -points[pair[1]]):
+        if points[n] < LARGE * max(points.values()):
             break
         able = _quick(m.instruction, offered, kernel)
         if able:
@@ -108,10 +110,6 @@ def rate(i: Instruction) -> float:
     """Points of the sum that the instruction takes in a cycle at most; 0 where it has none."""
     s = next((s for s in i.body.statements if s.accumulate), None)
     return 0.0 if s is None else prod(i.span(a).most or 1 for a in s.domain.names) / (1.0 + (i.cost.issue or 0.0))
-
-
-def _points(s: Statement) -> int:
-    return prod(max(1, a.extent.const) for a in s.domain.axes)
 
 
 def _types(i: Instruction) -> list[tuple[str, str]]:
