@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Access, Kernel
 from isam.ir.mapping import Cover
 from isam.mapper.filters import present
 from isam.mapper.pricing import Pricing
@@ -19,7 +19,6 @@ from isam.mapper.pricing import Pricing
 if TYPE_CHECKING:
     from isam.compiler.way import Way
     from isam.mapper.space import Step
-    from isam.transforms.law import Site
 
 TIMES = 10.0  # so many times the points in a cycle are looked for
 TRIED = 2  # instructions
@@ -63,47 +62,55 @@ def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Ker
 def _onto(way: Way, kernel: Kernel, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
     """Goes on to where one of the instructions carries out a sum; nowhere, where none can. ``statement``: the sum in
     the kernel that the way began with, ``region``: what belongs to it there."""
+    from isam.compiler.way import Refused
+
+    found = [f for i in able for f in _laid_out(way.kernel, i, way.now((statement,))[0], way.now(region))]
+    begin = way.state()
+    for _, steps in sorted(found, key=lambda f: f[0]):
+        try:
+            for s in steps:
+                way.take(s.transform, s.site)
+            return
+        except Refused:
+            way.back_to(begin)
+    if way.steps:
+        return  # what else is searched for is found for the kernel as it was
     from isam.mapper.search import reach
 
-    found = [(r.paths[0], i) for i in able if (r := reach(kernel, i, statement=statement)).paths and r.paths[0].steps]
-    if found:
-        path, instruction = min(found, key=lambda f: f[0].price)
-        begin = way.state()
-        for mine in (region, ()):
-            if _taken(way, path.steps, mine, instruction):
-                return
-            way.back_to(begin)
+    reached = [r.paths[0] for i in able if (r := reach(kernel, i, statement=statement)).paths and r.paths[0].steps]
+    try:
+        for s in min(reached, key=lambda p: p.price).steps if reached else ():
+            way.take(s.transform, s.site)
+    except Refused:
+        way.back_to(begin)
 
 
-def _taken(way: Way, steps: Sequence[Step], region: Sequence[int], instruction: Instruction) -> bool:
-    """Takes steps found for the kernel that the way began with, all of them or says no. ``region``: statements, besides
-    which no axis is cut: what makes an operand, or goes on with the result, keeps its axes; empty: as the steps say,
-    where the way begins with them."""
-    from isam.compiler.way import Refused
+def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
+              region: Sequence[int]) -> Iterator[tuple[tuple[float, float], tuple[Step, ...]]]:  # fmt: skip
+    """Ways to what an instruction takes that sums over neighbours in groups, with the prices of its calls then: an axis
+    of the sum is cut into as many, and a dimension of one operand. The axis is cut in no statement besides ``region``:
+    what makes an operand, or goes on with the result, keeps its axes."""
     from isam.mapper.match import match
-
-    if not region and way.steps:
-        return False
-    for n, step in enumerate(steps):
-        site = _confined(way, step, region) if region and n == 0 else step.site
-        if site is None or (n and {"statement", "statements"} & dict(site.at).keys()):
-            return False  # numbers of another kernel
-        try:
-            way.take(step.transform, site)
-        except Refused:
-            return False
-    return not region or bool(match(way.kernel, instruction, region=way.now(region)))
-
-
-def _confined(way: Way, step: Step, region: Sequence[int]) -> Site | None:
-    """Where an axis is cut, if in no statement besides those of a region; None: another kind of step."""
+    from isam.mapper.space import Step
     from isam.transforms.law import Site
     from isam.transforms.structure.axes import SplitAxis
+    from isam.transforms.structure.dimensions import SplitDimension, divides
 
-    if not isinstance(step.transform, SplitAxis):
-        return None
-    mine = way.now(set(step.site["statements"]) & set(region))
-    return Site.of(**dict(step.site.at) | {"statements": mine})
+    summed = {a for x in instruction.body.statements if x.accumulate for a in x.reduces}
+    s, sizes = kernel.statements[at], {n for a, n in instruction.fixed if a in summed}
+    for axis, size in ((a, n) for a in reversed(s.reduces) for n in sizes if divides(n, s.domain.extent(a))):
+        mine = tuple(i for i in region if axis in kernel.statements[i].domain.names)
+        cut = Step(SplitAxis((size,)), Site.of(axis=axis, statements=mine, factor=size), None)
+        changed = cut.transform.apply(kernel, cut.site).kernel
+        read = dict.fromkeys(x.buffer for i in region for x in changed.statements[i].sources if isinstance(x, Access))
+        law = SplitDimension((size,))
+        for site in (x for x in law.sites(changed) if x["buffer"] in read):
+            rewrite = law.apply(changed, site)
+            there = [n for n, old in enumerate(rewrite.back.statements) if set(old) & set(region)]
+            found = match(rewrite.kernel, instruction, strided=True, normalise=False, region=there)
+            if found:
+                price = min(Pricing(rewrite.kernel).candidate(m).price for m in found)
+                yield price, (cut, Step(law, site, None))
 
 
 def rate(i: Instruction) -> float:

@@ -1,0 +1,45 @@
+"""Layers and cells of networks by tiles (AMX), the tile instructions carried out by functions written from the manual
+(`tests.elsewhere`): every large sum goes through them, and the results are within derived bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import isam
+from benchmarks.kernels import sources, with_constants
+from isam.compiler.stages import new_job, run_stages
+from isam.system.features import lacking
+from isam.system.load import load_system
+from tests.elsewhere import elsewhere
+from tests.native_cases import Case, fault
+
+pytestmark = pytest.mark.skipif(bool(lacking(load_system("host-avx512").needs)), reason="needs AVX-512")
+
+ROWS = {"H": 6, "W": 18, "C": 64, "K": 40}
+LAYERS = {
+    "a 1x1 convolution": ("convolution_bf16", {**ROWS, "R": 1, "S": 1}, 1),
+    "a 3x3 convolution": ("convolution_padded_bf16", {**ROWS, "R": 3, "S": 3}, 1),
+    "a strided one": ("convolution_bf16", {**ROWS, "R": 3, "S": 3, "stride": 2}, 1),
+    "a block": ("block_bf16", {**ROWS, "R": 3, "S": 3}, 1),
+    "attention": ("attention_bf16", {"H": 2, "M": 40, "N": 64, "D": 64, "V": 48}, 2),
+    "a cell": ("gru_bf16", {"T": 3, "B": 18, "X": 64, "H": 48}, 2),
+}
+
+
+@pytest.fixture(autouse=True)
+def tiles() -> Iterator[None]:
+    with elsewhere():
+        yield
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("bound", [False, True])
+def test_large_sums_go_through_tiles_and_are_right(layer: str, bound: bool) -> None:
+    name, sizes, sums = LAYERS[layer]
+    kernel, given = with_constants(sources()[name], dict(sizes))
+    job = run_stages(new_job(kernel, load_system("host-amx"), given, None))
+    taken = [m.instruction.name for m in job.cover.mappings]
+    assert taken.count("tile_dot2_bf16") == sums
+    assert fault(Case(1, kernel, given, "moderate", False, bound), "host-amx", True) is None
