@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import field, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Mapping
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
+
+AT_ONCE = 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
 class Refused(IsamError):
@@ -189,7 +192,10 @@ def _schedule(job: Job) -> None:
         from isam.compiler.alternatives import quickest as make
     covers = [c for c in (_plain(job), job.cover, *job.others) if c is not None]
     several = len(covers) > 1  # each is scheduled once; of the one taken there may be more schedules
-    answers = [(c, job.deciding(schedule if several else make, c, job.system, job.trace)) for c in covers]
+    if several:
+        answers = _scheduled(job, covers)
+    else:
+        answers = [(c, job.deciding(make, c, job.system, job.trace)) for c in covers]
     done = [(c, s) for c, s in answers if isinstance(s, Schedule)]
     if not done:
         raise Refused("infeasible", job.original, answers[0][1])
@@ -201,6 +207,25 @@ def _schedule(job: Job) -> None:
         job.schedule = best if isinstance(best, Schedule) else job.schedule
     assert job.schedule is not None
     job.schedule = replace(job.schedule, trace=job.behind(job.cover, job.schedule))
+
+
+def _scheduled(job: Job, covers: Sequence[Cover]) -> list[tuple[Cover, Any]]:
+    """A schedule of each cover that may be the quickest, in their order: where calls alone take longer than a schedule
+    that was made, none is. Begins with one that may be far quicker than the first."""
+    from isam.cost.floor import least
+    from isam.cost.timeline import timeline
+    from isam.scheduler import schedule
+
+    floors = [least(c, job.system) for c in covers]
+    order = sorted(range(len(covers)), key=lambda n: (floors[n] * AT_ONCE > floors[0], n))
+    made: dict[int, Any] = {}
+    best = inf
+    for n in order:
+        if floors[n] < best or not made:
+            made[n] = job.deciding(schedule, covers[n], job.system, job.trace)
+            if floors[n] and isinstance(made[n], Schedule) and not covers[n].notes.get("errors"):
+                best = min(best, timeline(made[n], {}).seconds)
+    return [(covers[n], made[n]) for n in sorted(made)]
 
 
 def _prove(job: Job) -> None:

@@ -13,8 +13,11 @@ from isam.classes import dataclass
 from isam.cost.capacity import capacity_traffic
 from isam.cost.latency import Latency
 from isam.cost.traffic import Flow, Way, crossing, everything, flows, ways
-from isam.ir.kernel import Kernel
+from isam.ir.dataflow import determined
+from isam.ir.kernel import Kernel, recurrences
+from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
+from isam.system.graph import System
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def _compute(schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int], laten
             why = f"one call of {m.instruction.name}, its operands on their way from home and back"
             out.append(Bound("latency", ", ".join(sorted(who)), before + done + after, why, before + after))
     for who in busy:
-        copies, parts = sum(_copies(schedule, u) for u in who), [w for w in busy if w <= who]
+        copies, parts = sum(_copies(schedule.system, u) for u in who), [w for w in busy if w <= who]
         around = min(begin[w] for w in parts) + min(end[w] for w in parts)
         seconds = sum(busy[w] for w in parts) / copies
         if seconds:
@@ -109,9 +112,29 @@ def _calls(axes, mapping, sizes: Mapping[str, int]) -> tuple[int, float]:
     return calls, i.average(i.sizes_of(mean)) if i.cost.per or i.cost.narrow else i.cost.interval
 
 
-def _copies(schedule: Schedule, node: str) -> int:
-    group = schedule.system.replica_of(node)
-    return schedule.system.replicas[group].count if group else 1
+def _copies(system: System, node: str) -> int:
+    group = system.replica_of(node)
+    return system.replicas[group].count if group else 1
+
+
+def least(cover: Cover, system: System) -> float:
+    """Seconds that no schedule of a cover beats on a machine: its calls on the units that run them, as in
+    :func:`floor`; 0 where sizes are known at run time only."""
+    kernel, busy = cover.kernel, dict[frozenset[str], float]()
+    if kernel.syms:
+        return 0.0
+    ahead, trips = determined(kernel), {r.axis.name: r.axis.extent for r in recurrences(kernel.body)}
+    for m in cover.mappings:
+        if m.guards or any(kernel.statements[i].domain.where or kernel.statements[i].dest.buffer in ahead
+                           for i in m.statements):  # fmt: skip
+            continue
+        own = {a.name: a.extent for i in m.statements for a in kernel.statements[i].domain.axes}
+        units = system.units_of(m.instruction.name)
+        calls, cycles = _calls((*((t, trips[t]) for t in m.loops), *own.items()), m, {})
+        who = frozenset(u.name for u in units)
+        busy[who] = busy.get(who, 0.0) + calls * cycles / max(u.clock for u in units)
+    return max((sum(t for w, t in busy.items() if w <= who) / sum(_copies(system, u) for u in who) for who in busy),
+               default=0.0)  # fmt: skip
 
 
 def _traffic(schedule: Schedule, travelling: list[Flow], latency: Latency) -> list[Bound]:

@@ -3,8 +3,9 @@
 Dynamic calls come first, bytes second. Decided here: a call counts one plus the cycles it keeps its unit busy, where
 its description states them, so that a slow call does not pass for a fast one. An operand whose stride contract the
 kernel's C-contiguous buffers do not meet is repacked: that counts one call per element of each distinct tile, and half
-as many calls again when it is written, so that unit-stride mappings win; constants, and what they determine,
-are made and packed ahead of the call and count bytes only. Bytes include another line of 64 for each separate run of memory that a tile consists of.
+as many calls again when it is written, so that unit-stride mappings win; constants, and what they determine, are made
+and packed ahead of the call and count bytes only. Bytes include another line of 64 for each separate run of memory that
+a tile consists of, two where the next one lies a page away.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ SCATTERED = 1.5  # calls that write an operand against its stride contract count
 GUARD_FACTOR = 1.2  # a condition on a mapped axis cuts blocks into pieces
 AHEAD = 1 / 1024  # price of what is done once, when constants are bound
 LINE = 64  # bytes that a separate run of memory costs on top
+PAGE = 4096  # bytes that runs lie apart, from which on they cost twice as much
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +128,19 @@ class Pricing:
         return elements, math.prod(c for a, c in counts.items() if a in used), 1 if dtype == ANY else size_of(dtype)
 
     def _runs(self, o: OperandMap, tile: Mapping[str, int], elements: int) -> int:
-        """Separate runs of memory in one tile of a C-contiguous buffer."""
-        run = 1
-        for row, size in zip(reversed(o.index), reversed(self.kernel.buffer(o.buffer).shape), strict=True):
+        """Separate runs of memory in one tile of a C-contiguous buffer; those that lie pages apart count twice."""
+        buffer = self.kernel.buffer(o.buffer)
+        run, inside, step, far = 1, True, 1 if buffer.dtype == ANY else size_of(buffer.dtype), False
+        for row, size in zip(reversed(o.index), reversed(buffer.shape), strict=True):
             along = math.prod(t for a, t in tile.items() if row.coefficient(a))
-            run *= along
-            if along < number(size):
+            if inside:
+                run *= along
+                inside = along >= number(size)
+            elif along > 1:
+                far = step >= PAGE
                 break
-        return -(-elements // max(1, run))
+            step *= max(1, number(size))
+        return -(-elements // max(1, run)) * (2 if far else 1)
 
     def breach(self, instruction: Instruction, o: OperandMap, tile: Mapping[str, int]) -> tuple[int, int, int] | None:
         """Where the operand's stride contract does not hold in a C-contiguous buffer: the buffer's dimension, the
