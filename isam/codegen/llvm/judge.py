@@ -161,7 +161,7 @@ class _Judge:
             if line.to:
                 self.values[line.to] = self._made(line)
                 written.add(line.to)
-                if line.how in ("rows", "room"):
+                if line.how in ("rows", "top", "room"):
                     self.values[f"{line.to}.step"] = "i64"
         for a in self.arguments:
             if self.strange:  # what is missing is probably misspelt

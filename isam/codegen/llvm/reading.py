@@ -19,7 +19,7 @@ _ANY_TYPE = re.compile(_TYPE)
 _TO = re.compile(r"\s*(?:%([\w.]+)\s*=\s*)?")
 _USE = re.compile(r"(use|tree)\s+([\w.]+)\((.*)\)\s*$")
 _TILE = re.compile(r"tile\.(load|splat|prefetch|store0|store_groups|store|groups|group|"
-                   r"(?:rows|room|put)(?=\(\d+,\s*\d+\)\s))\b")  # fmt: skip
+                   r"(?:rows|top|room|put)(?=\(\d+,\s*\d+\)\s))\b")  # fmt: skip
 _EACH = re.compile(r"each\s+\w+\s+(f32|f64)\(")
 _COPY = re.compile(r"%([A-Za-z_][\w.]*)\s*$")
 _SIZE = re.compile(r"\$(?:mask\((\w+)\)|([A-Za-z]\w*)(?![\w(]))")
@@ -77,7 +77,7 @@ def _line(text: str, lanes: int) -> Line | None:
         return line._replace(snippet=(m[2], m.start(2) + begin + 1), how=m[1])
     if m := _TILE.match(rest):
         return line._replace(how=m[1], values=tuple((n, "", at) for n, _, at in mentions),
-                             type="ptr" if m[1] in ("rows", "room") else "")
+                             type="ptr" if m[1] in ("rows", "top", "room") else "")
     if m := _EACH.match(rest):
         return line._replace(how="each", type=_type(f"${m[1]}", lanes),
                              values=tuple((n, _type(f"${m[1]}", lanes), at) for n, _, at in mentions))  # fmt: skip

@@ -1,5 +1,6 @@
 """Registers of two dimensions to and from addressed memory: so many rows of so many bytes. An operand that fills one is
-loaded and stored where it lies; a smaller one goes through a copy on the stack, in which zeros follow it."""
+loaded and stored where it lies; a smaller one goes through a copy on the stack, in which zeros follow it. Where what is
+below its rows does not matter, one of whole rows is loaded where it lies, too."""
 
 from __future__ import annotations
 
@@ -23,6 +24,33 @@ def source(fn: Function, at: Addressed, register: Rows) -> tuple[str, str]:
     count, length = _extent(at, register)
     if (count, length) == register:
         return at.pointer, str(at.steps[0])
+    return _copied(fn, at, count, length, register)
+
+
+def top(fn: Function, at: Addressed, register: Rows) -> tuple[str, str]:
+    """The same where below the operand's rows the register may hold anything: whatever lies there is loaded, if that is
+    a part of the same buffer."""
+    count, length = _extent(at, register)
+    step = at.steps[0] if count > 1 else 0  # one row again and again
+    if length < register.bytes or at.inside is None or step < 0:
+        return source(fn, at, register)
+    if count == register.rows or step == 0:
+        return at.pointer, str(step)
+    base, size = at.inside
+    behind = fn.gep(at.pointer, (register.rows - 1) * step + register.bytes)
+    fits = fn.op(f"icmp ule ptr {behind}, {fn.gep(base, size)}")
+    begin, tag = fn.block, fn.fresh()[1:]
+    fn.emit(f"br i1 {fits}, label %rows{tag}, label %few{tag}")
+    fn.label(f"few{tag}")
+    room, apart = _copied(fn, at, count, length, register)
+    fn.emit(f"br label %rows{tag}")
+    fn.label(f"rows{tag}")
+    pointer = fn.op(f"phi ptr [ {at.pointer}, %{begin} ], [ {room}, %few{tag} ]")
+    return pointer, fn.op(f"phi i64 [ {step}, %{begin} ], [ {apart}, %few{tag} ]")
+
+
+def _copied(fn: Function, at: Addressed, count: int, length: int, register: Rows) -> tuple[str, str]:
+    """The rows on the stack, zeros behind them."""
     room = fn.room(register.rows * register.bytes)
     row = f"<{register.bytes} x i8>"
     for n in range(register.rows):

@@ -17,7 +17,8 @@ temporary. Further:
 * ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, with
   operands whose last dimension is a group: one for each lane, one for all lanes;
 * ``%p = tile.rows(16, 64) %S``, ``tile.room(16, 64) %D``: for registers of so many rows of so many bytes, where all
-  rows of the operand lie, or may be stored, ``%p.step`` bytes apart; ``tile.put(16, 64) %p, %D``: from there to ``D``;
+  rows of the operand lie, or may be stored, ``%p.step`` bytes apart; ``tile.top``: as ``rows``, but below the operand's
+  rows may lie anything; ``tile.put(16, 64) %p, %D``: from there to ``D``;
 * ``ref(i32 5)``: a pointer to a constant; ``@blas:sgemm``: a symbol that the loader resolves.
 """
 
@@ -37,7 +38,7 @@ _LINE = re.compile(r"(?:%(?P<to>[\w.]+)\s*=\s*)?(?P<text>.*)")
 _USE = re.compile(r"(?P<how>use|tree)\s+(?P<name>[\w.]+)\((?P<args>[^)]*)\)")
 _EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\)")
 _TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0|prefetch|groups|group|store_groups)\s+(?P<args>.*)")
-_ROWS = re.compile(r"tile\.(?P<how>rows|room|put)\((?P<count>\d+),\s*(?P<bytes>\d+)\)\s+(?P<args>.*)")
+_ROWS = re.compile(r"tile\.(?P<how>rows|top|room|put)\((?P<count>\d+),\s*(?P<bytes>\d+)\)\s+(?P<args>.*)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*)")
 _MACRO = re.compile(
     r"\$(?:(?P<fn>mask|ld|inc|stride)\((?P<arg>[\w.]+)\)|(?P<dtype>[a-z]+\d+)\((?P<number>[^()]+)\)|(?P<word>[A-Za-z]\w*))"
@@ -188,6 +189,9 @@ def _snippet_type(name: str, setting: Setting) -> str:
     return vector(name.rpartition(".")[2], setting.lanes)
 
 
+WAYS = {"rows": rows.source, "top": rows.top, "room": rows.target}
+
+
 def _rows(fn: Function, m: re.Match[str], to: str, names: dict[str, str], setting: Setting) -> None:
     register = rows.Rows(int(m["count"]), int(m["bytes"]))
     args = [a.strip().lstrip("%") for a in m["args"].split(",")]
@@ -195,7 +199,7 @@ def _rows(fn: Function, m: re.Match[str], to: str, names: dict[str, str], settin
     if m["how"] == "put":
         rows.put(fn, _value(args[0], names), at, register)
     else:
-        names[to], names[f"{to}.step"] = (rows.source if m["how"] == "rows" else rows.target)(fn, at, register)
+        names[to], names[f"{to}.step"] = WAYS[m["how"]](fn, at, register)
 
 
 def _tile(fn: Function, how: str, args: list[str], names: dict[str, str], setting: Setting) -> str:

@@ -12,7 +12,8 @@ from isam.ir.dtype import size_of
 class Addressed:
     """An operand in addressed memory: ``shape`` and byte ``steps`` per operand dimension, first element at ``pointer``.
 
-    ``literal``: the operand is a constant scalar and needs no memory.
+    ``literal``: the operand is a constant scalar and needs no memory. ``inside``: what it is a part of, a pointer and
+    bytes, where that is known.
     """
 
     pointer: str
@@ -20,6 +21,7 @@ class Addressed:
     shape: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
     literal: float | int | bool | None = None
+    inside: tuple[str, int] | None = None
 
     @property
     def count(self) -> int:

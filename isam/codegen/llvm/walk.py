@@ -287,7 +287,8 @@ class Walk:
         pointer = self.addresses.pointer(self.bases[place.base], self._resolved(place.offset + begins))
         shape = tuple(1 if d is None else tile.shape[d] for d in o.dims)
         steps = tuple(0 if d is None else place.strides[d] * tile.steps[d] for d in o.dims)
-        return tiles.Addressed(pointer, dtype, shape, steps)
+        size = self.low.sizes.get(place.base)
+        return tiles.Addressed(pointer, dtype, shape, steps, None, size and (self.bases[place.base], size))
 
     def _read(self, cell: Cell, o: Operand, dtype: str) -> str:
         value = self.cells.get(cell)

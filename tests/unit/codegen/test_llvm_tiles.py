@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -13,7 +14,7 @@ import pytest
 import isam
 from isam.codegen.llvm import generate, to_ir
 from isam.codegen.llvm.irtext import Function, Module
-from isam.codegen.llvm.rows import Rows, put, source, target
+from isam.codegen.llvm.rows import Rows, put, source, target, top
 from isam.codegen.llvm.tiles import Addressed
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
@@ -87,6 +88,17 @@ def test_others_go_through_a_copy(at: Addressed) -> None:
     assert text.count("store <64 x i8>") == 16
     assert emitted(target, at)[0][1] == "64"
     assert emitted(lambda *x: put(x[0], "%q", *x[1:]), at)[1].count("@llvm.masked.store") == at.shape[0]
+
+
+def test_rows_below_an_operand_may_be_anything_of_its_buffer() -> None:
+    """Loaded where they lie, if all of them lie in the buffer; one row is loaded again and again."""
+    few = Addressed("%p", "i8", (12, 64), (200, 1), None, ("%b", 4096))
+    (pointer, step), text = emitted(top, few)
+    assert "getelementptr i8, ptr %p, i64 3064" in text
+    assert "getelementptr i8, ptr %b, i64 4096" in text
+    assert f"{pointer} = phi ptr [ %p, %entry ]" in text
+    assert f"{step} = phi i64 [ 200, %entry ]" in text
+    assert emitted(top, replace(few, shape=(1, 64)))[0] == ("%p", "0")
 
 
 @pytest.mark.parametrize(("at", "said"), [
