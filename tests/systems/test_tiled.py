@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-import isam
 from benchmarks.kernels import sources, with_constants
 from isam.compiler.stages import new_job, run_stages
 from isam.system.features import lacking

@@ -11,6 +11,7 @@ from isam.approach.choice import POINTS, Choice, label_of
 from isam.approach.questions import QUESTIONS
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler import Refused
+from isam.ir.text import parse_kernel
 from isam.system.graph import Move
 from isam.system.load import load_system
 from tests.corpus import CASES
@@ -67,11 +68,21 @@ def asked() -> list[Choice]:
         found += curious.asked
     curious = Curious()
     compiled(CASES["softmax"].load(), {"M": 64, "N": 128}, MACHINES[-1], curious)
+    compiled(parse_kernel(SCALED), {"M": 4, "N": 8}, MACHINES[-1], curious)
     trying = Trying()
     compiled(CASES["matmul"].load(), CASES["matmul"].small[0], MACHINES[0], trying)
     return [*found, *curious.asked, *trying.asked]
 
 
+SCALED = """kernel scaled(M, N)
+  in    x: f32[M, N]
+  const g: f32[N]
+  out   y: f32[M, N]
+  forall j < N
+    s[j] = exp(g[j])
+  forall i < M, j < N
+    y[i, j] = x[i, j] * s[j]
+"""
 MACHINES = [simulated("toy"), cramped(), load_system("host")]
 
 
