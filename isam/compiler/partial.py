@@ -63,11 +63,21 @@ def _in_parts(way: Way, law: Nest, axis: str, part: int) -> None:
     read."""
     extent = way.kernel.statements[way.at].domain.extent(axis).const
     left = extent % part
+    flat = left and _counted_with_others(way, axis)
     if left:
         cut = Affine.of(axis, -1) + (extent - left - 1)
-        way.take(PeelSum(), Site.of(statements=way.group(axis), cut=cut, late=True), late=True)
+        group = (way.at,) if flat else way.group(axis)
+        way.take(PeelSum(), Site.of(statements=group, cut=cut, late=True), late=True)
     way.take(law, Site.of(sum=way.at, kept=axis, factor=0 if extent - left == part else part))
-    way.split_temporaries(part)
+    if not flat:
+        way.split_temporaries(part)
+
+
+def _counted_with_others(way: Way, axis: str) -> bool:
+    """Whether a row of what is written along the axis counts it with others: with their ends made on their own, rows
+    no longer lie side by side when they are made, and what lies where is no box, which proofs would need."""
+    rows = (row for n in way.group(axis) for row in way.kernel.statements[n].dest.index)
+    return any(axis in row.names and len(row.names) > 1 for row in rows)
 
 
 def _sums(kernel: Kernel, buffer: str, lanes: int) -> Iterator[tuple[int, Nest, str, int]]:

@@ -6,7 +6,7 @@ Laws, applied until nothing changes (each keeps the values of all outputs, bit b
 * a temporary that is assigned anew in full is a new temporary (*versions*);
 * a copy into a temporary is read where the temporary was (*forward*); a temporary that is only copied out is the
   target from the start (*backward*);
-* a temporary is laid out as the axes of its first statement stand;
+* a temporary is laid out as the axes of its first statement stand, and those that use it call them as that one does;
 * a cast to the dtype at hand is a copy; a literal stands second in a commutative operation;
 * statements over an empty domain, and those whose results nobody reads, go.
 
@@ -22,6 +22,7 @@ from dataclasses import replace
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
 from isam.ir.lines import Lines
 from isam.ir.normal_copies import backward, forward
+from isam.ir.normal_names import one_name
 from isam.ir.normal_versions import split_versions, straighten
 
 ROUNDS = 1000  # far above what any kernel needs: each round but the last removes a copy or a name
@@ -45,6 +46,7 @@ def normal_form(kernel: Kernel) -> Kernel:
             if not any(changed):
                 break
         _old_names(lines, kernel)
+        one_name(lines)
         found = lines.kernel()
         if found == kernel:
             found = kernel

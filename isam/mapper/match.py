@@ -8,7 +8,7 @@ from itertools import islice
 
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Kernel, Literal, Recurrence
+from isam.ir.kernel import Access, Kernel, Literal, Recurrence, Statement
 from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.mismatch import Mismatch
 from isam.ir.normal import normal_form
@@ -257,13 +257,19 @@ def _of_itself(plan: Plan, mapping: Mapping) -> Mapping | None:
 
 
 def normal(kernel: Kernel) -> Kernel:
-    """The normal form where it has other statements; else the kernel as it stands: views take care of the rest."""
+    """The normal form where it has other statements; else the kernel as it stands, with its own names: views take care
+    of the rest."""
     found = kernel.__dict__.get("_mapper_normal")
     if found is None:
         other = normal_form(kernel)
-        same = [(s.dest, s.op) for s in kernel.statements] == [(s.dest, s.op) for s in other.statements]
+        same = [_nameless(s) for s in kernel.statements] == [_nameless(s) for s in other.statements]
         found = kernel.__dict__["_mapper_normal"] = kernel if same else other
     return found
+
+
+def _nameless(s: Statement) -> tuple[Access, str]:
+    """What a statement writes and how, whatever its axes are called."""
+    return s.dest.substitute({n: Affine.of(f"#{k}") for k, n in enumerate(s.domain.names)}), s.op
 
 
 def _none(instruction: Instruction, kernel: Kernel, reporter: Reporter, found: Matches, budget: int) -> Mismatch:

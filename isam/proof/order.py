@@ -36,7 +36,7 @@ from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
 from isam.proof.geometry import is_float
 from isam.proof.inside import same_digits
 from isam.proof.legal import Legality
-from isam.proof.preimage import before_boxes, preimage, touched
+from isam.proof.preimage import before_boxes, preimage, touched, within
 from isam.proof.sets import Isl
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
@@ -313,9 +313,7 @@ class Order:
         elements = touched(c.second, box, self.names[c.after])
         base = preimage(c.first, elements, self.names[c.before], self.domains[c.before], ctx)
         if alike := self._alike(c):
-            at = dict(zip(self.names[c.after], box, strict=True))
-            sides = zip(self.names[c.before], base, strict=True)
-            base = tuple(at[alike[n]] if n in alike else side for n, side in sides)
+            base = within(base, self.names[c.before], alike, dict(zip(self.names[c.after], box, strict=True)), ctx)
         have = [*before.get(c.before, []), *inside.get(c.before, [])]
         shared = [
             a.name for a, b in zip(self.legality.outer[c.before], self.legality.outer[c.after], strict=False) if a == b

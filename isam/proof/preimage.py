@@ -37,6 +37,22 @@ def preimage(access: Access, elements: Box, names: Sequence[str], domain: Box, c
     return tuple(out[n] for n in names)
 
 
+def within(
+    base: Box, names: Sequence[str], alike: Mapping[str, str], at: Mapping[str, tuple[Affine, Affine]], ctx: Context
+) -> Box:
+    """``base`` cut to where axes have the values of others (``alike``), which lie ``at`` intervals; a run-time size
+    among those stands for itself. Of two ends the nearer one is taken where that shows: those others may reach beyond
+    the domain, where there is nothing to wait for."""
+    out = []
+    for n, (lo, hi) in zip(names, base, strict=True):
+        if n in alike:
+            size = Affine.of(alike[n])
+            first, end = at.get(alike[n], (size, size + 1))
+            lo, hi = first if ctx.le(lo, first) else lo, end if ctx.le(end, hi) else hi
+        out.append((lo, hi))
+    return tuple(out)
+
+
 def _reach(row: Affine, at: Mapping[str, tuple[Affine, Affine]]) -> tuple[Affine, Affine]:
     """Least and greatest value of a row over a box; what is no axis of it (a run-time size) stands for itself."""
     lo = hi = Affine((), row.const)

@@ -124,7 +124,9 @@ class Grouping:
         others, which it could join instead. ``apart``: axes that it does not share; it takes ``along`` the last nests
         of the group then. ``behind``: nests of the group that it comes before."""
         joined = join(group, n, apart, behind)
-        if joined is None or (self.exact and not in_order(plain(Group((*group, joined, *behind), True)))):
+        if joined is None or _late((*group, joined, *behind)):
+            return None
+        if self.exact and not in_order(plain(Group((*group, joined, *behind), True))):
             return None
         context = {
             "nests": [m.number for m in (*group, n)],
@@ -163,6 +165,16 @@ def _plain(nest: Nest) -> bool:
 def _depends(group: Nests, n: Nest) -> bool:
     """Whether a nest has to come after some nest of the group."""
     return any(shareable(p, n) is not None for p in group)
+
+
+def _late(group: Nests) -> bool:
+    """Whether a nest lacks a loop of nests before and after it, so that it runs after that, and one of the latter
+    depends on it."""
+    for k, n in enumerate(group):
+        open_ = {a for m in group[:k] for a in m.extents if a not in n.extents}
+        if any(not open_.isdisjoint(m.extents) and shareable(n, m) is not None for m in group[k + 1 :]):
+            return True
+    return False
 
 
 def _shared(group: Nests, n: Nest) -> set[str]:

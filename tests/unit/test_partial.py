@@ -14,7 +14,7 @@ from isam.compiler.variants import across_lanes
 from isam.cost.timeline import timeline
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
-from tests.pipeline import compiled, simulated
+from tests.pipeline import compiled, judge, simulated
 
 SUM = """kernel total(M, N)
   in  X: {T}[M, N]
@@ -54,6 +54,23 @@ SOFTMAX = """kernel softmax(M, N)
     s[i] += e[i, j]
   forall i < M, j < N
     Y[i, j] = e[i, j] / s[i]
+"""
+
+
+FLAT = """kernel flat(M, N={N})
+  in   x: f32[M, N]
+  out  s: f32[M]
+  out  y: f32[M, N]
+  temp t: f32[N*M]
+  permits reassociate
+  forall i < M, j < N
+    t[N*i + j] = 2 * x[i, j]
+  forall i < M
+    s[i] = 0
+  forall i < M, j < N
+    s[i] += t[N*i + j]
+  forall i < M, j < N
+    y[i, j] = t[N*i + j] - s[i]
 """
 
 
@@ -142,6 +159,16 @@ def test_what_is_left_over_is_cut_off_with_all_that_is_summed():
     X = np.random.default_rng(1).normal(size=(64, 250)).astype("f4")
     e = np.exp(X.astype("f8") - X.max(1, keepdims=True))
     assert np.allclose(f(X), e / e.sum(1, keepdims=True), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize(("M", "N"), [(8, 33), (2, 97), (7, 33), (8, 32)])
+@pytest.mark.parametrize("on", ["host-avx512", "host-generic"])
+def test_rows_that_lie_end_to_end_are_made_whole(M, N, on):
+    """Only the sum is cut where its terms lie so, and what it sums is proved to be there."""
+    kernel = parse_kernel(FLAT.format(N=N))
+    job = compiled(kernel, {"M": M}, simulated(on), check=True)
+    judge(kernel, {"M": M}, job)
+    assert "peel-sum" in laws(job) or not N % 16
 
 
 @pytest.mark.parametrize(

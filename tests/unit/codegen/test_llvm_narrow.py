@@ -17,7 +17,9 @@ from benchmarks.data import Judge, operands
 from benchmarks.kernels import kernel_of
 from benchmarks.shapes import Convolution, Gemm
 from isam.codegen.llvm import generate, to_ir
+from isam.codegen.llvm.irtext import Function, Module
 from isam.codegen.llvm.judge import judge
+from isam.codegen.llvm.narrow import fitted
 from isam.cost.floor import floor
 from isam.cost.timeline import timeline
 from isam.ir.instruction import Cost, Instruction, Narrow
@@ -144,6 +146,19 @@ def test_two_long_vectors_and_a_short_one_in_one_loop(n, k):
     assert "vfmadd213" not in text, "the sum is what is overwritten"
     assert not re.search(r"rsp|vmovap\w\s+%\wmm", loop)
     assert loop.count("vbroadcastss") <= len(short) + 1, "a scalar is read once for both"
+
+
+@pytest.mark.parametrize(("have", "want"), [(2, 4), (1, 4), (3, 8), (4, 2)])
+def test_behind_what_a_narrow_form_makes_lie_zeros(have, want):
+    """No shipped instruction reads there: sums across lanes mask what is no element. So only the text tells."""
+    fn = Function(Module(), "f", [f"<{have} x float> %x"])
+    fitted(fn, "%x", "f32", have, want)
+    (line,) = [x for x in fn.lines if "shufflevector" in x]
+    assert f"<{have} x float> %x, <{have} x float> zeroinitializer" in line
+    picked = [int(i) for i in re.findall(r"i32 (\d+)", line)]
+    assert picked[:have] == list(range(min(have, want)))
+    assert len(picked) == want
+    assert all(have <= i < 2 * have for i in picked[have:])
 
 
 # prices

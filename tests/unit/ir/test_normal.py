@@ -11,6 +11,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.normal import normal_form
 from isam.ir.text import parse, print_kernel
 from isam.ir.verify import verify
+from tests.pipeline import compiled, simulated
 
 HEAD = "  in a: f32[M, K]\n  in b: f32[K, N]\n  in c: f32[M, N]\n"
 INIT = "  forall i < M, j < N\n    y[i, j] = c[i, j]\n"
@@ -146,3 +147,53 @@ def test_outer_product_is_a_plain_addition():
     k = parse("instruction ger(M, N)\n  in x: f32[M]\n  in y: f32[N]\n  inout A: f32[M, N]\n  forall i < M, j < N\n"
               "    A[i, j] += x[i] * y[j]").body
     assert [(s.op, s.accumulate) for s in normal_form(k).statements] == [("mul", False), ("add", False)]
+
+
+NAMES = {  # as it is made, as it is used, what the axes of the statement that uses it are called then
+    "others": ("t[i, j]", "y[p, q] += t[p, q]", "i, j"),
+    "crosswise": ("t[i, j]", "y[j, i] += t[j, i]", "i, j"),
+    "transposed": ("t[j, i]", "y[p, q] += t[q, p]", "i, j"),
+    "one of them taken": ("t[j, i]", "y[i, p] += t[p, i]", "i, j"),
+    "digits": ("t[i + 8*j]", "y[p, q] += t[p + 8*q]", "i, j"),
+    "further on": ("t[i + 1, j]", "y[p, q] += t[p, q]", "p, j"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_uses_a_temporary_calls_axes_as_what_makes_it_does(name):
+    """So calls for all of it have names for their loops, and are proved."""
+    made, used, names = NAMES[name]
+    p, q = used[2], used[5]
+    inits = "    t[0, j] = x[0, j]\n" if name == "further on" else ""
+    k = parse(f"kernel k(N)\n  in x: f32[8, N]\n  inout y: f32[9, N]\n  forall i < 8, j < N\n"
+              f"    {made} = x[i, j] * x[i, j]\n"
+              + (f"  forall j < N\n{inits}" if inits else "")
+              + f"  forall {p} < 8, {q} < N\n    {used}\n")  # fmt: skip
+    n = normal_form(k)
+    assert verify(n) == []
+    assert ", ".join(n.statements[-1].domain.names) == names
+    assert normal_form(n) is n
+    for size in (1, 5):
+        same_values(k, n, {"N": size})
+    for on in ("toy", "host-generic"):
+        compiled(k, {"N": 5}, simulated(on), check=True)
+
+
+def test_names_of_recurrent_loops_stay_theirs():
+    k = parse("kernel k(T)\n  in x: f32[8, 2]\n  inout y: f32[T, 2, 8]\n  forall t < 8, j < 2\n"
+              "    z[t, j] = x[t, j] * 2\n"
+              "  loop t < T\n    forall p < 8, j < 2\n      y[t, j, p] += z[p, j]\n")  # fmt: skip
+    assert [s.domain.names for s in normal_form(k).statements] == [("p", "j"), ("p", "j")]
+
+
+def test_one_name_all_along():
+    """What a product reads has other names than what it is summed into begins with."""
+    k = parse("kernel k(M, N)\n  in x: f32[M, N]\n  out y: f32[M]\n  forall i < M, j < N\n    t[i, j] = exp(x[i, j])\n"
+              "  forall q < M\n    s[q] = 0\n  forall p < M, r < N\n    s[p] += t[p, r] * x[p, r]\n"
+              "  forall j < M\n    y[j] = s[j] * 2\n")  # fmt: skip
+    n = normal_form(k)
+    assert [", ".join(s.domain.names) for s in n.statements] == ["i, j", "i", "i, j", "i, j", "i"]
+    assert normal_form(n) is n
+    same_values(k, n, {"M": 3, "N": 4})
+    for on in ("toy", "host-generic"):
+        compiled(k, {"M": 5, "N": 20}, simulated(on), check=True)

@@ -9,7 +9,32 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Domain
+from isam.ir.text import parse_kernel
 from isam.proof.inside import same_digits
+from tests.pipeline import compiled, judge, simulated
+
+# Written in two parts, read at once: rows of the second one are none that wait for the first.
+PARTS = """kernel parts(M)
+  in   x: f32[M + 5, 16]
+  out  y: f32[M + 5, 16]
+  temp t: f32[16*M + 80]
+  forall i < M, j < 16
+    t[16*i + j] = 2 * x[i, j]
+  forall i < 5, j < 16
+    t[16*i + j + 16*M] = 3 * x[i, j]
+  forall b < M + 5, d < 16
+    y[b, d] = t[16*b + d] + 1
+"""
+BEHIND = """kernel behind(T)
+  in    x: f32[T, 2]
+  inout h: f32[2*T + 2]
+  out   y: f32[2]
+  loop t < T
+    forall j < 2
+      h[2*t + j] = x[t, j]
+  forall k < 2
+    y[k] = h[2*T + k]
+"""
 
 
 def domain(**extents: int) -> Domain:
@@ -41,3 +66,16 @@ def test_where_it_does_not_show() -> None:
     assert not same_digits(row(a=16, b=1), whole, row(c=16, d=1), domain(c=4, d=17))  # 16 is 16 + 0 and 0 + 16
     assert not same_digits(row(a=16, b=1), whole, row(c=8, d=1), domain(c=8, d=8))
     assert not same_digits(row(a=16, b=-1), whole, row(c=16, d=-1), whole)
+
+
+@pytest.mark.parametrize("on", ["toy", "host-generic"])
+@pytest.mark.parametrize("rows", [1, 4, 40])
+def test_what_is_read_beyond_a_part_does_not_wait_for_it(rows: int, on: str) -> None:
+    kernel, sizes = parse_kernel(PARTS), {"M": rows}
+    judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
+
+
+@pytest.mark.parametrize("trips", [0, 1, 7])
+def test_a_digit_may_be_a_size_that_is_not_known_yet(trips: int) -> None:
+    kernel = parse_kernel(BEHIND)
+    judge(kernel, {}, compiled(kernel, {}, simulated("toy"), check=True), run_time={"T": trips})

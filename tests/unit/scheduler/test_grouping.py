@@ -237,14 +237,29 @@ PAST = {
   forall i < N
     Y[i] += R[i] * S[i]
 """,
+    "rows and columns: each of the two lacks a loop of the other": """kernel k(N, M=16)
+  in  A: f32[M]
+  in  B: f32[N]
+  out Y: f32[M, N]
+  permits exact
+  forall i < M, j < N
+    Y[i, j] = 1
+  forall j < N
+    U[j] = B[j] + B[j]
+  forall i < M
+    V[i] = A[i] + A[i]
+  forall i < M, j < N
+    Y[i, j] += U[j] * V[i]
+""",
 }
+PAST["one row and columns"] = PAST["rows and columns: each of the two lacks a loop of the other"].replace("M=16", "M=1")
 
 
 @pytest.mark.parametrize("on", ["toy", "host-generic"])
 @pytest.mark.parametrize("text", PAST.values(), ids=PAST.keys())
 @pytest.mark.parametrize("approach", [Greedy(), Drawn(0, 100)], ids=["greedy", "always"])
 def test_what_goes_past_others_is_right_and_proved(text, on, approach):
-    for n in (8, 64):
+    for n in (8, 64, 129):
         kernel = parse_kernel(text)
         judge(kernel, {"N": n}, compiled(kernel, {"N": n}, simulated(on), approach, check=True))
 
