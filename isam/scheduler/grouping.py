@@ -28,7 +28,7 @@ class Grouping:
         """Consecutive nests, in an order in which what depends on something comes after it."""
         done: list[Nests] = []
         aside: list[Nests] = []  # after the last of those done, of which they do not depend
-        for n in self._late(nests):
+        for n in self._postponed(nests):
             if done and _plain(n) and _plain(done[-1][-1]):
                 got = self._into(done[-1], aside, n)
                 if got is None:
@@ -47,7 +47,7 @@ class Grouping:
             self._put(done, n)
         return [Group(g, self.exact, private_axes(g, self._temporaries(g))) for g in (*done, *aside)]
 
-    def _late(self, nests: Iterable[Nest]) -> list[Nest]:
+    def _postponed(self, nests: Iterable[Nest]) -> list[Nest]:
         """The nests with those that read arguments alone behind others that neither depend on them: an operand laid out
         for a later nest does not stand between others."""
         out = list(nests)
