@@ -199,7 +199,7 @@ def _schedule(job: Job) -> None:
     done = [(c, s) for c, s in answers if isinstance(s, Schedule)]
     if not done:
         raise Refused("infeasible", job.original, answers[0][1])
-    job.cover, job.schedule = chosen(done, job.trace)
+    job.cover, job.schedule = chosen(done, job.trace) if several else done[0]
     if several and make is not schedule:
         job.schedule = job.deciding(make, job.cover, job.system, job.trace, (job.schedule, job.decisions(job.schedule)))
     elif several and (job.trace.ahead is not None if job.trace.replays else job.trace.approach.goes_on):

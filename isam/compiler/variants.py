@@ -170,9 +170,7 @@ def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:
 
 
 def chosen(covers: Sequence[tuple[Cover, Schedule]], trace: Trace) -> tuple[Cover, Schedule]:
-    """The cover and the schedule that the Approach takes."""
-    if len(covers) == 1:
-        return covers[0]
+    """The cover and the schedule that the Approach takes; asked also where no other one was worth scheduling."""
     from isam.cost.timeline import timeline
 
     least = len(covers[0][0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that

@@ -127,7 +127,6 @@ class _Builder:
         self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []
         self.prepared = prepared(self.kernel, self.nests, trace)
-        self.run.homes.kept = self.prepared
         self.bindable = self.prepared | {b.name for b in self.kernel.buffers if b.role == "const"}
 
     def build(self) -> Schedule:
@@ -143,6 +142,7 @@ class _Builder:
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
         if self.share.rooms:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
+        self.run.homes.kept = self.prepared
         with self.run.scope.recording() as call:
             self._scheduled(parts, ())
         check_room(self.kernel, self.system, self.run.homes.slots.values())

@@ -16,6 +16,9 @@ from isam.schedule.tree import Tile
 from isam.system.graph import System
 
 
+LONG = 16  # cycles of a call
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """An operand of a nest. ``index``: buffer rows over nest axes. ``extents``: the operand's shape over the
@@ -97,11 +100,12 @@ class Nest:
 
 
     def work(self) -> float:
-        """Calls; of a sum those that keep its unit for several cycles count as many."""
+        """Calls; of a sum those that keep its unit so long that much else fits beside them count as their cycles."""
         if not self.reduced:
             return self.calls()
         lengths = {i: self.unit(k) for i, k in self.mapping.axes if k in self.extents}
-        return self.calls() * max(1.0, self.instruction.cost.cycles(self.instruction.sizes_of(lengths)))
+        cycles = self.instruction.cost.cycles(self.instruction.sizes_of(lengths))
+        return self.calls() * (cycles if cycles >= LONG else 1.0)
 
 
 Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand
