@@ -20,13 +20,14 @@ def longer_row(kernel: Kernel, at: int, outer: str, inner: str) -> tuple[Step, .
     offered."""
     way = Way(kernel, at)
     try:
-        _put_together(way, outer, inner)
+        put_together(way, outer, inner)
     except Refused:
         return ()
     return way.steps
 
 
-def _put_together(way: Way, outer: str, inner: str) -> None:
+def put_together(way: Way, outer: str, inner: str) -> None:
+    """Goes on to where two axes of the sum are one. Raises ``Refused``."""
     dimensions, axes = FuseDimensions(), FuseAxes()
     while (pair := _apart(way, outer, inner)) is not None:
         way.take(dimensions, Site.of(buffer=pair[0], dim=pair[1]))

@@ -7,9 +7,11 @@ needs an axis cut first, and a factor laid out in groups; whether that pays, sch
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING
 
+from isam.compiler.way import Refused, Way
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
 from isam.ir.mapping import Cover
@@ -17,8 +19,8 @@ from isam.mapper.filters import present
 from isam.mapper.pricing import Pricing
 
 if TYPE_CHECKING:
-    from isam.compiler.way import Way
     from isam.mapper.space import Step
+    from isam.transforms.law import Site
 
 TIMES = 10.0  # so many times the points in a cycle are looked for
 TRIED = 2  # instructions
@@ -40,13 +42,12 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
             break
         able = _quick(m.instruction, offered, kernel)
         if able:
-            from isam.compiler.way import Way
-
             way = way or Way(kernel, 0)
             _onto(way, kernel, able, n, m.statements)
     if way is not None and way.steps:
         from isam.compiler.partial import in_lanes
-        yield (*way.steps, *in_lanes(way.kernel, {b: 2*n for b, n in across.items()}))
+
+        yield (*way.steps, *in_lanes(way.kernel, {b: 2 * n for b, n in across.items()}))
 
 
 def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
@@ -62,17 +63,21 @@ def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Ker
 def _onto(way: Way, kernel: Kernel, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
     """Goes on to where one of the instructions carries out a sum; nowhere, where none can. ``statement``: the sum in
     the kernel that the way began with, ``region``: what belongs to it there."""
-    from isam.compiler.way import Refused
-
-    found = [f for i in able for f in _laid_out(way.kernel, i, way.now((statement,))[0], way.now(region))]
     begin = way.state()
+    way.at = way.now((statement,))[0]
+    for i in able[:1]:
+        with suppress(Refused):
+            _filled(way, i, region)
+    found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
     for _, steps in sorted(found, key=lambda f: f[0]):
+        before = way.state()
         try:
             for s in steps:
                 way.take(s.transform, s.site)
             return
         except Refused:
-            way.back_to(begin)
+            way.back_to(before)
+    way.back_to(begin)
     if way.steps:
         return  # what else is searched for is found for the kernel as it was
     from isam.mapper.search import reach
@@ -85,6 +90,39 @@ def _onto(way: Way, kernel: Kernel, able: Sequence[Instruction], statement: int,
         way.back_to(begin)
 
 
+def _filled(way: Way, instruction: Instruction, region: Sequence[int]) -> None:
+    """Goes on to a sum whose innermost axis is whole groups of those that the instruction takes, zeros behind, and
+    fills its calls: where it is short, it is one with the axis around it."""
+    from isam.compiler.longer import put_together
+    from isam.transforms.law import Site
+    from isam.transforms.structure.roundup import RoundUpSum
+
+    size, most = _groups(instruction)
+    *_, inner = way.kernel.statements[way.at].reduces
+    extent = way.kernel.statements[way.at].domain.extent(inner)
+    if size < 2 or not extent.is_constant:
+        return
+    whole = -(-extent.const // size) * size
+    if whole > extent.const:
+        mine = tuple(i for i in way.now(region) if inner in way.kernel.statements[i].domain.names)
+        way.take(RoundUpSum((size,)), Site.of(axis=inner, statements=mine, extent=whole))
+    outer = way.kernel.statements[way.at].reduces[:-1]
+    if outer and 2 * whole <= most and way.kernel.statements[way.at].domain.extent(outer[-1]).const > 1:
+        before = way.state()
+        try:
+            put_together(way, outer[-1], inner)
+        except Refused:
+            way.back_to(before)
+
+
+def _groups(instruction: Instruction) -> tuple[int, int]:
+    """Neighbours along a sum that the instruction takes in a group, and how many of them in all; (1, 1): no groups."""
+    fixed = dict(instruction.fixed)
+    s = next(s for s in instruction.body.statements if s.accumulate)
+    size = prod(fixed[a] for a in s.reduces if a in fixed)
+    return size, size * prod(instruction.span(a).most or 1 for a in s.reduces if a not in fixed)
+
+
 def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
               region: Sequence[int]) -> Iterator[tuple[tuple[float, float], tuple[Step, ...]]]:  # fmt: skip
     """Ways to what an instruction takes that sums over neighbours in groups, with the prices of its calls then: an axis
@@ -95,22 +133,30 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
     from isam.transforms.law import Site
     from isam.transforms.structure.axes import SplitAxis
     from isam.transforms.structure.dimensions import SplitDimension, divides
+    from isam.transforms.structure.unfold import Unfold
 
-    summed = {a for x in instruction.body.statements if x.accumulate for a in x.reduces}
-    s, sizes = kernel.statements[at], {n for a, n in instruction.fixed if a in summed}
-    for axis, size in ((a, n) for a in reversed(s.reduces) for n in sizes if divides(n, s.domain.extent(a))):
+    s, (size, _) = kernel.statements[at], _groups(instruction)
+    for axis in (a for a in reversed(s.reduces) if size > 1 and divides(size, s.domain.extent(a))):
         mine = tuple(i for i in region if axis in kernel.statements[i].domain.names)
         cut = Step(SplitAxis((size,)), Site.of(axis=axis, statements=mine, factor=size), None)
         changed = cut.transform.apply(kernel, cut.site).kernel
         read = dict.fromkeys(x.buffer for i in region for x in changed.statements[i].sources if isinstance(x, Access))
-        law = SplitDimension((size,))
-        for site in (x for x in law.sites(changed) if x["buffer"] in read):
-            rewrite = law.apply(changed, site)
+        parted = [x for x in SplitDimension((size,)).sites(changed) if x["buffer"] in read]
+        other = [x for x in Unfold().sites(changed) if x["statement"] in region]  # a copy, where what is there stays
+        other = [x for x in other if _source(changed, x) not in {y["buffer"] for y in parted}]
+        ways = [Step(SplitDimension((size,)), x, None) for x in parted] + [Step(Unfold(), x, None) for x in other]
+        for way in ways:
+            rewrite = way.transform.apply(changed, way.site)
             there = [n for n, old in enumerate(rewrite.back.statements) if set(old) & set(region)]
             found = match(rewrite.kernel, instruction, strided=True, normalise=False, region=there)
             if found:
-                price = min(Pricing(rewrite.kernel).candidate(m).price for m in found)
-                yield price, (cut, Step(law, site, None))
+                yield min(Pricing(rewrite.kernel).candidate(m).price for m in found), (cut, way)
+
+
+def _source(kernel: Kernel, site: Site) -> str:
+    """The buffer that a site names by its statement and source."""
+    source = kernel.statements[site["statement"]].sources[site["source"]]
+    return source.buffer if isinstance(source, Access) else ""
 
 
 def rate(i: Instruction) -> float:

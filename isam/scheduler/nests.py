@@ -15,7 +15,6 @@ from isam.ir.span import Span
 from isam.schedule.tree import Tile
 from isam.system.graph import System
 
-
 LONG = 16  # cycles of a call
 
 

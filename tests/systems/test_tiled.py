@@ -21,6 +21,8 @@ LAYERS = {
     "a 1x1 convolution": ("convolution_bf16", {**ROWS, "R": 1, "S": 1}, 1),
     "a 3x3 convolution": ("convolution_padded_bf16", {**ROWS, "R": 3, "S": 3}, 1),
     "a strided one": ("convolution_bf16", {**ROWS, "R": 3, "S": 3, "stride": 2}, 1),
+    "a first layer": ("convolution_padded_bf16", {"H": 9, "W": 20, "C": 3, "K": 24, "R": 5, "S": 5, "stride": 2}, 1),
+    "an odd sum": ("product_bf16", {"M": 33, "N": 40, "K": 75}, 1),
     "a block": ("block_bf16", {**ROWS, "R": 3, "S": 3}, 1),
     "attention": ("attention_bf16", {"H": 2, "M": 40, "N": 64, "D": 64, "V": 48}, 2),
     "a cell": ("gru_bf16", {"T": 3, "B": 18, "X": 64, "H": 48}, 2),

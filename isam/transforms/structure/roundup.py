@@ -18,7 +18,7 @@ from isam.transforms.structure.axes import axis_names, joined
 from isam.transforms.structure.rows import axis_of, filled, resized
 
 Wide = dict[str, int]  # buffers with the dimension that grows
-ZERO_OF_ZEROS = frozenset({"copy", "neg", "add", "sub", "mul", "max", "min"})
+ZERO_OF_ZEROS = frozenset({"copy", "cast", "neg", "add", "sub", "mul", "max", "min"})
 
 
 @dataclass(frozen=True)
