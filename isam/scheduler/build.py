@@ -28,7 +28,7 @@ from isam.scheduler.plans.boxes import NOTHING
 from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
-from isam.scheduler.prepared import prepared
+from isam.scheduler.prepared import prepared, whole
 from isam.scheduler.state import FAR
 from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, staying
 from isam.scheduler.waits import with_waits
@@ -127,7 +127,8 @@ class _Builder:
         self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []
         self.prepared = prepared(self.kernel, self.nests, trace)
-        self.bindable = self.prepared | {b.name for b in self.kernel.buffers if b.role == "const"}
+        constants = {b.name for b in self.kernel.buffers if b.role == "const"}
+        self.bindable = whole(self.kernel, self.nests, self.prepared) | constants
 
     def build(self) -> Schedule:
         for m in self.cover.mappings:

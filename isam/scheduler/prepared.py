@@ -9,7 +9,7 @@ from isam.approach.choice import Choice, Trace
 from isam.ir.dataflow import determined
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
-from isam.scheduler.nests import Nest
+from isam.scheduler.nests import Nest, Use
 
 
 def prepared(kernel: Kernel, nests: Sequence[Nest], trace: Trace) -> frozenset[str]:
@@ -34,6 +34,28 @@ def prepared(kernel: Kernel, nests: Sequence[Nest], trace: Trace) -> frozenset[s
         if trace.choose(Choice("bind", (False, True), context)):
             out.add(name)
     return frozenset(out)
+
+
+def whole(kernel: Kernel, nests: Sequence[Nest], names: frozenset[str]) -> frozenset[str]:
+    """Those of the temporaries of which some nest writes every element: they may be laid out anew as a whole."""
+    shapes = {n: [d.const for d in kernel.buffer(n).shape] for n in names}
+    return frozenset(u.buffer for n in nests for u in n.uses if u.writes and u.buffer in names
+                     and not n.where and not n.origin and _fills(n, u, shapes[u.buffer]))  # fmt: skip
+
+
+def _fills(nest: Nest, use: Use, shape: Sequence[int]) -> bool:
+    """Whether each dimension is counted from its first element to its last, by axes of its own."""
+    used: set[str] = set()
+    for row, size in zip(use.index, shape, strict=True):
+        reached = 1
+        for weight, axis in sorted((c, a) for a, c in row.terms):
+            if weight != reached or axis in used:
+                return False
+            used.add(axis)
+            reached *= nest.length(axis)
+        if row.const or reached != size:
+            return False
+    return True
 
 
 def _bytes(kernel: Kernel, name: str) -> int:

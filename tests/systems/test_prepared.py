@@ -99,3 +99,22 @@ def test_what_swells_is_made_in_the_call() -> None:
     for n, kept in ((64, False), (2, True)):
         f = isam.compile(parse_kernel(text), sizes={"M": n, "N": 37}, check=True, cache=False)
         assert ("s" in {w.name for w in f.schedule.workspace if w.bound}) is kept
+
+
+def test_what_is_not_defined_is_not_laid_out_anew() -> None:
+    """A triangle of products of constants: rows are packed for a sum only where all of them were made."""
+    text = """kernel triangle(M, N)
+  in    x: f32[M, N]
+  const g: f32[N, N]
+  out   y: f32[M, N]
+  forall k < N, j < N where k <= j
+    s[k, j] = g[k, j] * g[j, k]
+  forall i < M, j < N
+    y[i, j] = 0
+  forall i < M, j < N, k < N where k <= j
+    y[i, j] += x[i, k] * s[k, j]
+"""
+    rng = np.random.default_rng(5)
+    given = {"x": rng.random((9, 21), np.float32), "g": rng.random((21, 21), np.float32)}
+    f = isam.compile(parse_kernel(text), sizes={"M": 9, "N": 21}, check=True, cache=False)
+    np.testing.assert_allclose(f(**given), given["x"] @ np.triu(given["g"] * given["g"].T), rtol=1e-4)
