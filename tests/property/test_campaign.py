@@ -20,7 +20,7 @@ TEXT = """kernel sides(N)
 
 @pytest.mark.parametrize(
     ("system", "seeds"),
-    [("toy", (*range(12), 1817, 4848, 6093, 8101)), ("host", (*range(6), *range(100, 103), 1845, 5824)),
+    [("toy", (*range(12), 1817, 4848, 6093, 8101)), ("host", (*range(6), *range(100, 103), 1845, 5824, 60169)),
      ("blas", range(6))],
 )
 def test_random_kernels_agree(system, seeds):
