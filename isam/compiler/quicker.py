@@ -33,7 +33,8 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
     offered. ``across``: per buffer into which others are summed across lanes, how many these are."""
     if cover.steps:
         return
-    sums = [(m, n) for m in cover.mappings for n in m.statements[-1:] if kernel.statements[n].accumulate]
+    sums = [(m, n) for m in cover.mappings for n in m.statements[-1:]
+            if kernel.statements[n].accumulate and kernel.statements[n].reduces]  # fmt: skip
     trips = Pricing(kernel).trips
     points = {n: trips[n] * prod(max(1, a.extent.const) for a in kernel.statements[n].domain.axes) for _, n in sums}
     way: Way | None = None

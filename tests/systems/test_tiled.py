@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.kernels import sources, with_constants
 from isam.compiler.stages import new_job, run_stages
+from isam.ir.text import parse_kernel
 from isam.system.features import lacking
 from isam.system.load import load_system
 from tests.elsewhere import elsewhere
@@ -44,3 +45,17 @@ def test_large_sums_go_through_tiles_and_are_right(layer: str, bound: bool) -> N
     taken = [m.instruction.name for m in job.cover.mappings]
     assert taken.count("tile_dot2_bf16") == sums
     assert fault(Case(1, kernel, given, "moderate", False, bound), "host-amx", True) is None
+
+
+def test_products_that_are_not_summed_up_are_left_to_vectors() -> None:
+    text = """kernel scaled(N)
+  in    a: bf16[N]
+  in    b: bf16[N]
+  inout y: f32[N]
+  permits reassociate, contract, flush
+  forall i < N
+    y[i] += f32(a[i]) * f32(b[i])
+"""
+    kernel, given = with_constants(parse_kernel(text), {"N": 200})
+    job = run_stages(new_job(kernel, load_system("host-amx"), given, None))
+    assert not any(m.instruction.name.startswith("tile") for m in job.cover.mappings)
