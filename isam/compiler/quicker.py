@@ -129,7 +129,7 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
     """Ways to what an instruction takes that sums over neighbours in groups, with the prices of its calls then: an axis
     of the sum is cut into as many, and a dimension of one operand. The axis is cut in no statement besides ``region``:
     what makes an operand, or goes on with the result, keeps its axes."""
-    from isam.mapper.match import match
+    from isam.mapper.match import Matches, match
     from isam.mapper.space import Step
     from isam.transforms.law import Site
     from isam.transforms.structure.axes import SplitAxis
@@ -150,7 +150,7 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
             rewrite = way.transform.apply(changed, way.site)
             there = [n for n, old in enumerate(rewrite.back.statements) if set(old) & set(region)]
             found = match(rewrite.kernel, instruction, strided=True, normalise=False, region=there)
-            if found:
+            if isinstance(found, Matches):
                 yield min(Pricing(rewrite.kernel).candidate(m).price for m in found), (cut, way)
 
 

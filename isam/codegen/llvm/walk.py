@@ -288,7 +288,7 @@ class Walk:
         shape = tuple(1 if d is None else tile.shape[d] for d in o.dims)
         steps = tuple(0 if d is None else place.strides[d] * tile.steps[d] for d in o.dims)
         size = self.low.sizes.get(place.base)
-        return tiles.Addressed(pointer, dtype, shape, steps, None, size and (self.bases[place.base], size))
+        return tiles.Addressed(pointer, dtype, shape, steps, None, (self.bases[place.base], size) if size else None)
 
     def _read(self, cell: Cell, o: Operand, dtype: str) -> str:
         value = self.cells.get(cell)
