@@ -125,10 +125,10 @@ def least(cover: Cover, system: System) -> float:
         return 0.0
     ahead, trips = determined(kernel), {r.axis.name: r.axis.extent for r in recurrences(kernel.body)}
     for m in cover.mappings:
-        if m.guards or any(kernel.statements[i].domain.where or kernel.statements[i].dest.buffer in ahead
-                           for i in m.statements):  # fmt: skip
+        mine = [kernel.statements[i] for i in m.statements]
+        if m.guards or any(s.domain.where for s in mine) or all(s.dest.buffer in ahead for s in mine):
             continue
-        own = {a.name: a.extent for i in m.statements for a in kernel.statements[i].domain.axes}
+        own = {a.name: a.extent for s in mine for a in s.domain.axes}
         units = system.units_of(m.instruction.name)
         calls, cycles = _calls((*((t, trips[t]) for t in m.loops), *own.items()), m, {})
         who = frozenset(u.name for u in units)
