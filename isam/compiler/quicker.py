@@ -11,7 +11,6 @@ from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING
 
-from isam.compiler.way import Refused, Way
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
 from isam.ir.mapping import Cover
@@ -19,6 +18,7 @@ from isam.mapper.filters import present
 from isam.mapper.pricing import Pricing
 
 if TYPE_CHECKING:
+    from isam.compiler.way import Way
     from isam.mapper.space import Step
     from isam.transforms.law import Site
 
@@ -43,6 +43,8 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
             break
         able = _quick(m.instruction, offered, kernel)
         if able:
+            from isam.compiler.way import Way
+
             way = way or Way(kernel, 0)
             _onto(way, kernel, able, n, m.statements)
     if way is not None and way.steps:
@@ -64,6 +66,8 @@ def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Ker
 def _onto(way: Way, kernel: Kernel, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
     """Goes on to where one of the instructions carries out a sum; nowhere, where none can. ``statement``: the sum in
     the kernel that the way began with, ``region``: what belongs to it there."""
+    from isam.compiler.way import Refused
+
     begin = way.state()
     way.at = way.now((statement,))[0]
     for i in able[:1]:
@@ -95,6 +99,7 @@ def _filled(way: Way, instruction: Instruction, region: Sequence[int]) -> None:
     """Goes on to a sum whose innermost axis is whole groups of those that the instruction takes, zeros behind, and
     fills its calls: where it is short, it is one with the axis around it."""
     from isam.compiler.longer import put_together
+    from isam.compiler.way import Refused
     from isam.transforms.law import Site
     from isam.transforms.structure.roundup import RoundUpSum
 
