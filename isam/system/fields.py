@@ -275,17 +275,26 @@ def _per(node: Node, f: Field, faults: Faults) -> dict[Scalar, float] | None:
 
 def _narrow(node: Node, f: Field, faults: Faults) -> dict[Scalar, dict[int, float]] | None:
     """Cycles per number of lanes, per size."""
-    out: dict[Scalar, dict[int, float]] = {}
-    for size, forms in node.items if isinstance(node, Mapping) else ():
-        if isinstance(forms, Mapping):
-            counts = {k: _count(k, f, faults) for k, _ in forms.items}
-            taken = _per(forms, f, faults) or {}
-            out[size] = {most: taken[k] for k, most in counts.items() if most is not None and k in taken}
-    if isinstance(node, Mapping) and len(out) == len(node.items):
-        return out
-    faults.add("system-kind", f"expected cycles per number of lanes of a size, found {describe(node)}", node.loc,
-               "for example {J: {8: 1 cycle}}")  # fmt: skip
-    return None
+    hint, out = "for example {J: {8: 1 cycle}}", dict[Scalar, dict[int, float]]()
+    if not isinstance(node, Mapping):
+        what = f"expected cycles per number of lanes of a size, found {describe(node)}"
+        faults.add("system-kind", what, node.loc, hint)
+        return None
+    for size, forms in node.items:
+        if not isinstance(forms, Mapping) or not forms.items:
+            found = "none" if isinstance(forms, Mapping) else describe(forms)
+            what = f"expected cycles per number of lanes of '{size.text[:40]}', found {found}"
+            faults.add("system-kind", what, forms.loc, hint)
+            continue
+        taken = _per(forms, f, faults) or {}
+        out[size] = {}
+        for k, most in ((k, _count(k, f, faults)) for k, _ in forms.items):
+            if most in out[size]:
+                what = f"two forms of '{size.text[:40]}' take up to {most}"
+                faults.add("system-duplicate", what, k.loc, "leave one out")
+            elif most is not None and k in taken:
+                out[size][most] = taken[k]
+    return out
 
 
 def free(node: Node, f: Field | None = None, faults: Faults | None = None) -> Any:

@@ -31,7 +31,7 @@ from isam.system.numerics import contradictions
 from isam.system.operands import Operands
 from isam.system.read_groups import Groups, measures, read_ports
 from isam.system.schema import COST, INSTRUCTION, MEMORY, MOVE, UNIT
-from isam.system.source import Mapping, Scalar
+from isam.system.source import Mapping, Node, Scalar
 from isam.system.units import Rate
 from isam.system.unread import Described
 
@@ -331,7 +331,7 @@ class _Build:
             self.marks["bandwidth", e.name] = stated.loc
         operands = Operands(e.name, {a.name: a for a in found.body.arguments}, self.faults, self.marks)
         made = Instruction(e.name, found.body, operands.contracts(v, e.key.loc), operands.apart(v),
-                           self._cost(v.get("cost", {}), found),
+                           self._cost(v.get("cost", {}), found, given),
                            self._emission(v, e), tuple(w.text for w in v.get("needs", ())), v.get("ulp", 0.0),
                            e.key.loc, v["family"].text if "family" in v else spoken(e.family), e.values,
                            self._settings(v, "requires", found), self._settings(v, "sets", found),
@@ -342,7 +342,7 @@ class _Build:
             self.faults.add("system-numerics", message, at, hint)
         return made
 
-    def _cost(self, given: Values, i: Instruction) -> Cost:
+    def _cost(self, given: Values, i: Instruction, node: Node | None) -> Cost:
         per: dict[Scalar, float] = given.get("per", {})
         narrow: dict[Scalar, dict[int, float]] = given.get("narrow", {})
         sizes = [s.name for s in i.syms]
@@ -353,6 +353,10 @@ class _Build:
         for size, some in narrow.items():
             if 0 in some:
                 self.faults.add("system-count", f"a form of '{i.name}' takes no element", size.loc, "at least 1")
+        asks = node.get("prefetch") if isinstance(node, Mapping) else None
+        if asks is not None and not i.is_move:
+            self.faults.add("system-move", f"'{i.name}' moves nothing that a cache could be asked for", asks.loc,
+                            "'prefetch' is of moves, whose template says 'tile.prefetch'")  # fmt: skip
         forms = [Narrow(size.text, n, cycles) for size, some in narrow.items() for n, cycles in some.items() if n]
         return Cost(**{**given, "per": tuple((size.text, cycles) for size, cycles in per.items()),
                        "narrow": tuple(sorted(forms, key=lambda f: f.most))})  # fmt: skip
