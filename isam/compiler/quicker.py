@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TIMES = 10.0  # so many times the points in a cycle are looked for
 TRIED = 2  # instructions
+WIDER = 2  # times the lanes in parts that sums across them are made in: neighbours that go into a group stay together
 LARGE = 1 / 8  # of the points of the largest sum: others that are to be taken more quickly, too
 
 
@@ -46,11 +47,12 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
             from isam.compiler.way import Way
 
             way = way or Way(kernel, 0)
-            _onto(way, kernel, able, n, m.statements)
+            _onto(way, able, n, m.statements)
     if way is not None and way.steps:
         from isam.compiler.partial import in_lanes
 
-        yield (*way.steps, *in_lanes(way.kernel, {b: 2 * n for b, n in across.items()}))
+        wider = {b: WIDER * n for b, n in across.items()}
+        yield (*way.steps, *in_lanes(way.kernel, wider))
 
 
 def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
@@ -63,16 +65,15 @@ def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Ker
     return sorted(able, key=rate, reverse=True)[:TRIED]
 
 
-def _onto(way: Way, kernel: Kernel, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
+def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
     """Goes on to where one of the instructions carries out a sum; nowhere, where none can. ``statement``: the sum in
     the kernel that the way began with, ``region``: what belongs to it there."""
     from isam.compiler.way import Refused
 
     begin = way.state()
     way.at = way.now((statement,))[0]
-    for i in able[:1]:
-        with suppress(Refused):
-            _filled(way, i, region)
+    with suppress(Refused):
+        _filled(way, able[0], region)
     found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
     for _, steps in sorted(found, key=lambda f: f[0]):
         before = way.state()
@@ -83,16 +84,6 @@ def _onto(way: Way, kernel: Kernel, able: Sequence[Instruction], statement: int,
         except Refused:
             way.back_to(before)
     way.back_to(begin)
-    if way.steps:
-        return  # what else is searched for is found for the kernel as it was
-    from isam.mapper.search import reach
-
-    reached = [r.paths[0] for i in able if (r := reach(kernel, i, statement=statement)).paths and r.paths[0].steps]
-    try:
-        for s in min(reached, key=lambda p: p.price).steps if reached else ():
-            way.take(s.transform, s.site)
-    except Refused:
-        way.back_to(begin)
 
 
 def _filled(way: Way, instruction: Instruction, region: Sequence[int]) -> None:

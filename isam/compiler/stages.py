@@ -23,7 +23,7 @@ from isam.ir.mapping import Cover, Mapping
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
-AT_ONCE = 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
+FAR = 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
 class Refused(IsamError):
@@ -217,7 +217,7 @@ def _scheduled(job: Job, covers: Sequence[Cover]) -> list[tuple[Cover, Any]]:
     from isam.scheduler import schedule
 
     floors = [least(c, job.system) for c in covers]
-    order = sorted(range(len(covers)), key=lambda n: (floors[n] * AT_ONCE > floors[0], n))
+    order = sorted(range(len(covers)), key=lambda n: (floors[n] * FAR > floors[0], n))
     made: dict[int, Any] = {}
     best = inf
     for n in order:

@@ -97,7 +97,6 @@ class Nest:
             total *= n if m is None else 1 if m.limit is None else -(-n // m.limit)
         return total
 
-
     def work(self) -> float:
         """Calls; of a sum those that keep its unit so long that much else fits beside them count as their cycles."""
         if not self.reduced:

@@ -10,6 +10,7 @@ from isam.ir.dataflow import determined
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
 from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plans.pack import counted
 
 
 def prepared(kernel: Kernel, nests: Sequence[Nest], trace: Trace) -> frozenset[str]:
@@ -45,17 +46,10 @@ def whole(kernel: Kernel, nests: Sequence[Nest], names: frozenset[str]) -> froze
 
 def _fills(nest: Nest, use: Use, shape: Sequence[int]) -> bool:
     """Whether each dimension is counted from its first element to its last, by axes of its own."""
-    used: set[str] = set()
-    for row, size in zip(use.index, shape, strict=True):
-        reached = 1
-        for weight, axis in sorted((c, a) for a, c in row.terms):
-            if weight != reached or axis in used:
-                return False
-            used.add(axis)
-            reached *= nest.length(axis)
-        if row.const or reached != size:
-            return False
-    return True
+    axes = [counted(nest, row) for row in use.index]
+    every = [a for some in axes for a in some]
+    reached = [prod(nest.length(a) for a in some) for some in axes]
+    return reached == list(shape) and len(set(every)) == len(every) and not any(row.const for row in use.index)
 
 
 def _bytes(kernel: Kernel, name: str) -> int:
