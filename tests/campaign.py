@@ -22,6 +22,7 @@ from isam.ir.dtype import numpy_dtype
 from isam.ir.kernel import Kernel
 from isam.runtime.entry import Entry
 from isam.system.load import load_system
+from tests.on_the_tree import on_the_tree
 from tests.pipeline import compiled, judge
 from tests.random_kernels import random_kernel, show
 
@@ -90,4 +91,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with on_the_tree():
+        sys.exit(main())

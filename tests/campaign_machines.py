@@ -16,6 +16,7 @@ from isam.compiler import Refused
 from isam.cost.timeline import timeline
 from isam.proof.races import check_races
 from isam.schedule.steps import steps
+from tests.on_the_tree import on_the_tree
 from tests.pipeline import compiled, judge
 from tests.random_kernels import random_kernel
 from tests.random_machines import machine
@@ -61,4 +62,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with on_the_tree():
+        sys.exit(main())

@@ -36,6 +36,7 @@ from isam.system.load import load_system
 from tests.elsewhere import elsewhere
 from tests.native import first_x86_64
 from tests.native_cases import case, fault
+from tests.on_the_tree import on_the_tree
 from tests.random_kernels import show
 
 DESCRIPTIONS = ("host-generic", "host-avx2", "host-avx512", "blas")
@@ -127,6 +128,7 @@ def runnable(names: list[str]) -> list[str]:
 
 def main() -> int:
     with ExitStack() as stack:
+        stack.enter_context(on_the_tree())
         return _main(stack)
 
 

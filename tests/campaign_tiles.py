@@ -22,6 +22,7 @@ from isam.ir.text import parse_kernel
 from isam.scheduler.plans import shared_home
 from tests.elsewhere import elsewhere
 from tests.native_cases import Case, fault
+from tests.on_the_tree import on_the_tree
 
 TYPES = (("u8", "i8", "i32", "tile_dot4_us"), ("i8", "u8", "i32", "tile_dot4_su"), ("i8", "i8", "i32", "tile_dot4_ss"),
          ("u8", "u8", "i32", "tile_dot4_uu"), ("bf16", "bf16", "f32", "tile_dot2_bf16"))  # fmt: skip
@@ -93,4 +94,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with on_the_tree():
+        sys.exit(main())
