@@ -79,6 +79,25 @@ class Affine(NamedTuple):
 
     __rmul__ = __mul__  # type: ignore[assignment]
 
+    def plus(self, factors: Iterable[int], exprs: Iterable[Affine]) -> Affine:
+        """This and every one of ``exprs`` times its factor: an address from strides and a position.
+
+        >>> Affine.of("base").plus((8, 1), (Affine.of("i"), Affine((), 3)))
+        Affine('base + 8*i + 3')
+        """
+        terms, const = self
+        total: dict[str, int] | None = None
+        for k, (some, c) in zip(factors, exprs, strict=True):
+            const += k * c
+            if some and k:
+                if total is None:
+                    total = dict(terms)
+                for name, m in some:
+                    total[name] = total.get(name, 0) + k * m
+        if total is not None:
+            terms = tuple(sorted([p for p in total.items() if p[1]]))
+        return _new(Affine, (terms, const))
+
     def coefficient(self, name: str) -> int:
         for n, c in self.terms:
             if n == name:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from isam.classes import dataclass
-from isam.ir.affine import Affine
+from isam.ir.affine import ZERO, Affine
 from isam.ir.kernel import Axis
 from isam.proof.context import Context, Var
 from isam.proof.geometry import BufferFacts, first, recurrent_axes, resolve
@@ -167,10 +167,7 @@ class Legality:
         ok = base.name == o.tile.buffer and len(home) == len(o.place.strides) == rank and all(
             n == 1 or a == b for n, a, b in zip(o.tile.shape, o.place.strides, home, strict=True))  # fmt: skip
         if ok:
-            at = Affine()
-            for s, k in zip(o.tile.start, base.home.strides, strict=True):
-                at = at + s * k
-            ok = at == o.place.offset
+            ok = ZERO.plus(base.home.strides, o.tile.start) == o.place.offset
         if not ok:
             out.add(2, "address", f"{o.tile} does not lie at {o.place.base}+({o.place.offset})", issue)
         return ok

@@ -24,9 +24,7 @@ def generalised(f: Fact, over: Span, facts: Facts, fresh: Callable[[], str]) -> 
     g, _ = lifted(Family(f.box, f.over), over, name)
     rule = f.rule
     if not rule.coefficient(over.var):
-        offset = rule
-        for k, (lo, _) in zip(f.strides, g.box, strict=True):
-            offset = offset + lo * k
+        offset = rule.plus(f.strides, [lo for lo, _ in g.box])
         return facts.make(f.buffer, f.spot, f.cells, offset, f.strides, g.box, g.over)
     if over.once and over.first is not None:
         return substituted(f, over.var, over.first, facts)

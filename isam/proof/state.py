@@ -55,6 +55,8 @@ class Fact:
         exprs += [b.expr for v in self.over for b in v.lo + v.hi]
         low = high = self.offset
         for k, (lo, hi) in zip(self.strides, self.box, strict=True):
+            if lo.terms == hi.terms and hi.const - lo.const == 1:
+                continue
             reach = (hi - lo - 1) * k
             low, high = (low, high + reach) if k >= 0 else (low + reach, high)
         cells = () if self.cells is None else range(self.cells[0], self.cells[1] + 1)
@@ -70,10 +72,7 @@ class Fact:
 
     def address(self, at: Iterable[Affine]) -> Affine:
         """The byte at which an element lies by this layout."""
-        out = self.rule
-        for k, x in zip(self.strides, at, strict=True):
-            out = out + x * k
-        return out
+        return self.rule.plus(self.strides, at)
 
     def mentions(self, name: str) -> bool:
         return name in self.names
@@ -107,9 +106,7 @@ class Target:
 
 def rule_of(offset: Affine, strides: tuple[int, ...], box: Box) -> Affine:
     """Where element 0 would lie: boxes of one buffer with the same strides are laid by one rule where this is one."""
-    for k, (lo, _) in zip(strides, box, strict=True):
-        offset = offset - lo * k
-    return offset
+    return offset.plus([-k for k in strides], [lo for lo, _ in box])
 
 
 class State:

@@ -285,4 +285,5 @@ def distinct(node: Node) -> Iterator[Node]:
             continue
         seen.add(id(n))
         yield n
-        stack.extend(reversed(children(n)))
+        if not isinstance(n, Issue):  # most are
+            stack.extend(reversed(children(n)))

@@ -94,9 +94,7 @@ class Homes:
         offset, size = place.offset, self._bytes.get(name, 0)
         for turn in fold.turns:
             offset, size = offset + turn.offset(size), turn.room(size)
-        for s, k in zip(start, place.strides, strict=True):
-            offset = offset + s * k
-        return Place(place.memory, place.base, offset, place.strides)
+        return Place(place.memory, place.base, offset.plus(place.strides, start), place.strides)
 
     def _make(self, tile: Tile, fold: Fold) -> None:
         name, home = tile.buffer, self.memory

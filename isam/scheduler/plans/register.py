@@ -113,71 +113,80 @@ def least(group: Group, main: Nest) -> dict[str, int]:
 def blocks(nest: Nest, system: System, floor: dict[str, int]) -> list[Block]:
     """Register blocks that fit, best predicted cost first, among equals without a sum those along inner axes, whose
     elements lie together; ``floor``: as :func:`least` says."""
-    room = Room(nest, system)
-    parallel = [a for a in nest.axes if a not in nest.reduced]
-    counts = {a: -(-nest.length(a) // nest.unit(a)) for a in parallel}
     reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
-    limit = room.outputs if reducing else min(room.outputs, 8)
+    costs = Costs(nest, Room(nest, system), reducing)
+    limit = costs.room.outputs if reducing else min(costs.room.outputs, 8)
     found: list[Block] = []
-    for tiles in _candidates(nest, parallel, counts, limit, floor):
-        cost = block_cost(nest, parallel, counts, tiles, room, reducing)
+    for tiles in costs.candidates(costs.axes, limit, floor):
+        cost = costs.of(tiles)
         if cost is not None:
             found.append(Block(tuple(sorted(tiles.items())), cost))
-    inner = [] if reducing else parallel[::-1]
+    inner = [] if reducing else costs.axes[::-1]
     found.sort(key=lambda b: (b.cost, *(-b.of(a) for a in inner)))
     return found
 
 
 def completed(nest: Nest, system: System, given: dict[str, int]) -> Block | None:
     """The best register block of a nest with a sum some of whose axes have their tiles already; None when none fits."""
-    room = Room(nest, system)
-    parallel = [a for a in nest.axes if a not in nest.reduced]
-    counts = {a: -(-nest.length(a) // nest.unit(a)) for a in parallel}
-    free = [a for a in parallel if a not in given]
+    costs = Costs(nest, Room(nest, system), True)
+    free = [a for a in costs.axes if a not in given]
     best: Block | None = None
-    for tiles in _candidates(nest, free, counts, room.outputs, {}):
-        tiles |= {a: n for a, n in given.items() if a in parallel}
-        cost = block_cost(nest, parallel, counts, tiles, room, True)
+    for tiles in costs.candidates(free, costs.room.outputs, {}):
+        tiles |= {a: n for a, n in given.items() if a in costs.axes}
+        cost = costs.of(tiles)
         if cost is not None and (best is None or cost < best.cost):
             best = Block(tuple(sorted(tiles.items())), cost)
     return best
 
 
-def _candidates(nest: Nest, parallel: list[str], counts: dict[str, int], limit: int,
-                floor: dict[str, int]) -> Iterator[dict[str, int]]:  # fmt: skip
-    """Numbers of tiles per axis: at most three axes are blocked, the last ones named first."""
-    wide = [a for a in reversed(parallel) if counts[a] > 1][:3]
-    ranges = [range(floor.get(a, 1), min(counts[a], limit) + 1, floor.get(a, 1)) for a in wide]
-    for combo in product(*ranges):
-        if prod(combo) <= limit:
-            yield dict(zip(wide, combo, strict=True))
+class Costs:
+    """What register blocks of a nest cost, in relative cycles per useful call. ``reducing``: accumulators stay in the
+    memories next to the unit; ``axes``: those that are not summed over; ``counts``: tiles along each."""
 
+    def __init__(self, nest: Nest, room: Room, reducing: bool):
+        self.nest, self.room, self.reducing = nest, room, reducing
+        self.axes = [a for a in nest.axes if a not in nest.reduced]
+        self.counts = {a: -(-nest.length(a) // nest.unit(a)) for a in self.axes}
+        self._written = [self._along(u) for u in nest.uses if u.writes]
+        self._read = [self._along(u) for u in nest.uses if not u.writes and not u.buffer.startswith("#")]
+        self._waste: dict[tuple[str, int], float] = {}
 
-def block_cost(
-    nest: Nest, parallel: list[str], counts: dict[str, int], tiles: dict[str, int], room: Room, reducing: bool
-) -> float | None:
-    """Relative cycles per useful call, or None when the block does not fit the memories next to the unit."""
-    per = {a: tiles.get(a, 1) for a in parallel}
-    calls = prod(per.values())
-    if reducing and not room.holds(live(nest, per, unroll_order(nest, per, room))):
-        return None
-    tiles_of = [(u, prod(per[a] for a in axes_of(u) if a in per)) for u in nest.uses]
-    outs = sum(n for u, n in tiles_of if u.writes)
-    ins = sum(n for u, n in tiles_of if not u.writes and not u.buffer.startswith("#"))
-    waste = 1.0
-    for a in parallel:
-        n, unit = counts[a], nest.unit(a)
-        cut = segments(n, per[a], 1, unit > 1)
-        have = sum(max(1, -(-s.size // unit)) * s.count for s in cut)
-        waste *= max(1.0, have / max(1, n)) * (1 + 0.04 * (len(cut) - 1))
-        blocks_of_axis = -(-n // per[a])
-        average = n / max(1, blocks_of_axis)
-        waste *= 1 + 0.15 * (per[a] - average) / per[a]
-    if not reducing:
-        traffic = (ins + outs) / calls
-        return waste * (traffic + 2.0 / calls)
-    latency = 8.0 / min(8, calls)  # independent accumulators hide the latency of the unit
-    return waste * (max(1.0, 1.1 * ins / calls) + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
+    def _along(self, use: Use) -> list[str]:
+        return [a for a in self.axes if a in axes_of(use)]
+
+    def candidates(self, free: list[str], limit: int, floor: dict[str, int]) -> Iterator[dict[str, int]]:
+        """Numbers of tiles per axis of ``free``: at most three axes are blocked, the last ones named first."""
+        wide = [a for a in reversed(free) if self.counts[a] > 1][:3]
+        ranges = [range(floor.get(a, 1), min(self.counts[a], limit) + 1, floor.get(a, 1)) for a in wide]
+        for combo in product(*ranges):
+            if prod(combo) <= limit:
+                yield dict(zip(wide, combo, strict=True))
+
+    def of(self, tiles: dict[str, int]) -> float | None:
+        """None when the block does not fit the memories next to the unit."""
+        per = {a: tiles.get(a, 1) for a in self.axes}
+        if self.reducing and fitting_order(self.nest, per, self.room) is None:
+            return None
+        calls = prod(per.values())
+        outs = sum([prod([per[a] for a in axes]) for axes in self._written])
+        ins = sum([prod([per[a] for a in axes]) for axes in self._read])
+        waste = prod([self._wasted(a, n) for a, n in per.items()])
+        if not self.reducing:
+            traffic = (ins + outs) / calls
+            return waste * (traffic + 2.0 / calls)
+        latency = 8.0 / min(8, calls)  # independent accumulators hide the latency of the unit
+        return waste * (max(1.0, 1.1 * ins / calls) + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)
+
+    def _wasted(self, axis: str, per: int) -> float:
+        """How many times as much is done along an axis, and how much more often, as with blocks that divide it."""
+        if (axis, per) not in self._waste:
+            n, unit = self.counts[axis], self.nest.unit(axis)
+            cut = segments(n, per, 1, unit > 1)
+            have = sum(max(1, -(-s.size // unit)) * s.count for s in cut)
+            average = n / max(1, -(-n // per))
+            self._waste[axis, per] = (max(1.0, have / max(1, n)) * (1 + 0.04 * (len(cut) - 1))
+                                      * (1 + 0.15 * (per - average) / per))  # fmt: skip
+        return self._waste[axis, per]
 
 
 def live(nest: Nest, per: dict[str, int], order: list[str]) -> list[int]:
@@ -185,7 +194,7 @@ def live(nest: Nest, per: dict[str, int], order: list[str]) -> list[int]:
     streamed = order[0] if order and per.get(order[0], 1) > 1 else None
     out = []
     for u in nest.uses:
-        n = prod(per.get(a, 1) for a in axes_of(u) if a not in nest.reduced)
+        n = prod([per.get(a, 1) for a in axes_of(u) if a not in nest.reduced])
         if u.buffer.startswith("#"):
             n = 0
         elif streamed in axes_of(u) and not u.writes:
@@ -197,10 +206,22 @@ def live(nest: Nest, per: dict[str, int], order: list[str]) -> list[int]:
 def unroll_order(nest: Nest, per: dict[str, int], room: Room) -> list[str]:
     """Reduced axes outermost, then the others so that operands of the largest axis stream by one at a time; those of
     another axis where there is no room else."""
+    return fitting_order(nest, per, room) or _by_size(nest, per)
+
+
+def _by_size(nest: Nest, per: dict[str, int]) -> list[str]:
     rest = [a for a in nest.axes if a not in nest.reduced]
-    rest = sorted(rest, key=lambda a: (-per.get(a, 1) if a not in nest.mapped else 1, rest.index(a)))
-    orders = [[a, *(b for b in rest if b != a)] for a in rest]
-    return next((o for o in orders if room.holds(live(nest, per, o))), rest)
+    return sorted(rest, key=lambda a: (-per.get(a, 1) if a not in nest.mapped else 1, rest.index(a)))
+
+
+def fitting_order(nest: Nest, per: dict[str, int], room: Room) -> list[str] | None:
+    """The first order of unrolling with which the block fits; None where there is none."""
+    rest = _by_size(nest, per)
+    for a in rest or [""]:
+        order = [a, *(b for b in rest if b != a)] if a else []
+        if room.holds(live(nest, per, order)):
+            return order
+    return None
 
 
 def steps(calls: int) -> int:
