@@ -7,7 +7,8 @@ resource begins before something can have reached it, nor is all over when it en
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingABC
 
 from isam.classes import dataclass
 from isam.cost.capacity import capacity_traffic
@@ -15,8 +16,8 @@ from isam.cost.latency import Latency
 from isam.cost.traffic import Flow, Way, crossing, everything, flows, ways
 from isam.ir.dataflow import determined
 from isam.ir.kernel import Kernel, recurrences
-from isam.ir.mapping import Cover
-from isam.schedule.tree import Schedule
+from isam.ir.mapping import Cover, Mapping
+from isam.schedule.tree import Issue, Schedule, distinct
 from isam.system.graph import System
 
 
@@ -55,32 +56,29 @@ class Floor:
         return max((b.seconds for b in self.bounds if b.kind == kind), default=0.0)
 
 
-def floor(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> Floor:
+def floor(schedule: Schedule, symbols: MappingABC[str, int] | None = None) -> Floor:
     """The lower bounds of a schedule's call part. ``symbols``: run-time sizes; a trip without a number counts as none.
     """
     open_ = {s.name: 0 for s in schedule.cover.kernel.given}
     sizes = schedule.cover.kernel.sizes({**open_, **(symbols or {})})
     kernel = schedule.cover.kernel.with_sizes(sizes) if open_ else schedule.cover.kernel
-    travelling, latency = flows(schedule, kernel), Latency(schedule, kernel)
-    found = [*_compute(schedule, kernel, sizes, latency), *_traffic(schedule, travelling, latency)]
+    ahead = frozenset(schedule.nests[n.nest].mapping for n in distinct(schedule.bind)
+                      if isinstance(n, Issue) and n.nest is not None)  # fmt: skip
+    ahead = frozenset(i for m in ahead for i in schedule.cover.mappings[m].statements)
+    travelling, latency = flows(schedule, kernel, ahead), Latency(schedule, kernel)
+    found = [*_compute(schedule, kernel, ahead, latency), *_traffic(schedule, travelling, latency)]
     found += _capacity(schedule, kernel)
     return Floor(tuple(sorted((b for b in found if b.seconds > 0), key=lambda b: -b.seconds)))
 
 
-def _compute(schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int], latency: Latency) -> list[Bound]:
+def _compute(schedule: Schedule, kernel: Kernel, ahead: frozenset[int], latency: Latency) -> list[Bound]:
     """Per set of units, what only they can run, shared among them and their instances; and one call of each mapping,
     from home to home."""
     busy: dict[frozenset[str], float] = {}
     begin, end = dict[frozenset[str], float](), dict[frozenset[str], float]()
     out = []
-    for nest in schedule.nests:
-        m = schedule.cover.mappings[nest.mapping]
-        if m.guards or any(kernel.statements[i].domain.where for i in m.statements):
-            continue  # how many calls a part of a box takes at least is not counted
-        units = schedule.system.units_of(m.instruction.name)
-        calls, cycles = _calls(nest.axes, m, sizes)
-        who = frozenset(u.name for u in units)
-        busy[who] = busy.get(who, 0.0) + calls * cycles / max(u.clock for u in units)
+    for m, who, calls, seconds in _full(schedule.cover, kernel, schedule.system, ahead):
+        busy[who] = busy.get(who, 0.0) + seconds
         (done, free), before, after = latency.call(m), latency.before(m), latency.after(m)
         begin[who] = min(before, begin.get(who, before))
         end[who] = min(done - free + after, end.get(who, done - free + after))
@@ -97,12 +95,26 @@ def _compute(schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int], laten
     return out
 
 
-def _calls(axes, mapping, sizes: Mapping[str, int]) -> tuple[int, float]:
-    """How many calls of a nest there are at least, and the cycles of one on average."""
+def _full(cover: Cover, kernel: Kernel, system: System,
+          ahead: frozenset[int]) -> Iterator[tuple[Mapping, frozenset[str], int, float]]:  # fmt: skip
+    """Of each mapping, but for those of the statements ``ahead``: the units that can run it, how many calls there are
+    at least, and the seconds that those take one of them. How many a part of a box takes is not counted."""
+    trips = {r.axis.name: r.axis.extent for r in recurrences(kernel.body)}
+    for m in cover.mappings:
+        mine = [kernel.statements[i] for i in m.statements]
+        if m.guards or any(s.domain.where for s in mine) or ahead.issuperset(m.statements):
+            continue
+        axes = {t: trips[t].const for t in m.loops} | {a.name: a.extent.const for s in mine for a in s.domain.axes}
+        units = system.units_of(m.instruction.name)
+        calls, cycles = _calls(axes, m)
+        yield m, frozenset(u.name for u in units), calls, calls * cycles / max(u.clock for u in units)
+
+
+def _calls(axes: dict[str, int], mapping: Mapping) -> tuple[int, float]:
+    """How many calls there are at least, and the cycles of one on average."""
     played, calls = {k: i for i, k in mapping.axes}, 1
     mean: dict[str, float] = {}  # extent of an instruction's axis in a call
-    for axis, extent in axes:
-        n = extent.substitute(sizes).const
+    for axis, n in axes.items():
         most = mapping.instruction.span(played[axis]).most if axis in played else 1
         cuts = -(-n // most) if most else min(1, n)
         calls *= cuts
@@ -123,16 +135,10 @@ def least(cover: Cover, system: System) -> float:
     kernel, busy = cover.kernel, dict[frozenset[str], float]()
     if kernel.syms:
         return 0.0
-    ahead, trips = determined(kernel), {r.axis.name: r.axis.extent for r in recurrences(kernel.body)}
-    for m in cover.mappings:
-        mine = [kernel.statements[i] for i in m.statements]
-        if m.guards or any(s.domain.where for s in mine) or all(s.dest.buffer in ahead for s in mine):
-            continue
-        own = {a.name: a.extent for s in mine for a in s.domain.axes}
-        units = system.units_of(m.instruction.name)
-        calls, cycles = _calls((*((t, trips[t]) for t in m.loops), *own.items()), m, {})
-        who = frozenset(u.name for u in units)
-        busy[who] = busy.get(who, 0.0) + calls * cycles / max(u.clock for u in units)
+    names = determined(kernel)
+    ahead = frozenset(i for i, s in enumerate(kernel.statements) if s.dest.buffer in names)
+    for _, who, _, seconds in _full(cover, kernel, system, ahead):
+        busy[who] = busy.get(who, 0.0) + seconds
     return max((sum(t for w, t in busy.items() if w <= who) / sum(_copies(system, u) for u in who) for who in busy),
                default=0.0)  # fmt: skip
 

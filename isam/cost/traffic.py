@@ -93,12 +93,12 @@ def _rate(system: System, bandwidth: float | None, issuer: str) -> float:
     return (bandwidth or 0.0) * system.units[issuer].clock * (system.replicas[group].count if group else 1)
 
 
-def flows(schedule: Schedule, kernel: Kernel) -> list[Flow]:
+def flows(schedule: Schedule, kernel: Kernel, ahead: frozenset[int]) -> list[Flow]:
     """What every schedule of the cover moves: arguments that are used away from home, each element once. Constants that
-    are kept elsewhere from bind on need not come again."""
+    are kept elsewhere from bind on need not come again; ``ahead``: statements that are carried out then."""
     system, home = schedule.system, frozenset((schedule.system.home,))
     kept = any(s.bound and s.memory != system.home for s in schedule.workspace)
-    loads, stores = _compulsory(kernel)
+    loads, stores = _compulsory(kernel, ahead)
     out: list[Flow] = []
     for name in dict.fromkeys((*loads, *stores)):
         places = [frozenset(system.homes(m.instruction, o.operand)) for m in schedule.cover.mappings
@@ -113,13 +113,13 @@ def flows(schedule: Schedule, kernel: Kernel) -> list[Flow]:
     return out
 
 
-def _compulsory(kernel: Kernel) -> tuple[dict[str, int], dict[str, int]]:
+def _compulsory(kernel: Kernel, ahead: frozenset[int]) -> tuple[dict[str, int], dict[str, int]]:
     """Bytes per argument that must leave home memory, and that must come back to it."""
     loads: dict[str, int] = {}
     stores: dict[str, int] = {}
-    for s, runs in zip(kernel.statements, _runs(kernel.body, True), strict=True):
+    for i, (s, runs) in enumerate(zip(kernel.statements, _runs(kernel.body, True), strict=True)):
         extents = {a.name: a.extent.const for a in s.domain.axes}
-        if s.domain.where or 0 in extents.values() or not runs:
+        if i in ahead or s.domain.where or 0 in extents.values() or not runs:
             continue
         for a in dict.fromkeys((*s.reads, s.dest)):
             b = kernel.buffer(a.buffer)

@@ -88,13 +88,16 @@ def _determined(kernel: Kernel) -> frozenset[str]:
     writers: dict[str, list[int]] = {}
     for i, s in enumerate(kernel.statements):
         writers.setdefault(s.dest.buffer, []).append(i)
+    able: dict[str, set[str]] = {}  # what may be determined, by what it is made of
     for name, mine in writers.items():
         if kernel.buffer(name).role != "temp" or any(not once >> i & 1 for i in mine):
             continue
         read = set().union(*(_read(kernel.statements[i]) for i in mine)) - {name}
         others = (_read(s) for i, s in enumerate(kernel.statements[: mine[-1]]) if i not in mine)
-        if read and read <= fixed | out and not any(name in o for o in others):
-            out.add(name)
+        if read and not any(name in o for o in others):
+            able[name] = read
+    while more := {n for n, read in able.items() if n not in out and read <= fixed | out}:
+        out |= more
     return frozenset(out)
 
 

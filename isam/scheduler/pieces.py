@@ -56,9 +56,10 @@ def boxes(box: Box, where: tuple[Affine, ...], order: tuple[str, ...]) -> list[B
     axis = next(a for a in order if any(a in w.names for w in open_))
     inner = _interior(box, axis, open_)
     first, n = box[axis]
-    edges = [v for v in range(first, first + n) if inner is None or not inner[0] <= v <= inner[1]] if n < 4096 else None
-    if edges is None or len(edges) > MOST_EDGES:
+    lo, hi = inner or (first + n, first + n - 1)
+    if n - (hi - lo + 1) > MOST_EDGES:
         return None
+    edges = [*range(first, lo), *range(hi + 1, first + n)]
     out: list[Box] = []
     for part in _runs(edges, inner):
         value: Box = {**box, axis: part}

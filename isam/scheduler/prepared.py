@@ -20,12 +20,14 @@ def prepared(kernel: Kernel, nests: Sequence[Nest], trace: Trace) -> frozenset[s
     if not able:
         return able
     fixed, out = {b.name for b in kernel.buffers if b.role == "const"}, set[str]()
+    left: dict[str, tuple[list[Nest], set[str]]] = {}  # by their makers, and what those read
     for name in dict.fromkeys(u.buffer for n in nests for u in n.uses if u.writes and u.buffer in able):
         makers = [n for n in nests if any(u.writes and u.buffer == name for u in n.uses)]
         read = {u.buffer for n in makers for u in n.uses if not u.buffer.startswith("#")} - {name}
-        known = all(e.is_constant for n in makers for e in n.extents.values())
-        if not known or not read <= fixed | out:
-            continue
+        if all(e.is_constant for n in makers for e in n.extents.values()):
+            left[name] = makers, read
+    while (name := next((n for n, (_, read) in left.items() if read <= fixed | out), None)) is not None:
+        makers, read = left.pop(name)
         context = {
             "buffer": name,
             "nests": [n.number for n in makers],

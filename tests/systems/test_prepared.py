@@ -118,3 +118,35 @@ def test_what_is_not_defined_is_not_laid_out_anew() -> None:
     for on in ("host", "host-generic"):
         kernel = parse_kernel(text)
         judge(kernel, {"M": 4}, compiled(kernel, {"M": 4}, simulated(on), check=True))
+
+
+PRODUCTS = """kernel products(M, N, K, L)
+  in    A: f32[M, K]
+  const P: f32[K, L]
+  const Q: f32[L, N]
+  out   C: f32[M, N]
+  temp  T: f32[K, N]
+  forall k < K, n < N
+    T[k, n] = 0
+  forall k < K, n < N, l < L
+    T[k, n] += P[k, l] * Q[l, n]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * T[k, j]
+"""
+
+
+def test_a_product_of_two_constants() -> None:
+    """What is begun before that which goes into it is known."""
+    sizes = {"M": 4, "N": 32, "K": 32, "L": 32}
+    kernel = parse_kernel(PRODUCTS)
+    assert determined(compiled(kernel, sizes, simulated("toy")).kernel) >= {"T"}
+    for on in ("toy", "host-avx2"):
+        job = compiled(kernel, sizes, simulated(on), check=True)
+        judge(kernel, sizes, job)
+        nests = {n.nest for n in distinct(job.schedule.call) if isinstance(n, Issue) and n.nest is not None}
+        done = {i for n in nests for i in job.cover.mappings[job.schedule.nests[n].mapping].statements}
+        made = {i for i, s in enumerate(job.cover.kernel.statements) if s.dest.buffer == "T"}
+        assert made
+        assert not made & done

@@ -13,6 +13,7 @@ from isam.cost.perfetto import trace
 from isam.cost.report import report
 from isam.cost.timeline import timeline
 from isam.ir.text import parse_kernel
+from isam.schedule.tree import Issue, distinct
 from tests.corpus import CASES
 from tests.machines import CROWD
 from tests.pipeline import compiled, simulated
@@ -58,6 +59,33 @@ BOUND = """kernel product(M, N, K)
     S[i, j] += f32(A[i, k]) * f32(B[k, j])
   forall i < M, j < N
     C[i, j] = bf16(S[i, j])
+"""
+
+
+@pytest.mark.parametrize("on", ["toy", "host-avx2"])
+def test_what_is_made_of_many_constants_is_no_part_of_what_a_call_takes(on: str) -> None:
+    """Neither the operations on them nor their way from home."""
+    job = compiled(parse_kernel(SUMMED), {"M": 2, "N": 64, "K": 64}, simulated(on))
+    assert job.schedule is not None
+    assert any(isinstance(n, Issue) and n.nest is not None for n in distinct(job.schedule.bind))
+    assert floor(job.schedule).seconds <= timeline(job.schedule).seconds
+    assert least(job.cover, job.system) <= timeline(job.schedule).seconds
+
+
+SUMMED = """kernel summed(M, N, K)
+  in    A: f32[M, K]
+  const W: f32[K, N]
+  const V: f32[K, N]
+  const U: f32[K, N]
+  const X: f32[K, N]
+  out   C: f32[M, N]
+  temp  T: f32[K, N]
+  forall k < K, n < N
+    T[k, n] = W[k, n] + V[k, n] + U[k, n] + X[k, n]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * T[k, j]
 """
 
 

@@ -60,3 +60,11 @@ def test_segments_cover_a_range_once(keep):
         sizes = [s.size for s in segments(length, block, unit, keep)]
         assert all(n % unit == 0 for n in sizes[:-1])
         assert len(sizes) <= 3
+
+
+@pytest.mark.parametrize("n", [4095, 4096, 10**9])
+def test_padding_of_any_length(n):
+    """The edges are few however long the axis is."""
+    h, r = Affine.of("h"), Affine.of("r")
+    found = boxes({"h": (0, n), "r": (0, 3)}, (h + r - 1, n - h - r), ("h", "r"))
+    assert found == [{"h": (0, 1), "r": (1, 2)}, {"h": (1, n - 2), "r": (0, 3)}, {"h": (n - 1, 1), "r": (0, 2)}]
