@@ -43,14 +43,16 @@ class Inside:
             if _whole(row):
                 by[row.names[0]] = read
                 continue
-            theirs = {c: name for name, c in read.terms}
-            mine = sorted((c, name) for name, c in row.terms)
-            if read.const or len(theirs) < len(read.terms) or theirs.keys() != {c for c, _ in mine}:
+            mine, theirs, still = _moving(row, self.domain), _moving(read, domain), _still(read, domain)
+            digit, weights, wanted = dict((*still, *theirs)), {c for c, _ in theirs}, {c for c, _ in mine}
+            if read.const or len(weights) < len(theirs) or not weights <= wanted <= digit.keys():
                 return f"the temporary '{at.buffer}' is read at {at}, and written at {self.dest}"
+            for c, name in _still(row, self.domain):  # 0, as is one that stands where it does
+                by[name] = next((Affine.of(n) for k, n in still if k == c), Affine())
             for n, (c, name) in enumerate(mine):
-                if n < len(mine) - 1 and _steps(domain, theirs[c]) > _steps(self.domain, name):
+                if n < len(mine) - 1 and _steps(domain, digit[c]) > _steps(self.domain, name):
                     return f"the temporary '{at.buffer}' is read at {at}, and written at {self.dest}, in fewer steps"
-                by[name] = Affine.of(theirs[c])
+                by[name] = Affine.of(digit[c])
         return substitute(self.expr, by)
 
 
@@ -65,6 +67,15 @@ def numbering(dest: Access, domain: Domain) -> set[str] | None:
     return set(names)
 
 
+def _moving(row: Affine, domain: Domain) -> list[tuple[int, str]]:
+    """The weights of a row, with their axes, smallest first; but for axes of a single step, which are 0."""
+    return sorted((c, name) for name, c in row.terms if _steps(domain, name) != 1)
+
+
+def _still(row: Affine, domain: Domain) -> list[tuple[int, str]]:
+    return [(c, name) for name, c in row.terms if _steps(domain, name) == 1]
+
+
 def _whole(row: Affine) -> bool:
     return len(row.terms) == 1 and row.terms[0][1] == 1 and row.const == 0
 
@@ -73,7 +84,7 @@ def digits(row: Affine, domain: Domain) -> bool:
     """Whether the axes in a row are the digits of a number: each term is larger than all that the smaller ones can add
     up to, so that the number says where on its axes a point is."""
     most = 0.0
-    for c, name in sorted((c, name) for name, c in row.terms):
+    for c, name in _moving(row, domain):
         if c <= most:
             return False
         most += c * max(0.0, _steps(domain, name) - 1)
@@ -84,6 +95,8 @@ def same_digits(one: Affine, domain: Domain, two: Affine, other: Domain) -> dict
     """Axes of one row that have the value of one of the other wherever both rows are one number: its digits, of the
     same weights, each larger than all that the smaller ones can differ by. Empty where that does not show."""
     ours, theirs = (sorted((c, name) for name, c in row.terms) for row in (one, two))
+    if [c for c, _ in ours] != [c for c, _ in theirs]:
+        ours, theirs = _moving(one, domain), _moving(two, other)
     if [c for c, _ in ours] != [c for c, _ in theirs]:
         return {}
     apart, out = 0.0, {}

@@ -9,7 +9,10 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Domain
-from isam.proof.inside import Inside, Leaf, Op, numbering
+from isam.ir.text import parse_kernel
+from isam.proof.inside import Inside, Leaf, Op, numbering, same_digits
+from isam.system.load import load_system
+from tests.pipeline import compiled
 
 V = Affine.of
 X = Leaf(Access("x", (V("i"), V("j"), V("k"))), 0, "f32")
@@ -26,11 +29,17 @@ def test_a_number_has_one_writer() -> None:
         row = V("i", a) + V("j", b) + const
         names = numbering(Access("t", (row,)), domain(i=i, j=j))
         elements = Counter(a * x + b * y for x, y in product(range(i if a else 1), range(j if b else 1)))
-        digits = min(a, b) >= 0 < a + b and not const and (a > b * (j - 1) if a > b else b > a * (i - 1))
+        digits = bool(a or b) and not const and told([(w, n) for w, n in ((a, i), (b, j)) if w and n > 1])
         assert names == (set(row.names) if digits else None)
         assert not digits or max(elements.values()) == 1
         said[digits] += 1
     assert min(said.values()) > 50
+
+
+def told(moving: list[tuple[int, int]]) -> bool:
+    """Whether weights, of axes with more than one step, are those of digits."""
+    low, high = min(moving, default=(1, 1)), max(moving, default=(1, 1))
+    return low[0] > 0 and (len(moving) < 2 or high[0] > low[0] * (low[1] - 1))
 
 
 @pytest.mark.parametrize(("row", "steps", "axes"), [
@@ -93,3 +102,29 @@ def test_what_is_read_by_other_digits_cannot_be_said(read: Affine) -> None:
     assert isinstance(one.read(Access("t", (V("p", 4) + V("q"),)), axes), Op)
     assert isinstance(one.read(Access("t", (V("N", 4) + V("q"),)), axes), Op)  # the element tells which it is
     assert isinstance(one.read(Access("t", (read,)), axes), str)
+
+
+STILL = """kernel still()
+  permits contract, finite, reassociate
+  in    x: i8[48, 2]
+  temp  t: i8[2, 48]
+  inout y: i8[2, 48]
+  forall i < 1, k < 2, j < 48
+    t[k, i + j] = x[48*i + j, k] * 2
+  forall k < 2, j < 48, i < 1
+    y[k, i + j] += t[k, i + j]
+"""
+
+
+def test_an_axis_of_one_step_is_no_digit() -> None:
+    """Whether it stands in a row beside another one of its weight, or not."""
+    kernel = parse_kernel(STILL)
+    assert compiled(kernel, {}, load_system("host-avx2"), check=True).certificate
+    assert same_digits(V("i") + V("j"), domain(i=1, j=4), V("p"), domain(p=4)) == {"j": "p"}
+    assert not same_digits(V("i") + V("j"), domain(i=2, j=4), V("p"), domain(p=4))
+    t = Inside(Access("t", (V("i") + V("j"),)), domain(i=1, j=4, k=3), Op("copy", "f32", (X,)))
+    (leaf,) = t.read(Access("t", (V("p"),)), domain(p=4)).args
+    assert leaf.access.index == (Affine(), V("p"), V("k"))
+    (leaf,) = t.read(Access("t", (V("p") + V("q"),)), domain(p=4, q=1)).args
+    assert leaf.access.index == (V("q"), V("p"), V("k"))
+    assert isinstance(t.read(Access("t", (V("p") + V("q"),)), domain(p=4, q=2)), str)
