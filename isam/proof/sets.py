@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,16 @@ from isam.schedule.tree import Bound
 if TYPE_CHECKING:
     from isam.ir import poly
 
+LEAST = 20_000  # elementary steps for each question, however many took too long
+
+
 @dataclass(slots=True)
 class Isl:
     """Asks isl and counts the questions (a figure of the certificate). ``clashes``: answers already given, whatever the
-    variables were called."""
+    variables were called; ``unanswered``: questions that took too long, each of which halves the time of the next."""
 
     queries: int = 0
+    unanswered: int = 0
     clashes: dict[object, bool] = field(default_factory=dict)
 
     def nonneg(self, e: Affine, ctx: Context) -> bool:
@@ -45,7 +49,17 @@ class Isl:
         given = poly.make((), *_constraints(ctx.vars))
         ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
         want = poly.make(dims, [*ge, *_box(target, dims)]).given(given)
-        return want.is_subset(self.union(families, dims))
+        return self._shown(lambda: want.is_subset(self.union(families, dims)))
+
+    def _shown(self, question: Callable[[], bool]) -> bool:
+        """Whether isl shows it, within its budget: what takes longer is not shown."""
+        from isam.ir.relation import WORK, TooMuch, bounded
+
+        try:
+            return bounded(question, max(LEAST, WORK >> self.unanswered))
+        except TooMuch:
+            self.unanswered += 1
+            return False
 
     def holds_written(
         self, writers: list[tuple[Statement, tuple[Axis, ...]]], families: list[Family], ctx: Context
@@ -58,7 +72,7 @@ class Isl:
             self.queries += 1
             domain = poly_domain.domain_set(s.domain, (), [(a.name, a.extent) for a in outer]).given(given)
             written = poly_domain.footprint(domain, s.dest)
-            if not written.is_subset(self.union(families, written.names).given(given)):
+            if not self._shown(lambda w=written, g=given: w.is_subset(self.union(families, w.names).given(g))):
                 return False
         return True
 

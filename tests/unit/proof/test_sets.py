@@ -259,3 +259,19 @@ def test_boxes_of_one_form_at_one_address(change: dict, told: bool) -> None:
     line: Layout = one[0][:1], one[1], one[2][:1], one[3]
     assert _shifted(line, (box((1, 4)), *line[1:])) is ("over" not in change)
     assert not (told and Isl().no_clash(one, two, (4, 4), True, Context()))
+
+
+def test_a_question_that_takes_too_long_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And leaves less time for the next, down to a least that suffices for what is asked day by day."""
+    box = ((Affine(), Affine((), 8)), (Affine(), Affine((), 8)))
+    halves = [Family(((Affine(), Affine((), 8)), (Affine((), n), Affine((), n + 4)))) for n in (0, 4)]
+    isl = Isl()
+    assert isl.covers(box, halves, Context(()), (), ("i", "j"))
+    assert isl.unanswered == 0
+    monkeypatch.setattr("isam.proof.sets.LEAST", 1)
+    monkeypatch.setattr("isam.ir.relation.WORK", 4)
+    for n in range(1, 4):
+        assert not isl.covers(box, halves, Context(()), (), ("i", "j"))
+        assert isl.unanswered == n
+    monkeypatch.setattr("isam.proof.sets.LEAST", 20_000)
+    assert isl.covers(box, halves, Context(()), (), ("i", "j"))
