@@ -15,6 +15,7 @@ from typing import Any
 from isam.approach.choice import Approach
 from isam.ir.kernel import Kernel
 from isam.ir.table import Table
+from isam.once import once
 from isam.registry import SHIPPED
 from isam.system.graph import System
 
@@ -40,19 +41,17 @@ def key_of(kernel: Kernel, system: System, sizes: Mapping[str, int], approach: A
     return sha256(json.dumps([*parts, _host()], sort_keys=True).encode()).hexdigest()
 
 
+@once
 def machine_of(system: System) -> str:
     """A digest of all that a schedule may depend on: what is described, and the instructions by the texts they come
     from, so that none need be read for it; those that come from no text as they are."""
-    if "_described" not in system.__dict__:
-        from isam.schedule.values import Writer
+    from isam.schedule.values import Writer
 
-        said, table = Writer().value, Table.of(system.instructions)
-        parts = {f.name: said(getattr(system, f.name)) for f in fields(system) if f.name not in UNSEEN}
-        read = [n for n in table if not table.texts or n in table.added]
-        named = [table.texts, *(said(table[n]) if n in read else n for n in table)]
-        text = json.dumps([parts, named], sort_keys=True)
-        system.__dict__["_described"] = sha256(text.encode()).hexdigest()  # no field, as the digest of its texts
-    return system.__dict__["_described"]
+    said, table = Writer().value, Table.of(system.instructions)
+    parts = {f.name: said(getattr(system, f.name)) for f in fields(system) if f.name not in UNSEEN}
+    read = [n for n in table if not table.texts or n in table.added]
+    named = [table.texts, *(said(table[n]) if n in read else n for n in table)]
+    return sha256(json.dumps([parts, named], sort_keys=True).encode()).hexdigest()
 
 
 def _decides(approach: Approach | None) -> list[Any] | None:

@@ -6,7 +6,7 @@ Rows have to lie one after the other for that, in the buffers too. Whether it pa
 
 from __future__ import annotations
 
-from isam.compiler.way import Refused, Way
+from isam.compiler.way import StepRefused, Way
 from isam.ir.kernel import Kernel
 from isam.mapper.space import Step
 from isam.transforms.edit import accesses
@@ -21,13 +21,13 @@ def longer_row(kernel: Kernel, at: int, outer: str, inner: str) -> tuple[Step, .
     way = Way(kernel, at)
     try:
         put_together(way, outer, inner)
-    except Refused:
+    except StepRefused:
         return ()
     return way.steps
 
 
 def put_together(way: Way, outer: str, inner: str) -> None:
-    """Goes on to where two axes of the sum are one. Raises ``Refused``."""
+    """Goes on to where two axes of the sum are one. Raises ``StepRefused``."""
     dimensions, axes = FuseDimensions(), FuseAxes()
     while (pair := _apart(way, outer, inner)) is not None:
         way.take(dimensions, Site.of(buffer=pair[0], dim=pair[1]))
@@ -35,7 +35,7 @@ def put_together(way: Way, outer: str, inner: str) -> None:
     site = next((x for x in axes.sites(way.kernel) if (x["outer"], x["inner"]) == wanted and way.at in x["statements"]),
                 None)  # fmt: skip
     if site is None:
-        raise Refused
+        raise StepRefused
     way.take(axes, site)
 
 

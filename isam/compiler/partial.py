@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
-from isam.compiler.way import Refused, Way
+from isam.compiler.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel, Recurrence
 from isam.mapper.space import Step
@@ -40,7 +40,7 @@ def in_lanes(kernel: Kernel, sums: Mapping[str, int]) -> tuple[Step, ...]:
             further = replace(way, at=at)
             try:
                 _in_parts(further, law, axis, part)
-            except Refused:
+            except StepRefused:
                 continue
             way = further
             break
@@ -53,7 +53,7 @@ def _in_place(way: Way) -> None:
     law = InPlace()
     for site in law.sites(way.kernel):
         if any(way.kernel.statements[n].reduces for n in readers(way.kernel, site["buffer"])):
-            with suppress(Refused):
+            with suppress(StepRefused):
                 way.take(law, site)
             return
 

@@ -68,11 +68,11 @@ def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Ker
 def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
     """Goes on to where one of the instructions carries out a sum; nowhere, where none can. ``statement``: the sum in
     the kernel that the way began with, ``region``: what belongs to it there."""
-    from isam.compiler.way import Refused
+    from isam.compiler.way import StepRefused
 
     begin = way.state()
     way.at = way.now((statement,))[0]
-    with suppress(Refused):
+    with suppress(StepRefused):
         _filled(way, able[0], region)
     found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
     for _, steps in sorted(found, key=lambda f: f[0]):
@@ -81,7 +81,7 @@ def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequenc
             for s in steps:
                 way.take(s.transform, s.site)
             return
-        except Refused:
+        except StepRefused:
             way.back_to(before)
     way.back_to(begin)
 
@@ -90,7 +90,7 @@ def _filled(way: Way, instruction: Instruction, region: Sequence[int]) -> None:
     """Goes on to a sum whose innermost axis is whole groups of those that the instruction takes, zeros behind, and
     fills its calls: where it is short, it is one with the axis around it."""
     from isam.compiler.longer import put_together
-    from isam.compiler.way import Refused
+    from isam.compiler.way import StepRefused
     from isam.transforms.law import Site
     from isam.transforms.structure.roundup import RoundUpSum
 
@@ -108,7 +108,7 @@ def _filled(way: Way, instruction: Instruction, region: Sequence[int]) -> None:
         before = way.state()
         try:
             put_together(way, outer[-1], inner)
-        except Refused:
+        except StepRefused:
             way.back_to(before)
 
 

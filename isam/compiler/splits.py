@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import ceil, prod
 
 from isam.classes import dataclass
-from isam.compiler.way import Refused, Way
+from isam.compiler.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel, Recurrence, Statement
 from isam.ir.mapping import Cover, Mapping
@@ -97,7 +97,7 @@ def _steps(kernel: Kernel, at: int, axis: str, length: int) -> tuple[Step, ...]:
     way = Way(kernel, at)
     try:
         _divide(way, axis, length)
-    except Refused:
+    except StepRefused:
         return ()
     return way.steps
 
@@ -113,7 +113,7 @@ def _divide(way: Way, axis: str, length: int) -> None:
     known = {b.name for b in way.kernel.buffers}
     nest = next((law for law in NESTS if way.kernel.statements[way.at].op in law.ops), None)
     if nest is None:
-        raise Refused
+        raise StepRefused
     way.take(nest, Site.of(sum=way.at, kept=outer, factor=0))
     made = next(b.name for b in way.kernel.buffers if b.name not in known)
     index = next(s.dest.index for s in way.kernel.statements if s.dest.buffer == made)

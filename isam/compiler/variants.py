@@ -76,14 +76,14 @@ def made_once(kernel: Kernel) -> tuple[Step, ...]:
     of rewritings cannot decide stays."""
     if not any(_typed_wide(kernel, b.name) for b in kernel.buffers if b.role == "temp"):
         return ()
-    from isam.compiler.way import Refused, Way
+    from isam.compiler.way import StepRefused, Way
     from isam.transforms.narrow import Narrow
 
     law, way = Narrow(), Way(kernel, 0)
     while sites := law.sites(way.kernel):
         try:
             way.take(law, sites[0])
-        except Refused:
+        except StepRefused:
             break
     return way.steps
 

@@ -15,7 +15,7 @@ from isam.transforms.structure.dimensions import SplitDimension
 from isam.transforms.structure.peel import PeelSum
 
 
-class Refused(Exception):
+class StepRefused(Exception):
     """A step that its law, the user or the judge of rewritings does not allow."""
 
 
@@ -32,13 +32,13 @@ class Way:
     def take(self, law: Transform, site: Site, *, late: bool = False) -> None:
         """Goes on to what the law makes; the sum is the first (``late``: the last) of the statements it became."""
         if not granted(self.kernel, law.needs, dtypes_at(self.kernel, site)):
-            raise Refused
+            raise StepRefused
         try:
             rewrite = law.apply(self.kernel, site)
         except ValueError:
-            raise Refused from None
+            raise StepRefused from None
         if not equivalent(self.kernel, rewrite.kernel):
-            raise Refused
+            raise StepRefused
         places = [n for n, old in enumerate(rewrite.back.statements) if self.at in old]
         self.kernel, self.at = rewrite.kernel, places[-1 if late else 0]
         self.back = self.back.then(rewrite.back) if self.steps else rewrite.back

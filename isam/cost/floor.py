@@ -22,7 +22,7 @@ from isam.system.graph import System
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class LowerBound:
     """``seconds`` that ``kind`` (compute, traffic, capacity, latency) of ``where`` takes at least, ``around`` of them
     before it begins and after it ends; ``why``: what was counted."""
 
@@ -40,7 +40,7 @@ class Bound:
 class Floor:
     """All bounds found, the longest first."""
 
-    bounds: tuple[Bound, ...]
+    bounds: tuple[LowerBound, ...]
 
     @property
     def seconds(self) -> float:
@@ -71,7 +71,7 @@ def floor(schedule: Schedule, symbols: MappingABC[str, int] | None = None) -> Fl
     return Floor(tuple(sorted((b for b in found if b.seconds > 0), key=lambda b: -b.seconds)))
 
 
-def _compute(schedule: Schedule, kernel: Kernel, ahead: frozenset[int], latency: Latency) -> list[Bound]:
+def _compute(schedule: Schedule, kernel: Kernel, ahead: frozenset[int], latency: Latency) -> list[LowerBound]:
     """Per set of units, what only they can run, shared among them and their instances; and one call of each mapping,
     from home to home."""
     busy: dict[frozenset[str], float] = {}
@@ -84,14 +84,14 @@ def _compute(schedule: Schedule, kernel: Kernel, ahead: frozenset[int], latency:
         end[who] = min(done - free + after, end.get(who, done - free + after))
         if calls and (before or after):
             why = f"one call of {m.instruction.name}, its operands on their way from home and back"
-            out.append(Bound("latency", ", ".join(sorted(who)), before + done + after, why, before + after))
+            out.append(LowerBound("latency", ", ".join(sorted(who)), before + done + after, why, before + after))
     for who in busy:
         copies, parts = sum(_copies(schedule.system, u) for u in who), [w for w in busy if w <= who]
         around = min(begin[w] for w in parts) + min(end[w] for w in parts)
         seconds = sum(busy[w] for w in parts) / copies
         if seconds:
             why = f"full calls on {copies} units" + (", operands before and results after" if around else "")
-            out.append(Bound("compute", ", ".join(sorted(who)), seconds + around, why, around))
+            out.append(LowerBound("compute", ", ".join(sorted(who)), seconds + around, why, around))
     return out
 
 
@@ -143,7 +143,7 @@ def least(cover: Cover, system: System) -> float:
                default=0.0)  # fmt: skip
 
 
-def _traffic(schedule: Schedule, travelling: list[Flow], latency: Latency) -> list[Bound]:
+def _traffic(schedule: Schedule, travelling: list[Flow], latency: Latency) -> list[LowerBound]:
     """For every unit that moves, every edge, every link, and for all ways out of home and back together: the bytes that
     cannot but go through it. What is read last is used and its result goes home after that; before what is written
     first there is the call that writes it."""
@@ -155,10 +155,10 @@ def _traffic(schedule: Schedule, travelling: list[Flow], latency: Latency) -> li
             around = _around(schedule, latency, way, mine) if len(some) == 1 else 0.0
             size = sum(n for _, n in mine)
             why = f"{size} bytes at {way.rate / 1e9:.6g} GB/s"
-            found = Bound("traffic", way.name, size / way.rate + around, why, around)
+            found = LowerBound("traffic", way.name, size / way.rate + around, why, around)
             if mine and (len(some) == 2 or around):
                 out.append(found)
-    best: dict[str, Bound] = {}
+    best: dict[str, LowerBound] = {}
     for b in out:
         if b.where not in best or best[b.where].seconds < b.seconds:
             best[b.where] = b
@@ -176,14 +176,14 @@ def _around(schedule: Schedule, latency: Latency, way: Way, mine: list[tuple[Flo
     return min(found, default=0.0)
 
 
-def _capacity(schedule: Schedule, kernel: Kernel) -> list[Bound]:
+def _capacity(schedule: Schedule, kernel: Kernel) -> list[LowerBound]:
     """What comes and goes because near memory does not hold everything: everything that does so goes this way."""
     out = []
     for near, least, why in capacity_traffic(schedule, kernel):
         around = crossing(schedule.system, near)
         for way in (*ways(schedule.system), *everything(schedule.system, around, f"in and out of {_names(near)}")):
             if around <= way.edges:
-                out.append(Bound("capacity", way.name, least / way.rate, why))
+                out.append(LowerBound("capacity", way.name, least / way.rate, why))
     return out
 
 

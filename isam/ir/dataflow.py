@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from isam.classes import dataclass
 from isam.ir.kernel import Access, Item, Kernel, Recurrence, Statement
+from isam.once import once
 
 
 def mask_of(statements: Iterable[int]) -> int:
@@ -41,15 +42,9 @@ class Level:
     recurrences: tuple[Recurrence, ...]
 
 
+@once
 def levels(kernel: Kernel) -> tuple[Level, ...]:
     """Every straight-line list of the kernel, outermost first."""
-    known = kernel.__dict__.get("_levels")
-    if known is None:
-        known = kernel.__dict__["_levels"] = _levels(kernel)
-    return known
-
-
-def _levels(kernel: Kernel) -> tuple[Level, ...]:
     out: list[Level] = []
 
     def walk(body: tuple[Item, ...], at: int, around: tuple[Recurrence, ...]) -> int:
@@ -70,16 +65,10 @@ def _levels(kernel: Kernel) -> tuple[Level, ...]:
     return tuple(out)
 
 
+@once
 def determined(kernel: Kernel) -> frozenset[str]:
     """Temporaries that constants alone determine: every statement that writes one reads constants, numbers and such
     temporaries, and stands outside recurrent loops; who else reads it comes after the last of these."""
-    known = kernel.__dict__.get("_determined")
-    if known is None:
-        known = kernel.__dict__["_determined"] = _determined(kernel)
-    return known
-
-
-def _determined(kernel: Kernel) -> frozenset[str]:
     fixed = {b.name for b in kernel.buffers if b.role == "const"}
     if not fixed:
         return frozenset()

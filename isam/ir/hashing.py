@@ -12,10 +12,12 @@ from collections.abc import Mapping
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import COMMUTATIVE, Item, Kernel, Literal, Recurrence, Source, Statement
+from isam.once import once
 
 Names = Mapping[str, str]
 
 
+@once
 def structural_hash(kernel: Kernel) -> str:
     """32 hexadecimal digits; see the module's text for what they depend on.
 
@@ -25,11 +27,7 @@ def structural_hash(kernel: Kernel) -> str:
     >>> structural_hash(one) == structural_hash(two)
     True
     """
-    found = kernel.__dict__.get("_structural_hash")
-    if found is None:
-        found = hashlib.sha256(canonical_text(kernel).encode()).hexdigest()[:32]
-        kernel.__dict__["_structural_hash"] = found
-    return found
+    return hashlib.sha256(canonical_text(kernel).encode()).hexdigest()[:32]
 
 
 def canonical_text(kernel: Kernel) -> str:

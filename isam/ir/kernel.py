@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from math import prod
 
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 from isam.ir.affine import Affine
+from isam.ir.dtype import size_of
 
 # Operations. A statement has exactly one; `arity` counts its sources (an accumulation's destination is not one).
 UNARY = ("copy", "cast", "cast_sat", "neg", "exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt",
@@ -77,6 +79,17 @@ class Buffer:
     role: str
     declared: bool = True  # False: a temporary with the smallest box of its written indices (IR-5)
     loc: Loc = field(default=NOWHERE, compare=False)
+
+    @property
+    def elements(self) -> int | None:
+        """How many it has; None where a size is not known."""
+        return prod(max(0, d.const) for d in self.shape) if all(d.is_constant for d in self.shape) else None
+
+    @property
+    def bytes(self) -> int | None:
+        """What it takes; None where a size is not known."""
+        n = self.elements
+        return None if n is None else n * size_of(self.dtype)
 
 
 @dataclass(frozen=True, slots=True)

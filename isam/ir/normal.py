@@ -24,10 +24,12 @@ from isam.ir.lines import Lines
 from isam.ir.normal_copies import backward, forward
 from isam.ir.normal_names import one_name
 from isam.ir.normal_versions import split_versions, straighten
+from isam.once import know, once
 
 ROUNDS = 1000  # far above what any kernel needs: each round but the last removes a copy or a name
 
 
+@once
 def normal_form(kernel: Kernel) -> Kernel:
     """The kernel in normal form; idempotent, and computed once per kernel object.
 
@@ -37,20 +39,17 @@ def normal_form(kernel: Kernel) -> Kernel:
     >>> print(*map(str, normal_form(k).statements[0].sources))
     a[i] 2
     """
-    memory = kernel.__dict__
-    found = memory.get("_normal_form")
-    if found is None:
-        lines = Lines(kernel)
-        for _ in range(ROUNDS):
-            changed = [step(lines) for step in STEPS]
-            if not any(changed):
-                break
-        _old_names(lines, kernel)
-        one_name(lines)
-        found = lines.kernel()
-        if found == kernel:
-            found = kernel
-        found.__dict__["_normal_form"] = memory["_normal_form"] = found
+    lines = Lines(kernel)
+    for _ in range(ROUNDS):
+        changed = [step(lines) for step in STEPS]
+        if not any(changed):
+            break
+    _old_names(lines, kernel)
+    one_name(lines)
+    found = lines.kernel()
+    if found == kernel:
+        return kernel
+    know(normal_form, found, found)
     return found
 
 

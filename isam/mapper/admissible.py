@@ -27,7 +27,7 @@ def admissible(
     found: dict[Condition, None] = {}
     for c, k in enumerate(state.axes):
         one = c in whole
-        span = state.plan.spans[c] if one else _alike(state.plan.spans[c], state.plan.spans)
+        span = state.pattern.spans[c] if one else _alike(state.pattern.spans[c], state.pattern.spans)
         if k in guarded and not (span.free and (not one or span.least == 0)):
             return _guarded(state, c, span, one, pairs)
         extent = state.classes[k]
@@ -157,7 +157,7 @@ def possible(conditions: Sequence[Condition], values: Values) -> bool:
 
 
 def _guarded(state: Extension, c: int, span: Span, whole: bool, pairs: list[Pair]) -> Mismatch:
-    name, axis = state.plan.axis_names[c], state.class_name(state.axes[c])
+    name, axis = state.pattern.axis_names[c], state.class_name(state.axes[c])
     pair = next(p for p in pairs if c in p.plays.axes)
     return state._mismatch(
         "domain", f"a condition on axis {axis}, which leaves any number of its steps",
@@ -169,7 +169,7 @@ def _guarded(state: Extension, c: int, span: Span, whole: bool, pairs: list[Pair
 def _refused(state: Extension, c: int, span: Span, whole: bool, pairs: list[Pair]) -> Mismatch:
     """All must be in one call where the axis is whole, else in several, of which the last takes what is left."""
     k = state.axes[c]
-    extent, name, axis = state.classes[k], state.plan.axis_names[c], state.class_name(k)
+    extent, name, axis = state.classes[k], state.pattern.axis_names[c], state.class_name(k)
     pair = next(p for p in pairs if c in p.plays.axes)
     need = f"{span} along {name}, all in one call" if whole else f"{span} along {name} in every call"
     if not extent.is_constant:

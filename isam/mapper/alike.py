@@ -11,9 +11,10 @@ from isam.ir.dataflow import bits, levels
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, Source
 from isam.ir.mapping import Mapping, OperandMap
-from isam.mapper.dataflow import plan_of
+from isam.mapper.dataflow import pattern_of
 from isam.mapper.match import normal, symmetries_of
 from isam.mapper.symmetry import orbit_key
+from isam.once import once
 
 MANY = 4  # parts of one kind: fewer are matched one by one
 
@@ -88,12 +89,10 @@ def _form(kernel: Kernel, part: Part, level: dict[int, int], names: list[str]) -
     return tuple(statements), tuple((b.shape, b.dtype, b.role, b.declared) for b in buffers)
 
 
+@once
 def in_one_part(instruction: Instruction) -> bool:
     """Whether everything that the instruction carries out lies in one part of any kernel."""
-    found = instruction.__dict__.get("_mapper_one_part")
-    if found is None:
-        found = instruction.__dict__["_mapper_one_part"] = len(parts(normal(instruction.body))) == 1
-    return found
+    return len(parts(normal(instruction.body))) == 1
 
 
 def moved(m: Mapping, to: dict[int, int], names: dict[str, str]) -> Mapping:
@@ -114,6 +113,6 @@ def moved(m: Mapping, to: dict[int, int], names: dict[str, str]) -> Mapping:
         temps=tuple([(own, names[t]) for own, t in m.temps]),
         conditions=m.conditions,
     )  # fmt: skip
-    plan = plan_of(m.instruction, normal(m.instruction.body))
-    object.__setattr__(out, "orbit", orbit_key(out, symmetries_of(plan)))
+    pattern = pattern_of(m.instruction, normal(m.instruction.body))
+    object.__setattr__(out, "orbit", orbit_key(out, symmetries_of(pattern)))
     return out

@@ -8,7 +8,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Literal, Statement
 from isam.ir.mismatch import Mismatch
 from isam.ir.printer import print_statement
-from isam.mapper.dataflow import Flow, Form, Node, Plan, Source
+from isam.mapper.dataflow import Flow, Form, Node, Pattern, Source
 from isam.mapper.report import place, subject, verb
 from isam.mapper.rows import step_between
 from isam.mapper.spelt import hidden, spelt, written
@@ -21,7 +21,7 @@ class Contradictions:
     """Builders of mismatches from the state of a search (which :class:`~isam.mapper.extend.Extension` holds)."""
 
     flow: Flow
-    plan: Plan
+    pattern: Pattern
     pairs: dict[int, Pair]
     buffers: dict[str, str | Literal]
     axes: list[int]
@@ -34,7 +34,7 @@ class Contradictions:
         raise NotImplementedError
 
     def _axis_pairs(self) -> tuple[tuple[str, str], ...]:
-        return tuple((self.plan.axis_names[c], self.class_name(k)) for c, k in enumerate(self.axes) if k >= 0)
+        return tuple((self.pattern.axis_names[c], self.class_name(k)) for c, k in enumerate(self.axes) if k >= 0)
 
     def class_name(self, k: int) -> str:
         node, a = self.class_origin[k]
@@ -49,12 +49,12 @@ class Contradictions:
             for _, p in sorted(self.pairs.items())
             if (p.node is not node or p.plays is not plays or kind != "operation") and not self._unseen(p)
         )
-        named = tuple((o, b) for o, b in roles if not (hidden(self.plan.body, o) or hidden(self.flow.kernel, b)))
+        named = tuple((o, b) for o, b in roles if not (hidden(self.pattern.body, o) or hidden(self.flow.kernel, b)))
         return Mismatch(
             kind=kind, have=have, need=need,
             kernel_loc=place(at if at is not None else node.statement, node.statement),
             instruction_loc=place(by if by is not None else plays.statement, plays.statement),
-            instruction=self.plan.instruction.name, depth=self.depth, partial=done + named + axes,
+            instruction=self.pattern.instruction.name, depth=self.depth, partial=done + named + axes,
             subject=subject(statement=node.index, instruction_statement=plays.index, roles=roles, axes=axes, **facts),
         )  # fmt: skip
 
@@ -64,15 +64,15 @@ class Contradictions:
 
     def needs(self, s: Statement) -> str:
         """A statement of the instruction, as it was written."""
-        return spelt(s, self.plan.body)
+        return spelt(s, self.pattern.body)
 
     def _unseen(self, p: Pair) -> bool:
         """Whether a pair of statements makes a value that one of the texts does not name, or has no place."""
-        made = hidden(self.plan.body, p.plays.dest.buffer) or hidden(self.flow.kernel, p.node.dest.buffer)
+        made = hidden(self.pattern.body, p.plays.dest.buffer) or hidden(self.flow.kernel, p.node.dest.buffer)
         return made or not (p.plays.statement.loc.line and p.node.statement.loc.line)
 
     def _does(self) -> tuple[tuple[str, bool], ...]:
-        return tuple(dict.fromkeys((n.statement.op, n.statement.accumulate) for n in self.plan.flow.nodes))
+        return tuple(dict.fromkeys((n.statement.op, n.statement.accumulate) for n in self.pattern.flow.nodes))
 
     def operation(self, plays: Node, node: Node) -> Mismatch:
         want, have = plays.statement, node.statement
@@ -127,7 +127,7 @@ class Contradictions:
         nodes = self.flow.nodes
         role = self.flow.kernel.buffer(have.buffer).role
         outside = sorted(self.flow.touching(have.buffer) - region)
-        expected = len(self.plan.flow.touching(want.buffer))
+        expected = len(self.pattern.flow.touching(want.buffer))
         if role != "temp":
             got = f"{have.buffer}, which the caller sees ({role})"
         elif len(outside) + len(region) > expected and outside:
@@ -135,7 +135,7 @@ class Contradictions:
         else:
             got = f"{have.buffer}, which plays another part"
         need = f"a temporary {want.buffer} that nothing outside the region uses"
-        if not self.plan.body.buffer(want.buffer).declared:
+        if not self.pattern.body.buffer(want.buffer).declared:
             need, got = self._goes_on(pair.plays, want) or need, self._ends(pair.node, have, role) or got
         return self._mismatch(
             "escapes", got, need,
@@ -146,7 +146,7 @@ class Contradictions:
     def _goes_on(self, plays: Node, want: Form) -> str:
         """What the instruction does with a value that it never names, the value written out."""
         made, _, value = print_statement(plays.statement).partition(" = ")
-        users = [self.plan.flow.nodes[i].statement for i in sorted(self.plan.flow.touching(want.buffer))]
+        users = [self.pattern.flow.nodes[i].statement for i in sorted(self.pattern.flow.touching(want.buffer))]
         then = next((print_statement(s) for s in users if str(s.dest) != made), "")
         return f"to go on in the same call, with {_inlined(then, made, value)}" if value and made in then else ""
 
@@ -159,7 +159,7 @@ class Contradictions:
     def dtype(self, pair: Pair, want: Form, have: Form, need: str, got: str) -> Mismatch:
         return self._mismatch(
             "dtype", f"{written(have.access, self.flow.kernel)}: {got}",
-            f"{written(want.access, self.plan.body)}: {need}", pair.node, pair.plays, at=have.access,
+            f"{written(want.access, self.pattern.body)}: {need}", pair.node, pair.plays, at=have.access,
             by=want.access, operand=want.buffer, buffer=have.buffer, need=need, have=got,
             swapped=pair.swapped or None,
         )  # fmt: skip
@@ -182,12 +182,12 @@ class Contradictions:
 
     def _same_column(self, want: Form, have: Source, c: int, a: int) -> bool:
         w, h = want.signs[c], have.signs[a] if isinstance(have, Form) else ()
-        if want.buffer in self.plan.loose:
+        if want.buffer in self.pattern.loose:
             return bool(w) == bool(h)
         return len(w) == len(h) if self.strided else w == h
 
     def _column_of(self, pair: Pair, want: Form, have: Source, c: int, a: int) -> Mismatch:
-        name, axis = self.plan.axis_names[c], pair.node.names[a]
+        name, axis = self.pattern.axis_names[c], pair.node.names[a]
         facts: dict[str, Any] = {"operand": want.buffer, "instruction_axis": name, "axis": axis}
         facts["swapped"] = pair.swapped or None
         if not isinstance(have, Form):
@@ -217,7 +217,7 @@ class Contradictions:
                 at=have.access, by=want.access, row=row, need=need, have=coefficient, **facts,
             )  # fmt: skip
         elsewhere = [f.buffer for w2, f in pair.forms if f is not have and isinstance(w2, Form) and isinstance(f, Form)
-                     and w2.signs[c] and f.signs[a] and w2.buffer not in self.plan.temps]  # fmt: skip
+                     and w2.signs[c] and f.signs[a] and w2.buffer not in self.pattern.temps]  # fmt: skip
         also = f", and is also an index of {' and '.join(dict.fromkeys(elsewhere))}" if elsewhere else ""
         if w:
             row, coefficient = have.cols[a][1]
@@ -232,7 +232,7 @@ class Contradictions:
 
     def no_axis(self, pair: Pair, c: int, options: list[tuple[int, int, list[int]]]) -> Mismatch:
         """Nothing can play ``c``: names the axis that comes nearest, or says that no axis is left."""
-        name = self.plan.axis_names[c]
+        name = self.pattern.axis_names[c]
         spoken = {free[0] for _, d, free in options if d != c and len(free) == 1}
         near = [a for a in pair.node.axes if pair.classes[a] < 0]
         wrong = {a: [(w, h) for w, h in pair.forms if isinstance(w, Form) and not self._same_column(w, h, c, a)]
@@ -241,8 +241,8 @@ class Contradictions:
             if wrong[a] and all(_column_kind(w, h, c, a) == "coefficient" for w, h in wrong[a]):
                 return self._column_of(pair, *wrong[a][0], c, a)
         operands = tuple(dict.fromkeys(w.buffer for w, _ in pair.forms if isinstance(w, Form) and w.signs[c]))
-        real = tuple(o for o in operands if o not in self.plan.temps)
-        told = dict.fromkeys(written(w.access, self.plan.body) for w, _ in pair.forms
+        real = tuple(o for o in operands if o not in self.pattern.temps)
+        told = dict.fromkeys(written(w.access, self.pattern.body) for w, _ in pair.forms
                              if isinstance(w, Form) and w.buffer in (real or operands))  # fmt: skip
         shared = [a for a in pair.node.axes if operands and self._fits(pair, c, a)]
         if shared:  # one axis for two: it could be split
@@ -271,13 +271,13 @@ class Contradictions:
     def mixed_row(self, pair: Pair, c: int, a: int) -> Mismatch:
         """With column ``a`` for ``c`` the chosen rows of some operand are not the instruction's rows."""
         for want, have in pair.forms:
-            if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.plan.loose:
+            if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.pattern.loose:
                 found = self._row_conflict(pair, want, have, c, a)
                 if found is not None:
                     return found
         return self._mismatch(
             "extra-dependence", f"{self.has(pair.node.statement)}, whose rows combine their axes differently",
-            self.needs(pair.plays.statement), pair.node, pair.plays, instruction_axis=self.plan.axis_names[c],
+            self.needs(pair.plays.statement), pair.node, pair.plays, instruction_axis=self.pattern.axis_names[c],
             axis=pair.node.names[a],
         )  # fmt: skip
 
@@ -306,17 +306,17 @@ class Contradictions:
                 continue
             facts: dict[str, Any] = {"operand": want.buffer, "buffer": have.buffer, "row": r}
             facts["axis"] = pair.node.names[a if a is not None else back[min(mine)]]
-            facts["instruction_axis"] = self.plan.axis_names[c if c is not None else min(mine)]
+            facts["instruction_axis"] = self.pattern.axis_names[c if c is not None else min(mine)]
             facts["swapped"] = pair.swapped or None
             kind = "coefficient" if like else "extra-dependence"
             if like:
                 i = next(i for i, n in like[0].items() if n != mine[i])
-                facts.update(axis=pair.node.names[back[i]], instruction_axis=self.plan.axis_names[i],
+                facts.update(axis=pair.node.names[back[i]], instruction_axis=self.pattern.axis_names[i],
                              need=like[0][i], have=mine[i])  # fmt: skip
             elif len(mine) == 1:
                 facts["shares"] = True
             axes = [f"{n}*{pair.node.names[back[i]]}" if n != 1 else pair.node.names[back[i]] for i, n in mine.items()]
-            need = " and ".join(self.plan.axis_names[i] for i in mine)
+            need = " and ".join(self.pattern.axis_names[i] for i in mine)
             if like:
                 wanted = f"other coefficients there: {want.access}"
             elif len(mine) > 1:

@@ -14,6 +14,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Item, Kernel, Literal, Recurrence, Statement
 from isam.ir.mapping import Mapping
 from isam.ir.span import span_of
+from isam.once import once
 
 MIRROR = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}  # a < b is b > a
 Key = tuple[str, bool, int]  # operation, accumulates, number of sources
@@ -160,19 +161,17 @@ def _walk(body: tuple[Item, ...], loops: tuple[Recurrence, ...]) -> Iterator[tup
             yield it, loops
 
 
+@once
 def flow_of(kernel: Kernel) -> Flow:
     """The prepared kernel, made once per kernel object."""
-    found = kernel.__dict__.get("_mapper_flow")
-    if found is None:
-        nodes = []
-        for i, (st, loops) in enumerate(_walk(kernel.body, ())):
-            names = st.domain.names
-            nodes.append(Node(i, st, loops, {n: a for a, n in enumerate(names)}, len(names)))
-        found = kernel.__dict__["_mapper_flow"] = Flow(kernel, tuple(nodes))
-    return found
+    nodes = []
+    for i, (st, loops) in enumerate(_walk(kernel.body, ())):
+        names = st.domain.names
+        nodes.append(Node(i, st, loops, {n: a for a, n in enumerate(names)}, len(names)))
+    return Flow(kernel, tuple(nodes))
 
 
-class Plan:
+class Pattern:
     """An instruction prepared: its axes numbered across statements, the order in which its statements are matched.
 
     ``order``: first the statement with most axes and arrays (it has the fewest counterparts), then always one that
@@ -257,13 +256,18 @@ def forms(node: Node) -> tuple[Form, ...]:
     return (node.dest, *(s for s in node.sources if isinstance(s, Form)))
 
 
-def plan_of(instruction: Instruction, body: Kernel | None = None) -> Plan:
+@once
+def _patterns(instruction: Instruction) -> dict[bool, Pattern]:
+    """By whether the body is its own; filled in as they are asked for."""
+    return {}
+
+
+def pattern_of(instruction: Instruction, body: Kernel | None = None) -> Pattern:
     """The prepared instruction (with another ``body`` than its own: that), made once per instruction."""
-    plans = instruction.__dict__.setdefault("_mapper_plans", {})
-    key = body is None or body is instruction.body
-    if key not in plans:
-        plans[key] = Plan(instruction, body or instruction.body)
-    return plans[key]
+    patterns, key = _patterns(instruction), body is None or body is instruction.body
+    if key not in patterns:
+        patterns[key] = Pattern(instruction, body or instruction.body)
+    return patterns[key]
 
 
 def _axis_numbers(body: Kernel) -> list[dict[str, int]]:

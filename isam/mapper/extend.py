@@ -1,6 +1,6 @@
 """The search (MAP-4): extend statement, buffer, axis and dimension by one pair, check at once, cut on contradiction.
 
-Statements of the instruction are taken in the plan's order. For each: candidate statements of the kernel (from the
+Statements of the instruction are taken in the pattern's order. For each: candidate statements of the kernel (from the
 readers and writers of a buffer already paired, else by operation), then its buffers, then the axes that follow from
 the dataflow, then the remaining axes (fewest candidates first), then the rows. Depth counts agreed pairs.
 """
@@ -16,7 +16,7 @@ from isam.ir.dtype import ANY
 from isam.ir.kernel import Literal
 from isam.ir.mismatch import Mismatch
 from isam.mapper.contradiction import Contradictions
-from isam.mapper.dataflow import Flow, Form, Node, Plan, View
+from isam.mapper.dataflow import Flow, Form, Node, Pattern, View
 from isam.mapper.linking import unify
 from isam.mapper.pair import ANYWAY, Blame, Pair, joined
 from isam.mapper.report import Reporter
@@ -39,10 +39,10 @@ class Exhausted(Exception):
 class Extension(Contradictions):
     """One search: the agreed pairs and how to extend them."""
 
-    def __init__(self, flow: Flow, plan: Plan, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
+    def __init__(self, flow: Flow, pattern: Pattern, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
                  region: frozenset[int] | None, budget: int):  # fmt: skip
         self.flow = flow
-        self.plan = plan
+        self.pattern = pattern
         self.reporter = reporter
         self.strided = strided
         self.swap = swap
@@ -52,7 +52,7 @@ class Extension(Contradictions):
         self.pairs: dict[int, Pair] = {}  # by the instruction's statement
         self.taken: set[int] = set()
         self.buffers: dict[str, str | Literal] = {}
-        self.axes: list[int] = [-1] * len(plan.axis_names)
+        self.axes: list[int] = [-1] * len(pattern.axis_names)
         self.classes: list[Affine] = []  # extent of each axis of the region
         self.class_origin: list[tuple[Node, int]] = []
         self.dims: dict[str, tuple[int, ...]] = {}
@@ -79,11 +79,11 @@ class Extension(Contradictions):
 
     def _statement(self, at: int) -> Generator[None, None, Blame | None]:
         """The statements from this one on. Returns what is to blame where they cannot be joined."""
-        if at == len(self.plan.order):
+        if at == len(self.pattern.order):
             yield None
             return None
         blame: Blame | None = ANYWAY
-        plays = self.plan.flow.nodes[self.plan.order[at]]
+        plays = self.pattern.flow.nodes[self.pattern.order[at]]
         for node, view in self._candidates(plays):
             for swapped, sources in view.orders(self.swap):
                 self._tick()
@@ -126,7 +126,7 @@ class Extension(Contradictions):
 
     def _follows(self, plays: Node, node: Node) -> bool:
         """What follows directly on a buffer in the instruction does so in the kernel, in the same order."""
-        for other, buffer in self.plan.steps[plays.index]:
+        for other, buffer in self.pattern.steps[plays.index]:
             pair, played = self.pairs.get(other), self.buffers.get(buffer)
             if pair is None or not isinstance(played, str):
                 continue
@@ -182,7 +182,7 @@ class Extension(Contradictions):
                 continue
             bound = self.buffers.get(want.buffer)
             if isinstance(have, Literal):
-                if want.rank or want.buffer in self.plan.temps or (bound is not None and bound != have):
+                if want.rank or want.buffer in self.pattern.temps or (bound is not None and bound != have):
                     return partial(self.literal, pair, want, have)
                 self.buffers[want.buffer] = have
                 continue
@@ -197,13 +197,13 @@ class Extension(Contradictions):
 
     def _new_buffer(self, pair: Pair, want: Form, have: Form) -> Report | None:
         buffer = self.flow.kernel.buffer(have.buffer)
-        if want.buffer in self.plan.temps:
+        if want.buffer in self.pattern.temps:
             if buffer.role != "temp" or have.buffer in self.buffers.values():
                 return partial(self.escapes, pair, want, have)
-            if len(self.flow.touching(have.buffer)) != len(self.plan.flow.touching(want.buffer)):
+            if len(self.flow.touching(have.buffer)) != len(self.pattern.flow.touching(want.buffer)):
                 return partial(self.escapes, pair, want, have)
         if self.typed:
-            need = self.plan.body.buffer(want.buffer).dtype
+            need = self.pattern.body.buffer(want.buffer).dtype
             if need == ANY:
                 need = self.any = self.any or buffer.dtype
             if need != buffer.dtype:
@@ -259,7 +259,7 @@ class Extension(Contradictions):
             h = have.signs[a] if isinstance(have, Form) else ()
             if w == h:
                 continue
-            if want.buffer in self.plan.loose:
+            if want.buffer in self.pattern.loose:
                 if bool(w) != bool(h):
                     return False
             elif not (self.strided and len(w) == len(h)):
@@ -315,7 +315,7 @@ class Extension(Contradictions):
         names = {a: owner[k] for a, k in enumerate(pair.classes) if k in owner}
         mine = {c: c for c in names.values()}
         for want, have in pair.forms:
-            if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.plan.loose:
+            if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.pattern.loose:
                 need = self._restricted(want, mine)
                 got = self._restricted(have, names)
                 if need != got:
@@ -335,7 +335,7 @@ class Extension(Contradictions):
     def sizes(self) -> dict[str, Affine]:
         """The instruction's sizes where a mapped axis gives them: what they are when that axis is taken whole."""
         out: dict[str, Affine] = {}
-        for e, k in zip(self.plan.extents, self.axes, strict=True):
+        for e, k in zip(self.pattern.extents, self.axes, strict=True):
             if k >= 0 and len(e.terms) == 1 and e.terms[0][1] == 1:
                 out.setdefault(e.terms[0][0], self.classes[k] - e.const)
         return out
@@ -359,7 +359,7 @@ class Extension(Contradictions):
     def _operand(self, at: int, pair: Pair, n: int) -> Iterator[None]:
         while n < len(pair.forms):
             want, have = pair.forms[n]
-            if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.plan.loose:
+            if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.pattern.loose:
                 break
             n += 1
         else:

@@ -10,6 +10,7 @@ from isam.ir.dtype import ANY
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.table import Some
+from isam.once import once
 
 MIRROR = {"gt": "lt", "ge": "le"}  # a > b is b < a
 
@@ -24,14 +25,12 @@ class Needs:
     dtypes: frozenset[str]
 
 
+@once
 def needs_of(instruction: Instruction) -> Needs:
     """Made once per instruction."""
-    found = instruction.__dict__.get("_mapper_needs")
-    if found is None:
-        operations = frozenset((MIRROR.get(o, o), d) for o, _, d in instruction.signature)
-        dtypes = frozenset(b.dtype for b in instruction.body.arguments if b.shape) - {ANY}
-        found = instruction.__dict__["_mapper_needs"] = Needs(operations, dtypes)
-    return found
+    operations = frozenset((MIRROR.get(o, o), d) for o, _, d in instruction.signature)
+    dtypes = frozenset(b.dtype for b in instruction.body.arguments if b.shape) - {ANY}
+    return Needs(operations, dtypes)
 
 
 def present(instructions: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:

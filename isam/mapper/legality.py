@@ -88,8 +88,8 @@ def _at_once(state: Extension, guards: tuple[Term, ...]) -> frozenset[int]:
     """Axes of one size that has one value at which a call takes all of each. No condition leaves out steps of them."""
     left = {k for terms, _ in guards for k, _ in terms}
     out: set[int] = set()
-    for name in {e.names[0] for e in state.plan.extents if len(e.names) == 1}:
-        mine = [(c, e) for c, e in enumerate(state.plan.extents) if e.names == (name,)]
+    for name in {e.names[0] for e in state.pattern.extents if len(e.names) == 1}:
+        mine = [(c, e) for c, e in enumerate(state.pattern.extents) if e.names == (name,)]
         (first, one), *others = mine
         alike = all(_one_value(state, first, one, c, e) for c, e in others)
         if others and alike and all(state.axes[c] not in left for c, _ in mine):
@@ -112,7 +112,7 @@ def _ragged(
     for terms, _ in guards:
         tied = {c: n for c, k in enumerate(state.axes) for other, n in terms if c in whole and k == other}
         if len(tied) > 1 or rigid & tied.keys() or any(n > 0 for n in tied.values()):
-            names = " and ".join(state.plan.axis_names[c] for c in tied)
+            names = " and ".join(state.pattern.axis_names[c] for c in tied)
             axes = " and ".join(state.class_name(state.axes[c]) for c in tied)
             return state._mismatch(
                 "domain", f"a condition on {axes} in {state.has(pairs[0].node.statement)}",
@@ -125,18 +125,18 @@ def _fixed(state: Extension, pairs: list[Pair], rigid: frozenset[int]) -> frozen
     take whole, has as well: whole, and one value per size."""
     sizes = state.sizes()
     out: set[int] = set()
-    for c, e in enumerate(state.plan.extents):
+    for c, e in enumerate(state.pattern.extents):
         for name in e.names:
-            if name in state.plan.fixing:
+            if name in state.pattern.fixing:
                 out.add(c)
                 if e.substitute(sizes) != state.classes[state.axes[c]]:
                     return state.unsized(pairs[0], name)
-    unknown = state.plan.fixing - sizes.keys()
+    unknown = state.pattern.fixing - sizes.keys()
     if unknown:
         return state.unsized(pairs[0], min(unknown))
     for c in rigid:
-        one = state.plan.extents[c]
-        for other, e in enumerate(state.plan.extents):
+        one = state.pattern.extents[c]
+        for other, e in enumerate(state.pattern.extents):
             if other != c and len(e.names) == 1 and e.names == one.names:
                 out.add(other)
                 if not _one_value(state, c, one, other, e):
@@ -146,8 +146,8 @@ def _fixed(state: Extension, pairs: list[Pair], rigid: frozenset[int]) -> frozen
 
 def _stuck(state: Extension, pairs: list[Pair]) -> dict[int, Pair] | Mismatch:
     """The region's axes along which it cannot be cut, each with a statement that would go wrong."""
-    inside = {b for t, b in state.buffers.items() if t in state.plan.temps and isinstance(b, str)}
-    contracted = {b for t, b in state.buffers.items() if t in state.plan.loose and isinstance(b, str)}
+    inside = {b for t, b in state.buffers.items() if t in state.pattern.temps and isinstance(b, str)}
+    contracted = {b for t, b in state.buffers.items() if t in state.pattern.loose and isinstance(b, str)}
     every = set(range(len(state.classes)))
     out = _missing(pairs, inside, every)
     touches = [
@@ -177,7 +177,7 @@ def _stuck(state: Extension, pairs: list[Pair]) -> dict[int, Pair] | Mismatch:
 def _escaping(state: Extension, pairs: list[Pair]) -> Mismatch | None:
     """A temporary that plays an operand too: a call never writes it where others would read it. (That no statement
     outside the region uses it is seen when it is bound.)"""
-    temps = state.plan.temps
+    temps = state.pattern.temps
     parts = {b for o, b in state.buffers.items() if o not in temps}
     for p in pairs:
         for w, h in p.forms:
@@ -344,7 +344,7 @@ def _conditions(state: Extension, pairs: list[Pair]) -> tuple[frozenset[int], tu
     A condition of the instruction must be one of the kernel's, on the same axes and nothing else. The others
     must be the same for all statements with a visible result, and a temporary's at most those.
     """
-    temps = {b for t, b in state.buffers.items() if t in state.plan.temps}
+    temps = {b for t, b in state.buffers.items() if t in state.pattern.temps}
     seen = [p for p in pairs if p.node.dest.buffer not in temps] or pairs[:1]
     found: dict[int, _Conditions] = {}
     for p in pairs:

@@ -12,11 +12,12 @@ from isam.ir.kernel import Access, Kernel, Literal, Recurrence, Statement
 from isam.ir.mapping import Mapping, OperandMap
 from isam.ir.mismatch import Mismatch
 from isam.ir.normal import normal_form
-from isam.mapper.dataflow import Flow, Node, Plan, flow_of, plan_of
+from isam.mapper.dataflow import Flow, Node, Pattern, flow_of, pattern_of
 from isam.mapper.extend import Exhausted, Extension
 from isam.mapper.legality import Verdict, judge
 from isam.mapper.report import Reporter
 from isam.mapper.symmetry import orbit_key, preserves_contract
+from isam.once import once
 
 BUDGET = 200_000
 STATEMENTS = 40  # of one instruction: the search recurses over them
@@ -97,18 +98,18 @@ class Matches:
 class Enumeration:
     """One search over a kernel: turns complete assignments into mappings, each once."""
 
-    def __init__(self, flow: Flow, plan: Plan, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
+    def __init__(self, flow: Flow, pattern: Pattern, reporter: Reporter, *, strided: bool, swap: bool, typed: bool,
                  sized: bool, region: Iterable[int] | None, budget: int, orbits: bool = True,
                  barred: bool = False):  # fmt: skip
         self.flow = flow
-        self.plan = plan
+        self.pattern = pattern
         self.reporter = reporter
         self.sized = sized
         self.exhausted = False
         self.budget = budget
         self.orbits = orbits
         self.barred = barred  # there is none, and that is known
-        self.state = Extension(flow, plan, reporter, strided=strided, swap=swap, typed=typed,
+        self.state = Extension(flow, pattern, reporter, strided=strided, swap=swap, typed=typed,
                                region=None if region is None else frozenset(region), budget=budget)  # fmt: skip
 
     @property
@@ -130,7 +131,7 @@ class Enumeration:
                 if key not in seen:
                     seen.add(key)
                     if self.orbits:
-                        object.__setattr__(mapping, "orbit", orbit_key(mapping, symmetries_of(self.plan)))
+                        object.__setattr__(mapping, "orbit", orbit_key(mapping, symmetries_of(self.pattern)))
                     yield mapping
         except Exhausted:
             self.exhausted = True
@@ -162,7 +163,7 @@ def match(
     reporter = Reporter()
     if normalise and region is None:
         kernel = normal(kernel)
-    found = Matches(Enumeration(flow_of(kernel), plan_of(instruction, body), reporter,
+    found = Matches(Enumeration(flow_of(kernel), pattern_of(instruction, body), reporter,
                                 strided=strided, swap=swap, typed=True, sized=True, region=region,
                                 budget=budget))  # fmt: skip
     return found if found else _none(instruction, kernel, reporter, found, budget)
@@ -206,14 +207,14 @@ def probe(kernel: Kernel, instruction: Instruction, *, strided: bool = False, bu
     reporter = Reporter(collect=True)
     if outside is not None:
         reporter.no(0, lambda: outside)
-    return Matches(Enumeration(flow_of(kernel), plan_of(instruction, body), reporter, strided=strided, swap=True,
+    return Matches(Enumeration(flow_of(kernel), pattern_of(instruction, body), reporter, strided=strided, swap=True,
                                typed=True, sized=True, region=None, budget=budget,
                                barred=outside is not None))  # fmt: skip
 
 
 def match_untyped(kernel: Kernel, instruction: Instruction) -> Mapping | None:
     """The first mapping if dtypes and extents are not looked at: for reports, never to be carried out."""
-    search = Enumeration(flow_of(kernel), plan_of(instruction, normal(instruction.body)), Reporter(), strided=False,
+    search = Enumeration(flow_of(kernel), pattern_of(instruction, normal(instruction.body)), Reporter(), strided=False,
                          swap=True, typed=False, sized=False, region=None, budget=BUDGET, orbits=False)  # fmt: skip
     return next(search.mappings(), None)
 
@@ -223,48 +224,46 @@ def count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, sw
 
     The kernel and the instruction are taken as they were written: ``swap=False`` keeps the order of the sources.
     """
-    search = Enumeration(flow_of(kernel), plan_of(instruction), Reporter(), strided=strided, swap=swap, typed=False,
+    search = Enumeration(flow_of(kernel), pattern_of(instruction), Reporter(), strided=strided, swap=swap, typed=False,
                          sized=False, region=None, budget=10_000_000, orbits=False)  # fmt: skip
     return len({(tuple((o.operand, o.buffer, o.index, o.literal) for o in m.operands), m.axes, m.statement_map)
                 for m in search.mappings()})  # fmt: skip
 
 
-def symmetries_of(plan: Plan) -> tuple[Mapping, ...]:
+def symmetries_of(pattern: Pattern) -> tuple[Mapping, ...]:
     """The automorphisms of an instruction, computed once per instruction."""
-    if plan.symmetries is None:
-        search = Enumeration(flow_of(plan.body), plan, Reporter(), strided=False, swap=True, typed=True, sized=False,
-                             region=None, budget=BUDGET, orbits=False)  # fmt: skip
-        found = (_of_itself(plan, m) for m in search.mappings() if not m.outer)
-        extents = dict(zip(plan.axis_names, plan.extents, strict=True))
-        plan.symmetries = tuple(m for m in found if m and preserves_contract(plan.instruction, m, extents))
-    return plan.symmetries
+    if pattern.symmetries is None:
+        search = Enumeration(flow_of(pattern.body), pattern, Reporter(), strided=False, swap=True, typed=True,
+                             sized=False, region=None, budget=BUDGET, orbits=False)  # fmt: skip
+        found = (_of_itself(pattern, m) for m in search.mappings() if not m.outer)
+        extents = dict(zip(pattern.axis_names, pattern.extents, strict=True))
+        pattern.symmetries = tuple(m for m in found if m and preserves_contract(pattern.instruction, m, extents))
+    return pattern.symmetries
 
 
-def _of_itself(plan: Plan, mapping: Mapping) -> Mapping | None:
-    """A mapping of the instruction's own body with both sides of ``axes`` in the plan's names.
+def _of_itself(pattern: Pattern, mapping: Mapping) -> Mapping | None:
+    """A mapping of the instruction's own body with both sides of ``axes`` in the pattern's names.
 
     The two sides name an axis that several statements call differently each by its own rule. None where two axes of
     one name, which nothing but the name makes one, are played by two: no permutation of the axes.
     """
     names: dict[str, str] = {}
     renames = {i: dict(changed) for i, changed in mapping.renames}
-    for node in plan.flow.nodes:
+    for node in pattern.flow.nodes:
         changed = renames.get(node.index, {})
         for name, c in zip(node.names, node.axes, strict=True):
-            if names.setdefault(changed.get(name, name), plan.axis_names[c]) != plan.axis_names[c]:
+            if names.setdefault(changed.get(name, name), pattern.axis_names[c]) != pattern.axis_names[c]:
                 return None
     return replace(mapping, axes=tuple((c, names[d]) for c, d in mapping.axes))
 
 
+@once
 def normal(kernel: Kernel) -> Kernel:
     """The normal form where it has other statements; else the kernel as it stands, with its own names: views take care
     of the rest."""
-    found = kernel.__dict__.get("_mapper_normal")
-    if found is None:
-        other = normal_form(kernel)
-        same = [_nameless(s) for s in kernel.statements] == [_nameless(s) for s in other.statements]
-        found = kernel.__dict__["_mapper_normal"] = kernel if same else other
-    return found
+    other = normal_form(kernel)
+    same = [_nameless(s) for s in kernel.statements] == [_nameless(s) for s in other.statements]
+    return kernel if same else other
 
 
 def _nameless(s: Statement) -> tuple[Access, str]:
@@ -296,18 +295,18 @@ def _mapping(state: Extension, verdict: Verdict) -> Mapping:
     )
     guards = tuple(Affine.from_terms([(names[k], c) for k, c in terms]) + rest for terms, rest in verdict.guards)
     return Mapping(
-        instruction=state.plan.instruction,
+        instruction=state.pattern.instruction,
         statements=tuple(sorted(p.node.index for p in pairs)),
-        operands=tuple(_operand(state, o, names, owner) for o in state.plan.operands if o in state.buffers),
-        axes=tuple((state.plan.axis_names[c], names[k]) for c, k in enumerate(state.axes)),
+        operands=tuple(_operand(state, o, names, owner) for o in state.pattern.operands if o in state.buffers),
+        axes=tuple((state.pattern.axis_names[c], names[k]) for c, k in enumerate(state.axes)),
         outer=outer,
         tails=_tails(state),
         statement_map=tuple((i, p.node.index) for i, p in sorted(state.pairs.items())),
         guards=guards,
-        whole=tuple(state.plan.axis_names[c] for c in sorted(verdict.whole)),
+        whole=tuple(state.pattern.axis_names[c] for c in sorted(verdict.whole)),
         loops=tuple(r.axis.name for r in main.loops),
         renames=renames,
-        temps=tuple((t, str(state.buffers[t])) for t in sorted(state.plan.temps) if t in state.buffers),
+        temps=tuple((t, str(state.buffers[t])) for t in sorted(state.pattern.temps) if t in state.buffers),
         conditions=verdict.conditions,
     )
 
@@ -347,7 +346,7 @@ def _operand(state: Extension, operand: str, names: dict[int, str], owner: dict[
 def _tails(state: Extension) -> tuple[tuple[str, int], ...]:
     """What is left for the last call along an axis, where it is not as much as the others take."""
     out = []
-    for name, span, k in zip(state.plan.axis_names, state.plan.spans, state.axes, strict=True):
+    for name, span, k in zip(state.pattern.axis_names, state.pattern.spans, state.axes, strict=True):
         if state.classes[k].is_constant:
             extent = state.classes[k].const
             block = span.cut(extent)

@@ -21,7 +21,7 @@ from isam.ir.instruction import Instruction, packed
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mapping import OperandMap
-from isam.mapper.dataflow import plan_of
+from isam.mapper.dataflow import pattern_of
 from isam.mapper.match import normal
 
 RUNTIME_TRIP = 1000  # a recurrent trip that is only known at run time counts as this
@@ -83,8 +83,8 @@ class Pricing:
 
     def tile(self, mapping: Mapped) -> dict[str, int]:
         """What one full call takes along each mapped kernel axis."""
-        extents, plan = self.extents(mapping), plan_of(mapping.instruction, normal(mapping.instruction.body))
-        spans = dict(zip(plan.axis_names, plan.spans, strict=True))
+        extents, pattern = self.extents(mapping), pattern_of(mapping.instruction, normal(mapping.instruction.body))
+        spans = dict(zip(pattern.axis_names, pattern.spans, strict=True))
         sizes = ((k, extents.get(k, 1), spans[i]) for i, k in mapping.axes)
         return {k: span.cut(n) or n for k, n, span in sizes}
 

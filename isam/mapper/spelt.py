@@ -6,6 +6,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Kernel, Source, Statement
 from isam.ir.operators import ACCUMULATION, INFIX
 from isam.ir.printer import print_source, print_statement, print_value
+from isam.once import once
 
 LONGEST = 100  # characters; of longer values the inner ones are left out
 DEEPEST = 6
@@ -13,12 +14,14 @@ DEEPEST = 6
 
 def hidden(kernel: Kernel, buffer: object) -> bool:
     """Whether the buffer is a value that the text does not name: what is written to it stands where it is computed."""
-    found = kernel.__dict__.get("_mapper_hidden")
-    if found is None:
-        temps = {b.name for b in kernel.buffers if b.role == "temp" and not b.declared}
-        named = {s.dest.buffer for s in kernel.statements if s.dest.loc != s.loc or not s.loc.line}
-        found = kernel.__dict__["_mapper_hidden"] = frozenset(temps - named)
-    return buffer in found
+    return buffer in _hidden(kernel)
+
+
+@once
+def _hidden(kernel: Kernel) -> frozenset[str]:
+    temps = {b.name for b in kernel.buffers if b.role == "temp" and not b.declared}
+    named = {s.dest.buffer for s in kernel.statements if s.dest.loc != s.loc or not s.loc.line}
+    return frozenset(temps - named)
 
 
 def spelt(s: Statement, kernel: Kernel) -> str:

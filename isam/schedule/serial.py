@@ -15,6 +15,7 @@ from typing import Any
 from isam.diagnostics import IsamError, fail
 from isam.ir.affine import Affine
 from isam.ir.mapping import Cover
+from isam.once import once
 from isam.schedule.tree import (
     Bound,
     Deal,
@@ -38,15 +39,9 @@ SCHEMA = "isam.schedule-tree/4"
 COVER = ("original", "mappings", "steps", "back", "chain", "gap", "notes")
 
 
+@once
 def to_json(schedule: Schedule) -> str:
     """The schedule as one line of JSON. Made once: the proof hashes it and the artifact holds it."""
-    known = schedule.__dict__
-    if "_json" not in known:
-        known["_json"] = _written(schedule)
-    return known["_json"]
-
-
-def _written(schedule: Schedule) -> str:
     tables = _Tables()
     system = used_system(schedule)
     bind, call = tables.node(schedule.bind), tables.node(schedule.call)

@@ -30,14 +30,14 @@ from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import prepared, whole
 from isam.scheduler.state import FAR
-from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, staying
+from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, stay_bytes
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
 
 TRIED = 12  # schedules begun, until one fits
 HALVINGS = 12  # of the range in which the least that a memory would have to hold is looked for
-Refused = dict[int, tuple[dict[str, int], ...]]  # by nest, the sizes of calls for which there was no room
+TooLarge = dict[int, tuple[dict[str, int], ...]]  # by nest, the sizes of calls for which there was no room
 
 
 def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasible:
@@ -55,11 +55,11 @@ def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
     """With what the Approach wants to stay in near memory, or without where the rest is too small to work in. What the
     dry run has no room for is tried again with smaller calls of that nest; when nothing helps, the first reason says
     what is lacking."""
-    staying = True
-    refused: Refused = {}
+    keep = True
+    refused: TooLarge = {}
     first: NoSchedule | None = None
     for _ in range(TRIED):
-        builder = _Builder(cover, system, trace, staying, refused)
+        builder = _Builder(cover, system, trace, keep, refused)
         if not builder.smaller:
             break
         try:
@@ -67,7 +67,7 @@ def _built(cover: Cover, system: System, trace: Trace) -> Schedule:
         except NoSchedule as no:
             first = first or no
             if builder.share.rooms:
-                staying = False
+                keep = False
                 continue
             full = next((n for n in builder.nests if n.number == no.nest and no.reason.smaller), None)
             if full is None or not full.mapped:
@@ -114,8 +114,8 @@ def _possible(cover: Cover, system: System, approach: Approach) -> bool:
 
 
 class _Builder:
-    def __init__(self, cover: Cover, system: System, trace: Trace, staying: bool, refused: Refused):
-        self.share, self.staying = Share(), staying  # what may stay in near memory
+    def __init__(self, cover: Cover, system: System, trace: Trace, keep: bool, refused: TooLarge):
+        self.share, self.keep = Share(), keep  # what may stay in near memory
         self.cover, self.system, self.trace = cover, system, trace
         all_nests = nests_of(cover, system)
         self.machine = aligned(system, (n.instruction.name for n in all_nests))
@@ -139,7 +139,7 @@ class _Builder:
         check_room(self.kernel, self.system)
         parts = self._parted(self.kernel.body, [0])
         groups = list(_inside(parts, ()))
-        self.share = self._shared(groups) if self.staying else Share()
+        self.share = self._shared(groups) if self.keep else Share()
         self.number = {id(g): n for n, (g, _) in enumerate(groups)}
         if self.share.rooms:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
@@ -251,7 +251,7 @@ class _Builder:
         for n in able[memory]:
             g, around = groups[n]
             ways = zip(*plans(g, machine, self.bindable, Stays(around, room, memory).lasting(g)), strict=True)
-            found[n] = [(staying(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
+            found[n] = [(stay_bytes(p, machine), c * prod(a.trip for a in around)) for p, c in ways]
         options, costs = shares(found, memory, room)
         if len(options) == 1:
             return options[0]

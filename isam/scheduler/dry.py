@@ -18,7 +18,7 @@ from isam.scheduler.scope import Scope
 from isam.scheduler.state import STAGED, Copy, Key, MachineState, disjoint, mentions
 from isam.system.graph import System
 
-Bound = tuple[Use, Tile, str]  # an operand, what it covers, and the memory it lies in
+Located = tuple[Use, Tile, str]  # an operand, what it covers, and the memory it lies in
 AHEAD = 16  # calls among which one that may start with another is looked for
 Landed = tuple[Key | None, Tile, bool]  # where an output lands, and whether that copy was the only fresh one before
 
@@ -120,21 +120,21 @@ class DryRun:
                 if other != key and not disjoint(other[1], tile, self.scope.ranges):
                     self.data.state.drop(other)
 
-    def _read(self, bound: list[Bound], pinned: set[Key]) -> dict[str, Place]:
+    def _read(self, bound: list[Located], pinned: set[Key]) -> dict[str, Place]:
         return {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
 
-    def _held(self, bound: list[list[Bound]], pinned: set[Key]) -> set[Key]:
+    def _held(self, bound: list[list[Located]], pinned: set[Key]) -> set[Key]:
         """What calls read has to stay while room is made for their results, boxes that it lies in as well."""
         boxes = {k for k in pinned if k[2] == STAGED}
         return boxes | {k for one in bound for o in one if o[0].reads and (k := self._key(*o)) is not None}
 
-    def _passed(self, bound: Bound) -> int:
+    def _passed(self, bound: Located) -> int:
         """Of operands that are brought where there is little room, those first that come the longest way: what lies
         where they pass would leave them no room."""
         use, _, memory = bound
         return 0 if memory == self.system.home else -len(self.data.fit.route(self.system.home, memory, use.dtype) or ())
 
-    def _written(self, bound: list[list[Bound]], places: list[dict[str, Place]], held: set[Key]) -> list[Landed]:
+    def _written(self, bound: list[list[Located]], places: list[dict[str, Place]], held: set[Key]) -> list[Landed]:
         """Room for all that the calls write; where there is not, nothing has changed."""
         step = _Step(self.data.state, set(held))
         try:
@@ -145,7 +145,7 @@ class DryRun:
         finally:
             step.close()
 
-    def _write(self, bound: list[Bound], places: dict[str, Place], step: _Step) -> list[Landed]:
+    def _write(self, bound: list[Located], places: dict[str, Place], step: _Step) -> list[Landed]:
         """Makes room for what a call writes."""
         landed: list[Landed] = []
         for u, t, m in bound:
@@ -191,7 +191,7 @@ class DryRun:
         context = {"instruction": nest.instruction.name, "tiles": [str(t) for t in tiles]}
         return self.trace.choose(Choice("place", options, context, costs)).memories
 
-    def _expels(self, bound: list[list[Bound]]) -> bool:
+    def _expels(self, bound: list[list[Located]]) -> bool:
         """Whether some result would have to go home to make room in cells for operands of these calls."""
         state, wanted = self.data.state, {k: u for one in bound for u in one if (k := self._key(*u)) is not None}
         free = {m: n for m in {k[0] for k in wanted} if (n := self.system.memories[m].cells) is not None}

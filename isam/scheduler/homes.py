@@ -120,8 +120,7 @@ def check_room(kernel: Kernel, system: System, slots: Collection[Slot] = ()) -> 
     """Raises ``NoSchedule`` when arguments and workspace do not fit the home memory. Arguments of run-time shape
     are left out; ``slots`` anywhere else too."""
     memory = system.memories[system.home]
-    needs = [(b.name, prod(max(0, d.const) for d in b.shape) * size_of(b.dtype)) for b in kernel.arguments
-             if all(d.is_constant for d in b.shape)]  # fmt: skip
+    needs = [(b.name, size) for b in kernel.arguments if (size := b.bytes) is not None]
     needs += [(s.name, -(-s.bytes // s.align) * s.align) for s in slots if s.memory == memory.name]
     total = sum(n for _, n in needs)
     if total <= memory.capacity:

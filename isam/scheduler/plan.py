@@ -22,7 +22,7 @@ Members = tuple[int, ...]  # nests of a group that take part, by position
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StagedBox:
     """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a dimension laid out
     in blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
     (of a cut dimension the block index leads, its inside comes last); ``pad``: bytes added to the stride of the second
@@ -37,7 +37,7 @@ class Stage:
     order: tuple[int, ...]
     cut: tuple[tuple[int, int], ...] = ()
     pad: int = 0
-    bound: bool = False
+    at_bind: bool = False
     stays: bool = False
     by: int | None = None
     form: tuple[int, int] | None = None
@@ -109,7 +109,7 @@ class Plan:
     group: Group
     order: tuple[tuple[str, int], ...]
     unroll: tuple[str, ...]
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[StagedBox, ...] = ()
     note: str = ""
     rotate: frozenset[int] = frozenset()
     deals: tuple[Deal, ...] = ()
@@ -132,7 +132,7 @@ class Plan:
         stages = " ".join(f"{s.buffer}@{s.depth}{self._by(s)}->{s.memory}" for s in self.stages)
         return f"[{loops}]" + (f" stage {stages}" if stages else "") + (f" ({self.note})" if self.note else "")
 
-    def _by(self, stage: Stage) -> str:
+    def _by(self, stage: StagedBox) -> str:
         return "" if stage.by is None else f"/{stage.by}"
 
     def _mark(self, depth: int) -> str:

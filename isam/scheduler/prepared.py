@@ -7,7 +7,6 @@ from math import prod
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.dataflow import determined
-from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.pack import counted
@@ -31,8 +30,8 @@ def prepared(kernel: Kernel, nests: Sequence[Nest], trace: Trace) -> frozenset[s
         context = {
             "buffer": name,
             "nests": [n.number for n in makers],
-            "bytes": _bytes(kernel, name),
-            "of": sum(_bytes(kernel, b) for b in read),
+            "bytes": kernel.buffer(name).bytes or 0,
+            "of": sum(kernel.buffer(b).bytes or 0 for b in read),
         }
         if trace.choose(Choice("bind", (False, True), context)):
             out.add(name)
@@ -52,8 +51,3 @@ def _fills(nest: Nest, use: Use, shape: Sequence[int]) -> bool:
     every = [a for some in axes for a in some]
     reached = [prod(nest.length(a) for a in some) for some in axes]
     return reached == list(shape) and len(set(every)) == len(every) and not any(row.const for row in use.index)
-
-
-def _bytes(kernel: Kernel, name: str) -> int:
-    b = kernel.buffer(name)
-    return size_of(b.dtype) * prod(max(0, d.const) for d in b.shape)

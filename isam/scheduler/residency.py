@@ -35,7 +35,7 @@ class Residency:
         self.lifetimes = Lifetimes()
         self.since = Since()
         self.later: dict[Tile, list[int]] = {}
-        self.bound: dict[object, tuple[Key, Copy]] = {}
+        self.at_bind: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
 
     def home(self, tile: Tile) -> Place:

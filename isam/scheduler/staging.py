@@ -10,7 +10,7 @@ from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun
 from isam.scheduler.move import route
 from isam.scheduler.places import within
-from isam.scheduler.plan import Members, Plan, Stage
+from isam.scheduler.plan import Members, Plan, StagedBox
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout
 from isam.scheduler.stays import Stays
 from isam.scheduler.transfer import End, Transfer
@@ -26,14 +26,14 @@ class Stager:
         self.run, self.plan, self.group, self.bind = run, plan, plan.group, bind
         self.stays, self.dealt = stays, dealt
 
-    def stage(self, stage: Stage, env: Env, members: Members) -> bool:
+    def stage(self, stage: StagedBox, env: Env, members: Members) -> bool:
         """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move). Whether
         it is still to be filled, piece by piece."""
         data = self.run.data
-        box = self._whole(stage.buffer) if stage.bound else self._box(stage.buffer, env, members)
+        box = self._whole(stage.buffer) if stage.at_bind else self._box(stage.buffer, env, members)
         if box is None or not self._read(stage, members):
             return False
-        known = data.bound.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.bound else None
+        known = data.at_bind.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.at_bind else None
         if known is not None:
             data.state.put(*known)
             return False
@@ -44,7 +44,7 @@ class Stager:
         self._panel(stage, box)
         return False
 
-    def piece(self, stage: Stage, env: Env, members: Members) -> None:
+    def piece(self, stage: StagedBox, env: Env, members: Members) -> None:
         """Brings what is read below of a box whose room is there already to its place in it."""
         if not self._read(stage, members):
             return
@@ -55,7 +55,7 @@ class Stager:
         if key is not None:  # else it had to make room
             self._transfer(stage, piece, data.state.copies[key], {key}, around=key[1]).run()
 
-    def _read(self, stage: Stage, members: Members) -> bool:
+    def _read(self, stage: StagedBox, members: Members) -> bool:
         return any(u.buffer == stage.buffer and u.reads for i in members for u in self.group.nests[i].uses)
 
     def _whole(self, buffer: str) -> Tile:
@@ -67,25 +67,25 @@ class Stager:
         path = route(self.run.system, self.run.system.home, memory)
         return path is not None and len(path) == 3 and self.run.system.memories[path[1]].kind == COUNTED
 
-    def _panel(self, stage: Stage, box: Tile) -> None:
+    def _panel(self, stage: StagedBox, box: Tile) -> None:
         """A box laid out anew in home memory, or beside it, in workspace of its own."""
         data, slots = self.run.data, self.run.homes.slots
         layout, total = layout_of(stage, box, self.run.homes.dtype(stage.buffer))
-        name = f"{stage.buffer}.b{len(data.bound)}" if stage.bound else f"{stage.buffer}.{stage.depth}"
+        name = f"{stage.buffer}.b{len(data.at_bind)}" if stage.at_bind else f"{stage.buffer}.{stage.depth}"
         size = max(total, slots[name].bytes) if name in slots else total
-        slots[name] = Slot(name, stage.memory, max(1, size), bound=stage.bound)
+        slots[name] = Slot(name, stage.memory, max(1, size), bound=stage.at_bind)
         copy = Copy(Place(stage.memory, name, Affine(), ()), False, total, layout)
         key: Key = (stage.memory, box, STAGED)
         with data.scope.recording() as nodes:
             self._transfer(stage, box, copy, set()).run()
-        if stage.bound:
+        if stage.at_bind:
             self.bind.extend(nodes)
-            data.bound[stage.buffer, stage.order, stage.cut, stage.pad] = (key, copy)
+            data.at_bind[stage.buffer, stage.order, stage.cut, stage.pad] = (key, copy)
         else:
             data.scope.out.extend(nodes)
         data.state.put(key, copy)
 
-    def _staying(self, stage: Stage, box: Tile, stays: Stays) -> bool:
+    def _staying(self, stage: StagedBox, box: Tile, stays: Stays) -> bool:
         """A box in a slot of a near memory, filled before the loops around the group: it is there whenever we come.
         False where there is no room for it."""
         run, data = self.run, self.run.data
@@ -106,7 +106,7 @@ class Stager:
         data.state.put(key, copy)
         return True
 
-    def _near(self, stage: Stage, box: Tile) -> bool:
+    def _near(self, stage: StagedBox, box: Tile) -> bool:
         """A box brought to a memory with addresses of its own; whether only its room was made."""
         data = self.run.data
         key: Key = (stage.memory, box, STAGED)
@@ -125,7 +125,7 @@ class Stager:
             transfer.run()
         return False
 
-    def _separable(self, stage: Stage, layout: StageLayout, align: int) -> bool:
+    def _separable(self, stage: StagedBox, layout: StageLayout, align: int) -> bool:
         """Whether every piece of a box begins where an access may begin."""
         (use,) = (u for n in self.group.nests for u in n.uses if u.buffer == stage.buffer)
         return not stage.cut and all(
@@ -134,7 +134,8 @@ class Stager:
             for row, bytes_ in zip(use.index, layout.coefficients, strict=True)
         )
 
-    def _transfer(self, stage: Stage, box: Tile, copy: Copy, pinned: set[Key], around: Tile | None = None) -> Transfer:
+    def _transfer(self, stage: StagedBox, box: Tile, copy: Copy, pinned: set[Key],
+                  around: Tile | None = None) -> Transfer:  # fmt: skip
         """Of a box, or of the part of it that is ``around``, from home to its copy."""
         data, whole = self.run.data, around or box
         there = End(stage.memory, lambda t: within(whole, copy, t, data.scope.variables))
@@ -145,7 +146,7 @@ class Stager:
                 for path in self._paths(stage)]  # fmt: skip
         return ways[0] if len(ways) == 1 else max(ways, key=Transfer.worth)
 
-    def _paths(self, stage: Stage) -> list[tuple[str, ...]]:
+    def _paths(self, stage: StagedBox) -> list[tuple[str, ...]]:
         """The shortest way; for what is laid out anew, over each of the registers between."""
         system, home, there = self.run.system, self.run.system.home, stage.memory
         path = self.run.data.fit.route(home, there, self.run.homes.dtype(stage.buffer))
@@ -194,7 +195,7 @@ def row_range(row: Affine, env: Env) -> tuple[Affine, int]:
     return start, n
 
 
-def layout_of(stage: Stage, box: Tile, dtype: str, align: int = 1) -> tuple[StageLayout, int]:
+def layout_of(stage: StagedBox, box: Tile, dtype: str, align: int = 1) -> tuple[StageLayout, int]:
     """Coefficients of a staged box and its size in bytes; rows begin at multiples of ``align``."""
     rank = len(box.shape)
     coefficients, inner, blocks = [0] * rank, [0] * rank, [1] * rank

@@ -103,7 +103,7 @@ class Share:
         return f"{self.total} bytes of {self.memory}" if self.rooms else "nothing stays"
 
 
-def staying(plan: Plan, system: System) -> int:
+def stay_bytes(plan: Plan, system: System) -> int:
     """Bytes that stay in every instance, of a plan."""
     group, out = plan.group, 0
     for s in plan.stages:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
 from isam.ir.kernel import Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement
+from isam.once import once
 
 Part = tuple[Statement, tuple[int, ...]]  # a new statement and the old ones it carries out
 
@@ -60,14 +61,15 @@ def fresh(taken: Iterable[str], base: str) -> str:
 
 
 def names_in(kernel: Kernel) -> set[str]:
-    """Every name in use: sizes, buffers and axes. Found once per kernel: most laws ask for it at every site."""
-    known = kernel.__dict__.get("_names")
-    if known is None:
-        loops = {n for s in kernel.statements for n in mentioned(s)}
-        loops |= {r.axis.name for level in levels(kernel) for r in level.recurrences}
-        known = frozenset({s.name for s in kernel.syms} | {b.name for b in kernel.buffers} | loops)
-        kernel.__dict__["_names"] = known
-    return set(known)
+    """Every name in use: sizes, buffers and axes."""
+    return set(_names_in(kernel))
+
+
+@once
+def _names_in(kernel: Kernel) -> frozenset[str]:  # most laws ask for it at every site
+    loops = {n for s in kernel.statements for n in mentioned(s)}
+    loops |= {r.axis.name for level in levels(kernel) for r in level.recurrences}
+    return frozenset({s.name for s in kernel.syms} | {b.name for b in kernel.buffers} | loops)
 
 
 def mentioned(s: Statement) -> set[str]:

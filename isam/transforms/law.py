@@ -12,6 +12,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import COMPARISONS, Access, Kernel
 from isam.ir.mismatch import Mismatch
+from isam.once import once
 from isam.transforms.saving import ErrorBound, Saving
 
 NUMERICS = ("exact", "integers", "reassociates", "rounding", "finite")
@@ -108,12 +109,18 @@ class Rewrite:
     back: Correspondence
 
 
+@once
+def _known_sites(kernel: Kernel) -> dict[Any, tuple[Site, ...]]:
+    """By law; filled in as laws are asked."""
+    return {}
+
+
 def _once(sites: Callable[[Any, Kernel], tuple[Site, ...]]) -> Callable[[Any, Kernel], tuple[Site, ...]]:
     """The sites of one law on one kernel, found once: every mismatch of a kernel asks for them again."""
 
     @wraps(sites)
     def found(self: Any, kernel: Kernel) -> tuple[Site, ...]:
-        known = kernel.__dict__.setdefault("_sites", {})
+        known = _known_sites(kernel)
         if self not in known:
             known[self] = sites(self, kernel)
         return known[self]

@@ -157,7 +157,7 @@ def strangers(mapping: Mapping, others: Sequence[Mapping]) -> set[str]:
 
 def elements(kernel: Kernel, buffer: str) -> int:
     """Of a buffer; of sizes that are not known, none."""
-    return prod(max(0, d.const) for d in kernel.buffer(buffer).shape)
+    return kernel.buffer(buffer).elements or 0
 
 
 def lanes(mapping: Mapping) -> int:
@@ -219,5 +219,5 @@ def spills(kernel: Kernel, system: System) -> bool:
     """Whether some temporary, kept whole, would not stay in the nearer caches."""
     from isam.scheduler.plans.cache import near_cache
 
-    size = [size_of(b.dtype) * prod(max(0, d.const) for d in b.shape) for b in kernel.buffers if b.role == "temp"]
+    size = [b.bytes or 0 for b in kernel.buffers if b.role == "temp"]
     return 0 < near_cache(system) < max(size, default=0)

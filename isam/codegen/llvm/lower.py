@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import Function, Module, vector
 from isam.codegen.llvm.lanes import lane_of, lanes_of, snippets_of
@@ -11,7 +9,7 @@ from isam.codegen.llvm.liveness import Flow, references, weight
 from isam.codegen.llvm.share import Share
 from isam.codegen.llvm.walk import Walk
 from isam.ir.affine import Affine
-from isam.ir.dtype import ANY, size_of
+from isam.ir.dtype import ANY
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq, distinct
 
 SMALLEST_FUNCTION = 12  # issues: below that a shared node is emitted in place
@@ -51,8 +49,7 @@ class Lowering:
         self.snippets = snippets_of(schedule.system)
         self.slots = {s.name: s for s in schedule.workspace}
         self.sizes = {s.name: s.bytes for s in schedule.workspace} | {
-            b.name: size_of(b.dtype) * prod(max(0, d.const) for d in b.shape)
-            for b in schedule.kernel.arguments if all(d.is_constant for d in b.shape)}  # fmt: skip
+            b.name: size for b in schedule.kernel.arguments if (size := b.bytes) is not None}  # fmt: skip
         self.bases = tuple(b.name for b in schedule.kernel.arguments) + tuple(
             s.name for s in schedule.workspace if s.literal is None)  # fmt: skip
         self.symbols = tuple(s.name for s in (*schedule.kernel.given, *schedule.kernel.follow))

@@ -10,7 +10,7 @@ from math import prod
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
-from isam.scheduler.plan import USED, Group, Stage
+from isam.scheduler.plan import USED, Group, StagedBox
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import Memory
 
@@ -215,7 +215,7 @@ def _levels(
             yield out
 
 
-def stages(boxes: dict[str, Box], group: Group, memory: Memory) -> tuple[Stage, ...]:
+def stages(boxes: dict[str, Box], group: Group, memory: Memory) -> tuple[StagedBox, ...]:
     """Boxes lie as their buffers do; in a memory with rows, a column of rows after the other."""
     uses, out = {u.buffer: u for n in (*group.nests, group.main) for u in n.uses}, []
     for b, x in boxes.items():
@@ -225,7 +225,7 @@ def stages(boxes: dict[str, Box], group: Group, memory: Memory) -> tuple[Stage, 
             inner = u.dims[-1] if u.dims else order[-1]
             order, cut = (inner, *(d for d in order if d != inner)), ((inner, memory.row // size_of(u.dtype)),)
         by = None if x.pieces is None else x.pieces.depth
-        out.append(Stage(b, x.depth, memory.name, order, cut, stays=x.stays, by=by))
+        out.append(StagedBox(b, x.depth, memory.name, order, cut, stays=x.stays, by=by))
     return tuple(out)
 
 

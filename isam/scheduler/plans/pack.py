@@ -9,13 +9,13 @@ from math import prod
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
-from isam.scheduler.plan import Plan, Stage
+from isam.scheduler.plan import Plan, StagedBox
 from isam.scheduler.plans.cache import WORTH_PACKING, caches, outside
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import System
 
 
-def repack(nest: Nest, use: Use, system: System, bindable: frozenset[str]) -> Stage | None:
+def repack(nest: Nest, use: Use, system: System, bindable: frozenset[str]) -> StagedBox | None:
     """A stage that lays a read operand out as its contract asks, when the buffer's own layout does not."""
     if use.writes or not use.reads or all(s != 1 for s in use.strides) or not use.dims:
         return None
@@ -24,12 +24,12 @@ def repack(nest: Nest, use: Use, system: System, bindable: frozenset[str]) -> St
     if all(d == last for d in need):
         return None
     order = tuple(d for d in range(len(use.index)) if d not in use.dims) + tuple(d for d in use.dims if d not in need)
-    return Stage(use.buffer, 0, system.home, order + tuple(need), bound=use.buffer in bindable)
+    return StagedBox(use.buffer, 0, system.home, order + tuple(need), at_bind=use.buffer in bindable)
 
 
 def packs(
     plan: Plan, main: Nest, width: dict[str, int], around: Sequence[str], system: System, bindable: frozenset[str]
-) -> tuple[Stage, ...]:
+) -> tuple[StagedBox, ...]:
     """Boxes to lay out anew: panels of what is read along the vector axis, rows whose stride aliases in the cache.
     ``around``: axes of the outermost loops; panels are made below those that all move the operand along."""
     out = []
@@ -66,7 +66,7 @@ def panel(
     depth: int,
     bindable: frozenset[str],
     system: System,
-) -> Stage | None:
+) -> StagedBox | None:
     """The operand in panels as wide as the register block, contiguous in the order in which they are read, made below
     ``depth`` loops."""
     dim = next(d for d, r in enumerate(use.index) if axis in r.names)
@@ -91,7 +91,7 @@ def panel(
     if not cut:
         order = (*(d for d in range(len(use.index)) if d != dim), dim)
     cut = (*(() if group is None else (group,)), *cut)
-    return Stage(use.buffer, 0 if bound else depth, system.home, order, cut, bound=bound,
+    return StagedBox(use.buffer, 0 if bound else depth, system.home, order, cut, at_bind=bound,
                  form=None if group is None else (use.dims[-2], use.dims[-1]))  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def copied(main: Nest, use: Use, width: dict[str, int]) -> bool:
 
 def row_copy(
     plan: Plan, main: Nest, use: Use, width: dict[str, int], depth_of: dict[str, int], system: System
-) -> Stage | None:
+) -> StagedBox | None:
     """Rows read side by side whose distance is a multiple of 2 KiB fall on the same cache sets: copy them apart."""
     rows = [(d, r) for d, r in enumerate(use.index) if any(width.get(n, 1) > 1 for n in r.names)]
     if not rows or any(len(r.names) > 1 for r in use.index) or not caches(system):
@@ -155,4 +155,4 @@ def row_copy(
     if not copied(main, use, width):
         return None
     at = max(i for i, (a, _) in enumerate(plan.order) if a in axes_of(use) and a not in main.reduced) + 1
-    return Stage(use.buffer, at, system.home, tuple(range(len(use.index))), pad=64)
+    return StagedBox(use.buffer, at, system.home, tuple(range(len(use.index))), pad=64)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest
-from isam.scheduler.plan import Group, Plan, Stage
+from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.cache import volume
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing, dealings
@@ -73,9 +73,9 @@ def _dealt(plan: Plan, group: Group, dealing: Dealing, system: System) -> Plan |
     first = len(dealing)
     replica = system.replicas[dealing[0][2].group]
     own = next((m for m in replica.memories if system.memories[m].kind == MANAGED), None)
-    stages: list[Stage] = []
+    stages: list[StagedBox] = []
     for s in plan.stages:
-        memory = s.memory if s.bound else own
+        memory = s.memory if s.at_bind else own
         if memory is None:
             return None
         stages.append(replace(s, depth=s.depth + first, memory=memory))

@@ -11,7 +11,7 @@ from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Statement, Sym
 from isam.ir.text import parse_instruction
-from isam.mapper.dataflow import Form, Plan, flow_of, forms, plan_of
+from isam.mapper.dataflow import Form, Pattern, flow_of, forms, pattern_of
 from isam.mapper.match import normal, probe
 from tests.pairs.instructions import drawn, invented
 from tests.unit.mapper.catalogue import instruction, instruction_names, kernel, named
@@ -24,14 +24,14 @@ def some(part: int) -> list[Instruction]:
     return [*(invented(rng) for _ in range(30)), *(drawn(rng) for _ in range(10))]
 
 
-def plans(part: int) -> list[Plan]:
-    return [plan_of(i, body) for i in some(part) for body in {id(b): b for b in (i.body, normal(i.body))}.values()]
+def plans(part: int) -> list[Pattern]:
+    return [pattern_of(i, body) for i in some(part) for body in {id(b): b for b in (i.body, normal(i.body))}.values()]
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_an_access_by_rows_and_by_columns(part: int) -> None:
-    for plan in plans(part):
-        for node in (*plan.flow.nodes, *flow_of(plan.body).nodes):
+    for pattern in plans(part):
+        for node in (*pattern.flow.nodes, *flow_of(pattern.body).nodes):
             assert [node.names[node.axes.index(a)] for a in node.axes] == list(node.statement.domain.names)
             number = dict(zip(node.names, node.axes, strict=True))
             written = [a for a in (node.statement.dest, *node.statement.sources) if isinstance(a, Access)]
@@ -53,30 +53,30 @@ def check_form(f: Form, number: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("part", range(4))
 def test_what_a_plan_knows_of_its_buffers(part: int) -> None:
-    for plan in plans(part):
+    for pattern in plans(part):
         ways: dict[str, set[object]] = {}
-        for n in plan.flow.nodes:
+        for n in pattern.flow.nodes:
             for f in forms(n):
                 ways.setdefault(f.buffer, set()).add((f.rows, f.rests))
-        assert plan.loose == {t for t in plan.temps if len(ways.get(t, ())) == 1}
-        assert plan.temps == {b.name for b in plan.body.buffers if b.role == "temp"}
-        sizes = {s.name for s in plan.body.syms}
-        used = [r for n in plan.flow.nodes for f in forms(n) for r in f.access.index]
-        used += [w for n in plan.flow.nodes for w in n.statement.domain.where]
-        assert plan.fixing == {n for r in used for n in r.names} & sizes
+        assert pattern.loose == {t for t in pattern.temps if len(ways.get(t, ())) == 1}
+        assert pattern.temps == {b.name for b in pattern.body.buffers if b.role == "temp"}
+        sizes = {s.name for s in pattern.body.syms}
+        used = [r for n in pattern.flow.nodes for f in forms(n) for r in f.access.index]
+        used += [w for n in pattern.flow.nodes for w in n.statement.domain.where]
+        assert pattern.fixing == {n for r in used for n in r.names} & sizes
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_every_axis_has_one_number_and_one_extent(part: int) -> None:
-    for plan in plans(part):
-        used = {a for n in plan.flow.nodes for a in n.axes}
-        assert used == set(range(len(plan.axis_names)))
-        assert len(set(plan.axis_names)) == len(used)
-        for n in plan.flow.nodes:
+    for pattern in plans(part):
+        used = {a for n in pattern.flow.nodes for a in n.axes}
+        assert used == set(range(len(pattern.axis_names)))
+        assert len(set(pattern.axis_names)) == len(used)
+        for n in pattern.flow.nodes:
             assert len(set(n.axes)) == len(n.names)
             for a, axis in zip(n.axes, n.statement.domain.axes, strict=True):
-                assert (plan.extents[a], n.extents[a]) == (axis.extent, axis.extent)
-        for one, two in combinations(plan.flow.nodes, 2):  # the same name and extent is the same axis
+                assert (pattern.extents[a], n.extents[a]) == (axis.extent, axis.extent)
+        for one, two in combinations(pattern.flow.nodes, 2):  # the same name and extent is the same axis
             for (x, a), (y, b) in product(*(zip(n.statement.domain.axes, n.axes, strict=True) for n in (one, two))):
                 if (x.name, x.extent) == (y.name, y.extent):
                     assert a == b
@@ -84,32 +84,32 @@ def test_every_axis_has_one_number_and_one_extent(part: int) -> None:
 
 @pytest.mark.parametrize("part", range(4))
 def test_what_follows_directly_on_a_buffer(part: int) -> None:
-    for plan in plans(part):
-        nodes = plan.flow.nodes
+    for pattern in plans(part):
+        nodes = pattern.flow.nodes
         want: dict[int, set[tuple[int, str]]] = {n.index: set() for n in nodes}
-        for b, writers in plan.flow.writers.items():
+        for b, writers in pattern.flow.writers.items():
             marks = [w.index for w in writers]
-            touching = plan.flow.touching(b)
+            touching = pattern.flow.touching(b)
             assert touching == {n.index for n in nodes if b in n.reads() | {n.dest.buffer}}
             for i, j in product(range(len(nodes)), repeat=2):
                 between = any(min(i, j) < m < max(i, j) for m in marks)
-                assert plan.flow.undisturbed(b, i, j) == (not between)
+                assert pattern.flow.undisturbed(b, i, j) == (not between)
                 plain = not any(w.statement.accumulate for w in writers)
                 if plain and i < j and i in marks and j in touching and not between:
                     want[i].add((j, b))
                     want[j].add((i, b))
-        assert {i: set(steps) for i, steps in plan.steps.items()} == want
+        assert {i: set(steps) for i, steps in pattern.steps.items()} == want
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_statements_are_matched_from_the_tightest_one_along_the_buffers(part: int) -> None:
-    for plan in plans(part):
-        nodes, done = plan.flow.nodes, list(plan.order[:1])
-        assert sorted(plan.order) == list(range(len(nodes)))
+    for pattern in plans(part):
+        nodes, done = pattern.flow.nodes, list(pattern.order[:1])
+        assert sorted(pattern.order) == list(range(len(nodes)))
         if not nodes:
             continue
         assert done[0] == min(range(len(nodes)), key=lambda i: (-len(nodes[i].axes), -len(forms(nodes[i])), i))
-        for i in plan.order[1:]:
+        for i in pattern.order[1:]:
             near = {f.buffer for d in done for f in forms(nodes[d])}
             left = [x for x in range(len(nodes)) if x not in done]
             assert i == next((x for x in left if near & {f.buffer for f in forms(nodes[x])}), left[0])
@@ -125,17 +125,17 @@ def test_a_chain_in_place_is_followed_statement_by_statement() -> None:
     assert found.pairs <= 12 * 6 + 12 * 6  # a statement and its axis
 
 
-def test_the_plan_of_a_body_is_not_that_of_its_normal_form() -> None:
+def test_the_pattern_of_a_body_is_not_that_of_its_normal_form() -> None:
     text = "instruction i(N)\n  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    t[i] = A[i]\n    D[i] = exp(t[i])\n"
     for first in (True, False):
         i = parse_instruction(text)
         bodies = [i.body, normal(i.body)][:: 1 if first else -1]
         assert [len(b.statements) for b in bodies] == ([2, 1] if first else [1, 2])
-        assert [plan_of(i, b).body for b in bodies] == bodies
-        assert plan_of(i).body is i.body
+        assert [pattern_of(i, b).body for b in bodies] == bodies
+        assert pattern_of(i).body is i.body
     i = parse_instruction(text)
-    assert (plan_of(i).body, plan_of(i, normal(i.body)).body) == (i.body, normal(i.body))
-    assert plan_of(i) is plan_of(i, i.body)
+    assert (pattern_of(i).body, pattern_of(i, normal(i.body)).body) == (i.body, normal(i.body))
+    assert pattern_of(i) is pattern_of(i, i.body)
 
 
 X, J, K, L, N, M = (Affine.of(n) for n in "ijklNM")
@@ -187,13 +187,13 @@ JOINED = [  # (body, axes that are one axis)
 @pytest.mark.parametrize("n", range(len(JOINED)))
 def test_two_names_of_one_axis(n: int) -> None:
     k, want = JOINED[n]
-    plan = plan_of(Instruction("i", k), k)
+    pattern = pattern_of(Instruction("i", k), k)
     one: dict[int, list[str]] = {}
-    for node in plan.flow.nodes:
+    for node in pattern.flow.nodes:
         for name, c in zip(node.names, node.axes, strict=True):
             one.setdefault(c, []).append(f"{node.index}{name}")
     assert " ".join(sorted("".join(w) for w in one.values() if len(w) > 1)) == want
-    assert len(set(plan.axis_names)) == len(plan.axis_names)
+    assert len(set(pattern.axis_names)) == len(pattern.axis_names)
 
 
 def test_the_budget_is_how_many_pairs_are_tried() -> None:

@@ -7,7 +7,7 @@ from isam.ir import oracle
 from isam.ir.mismatch import Mismatch
 from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import match
-from isam.mapper.dataflow import plan_of
+from isam.mapper.dataflow import pattern_of
 from isam.mapper.search import reach
 from tests.unit.mapper.catalogue import instruction
 
@@ -91,6 +91,6 @@ def test_nothing_left_to_pair_is_said():
 
 
 def test_plans_begin_with_the_statement_that_has_most_axes_and_arrays():
-    plan = plan_of(instruction("gemm0"))
-    first = plan.flow.nodes[plan.order[0]].statement
+    pattern = pattern_of(instruction("gemm0"))
+    first = pattern.flow.nodes[pattern.order[0]].statement
     assert (first.op, len(first.domain.axes)) == ("mul", 3)

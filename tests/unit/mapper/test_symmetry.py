@@ -7,7 +7,7 @@ import pytest
 from isam.ir.instruction import Instruction
 from isam.ir.text import parse, parse_instruction
 from isam.mapper import match
-from isam.mapper.dataflow import plan_of
+from isam.mapper.dataflow import pattern_of
 from isam.mapper.match import symmetries_of
 
 PAIR = """instruction pair(N)
@@ -65,10 +65,10 @@ ELSEWHERE = parse_instruction("""instruction elsewhere(N, P)
 
 @pytest.mark.parametrize("instruction", [CROSSED, ELSEWHERE])
 def test_symmetries_permute_the_axes_and_the_identity_keeps_them(instruction: Instruction):
-    plan = plan_of(instruction)
-    found = [dict(m.axes) for m in symmetries_of(plan)]
-    assert {c: c for c in plan.axis_names} in found
-    assert all(sorted(axes.values()) == sorted(plan.axis_names) for axes in found)
+    pattern = pattern_of(instruction)
+    found = [dict(m.axes) for m in symmetries_of(pattern)]
+    assert {c: c for c in pattern.axis_names} in found
+    assert all(sorted(axes.values()) == sorted(pattern.axis_names) for axes in found)
 
 
 @pytest.mark.parametrize("instruction", [CROSSED, ELSEWHERE])
@@ -80,9 +80,9 @@ def test_an_instruction_that_is_its_own_kernel_has_an_orbit(instruction: Instruc
 
 @pytest.mark.parametrize("names", LETTERS)
 def test_each_symmetry_maps_the_axes_to_axes_by_their_own_names(names: str):
-    plan = plan_of(parse_instruction(PAIR.format(**dict(zip(("one", "two", "three"), names, strict=True)))))
-    found = {tuple((o.operand, o.buffer) for o in m.operands): m.axes for m in symmetries_of(plan)}
-    known = {(c, c) for c in plan.axis_names}
+    pattern = pattern_of(parse_instruction(PAIR.format(**dict(zip(("one", "two", "three"), names, strict=True)))))
+    found = {tuple((o.operand, o.buffer) for o in m.operands): m.axes for m in symmetries_of(pattern)}
+    known = {(c, c) for c in pattern.axis_names}
     assert {tuple(b for _, b in operands) for operands in found} == {("a", "b", "c", "y"), ("b", "a", "c", "y")}
     assert all(set(axes) == known for axes in found.values())
 

@@ -1,0 +1,34 @@
+"""What is worked out once about an object that does not change, and kept with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def once(make: Callable[[T], R]) -> Callable[[T], R]:
+    """A function of one frozen object (a kernel, an instruction, a schedule) whose result is made when it is first
+    asked for and kept with that object: no field, so neither compared nor taken over by ``replace``."""
+    key = _key(make)
+
+    @wraps(make)
+    def made(owner: T) -> R:
+        known = owner.__dict__
+        if key not in known:
+            known[key] = make(owner)
+        return known[key]
+
+    return made
+
+
+def know(function: Callable[[T], R], owner: T, result: R) -> None:
+    """Keeps what a function made by :func:`once` would make of ``owner``, where that is known already."""
+    owner.__dict__[_key(function)] = result
+
+
+def _key(function: Callable[..., object]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
