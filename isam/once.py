@@ -11,8 +11,8 @@ R = TypeVar("R")
 
 
 def once(make: Callable[[T], R]) -> Callable[[T], R]:
-    """A function of one frozen object (a kernel, an instruction, a schedule) whose result is made when it is first
-    asked for and kept with that object: no field, so neither compared nor taken over by ``replace``."""
+    """A function of a module, of one frozen object (a kernel, an instruction, a schedule), whose result is made when it
+    is first asked for and kept with that object: no field, so neither compared nor taken over by ``replace``."""
     key = _key(make)
 
     @wraps(make)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from isam.ir.affine import Affine
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Item, Kernel, Literal, Recurrence, Statement
-from isam.ir.mapping import Mapping
 from isam.ir.span import span_of
 from isam.once import once
 
@@ -180,9 +179,6 @@ class Pattern:
     the indexing.
     """
 
-    __slots__ = ("axis_names", "body", "extents", "fixing", "flow", "instruction", "loose", "operands", "order",
-                 "spans", "steps", "symmetries", "temps")  # fmt: skip
-
     def __init__(self, instruction: Instruction, body: Kernel):
         self.instruction = instruction
         self.body = body
@@ -207,7 +203,6 @@ class Pattern:
         self.order = self._order()
         self.fixing = self._fixing()
         self.steps = self._steps()
-        self.symmetries: tuple[Mapping, ...] | None = None  # made by isam.mapper.match when first asked for
 
     def _one_function(self, buffer: str) -> bool:
         seen = {(f.rows, f.rests) for n in self.flow.nodes for f in forms(n) if f.buffer == buffer}

@@ -230,15 +230,14 @@ def count(kernel: Kernel, instruction: Instruction, *, strided: bool = False, sw
                 for m in search.mappings()})  # fmt: skip
 
 
+@once
 def symmetries_of(pattern: Pattern) -> tuple[Mapping, ...]:
     """The automorphisms of an instruction, computed once per instruction."""
-    if pattern.symmetries is None:
-        search = Enumeration(flow_of(pattern.body), pattern, Reporter(), strided=False, swap=True, typed=True,
-                             sized=False, region=None, budget=BUDGET, orbits=False)  # fmt: skip
-        found = (_of_itself(pattern, m) for m in search.mappings() if not m.outer)
-        extents = dict(zip(pattern.axis_names, pattern.extents, strict=True))
-        pattern.symmetries = tuple(m for m in found if m and preserves_contract(pattern.instruction, m, extents))
-    return pattern.symmetries
+    search = Enumeration(flow_of(pattern.body), pattern, Reporter(), strided=False, swap=True, typed=True,
+                         sized=False, region=None, budget=BUDGET, orbits=False)  # fmt: skip
+    found = (_of_itself(pattern, m) for m in search.mappings() if not m.outer)
+    extents = dict(zip(pattern.axis_names, pattern.extents, strict=True))
+    return tuple(m for m in found if m and preserves_contract(pattern.instruction, m, extents))
 
 
 def _of_itself(pattern: Pattern, mapping: Mapping) -> Mapping | None:

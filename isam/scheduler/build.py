@@ -189,11 +189,11 @@ class _Builder:
         """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""
         ordered = sorted(nests, key=lambda n: n.number)
         grouping = Grouping(self.kernel, self.nests, self.system, self.trace, self.exact)
-        sides = [n for n in ordered if self._once(n)], [n for n in ordered if not self._once(n)]
+        sides = [n for n in ordered if self._at_bind(n)], [n for n in ordered if not self._at_bind(n)]
         return [g for side in sides
                 for g in grouping.groups([p for n in side for p in ([n] if self.exact else pieces(n))])]  # fmt: skip
 
-    def _once(self, nest: Nest) -> bool:
+    def _at_bind(self, nest: Nest) -> bool:
         """Whether a nest runs when constants are bound."""
         return any(u.writes and u.buffer in self.prepared for u in nest.uses)
 
@@ -227,7 +227,7 @@ class _Builder:
             "_system": self.system,
         }
         plan = self.trace.choose(Choice("tile", options, context, costs))
-        if not self._once(group.main):
+        if not self._at_bind(group.main):
             Walk(self.run, plan, self.bind, stays).start()
             return
         with self.run.scope.recording() as nodes:

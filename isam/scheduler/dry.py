@@ -85,29 +85,30 @@ class DryRun:
 
     def _issue(self, calls: list[Call]) -> None:
         """Calls with all their operands in place."""
-        bound = [list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)) for nest, _, _, tiles in calls]
+        located = [list(zip(nest.uses, tiles, self._memories(nest, tiles), strict=True)) for nest, _, _, tiles in calls]
         several = len(calls) > 1
-        parted = several and any(one[i][2] != bound[0][i][2] for i in _shared(calls[0][0]) for one in bound)
-        if parted or (several and self._expels(bound) and not self._expels(bound[:1])):
+        parted = several and any(one[i][2] != located[0][i][2] for i in _shared(calls[0][0]) for one in located)
+        if parted or (several and self._expels(located) and not self._expels(located[:1])):
             for c in calls:  # one after the other: results stay where they are, what is shared is in one memory
                 self._issue([c])
             return
-        pinned = {k for one in bound for o in one if (k := self._key(*o)) is not None}
+        pinned = {k for one in located for o in one if (k := self._key(*o)) is not None}
         try:
-            places = [self._read(one, pinned) for one in bound]
+            places = [self._read(one, pinned) for one in located]
         except NoSchedule as no:  # what the call holds already may lie in the middle of what room there is
             if not self.data.clear(no.reason.memory):
                 raise
-            places = [self._read(sorted(one, key=self._passed), pinned) for one in bound]
+            places = [self._read(sorted(one, key=self._passed), pinned) for one in located]
         try:
-            landed = self._written(bound, places, self._held(bound, pinned))
+            landed = self._written(located, places, self._held(located, pinned))
         except NoSchedule as no:  # so it may with results; several calls are tried one after the other first
             if len(calls) > 1 or not self.data.clear(no.reason.memory):
                 raise
-            places = [self._read(sorted(one, key=self._passed), pinned) for one in bound]
-            landed = self._written(bound, places, self._held(bound, pinned))
+            places = [self._read(sorted(one, key=self._passed), pinned) for one in located]
+            landed = self._written(located, places, self._held(located, pinned))
         units = self.devices.units(calls)
-        for n, ((nest, point, sizes, _), one, there, unit) in enumerate(zip(calls, bound, places, units, strict=True)):
+        each = enumerate(zip(calls, located, places, units, strict=True))
+        for n, ((nest, point, sizes, _), one, there, unit) in each:
             mine = {u.name: Operand(u.name, t, there[u.name], u.dims) for u, t, _ in one}
             operands = tuple(mine[o.operand] for o in nest.mapping.operands)
             around = ((t, Affine.of(t)) for t in nest.mapping.loops)
@@ -120,35 +121,35 @@ class DryRun:
                 if other != key and not disjoint(other[1], tile, self.scope.ranges):
                     self.data.state.drop(other)
 
-    def _read(self, bound: list[Located], pinned: set[Key]) -> dict[str, Place]:
-        return {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in bound if u.reads}
+    def _read(self, located: list[Located], pinned: set[Key]) -> dict[str, Place]:
+        return {u.name: self.data.read(u, t, m, pinned)[0] for u, t, m in located if u.reads}
 
-    def _held(self, bound: list[list[Located]], pinned: set[Key]) -> set[Key]:
+    def _held(self, located: list[list[Located]], pinned: set[Key]) -> set[Key]:
         """What calls read has to stay while room is made for their results, boxes that it lies in as well."""
         boxes = {k for k in pinned if k[2] == STAGED}
-        return boxes | {k for one in bound for o in one if o[0].reads and (k := self._key(*o)) is not None}
+        return boxes | {k for one in located for o in one if o[0].reads and (k := self._key(*o)) is not None}
 
-    def _passed(self, bound: Located) -> int:
+    def _passed(self, located: Located) -> int:
         """Of operands that are brought where there is little room, those first that come the longest way: what lies
         where they pass would leave them no room."""
-        use, _, memory = bound
+        use, _, memory = located
         return 0 if memory == self.system.home else -len(self.data.fit.route(self.system.home, memory, use.dtype) or ())
 
-    def _written(self, bound: list[list[Located]], places: list[dict[str, Place]], held: set[Key]) -> list[Landed]:
+    def _written(self, located: list[list[Located]], places: list[dict[str, Place]], held: set[Key]) -> list[Landed]:
         """Room for all that the calls write; where there is not, nothing has changed."""
         step = _Step(self.data.state, set(held))
         try:
-            return [w for one, there in zip(bound, places, strict=True) for w in self._write(one, there, step)]
+            return [w for one, there in zip(located, places, strict=True) for w in self._write(one, there, step)]
         except NoSchedule:
             step.undo()
             raise
         finally:
             step.close()
 
-    def _write(self, bound: list[Located], places: dict[str, Place], step: _Step) -> list[Landed]:
+    def _write(self, located: list[Located], places: dict[str, Place], step: _Step) -> list[Landed]:
         """Makes room for what a call writes."""
         landed: list[Landed] = []
-        for u, t, m in bound:
+        for u, t, m in located:
             if u.writes:
                 known = self.data.state.copies.get(self._key(u, t, m) or ("", t, None))
                 places[u.name], key, copy = self.data.write(u, t, m, step.held)
@@ -191,9 +192,9 @@ class DryRun:
         context = {"instruction": nest.instruction.name, "tiles": [str(t) for t in tiles]}
         return self.trace.choose(Choice("place", options, context, costs)).memories
 
-    def _expels(self, bound: list[list[Located]]) -> bool:
+    def _expels(self, located: list[list[Located]]) -> bool:
         """Whether some result would have to go home to make room in cells for operands of these calls."""
-        state, wanted = self.data.state, {k: u for one in bound for u in one if (k := self._key(*u)) is not None}
+        state, wanted = self.data.state, {k: u for one in located for u in one if (k := self._key(*u)) is not None}
         free = {m: n for m in {k[0] for k in wanted} if (n := self.system.memories[m].cells) is not None}
         for key, (_, tile, m) in wanted.items():
             if m in free:

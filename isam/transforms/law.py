@@ -115,7 +115,7 @@ def _known_sites(kernel: Kernel) -> dict[Any, tuple[Site, ...]]:
     return {}
 
 
-def _once(sites: Callable[[Any, Kernel], tuple[Site, ...]]) -> Callable[[Any, Kernel], tuple[Site, ...]]:
+def _once_per_law(sites: Callable[[Any, Kernel], tuple[Site, ...]]) -> Callable[[Any, Kernel], tuple[Site, ...]]:
     """The sites of one law on one kernel, found once: every mismatch of a kernel asks for them again."""
 
     @wraps(sites)
@@ -159,7 +159,7 @@ class Transform:
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
         if "sites" in vars(cls):
-            setattr(cls, "sites", _once(vars(cls)["sites"]))  # noqa: B010
+            setattr(cls, "sites", _once_per_law(vars(cls)["sites"]))  # noqa: B010
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
