@@ -25,7 +25,8 @@ from unittest.mock import patch
 
 from isam.approach.choice import Trace
 from isam.approach.shipped.greedy import Greedy
-from isam.compiler.stages import Job, new_job, run_stages
+from isam.compiler.job import Job
+from isam.compiler.stages import new_job, run_stages
 from isam.cost.floor import floor
 from isam.cost.timeline import timeline
 from isam.diagnostics import IsamError

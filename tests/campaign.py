@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from isam.compiler import Refused
-from isam.compiler.stages import Job
+from isam.compiler.job import Job
 from isam.ir.bounds import enclose, outside
 from isam.ir.dtype import numpy_dtype
 from isam.ir.kernel import Kernel

@@ -1,10 +1,18 @@
-"""Campaigns look for what the walk over a tree cannot show: no execution of every step helps out (ADR 21)."""
+"""Campaigns look for what the walk over a tree cannot show: no execution of every step helps out, and no schedule gives
+way to another (ADR 21)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest import mock
 
+from isam.compiler import selection
 from isam.proof import certificate
 
 
-def on_the_tree():
+@contextmanager
+def on_the_tree() -> Iterator[None]:
     """While it lasts, what the tree does not show is not proved."""
-    return mock.patch.object(certificate, "SHOWN", frozenset())
+    shows_less = mock.patch.object(certificate, "SHOWN", frozenset())
+    stays = mock.patch.object(selection, "give_way", return_value=False)
+    with shows_less, stays:
+        yield

@@ -10,7 +10,8 @@ import numpy as np
 
 from isam.approach.choice import Approach
 from isam.codegen.simulator import Figures, residues, simulate
-from isam.compiler.stages import Job, new_job, run_stages
+from isam.compiler.job import Job
+from isam.compiler.stages import new_job, run_stages
 from isam.ir import oracle
 from isam.ir.kernel import Kernel
 from isam.system.graph import System

@@ -11,7 +11,8 @@ from typing import Any
 from isam.approach.choice import Approach
 from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.strategies import BestFirst
-from isam.compiler.stages import Refused, new_job, run_stages
+from isam.compiler.job import Refused
+from isam.compiler.stages import new_job, run_stages
 from isam.cost.floor import floor
 from isam.cost.timeline import Timeline, timeline
 from isam.diagnostics import IsamError

@@ -8,7 +8,8 @@ from typing import Any
 
 from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
-from isam.compiler.stages import Job, new_job, run_stages
+from isam.compiler.job import Job
+from isam.compiler.stages import new_job, run_stages
 from isam.cost.floor import floor
 from isam.cost.timeline import timeline
 from isam.ir.text import parse

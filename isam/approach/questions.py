@@ -47,8 +47,12 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "variant",
         "which of several kernels that do is carried out, after each was scheduled",
-        ("isam.compiler.variants.Variant",),
-        {"options": "their printed forms"},
+        ("isam.compiler.selection.Variant",),
+        {
+            "options": "their printed forms",
+            "unproved": "those taken before that could not be proved, which are no options any more; left out where "
+            "there are none",
+        },
         "seconds of their schedules in time; where the number of steps is known at run time only and some are taken in "
         "parts, with 31 and with 144 of them together",
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "

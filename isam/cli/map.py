@@ -111,7 +111,8 @@ def onto(k: Any, instruction: Any, strided: bool) -> Found:
 def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Found:
     """The instructions chosen for the whole kernel."""
     from isam.compiler import as_approach
-    from isam.compiler.stages import Refused, new_job, run_stages
+    from isam.compiler.job import Refused
+    from isam.compiler.stages import new_job, run_stages
 
     job = new_job(k, system, {}, as_approach(approach or None), require=tuple(require or ()))
     try:

@@ -10,7 +10,8 @@ from typing import Any
 from isam import registry
 from isam.approach.choice import Approach, Trace
 from isam.compiler.function import BoundFunction, Function, with_constants
-from isam.compiler.stages import STAGES, Job, Refused, Stage, run_stages
+from isam.compiler.job import Job, Refused
+from isam.compiler.stages import STAGES, Stage, run_stages
 from isam.diagnostics import fail
 from isam.ir.kernel import Kernel
 from isam.runtime.cache import Cache, default

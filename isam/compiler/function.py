@@ -11,8 +11,9 @@ from typing import Any
 from isam.approach.choice import Approach, Trace
 from isam.artifact import Artifact
 from isam.classes import dataclass
+from isam.compiler.job import Job
 from isam.compiler.keys import key_of
-from isam.compiler.stages import Job, new_job, run_stages
+from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from isam.compiler.stages import Job
+from isam.compiler.job import Job
 from isam.schedule.text import figures
 
 
@@ -17,6 +17,8 @@ def report(job: Job) -> str:
     lines += ["", "instructions"] + [f"  {m}" for m in job.cover.mappings]
     if job.cover.steps:
         lines += ["", "rewritten by"] + [f"  {s}" for s in job.cover.steps]
+    if job.unproved:
+        lines += ["", "could not be proved, and gave way"] + [f"  {v}" for v in job.unproved]
     if job.cover.gap:
         lines += ["", f"the choice of instructions may be {job.cover.gap:.0%} from the best"]
     call, bind = figures(job.schedule.call), figures(job.schedule.bind)

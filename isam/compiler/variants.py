@@ -1,4 +1,4 @@
-"""Equivalent kernels that are scheduled too, and compared by the time that their schedules take.
+"""Equivalent kernels that may be scheduled too, and compared by the time that their schedules take (`selection.py`).
 
 What a step of a recurrent loop does not need of the step before may be done for all steps at once before the loop: an
 input projection becomes one large product. Whether that pays depends on what else competes for room and bandwidth,
@@ -13,14 +13,10 @@ from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING
 
-from isam.approach.choice import Choice, Trace
-from isam.classes import dataclass
 from isam.compiler.quicker import quicker
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, recurrences
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Schedule
-from isam.scheduler.stays import MANY
 
 if TYPE_CHECKING:
     from isam.mapper.space import Step
@@ -30,19 +26,6 @@ if TYPE_CHECKING:
 
 EMPTY = 1.125  # steps of a sum that calls take of each that there is, from which on longer rows are tried
 AT_ONCE = 32  # steps of a run-time number of them for which sums are taken out of a loop together
-
-
-@dataclass(frozen=True)
-class Variant:
-    """An option at ``variant``: a schedule, and by which steps its kernel was made from the one as written.
-    ``errors``: how far its results may be from exact ones, where steps were inexact."""
-
-    schedule: Schedule
-    ahead: tuple[str, ...] = ()
-    errors: tuple[str, ...] = ()
-
-    def label(self) -> str:
-        return " then ".join(self.ahead) or "as written"
 
 
 def equivalents(kernel: Kernel, cover: Cover, system: System,
@@ -158,25 +141,3 @@ def _sums_in_loops(hoist: Hoist, kernel: Kernel) -> list[Site]:
     able = [s for s in hoist.sites(kernel) if any(kernel.statements[i].reduces for i in s["statements"])
             and trips[s["loop"]].is_constant and trips[s["loop"]].const > 1]  # fmt: skip
     return sorted(able, key=lambda s: len(s["statements"]))
-
-
-def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:
-    """With which sizes known at run time only schedules of equivalent kernels are compared: with many steps, some of
-    them left over, and where one does so many at a time with fewer than that, too."""
-    usual = [k.usual(MANY) for k in kernels]
-    many = {s.name: max(u[s.name] for u in usual) for s in kernels[0].given}
-    few = {of: min(many[of], n - 1) for k in kernels for of, n in (s.whole for s in k.follow if s.whole)}
-    return [many, {**many, **few}] if few else [many]
-
-
-def chosen(covers: Sequence[tuple[Cover, Schedule]], trace: Trace) -> tuple[Cover, Schedule]:
-    """The cover and the schedule that the Approach takes; asked also where no other one was worth scheduling."""
-    from isam.cost.timeline import timeline
-
-    least = len(covers[0][0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
-    taken = [c.notes.get("ahead", 0) or max(0, len(c.steps) - least) for c, _ in covers]
-    options = [Variant(s, c.steps[:n], c.notes.get("errors", ())) for (c, s), n in zip(covers, taken, strict=True)]
-    known = _numbers([s.kernel for _, s in covers])
-    costs = [sum(timeline(s, sizes).seconds for sizes in known) for _, s in covers]
-    taken = trace.choose(Choice("variant", options, {"options": [o.label() for o in options]}, costs))
-    return next(pair for pair, option in zip(covers, options, strict=True) if option is taken)

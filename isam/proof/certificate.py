@@ -55,9 +55,9 @@ class ProofError(InternalError):
     """The schedule is not proved. ``violations``: what could not be shown of it. ``executed``: what the slow judge met
     when it executed every step; empty where it met nothing, None where there are too many steps for it."""
 
-    def __init__(self, schedule: Schedule, violations: list[Violation]):
+    def __init__(self, schedule: Schedule, violations: list[Violation], executed: tuple[Violation, ...] | None):
         self.violations = tuple(violations)
-        self.executed = executed(schedule)
+        self.executed = executed
         self.shown = f"the kernel:\n{schedule.cover.original}"
         name, n = f"the schedule of '{schedule.kernel.name}'", len(violations)
         many = f"{n} obligation{'s' if n != 1 else ''}"
@@ -131,7 +131,7 @@ def prove(schedule: Schedule) -> Certificate:
     """Proves obligations 1 to 11. Raises :class:`ProofError` with everything that is wrong."""
     certificate, violations = examine(schedule)
     if violations:
-        raise ProofError(schedule, violations)
+        raise ProofError(schedule, violations, executed(schedule))
     return certificate
 
 

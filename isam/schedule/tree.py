@@ -18,6 +18,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
+from isam.schedule.literals import is_literal, literal_dtype
 from isam.system.graph import System
 
 
@@ -257,7 +258,7 @@ class Schedule:
 
     def dtype(self, buffer: str) -> str:
         """The element type of a buffer of the kernel, or of a literal (named ``#dtype:value``)."""
-        return buffer[1:].split(":")[0] if buffer.startswith("#") else self.kernel.buffer(buffer).dtype
+        return literal_dtype(buffer) if is_literal(buffer) else self.kernel.buffer(buffer).dtype
 
     def __str__(self) -> str:
         from isam.schedule.text import print_schedule

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.kernel import Kernel
+from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, in_order, join, private_axes, rename, shareable
 from isam.scheduler.plans import plain
@@ -52,7 +53,7 @@ class Grouping:
         for a later nest does not stand between others."""
         out = list(nests)
         for n in out[::-1]:
-            at, read = out.index(n), [u.buffer for u in n.uses if u.reads and not u.buffer.startswith("#")]
+            at, read = out.index(n), [u.buffer for u in n.uses if u.reads and not is_literal(u.buffer)]
             if not read or any(self.kernel.buffer(b).role not in ("in", "const") for b in read):
                 continue
             reader = next((q for q in range(at + 1, len(out)) if _depends((n,), out[q])), at)
@@ -147,7 +148,7 @@ class Grouping:
         inside = {n.number for n in group}
         out = set()
         for name in names:
-            if name.startswith("#") or self.kernel.buffer(name).role != "temp":
+            if is_literal(name) or self.kernel.buffer(name).role != "temp":
                 continue
             if all(n.number in inside for n in self.every if any(u.buffer == name for u in n.uses)):
                 first = next(n for n in group if any(u.buffer == name for u in n.uses))

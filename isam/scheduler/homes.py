@@ -9,10 +9,10 @@ from typing import NamedTuple
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Kernel
+from isam.schedule.literals import is_literal, literal_dtype, literal_value
 from isam.schedule.tree import Place, Slot, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
-from isam.scheduler.nests import parse_literal
 from isam.system.graph import System
 
 SHOWN = 4  # buffers named, largest first
@@ -72,13 +72,13 @@ class Homes:
     def dtype(self, buffer: str) -> str:
         known = self._dtypes.get(buffer)
         if known is None:
-            known = buffer[1:].split(":")[0] if buffer.startswith("#") else self.kernel.buffer(buffer).dtype
+            known = literal_dtype(buffer) if is_literal(buffer) else self.kernel.buffer(buffer).dtype
             self._dtypes[buffer] = known
         return known
 
     def shape(self, buffer: str) -> tuple[int, ...]:
         """A run-time size counts as none: only the first dimension of an argument may have one."""
-        if buffer.startswith("#"):
+        if is_literal(buffer):
             return ()
         return tuple(max(0, d.const) if d.is_constant else 0 for d in self.kernel.buffer(buffer).shape)
 
@@ -99,8 +99,8 @@ class Homes:
     def _make(self, tile: Tile, fold: Fold) -> None:
         name, home = tile.buffer, self.memory
         dtype = self.dtype(name)
-        if name.startswith("#"):
-            value = parse_literal(name)
+        if is_literal(name):
+            value = literal_value(name)
             self.places[name] = mv.home_place(name, home, (), dtype)
             self.slots[name] = Slot(name, home, max(1, size_of(dtype)), dtype=dtype, literal=value)
             return

@@ -12,6 +12,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Axis, Domain, Kernel
 from isam.ir.mapping import Cover, Mapping, OperandMap
 from isam.ir.span import Span
+from isam.schedule.literals import literal_name
 from isam.schedule.tree import Tile
 from isam.system.graph import System
 
@@ -107,17 +108,6 @@ class Nest:
 
 
 Call = tuple[Nest, dict[str, Affine], dict[str, int], tuple[Tile, ...]]  # nest, point, sizes, a tile per operand
-
-
-def literal_name(dtype: str, value: float | int | bool) -> str:
-    return f"#{dtype}:{value}"
-
-
-def parse_literal(name: str) -> float | int | bool:
-    dtype, text = name[1:].split(":", 1)
-    if text in ("True", "False"):
-        return text == "True"
-    return float(text) if dtype.startswith(("f", "bf")) or not text.lstrip("-").isdigit() else int(text)
 
 
 def nests_of(cover: Cover, system: System) -> tuple[Nest, ...]:

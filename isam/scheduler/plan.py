@@ -12,6 +12,7 @@ from math import lcm, prod
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.schedule.literals import is_literal
 from isam.schedule.tree import Deal
 from isam.scheduler.nests import Nest
 from isam.scheduler.trim import Segment, even_segments, segments
@@ -172,7 +173,7 @@ def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
     """
     pairs: set[tuple[str, str]] | None = None
     for buffer in {u.buffer for u in p.uses} & {u.buffer for u in q.uses}:
-        if buffer.startswith("#"):
+        if is_literal(buffer):
             continue
         for u in (u for u in p.uses if u.buffer == buffer):
             for v in (v for v in q.uses if v.buffer == buffer):

@@ -15,6 +15,7 @@ from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
 from isam.schedule.tree import Issue, Loop, Node, Operand, Prefetch, Schedule, Seq, children, distinct
 
 Span = tuple[int, int]  # bytes from .. to
@@ -102,7 +103,7 @@ class _Prefetches:
         """What the calls in a node touch by address, in order; None: that does not show."""
         if isinstance(node, Issue):
             for o in node.operands:
-                if o.place.base and o.place.cell is None and not o.tile.buffer.startswith("#"):
+                if o.place.base and o.place.cell is None and not is_literal(o.tile.buffer):
                     yield self._touch(node, o, loop, ranges)
             return
         if isinstance(node, Loop):

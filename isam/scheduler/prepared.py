@@ -8,6 +8,7 @@ from math import prod
 from isam.approach.choice import Choice, Trace
 from isam.ir.dataflow import determined
 from isam.ir.kernel import Kernel
+from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plans.pack import counted
 
@@ -22,7 +23,7 @@ def prepared(kernel: Kernel, nests: Sequence[Nest], trace: Trace) -> frozenset[s
     left: dict[str, tuple[list[Nest], set[str]]] = {}  # by their makers, and what those read
     for name in dict.fromkeys(u.buffer for n in nests for u in n.uses if u.writes and u.buffer in able):
         makers = [n for n in nests if any(u.writes and u.buffer == name for u in n.uses)]
-        read = {u.buffer for n in makers for u in n.uses if not u.buffer.startswith("#")} - {name}
+        read = {u.buffer for n in makers for u in n.uses if not is_literal(u.buffer)} - {name}
         if all(e.is_constant for n in makers for e in n.extents.values()):
             left[name] = makers, read
     while (name := next((n for n, (_, read) in left.items() if read <= fixed | out), None)) is not None:

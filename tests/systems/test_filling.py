@@ -15,7 +15,7 @@ import pytest
 from isam.codegen.simulator import residues, simulate
 from isam.codegen.simulator.fault import SimulationFault
 from isam.codegen.simulator.streams import simulate_apart
-from isam.compiler.stages import Job, Refused
+from isam.compiler.job import Job, Refused
 from isam.cost.timeline import timeline
 from isam.diagnostics import IsamError
 from isam.ir import oracle

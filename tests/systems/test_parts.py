@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import isam
-from isam.compiler.stages import Job
+from isam.compiler.job import Job
 from isam.cost.timeline import timeline
 from isam.ir.interp import run
 from isam.ir.text import parse

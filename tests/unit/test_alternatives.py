@@ -10,7 +10,8 @@ from isam.approach.choice import Approach, Choice, Trace
 from isam.approach.shipped.greedy import Greedy, Locality
 from isam.approach.shipped.strategies import Beam, BestFirst, Exhaustive, MonteCarlo, Random
 from isam.compiler.alternatives import Made, Otherwise
-from isam.compiler.stages import Job, Refused, new_job, run_stages
+from isam.compiler.job import Job, Refused
+from isam.compiler.stages import new_job, run_stages
 from isam.cost.timeline import timeline
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Choice
 from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,7 +200,7 @@ def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool
     if not room or idles(system, nest, group):
         return False
     shared = {a for n in group for a in n.extents} & set(nest.extents)
-    uses = {(u.buffer, u.index): (n, u) for n in (*group, nest) for u in n.uses if not u.buffer.startswith("#")}
+    uses = {(u.buffer, u.index): (n, u) for n in (*group, nest) for u in n.uses if not is_literal(u.buffer)}
     inside = sum(size_of(u.dtype) * volume(n, u, shared) for n, u in uses.values())
     written = {u.buffer for n in group for u in n.uses if u.writes}
     between = [size_of(u.dtype) * volume(nest, u) for u in nest.uses

@@ -9,6 +9,7 @@ from math import prod
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Group, StagedBox
 from isam.scheduler.plans.register import axes_of
@@ -94,7 +95,7 @@ def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
     for u in main.uses:
         ways.setdefault(u.buffer, set()).add(tuple(r.terms for r in u.index))
     return {u.buffer: u for u in main.uses
-            if u.reads and u.index and u.buffer not in written and not u.buffer.startswith("#")
+            if u.reads and u.index and u.buffer not in written and not is_literal(u.buffer)
             and len(ways[u.buffer]) == 1}  # fmt: skip
 
 

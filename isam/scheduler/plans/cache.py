@@ -7,6 +7,7 @@ from itertools import product
 from math import ceil, prod
 
 from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.register import axes_of
@@ -150,7 +151,7 @@ def cache_blocks(
 
 def brought(main: Nest) -> list[Use]:
     """Operands that a nest only reads, literals apart."""
-    return [u for u in main.uses if u.reads and not u.writes and u.index and not u.buffer.startswith("#")]
+    return [u for u in main.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]
 
 
 def beside(main: Nest, along: str, width: dict[str, int]) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.instruction import ASSUMED
+from isam.schedule.literals import is_literal
 from isam.scheduler.move import route
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.trim import even_segments
@@ -319,7 +320,7 @@ class Estimate:
 
     def _read(self) -> list[Use]:
         """Operands that are brought from home and only read."""
-        return [u for u in self.main.uses if u.reads and not u.writes and u.index and not u.buffer.startswith("#")]
+        return [u for u in self.main.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]
 
     def _written(self) -> list[Use]:
         """Operands that leave the registers."""

@@ -8,6 +8,7 @@ from math import prod
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, StagedBox
 from isam.scheduler.plans.cache import WORTH_PACKING, caches, outside
@@ -35,7 +36,7 @@ def packs(
     out = []
     depth_of = {a: i for i, (a, _) in reversed(list(enumerate(plan.order)))}
     for u in main.uses:
-        if u.writes or not u.reads or u.buffer.startswith("#") or not u.index or not main.reduced:
+        if u.writes or not u.reads or is_literal(u.buffer) or not u.index or not main.reduced:
             continue
         mine = axes_of(u)
         if any(v.writes and v.buffer == u.buffer for n in plan.group.nests for v in n.uses):

@@ -10,6 +10,7 @@ from math import prod
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.trim import segments
@@ -148,7 +149,7 @@ class Costs:
         self.axes = [a for a in nest.axes if a not in nest.reduced]
         self.counts = {a: -(-nest.length(a) // nest.unit(a)) for a in self.axes}
         self._written = [self._along(u) for u in nest.uses if u.writes]
-        self._read = [self._along(u) for u in nest.uses if not u.writes and not u.buffer.startswith("#")]
+        self._read = [self._along(u) for u in nest.uses if not u.writes and not is_literal(u.buffer)]
         self._waste: dict[tuple[str, int], float] = {}
 
     def _along(self, use: Use) -> list[str]:
@@ -195,7 +196,7 @@ def live(nest: Nest, per: dict[str, int], order: list[str]) -> list[int]:
     out = []
     for u in nest.uses:
         n = prod([per.get(a, 1) for a in axes_of(u) if a not in nest.reduced])
-        if u.buffer.startswith("#"):
+        if is_literal(u.buffer):
             n = 0
         elif streamed in axes_of(u) and not u.writes:
             n //= per[streamed]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan, StagedBox
 from isam.scheduler.plans.cache import volume
@@ -55,7 +56,7 @@ def _in_a_row(main: Nest, dealing: Dealing) -> bool:
 
 def _bytes(nest: Nest) -> int:
     """What a nest touches."""
-    return sum(volume(nest, u) * size_of(u.dtype) for u in nest.uses if not u.buffer.startswith("#"))
+    return sum(volume(nest, u) * size_of(u.dtype) for u in nest.uses if not is_literal(u.buffer))
 
 
 def _part(group: Group, dealing: Dealing) -> Group:

@@ -196,14 +196,15 @@ def test_what_an_error_says_of_its_schedule():
     right, wrong = vec_matmul(3, 8, 5), replace(vec_matmul(3, 8, 5), call=Seq())
     some = check_points(wrong)
     assert some
-    said = str(ProofError(wrong, some))
+    said = str(ProofError(wrong, some, executed(wrong)))
     assert "is wrong: it violates" in said
     assert "executed step by step:" in said
     assert all(str(v) in said for v in (*some, *check_flat(wrong)))
-    said = str(ProofError(right, some[:1]))
+    said = str(ProofError(right, some[:1], executed(right)))
     assert "is not proved: 1 obligation not shown, though executing every step meets nothing wrong" in said
     assert str(some[0]) in said
-    said = str(ProofError(vec_matmul(3, 8 * 40_000, 5), some))
+    large = vec_matmul(3, 8 * 40_000, 5)
+    said = str(ProofError(large, some, executed(large)))
     assert "too many steps to execute them all" in said
     assert all(str(v) in said for v in some)
 

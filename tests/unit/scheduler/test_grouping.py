@@ -9,7 +9,8 @@ import pytest
 
 from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
-from isam.compiler.stages import Refused, new_job, run_stages
+from isam.compiler.job import Refused
+from isam.compiler.stages import new_job, run_stages
 from isam.ir.text import parse_kernel
 from isam.scheduler.grouping import Grouping
 from isam.scheduler.infeasible import NoSchedule

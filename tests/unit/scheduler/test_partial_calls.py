@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from isam.compiler.stages import Refused, new_job, run_stages
+from isam.compiler.job import Refused
+from isam.compiler.stages import new_job, run_stages
 from isam.ir.text import parse_kernel
 from isam.mapper import match
 from isam.proof import prove

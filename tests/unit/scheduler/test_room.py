@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from isam.compiler import Refused
-from isam.compiler.stages import Job, new_job, run_stages
+from isam.compiler.job import Job
+from isam.compiler.stages import new_job, run_stages
 from isam.cost.timeline import timeline
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel

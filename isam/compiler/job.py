@@ -1,0 +1,82 @@
+"""What is known of one kernel on its way through the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import Any
+
+from isam.approach.choice import Decision, Trace
+from isam.artifact import Artifact
+from isam.classes import dataclass
+from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
+from isam.ir.instruction import Instruction
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover
+from isam.schedule.tree import Schedule
+from isam.system.graph import System
+
+
+class Refused(IsamError):
+    """A legitimate no: ``answer`` is the ``Uncovered`` or ``Infeasible`` that says why and what would help."""
+
+    def __init__(self, code: str, kernel: Kernel, answer: Any, more: Sequence[Diagnostic] = ()):
+        self.answer = answer
+        found = [Diagnostic(code, str(answer), kernel.loc), *more]
+        short: Loc = getattr(answer, "loc", NOWHERE)
+        if short != NOWHERE:
+            found.append(Diagnostic(code, f"this is what {answer.resource} has", short))
+        super().__init__(found)
+
+
+@dataclass(slots=True, eq=False)
+class Candidate:
+    """A cover that may be taken, by which steps its kernel was made from the one as written, and its schedule.
+    ``answer``: a ``Schedule`` or ``Infeasible``; None while it was not worth scheduling."""
+
+    cover: Cover
+    ahead: tuple[str, ...] = ()
+    answer: Any = None
+
+
+@dataclass(slots=True)
+class Job:
+    """Every stage reads and fills fields. ``kernel`` has the sizes given."""
+
+    original: Kernel
+    system: System
+    trace: Trace
+    sizes: dict[str, int]
+    require: tuple[str, ...] = ()
+    check: bool = True
+    threads: int = 1
+    kernel: Kernel | None = None
+    offered: Sequence[Instruction] = ()  # what the cover was chosen from
+    cover: Cover | None = None
+    others: tuple[Cover, ...] = ()  # of equivalent kernels that may take less time
+    candidates: list[Candidate] = field(default_factory=list)  # of which one is taken, the first as written
+    unproved: list[str] = field(default_factory=list)  # what was taken before, and gave way to what can be proved
+    schedule: Schedule | None = None
+    certificate: Any = None
+    artifact: Artifact | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    decided: list[tuple[object, range]] = field(default_factory=list)  # covers and schedules: by which decisions
+
+    def deciding(self, make: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        """What ``make`` makes, and which decisions it took."""
+        begin = len(self.trace.decisions)
+        made = make(*given, **named)
+        self.decided.append((made, range(begin, len(self.trace.decisions))))
+        return made
+
+    def decisions(self, made: object) -> list[Decision]:
+        """Those on a cover or a schedule."""
+        return [self.trace.decisions[n] for m, some in self.decided if m is made for n in some]
+
+    def behind(self, *parts: object) -> Trace:
+        """The trace without the decisions on covers and schedules other than ``parts``."""
+        others = {n for made, some in self.decided if not any(made is p for p in parts) for n in some}
+        out = Trace(self.trace.approach)
+        out.subject = self.trace.subject
+        out.decisions = [d for n, d in enumerate(self.trace.decisions) if n not in others]
+        return out

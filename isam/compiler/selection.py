@@ -1,0 +1,160 @@
+"""Which covers are scheduled, and which schedule is taken.
+
+A kernel may be covered in several ways: as it is written, with steps that may save calls, as an equivalent kernel that
+may take less time. Each that may be the quickest is scheduled, the Approach is asked at ``variant``, and what it takes
+is scheduled further where the Approach wants more schedules. One that cannot be proved gives way: the Approach is asked
+again, without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+
+from isam.approach.choice import Choice, Trace
+from isam.classes import dataclass
+from isam.compiler.job import Candidate, Job, Refused
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover
+from isam.schedule.tree import Schedule
+from isam.scheduler.stays import MANY
+
+FAR = 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An option at ``variant``: a schedule, and by which steps its kernel was made from the one as written.
+    ``errors``: how far its results may be from exact ones, where steps were inexact."""
+
+    schedule: Schedule
+    ahead: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    def label(self) -> str:
+        return " then ".join(self.ahead) or "as written"
+
+
+def select(job: Job) -> None:
+    """Fills in the cover and the schedule. Raises :class:`Refused` where there is none."""
+    assert job.cover is not None
+    covers = [c for c in (_plain(job), job.cover, *job.others) if c is not None]
+    least = len(covers[0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
+    job.candidates = [Candidate(c, c.steps[: c.notes.get("ahead", 0) or max(0, len(c.steps) - least)]) for c in covers]
+    if len(covers) > 1:
+        _compete(job)
+        _take(job)
+    else:
+        _only(job, job.candidates[0])
+
+
+def give_way(job: Job) -> bool:
+    """Takes another schedule than the one taken, which could not be proved; False where there is none."""
+    taken = next(c for c in job.candidates if c.cover is job.cover)
+    left = [c for c in job.candidates if c is not taken]
+    if not any(isinstance(c.answer, Schedule) for c in left):
+        _compete(job)
+    if not any(isinstance(c.answer, Schedule) for c in left):
+        return False
+    job.unproved.append(Variant(taken.answer, taken.ahead).label())
+    job.candidates = left
+    _take(job)
+    return True
+
+
+def _plain(job: Job) -> Cover | None:
+    """Where steps were taken only because they may save calls: the cover without them, to be compared with in time."""
+    from isam.compiler.required import required
+    from isam.mapper.cover import cover
+
+    assert job.kernel is not None
+    assert job.cover is not None
+    if not job.cover.notes.get("errors"):
+        return None
+    demanded = required(job.kernel, job.system, job.require)
+    answer = job.deciding(cover, job.kernel, job.offered, job.trace, require=demanded, saves=False)
+    return answer if isinstance(answer, Cover) else None
+
+
+def _only(job: Job, candidate: Candidate) -> None:
+    """Nothing to choose among but schedules of one cover."""
+    from isam.scheduler import schedule as make
+
+    if job.trace.approach.tries > 1 and not job.trace.replays:
+        from isam.compiler.alternatives import quickest as make
+    candidate.answer = job.deciding(make, candidate.cover, job.system, job.trace)
+    if not isinstance(candidate.answer, Schedule):
+        raise Refused("infeasible", job.original, candidate.answer)
+    _settle(job, candidate, candidate.answer)
+
+
+def _compete(job: Job) -> None:
+    """Schedules each candidate that may be the quickest and was not scheduled yet: where calls alone take longer than
+    a schedule that was made, none is. Begins with one that may be far quicker than the first."""
+    from isam.cost.floor import least
+    from isam.cost.timeline import timeline
+    from isam.scheduler import schedule
+
+    waiting = [c for c in job.candidates if c.answer is None]
+    floors = [least(c.cover, job.system) for c in waiting]
+    order = sorted(range(len(waiting)), key=lambda n: (floors[n] * FAR > floors[0], n))
+    best = inf
+    for at, n in enumerate(order):
+        c = waiting[n]
+        if floors[n] < best or not at:
+            c.answer = job.deciding(schedule, c.cover, job.system, job.trace)
+            if floors[n] and isinstance(c.answer, Schedule) and not c.cover.notes.get("errors"):
+                best = min(best, timeline(c.answer, {}).seconds)
+
+
+def _take(job: Job) -> None:
+    """Asks the Approach which schedule is taken, also where no other one was worth making, and makes more of it."""
+    from isam.compiler.alternatives import quickest
+    from isam.scheduler import schedule
+
+    made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
+    if not made:
+        raise Refused("infeasible", job.original, next(c.answer for c in job.candidates if c.answer is not None))
+    taken = _chosen(made, job)
+    known: Schedule = taken.answer
+    if job.trace.approach.tries > 1 and not job.trace.replays:
+        best = job.deciding(quickest, taken.cover, job.system, job.trace, (known, job.decisions(known)))
+    elif _goes_on(job.trace):
+        best = job.deciding(schedule, taken.cover, job.system, job.trace)
+    else:
+        best = known
+    _settle(job, taken, best if isinstance(best, Schedule) else known)
+
+
+def _goes_on(trace: Trace) -> bool:
+    """Whether one more schedule is made of what was taken: by further decisions of the Approach or of a recording."""
+    if not trace.replays:
+        return trace.approach.goes_on
+    return trace.ahead is not None and trace.ahead.point != "variant"
+
+
+def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
+    job.cover, job.schedule = taken.cover, replace(schedule, trace=job.behind(taken.cover, schedule))
+
+
+def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
+    from isam.cost.timeline import timeline
+
+    options = [Variant(c.answer, c.ahead, c.cover.notes.get("errors", ())) for c in made]
+    known = _numbers([o.schedule.kernel for o in options])
+    costs = [sum(timeline(o.schedule, sizes).seconds for sizes in known) for o in options]
+    context: dict[str, object] = {"options": [o.label() for o in options]}
+    if job.unproved:
+        context["unproved"] = list(job.unproved)
+    taken = job.trace.choose(Choice("variant", options, context, costs))
+    return next(c for c, option in zip(made, options, strict=True) if option is taken)
+
+
+def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:
+    """With which sizes known at run time only schedules of equivalent kernels are compared: with many steps, some of
+    them left over, and where one does so many at a time with fewer than that, too."""
+    usual = [k.usual(MANY) for k in kernels]
+    many = {s.name: max(u[s.name] for u in usual) for s in kernels[0].given}
+    few = {of: min(many[of], n - 1) for k in kernels for of, n in (s.whole for s in k.follow if s.whole)}
+    return [many, {**many, **few}] if few else [many]
