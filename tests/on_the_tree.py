@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
-from isam.compiler import selection
+from isam.compiler import variants
 from isam.proof import certificate
 
 
@@ -13,6 +13,6 @@ from isam.proof import certificate
 def on_the_tree() -> Iterator[None]:
     """While it lasts, what the tree does not show is not proved."""
     shows_less = mock.patch.object(certificate, "SHOWN", frozenset())
-    stays = mock.patch.object(selection, "give_way", return_value=False)
+    stays = mock.patch.object(variants, "give_way", return_value=False)
     with shows_less, stays:
         yield

@@ -47,11 +47,10 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "variant",
         "which of several kernels that do is carried out, after each was scheduled",
-        ("isam.compiler.selection.Variant",),
+        ("isam.compiler.variants.Variant",),
         {
             "options": "their printed forms",
-            "unproved": "those taken before that could not be proved, which are no options any more; left out where "
-            "there are none",
+            "unproved": "those taken before that could not be proved, which are no options any more",
         },
         "seconds of their schedules in time; where the number of steps is known at run time only and some are taken in "
         "parts, with 31 and with 144 of them together",

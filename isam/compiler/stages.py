@@ -51,8 +51,8 @@ def _normal(job: Job) -> None:
 
 def _cover(job: Job) -> None:
     from isam.compiler.emptied import emptied
+    from isam.compiler.equivalents import equivalents
     from isam.compiler.required import required
-    from isam.compiler.variants import equivalents
     from isam.mapper.cover import cover
 
     assert job.kernel is not None
@@ -86,7 +86,7 @@ def _beyond(cover: Cover, system: System) -> set[str]:
 
 
 def _schedule(job: Job) -> None:
-    from isam.compiler.selection import select
+    from isam.compiler.variants import select
 
     job.system.demand_backend()
     select(job)
@@ -96,7 +96,7 @@ def _prove(job: Job) -> None:
     """What is taken, or where that cannot be shown to be right, though nothing says that it is wrong, another."""
     if not job.check:
         return
-    from isam.compiler.selection import give_way
+    from isam.compiler.variants import give_way
     from isam.proof import ProofError, prove
 
     while job.certificate is None:

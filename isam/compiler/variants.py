@@ -1,143 +1,158 @@
-"""Equivalent kernels that may be scheduled too, and compared by the time that their schedules take (`selection.py`).
+"""Which covers are scheduled, and which schedule is taken.
 
-What a step of a recurrent loop does not need of the step before may be done for all steps at once before the loop: an
-input projection becomes one large product. Whether that pays depends on what else competes for room and bandwidth,
-which only schedules tell.
+A kernel may be covered in several ways: as it is written, with steps that may save calls, as an equivalent kernel that
+may take less time. Each that may be the quickest is scheduled, the Approach is asked at ``variant``, and what it takes
+is scheduled further where the Approach wants more schedules. One that cannot be proved gives way: the Approach is asked
+again, without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from itertools import pairwise
-from math import ceil
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
 
-from isam.compiler.quicker import quicker
-from isam.ir.instruction import Instruction
-from isam.ir.kernel import Access, Kernel, recurrences
+from isam.approach.choice import Choice, Trace
+from isam.classes import dataclass
+from isam.compiler.job import Candidate, Job, Refused
+from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
+from isam.schedule.tree import Schedule
+from isam.scheduler.stays import MANY
 
-if TYPE_CHECKING:
-    from isam.mapper.space import Step
-    from isam.system.graph import System
-    from isam.transforms.law import Site
-    from isam.transforms.statements import Hoist
-
-EMPTY = 1.125  # steps of a sum that calls take of each that there is, from which on longer rows are tried
-AT_ONCE = 32  # steps of a run-time number of them for which sums are taken out of a loop together
+FAR = 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
-def equivalents(kernel: Kernel, cover: Cover, system: System,
-                offered: Sequence[Instruction]) -> Iterator[tuple[Step, ...]]:  # fmt: skip
-    """Steps to equivalent kernels that may take less time than the one that is covered; ``offered``: what it was to be
-    covered by."""
-    if ahead := taken_out(kernel, system):
-        yield ahead
-    if not cover.steps and (ahead := made_once(kernel)):
-        yield ahead
-    sums = across_lanes(cover)
-    yield from quicker(kernel, cover, offered, sums)
-    for at, outer, inner in unfilled(kernel, cover):
-        from isam.compiler.longer import longer_row
+@dataclass(frozen=True)
+class Variant:
+    """An option at ``variant``: a schedule, and by which steps its kernel was made from the one as written.
+    ``errors``: how far its results may be from exact ones, where steps were inexact."""
 
-        if ahead := longer_row(kernel, at, outer, inner):
-            yield ahead
-    if sums:
-        from isam.compiler.partial import in_lanes
+    schedule: Schedule
+    ahead: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
 
-        if ahead := in_lanes(kernel, sums):
-            yield ahead
-    if any(system.spread(m.instruction.name)[1] > 1 for m in cover.mappings):
-        from isam.compiler.splits import split_sums
-
-        yield from split_sums(kernel, cover, system)
+    def label(self) -> str:
+        return " then ".join(self.ahead) or "as written"
 
 
-def made_once(kernel: Kernel) -> tuple[Step, ...]:
-    """What is the same along a dimension of a temporary, and was typed as if it were not, is made once. What the judge
-    of rewritings cannot decide stays."""
-    if not any(_typed_wide(kernel, b.name) for b in kernel.buffers if b.role == "temp"):
-        return ()
-    from isam.compiler.way import StepRefused, Way
-    from isam.transforms.narrow import Narrow
-
-    law, way = Narrow(), Way(kernel, 0)
-    while sites := law.sites(way.kernel):
-        try:
-            way.take(law, sites[0])
-        except StepRefused:
-            break
-    return way.steps
+def select(job: Job) -> None:
+    """Fills in the cover and the schedule. Raises :class:`Refused` where there is none."""
+    assert job.cover is not None
+    covers = [c for c in (_plain(job), job.cover, *job.others) if c is not None]
+    least = len(covers[0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
+    job.candidates = [Candidate(c, c.steps[: c.notes.get("ahead", 0) or max(0, len(c.steps) - least)]) for c in covers]
+    if len(covers) > 1:
+        _compete(job)
+        _take(job)
+    else:
+        _only(job, job.candidates[0])
 
 
-def _typed_wide(kernel: Kernel, name: str) -> bool:
-    """Whether all that is written to a temporary is without an axis that it is written along."""
-    free = [_axes(s.dest) - set[str]().union(*(_axes(x) for x in s.sources if isinstance(x, Access)))
-            for s in kernel.statements if s.dest.buffer == name]  # fmt: skip
-    return bool(free) and all(free)
+def give_way(job: Job) -> bool:
+    """Takes another schedule than the one taken, which could not be proved; False where there is none."""
+    taken = next(c for c in job.candidates if c.cover is job.cover)
+    left = [c for c in job.candidates if c is not taken]
+    if not any(isinstance(c.answer, Schedule) for c in left):
+        _compete(job)
+    if not any(isinstance(c.answer, Schedule) for c in left):
+        return False
+    job.unproved.append(Variant(taken.answer, taken.ahead).label())
+    job.candidates = left
+    _take(job)
+    return True
 
 
-def _axes(x: Access) -> set[str]:
-    return {n for row in x.index for n in row.names}
+def _plain(job: Job) -> Cover | None:
+    """Where steps were taken only because they may save calls: the cover without them, to be compared with in time."""
+    from isam.compiler.required import required
+    from isam.mapper.cover import cover
+
+    assert job.kernel is not None
+    assert job.cover is not None
+    if not job.cover.notes.get("errors"):
+        return None
+    demanded = required(job.kernel, job.system, job.require)
+    answer = job.deciding(cover, job.kernel, job.offered, job.trace, require=demanded, saves=False)
+    return answer if isinstance(answer, Cover) else None
 
 
-def unfilled(kernel: Kernel, cover: Cover) -> Iterator[tuple[int, str, str]]:
-    """Sums of which an instruction takes several steps at once, and whose inner axis leaves some of them empty: the
-    statement, the axis around that one, and that one."""
-    for m in () if cover.steps else cover.mappings:
-        s = kernel.statements[m.statements[-1]]
-        taken = {k: m.instruction.span(i).most for i, k in m.axes}
-        for outer, inner in pairwise(s.reduces):
-            most, extent = taken.get(inner), s.domain.extent(inner)
-            if outer in taken or not most or not extent.is_constant:
-                continue
-            if ceil(extent.const / most) * most >= EMPTY * extent.const:
-                yield m.statements[-1], outer, inner
+def _only(job: Job, candidate: Candidate) -> None:
+    """Nothing to choose among but schedules of one cover."""
+    from isam.scheduler import schedule as make
+
+    if job.trace.approach.tries > 1 and not job.trace.replays:
+        from isam.compiler.alternatives import quickest as make
+    candidate.answer = job.deciding(make, candidate.cover, job.system, job.trace)
+    if not isinstance(candidate.answer, Schedule):
+        raise Refused("infeasible", job.original, candidate.answer)
+    _settle(job, candidate, candidate.answer)
 
 
-def across_lanes(cover: Cover) -> dict[str, int]:
-    """Per buffer that an instruction sums into, all lanes into one number, how many lanes that are."""
-    out: dict[str, int] = {}
-    for m in cover.mappings:
-        s = next((s for s in m.instruction.body.statements if s.accumulate and s.reduces), None)
-        if s is not None and not any(row.names for row in s.dest.index) and len(s.reduces) == 1:
-            most = m.instruction.span(s.reduces[0]).most
-            if most and most > 1:
-                into = next(o.buffer for o in m.operands if o.operand == s.dest.buffer)
-                out[into] = most
-    return out
+def _compete(job: Job) -> None:
+    """Schedules each candidate that may be the quickest and was not scheduled yet: where calls alone take longer than
+    a schedule that was made, none is. Begins with one that may be far quicker than the first."""
+    from isam.cost.floor import least
+    from isam.cost.timeline import timeline
+    from isam.scheduler import schedule
+
+    waiting = [c for c in job.candidates if c.answer is None]
+    floors = [least(c.cover, job.system) for c in waiting]
+    order = sorted(range(len(waiting)), key=lambda n: (floors[n] * FAR > floors[0], n))
+    best = inf
+    for at, n in enumerate(order):
+        c = waiting[n]
+        if floors[n] < best or not at:
+            c.answer = job.deciding(schedule, c.cover, job.system, job.trace)
+            if floors[n] and isinstance(c.answer, Schedule) and not c.cover.notes.get("errors"):
+                best = min(best, timeline(c.answer, {}).seconds)
 
 
-def taken_out(kernel: Kernel, system: System) -> tuple[Step, ...]:
-    """What takes sums out of a recurrent loop, where that may pay: on machines with a memory that is filled ahead.
-    Where the number of steps is known at run time only, so many at a time. What the judge of rewritings cannot decide
-    is not offered."""
-    near = any(m.cells is None and not m.home and m.kind == "managed" for m in system.memories.values())
-    return _out_of_loops(kernel) if near and any(True for _ in recurrences(kernel.body)) else ()
+def _take(job: Job) -> None:
+    """Asks the Approach which schedule is taken, also where no other one was worth making, and makes more of it."""
+    from isam.compiler.alternatives import quickest
+    from isam.scheduler import schedule
+
+    made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
+    if not made:
+        raise Refused("infeasible", job.original, next(c.answer for c in job.candidates if c.answer is not None))
+    taken = _chosen(made, job)
+    known: Schedule = taken.answer
+    if job.trace.approach.tries > 1 and not job.trace.replays:
+        best = job.deciding(quickest, taken.cover, job.system, job.trace, (known, job.decisions(known)))
+    elif _goes_on(job.trace):
+        best = job.deciding(schedule, taken.cover, job.system, job.trace)
+    else:
+        best = known
+    _settle(job, taken, best if isinstance(best, Schedule) else known)
 
 
-@lru_cache(maxsize=16)
-def _out_of_loops(kernel: Kernel) -> tuple[Step, ...]:
-    """Whatever the machine; judged once for a kernel that is compiled for several, or again and again to be tuned."""
-    from isam.mapper.space import Step
-    from isam.proof.equivalence import Equivalence
-    from isam.transforms.statements import Hoist, Parts
-
-    parts, hoist, judge = Parts((AT_ONCE,)), Hoist(), Equivalence()
-    steps = [Step(parts, site, None) for site in parts.sites(kernel)[:1]]
-    kernels = [kernel, *(parts.apply(kernel, s.site).kernel for s in steps)]
-    sums = _sums_in_loops(hoist, kernels[-1])
-    if not sums:
-        return ()
-    steps.append(Step(hoist, sums[0], None))
-    kernels.append(hoist.apply(kernels[-1], sums[0]).kernel)
-    return tuple(steps) if all(judge.judge(a, b) for a, b in pairwise(kernels)) else ()
+def _goes_on(trace: Trace) -> bool:
+    """Whether one more schedule is made of what was taken: by further decisions of the Approach or of a recording."""
+    if not trace.replays:
+        return trace.approach.goes_on
+    return trace.ahead is not None and trace.ahead.point != "variant"
 
 
-def _sums_in_loops(hoist: Hoist, kernel: Kernel) -> list[Site]:
-    """Where sums may leave loops whose number of steps is known, the fewest statements first."""
-    trips = [r.axis.extent for r in recurrences(kernel.body)]
-    able = [s for s in hoist.sites(kernel) if any(kernel.statements[i].reduces for i in s["statements"])
-            and trips[s["loop"]].is_constant and trips[s["loop"]].const > 1]  # fmt: skip
-    return sorted(able, key=lambda s: len(s["statements"]))
+def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
+    job.cover, job.schedule = taken.cover, replace(schedule, trace=job.behind(taken.cover, schedule))
+
+
+def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
+    from isam.cost.timeline import timeline
+
+    options = [Variant(c.answer, c.ahead, c.cover.notes.get("errors", ())) for c in made]
+    known = _numbers([o.schedule.kernel for o in options])
+    costs = [sum(timeline(o.schedule, sizes).seconds for sizes in known) for o in options]
+    context = {"options": [o.label() for o in options], "unproved": list(job.unproved)}
+    taken = job.trace.choose(Choice("variant", options, context, costs))
+    return next(c for c, option in zip(made, options, strict=True) if option is taken)
+
+
+def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:
+    """With which sizes known at run time only schedules of equivalent kernels are compared: with many steps, some of
+    them left over, and where one does so many at a time with fewer than that, too."""
+    usual = [k.usual(MANY) for k in kernels]
+    many = {s.name: max(u[s.name] for u in usual) for s in kernels[0].given}
+    few = {of: min(many[of], n - 1) for k in kernels for of, n in (s.whole for s in k.follow if s.whole)}
+    return [many, {**many, **few}] if few else [many]

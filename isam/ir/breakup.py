@@ -1,4 +1,5 @@
-"""Expressions to three-operand statements (IR-2): one operation each, sub-expressions in undeclared temporaries."""
+"""Expressions to three-operand statements (IR-2): one operation each, sub-expressions in undeclared temporaries. What
+stands twice in an assignment is computed once."""
 
 from __future__ import annotations
 
@@ -22,14 +23,17 @@ NOT_HERE = {"floordiv": ("//", "write floor(a / b)"), "mod": ("%", "write a - b 
 
 
 class Breaker:
-    """Breaks the assignments of one block; the statements collect in ``out``."""
+    """Breaks the assignments of one block; the statements collect in ``out``. ``known``: the temporaries of the
+    assignment at hand, by what they hold."""
 
-    def __init__(self, host: Lowering, domain: Domain):
+    def __init__(self, host: Lowering, domain: Domain, known: dict[tuple[object, ...], Access] | None = None):
         self.host, self.domain = host, domain
         self.out: list[Statement] = []
+        self.known: dict[tuple[object, ...], Access] = {} if known is None else known
 
     def assign(self, a: Assign) -> None:
         dest = None
+        self.known.clear()
         try:
             dest = self.host.access(a.dest.name, a.dest.index, a.dest.loc)
         except Fault:
@@ -134,8 +138,8 @@ class Breaker:
         return host.access(e.name, (), e.loc)
 
     def _temporary(self, e: Call) -> Access:
-        """A fresh temporary that holds ``e``, over the axes that its operands use."""
-        inner = Breaker(self.host, self.domain)
+        """A temporary that holds ``e``, over the axes that its operands use: a fresh one, unless one does already."""
+        inner = Breaker(self.host, self.domain, self.known)
         placeholder = Access("?", (), e.loc)
         inner._into(self.domain, placeholder, e, e.loc)
         mine = [s for s in inner.out if s.dest is placeholder]
@@ -143,7 +147,11 @@ class Breaker:
         total = all(s.op != "div" for s in mine)
         domain = self._smallest(reads, {s.dest.buffer: s.domain for s in inner.out}, total)
         axes = domain.axes
-        temp = Access(self.host.fresh(), tuple(Affine.of(a.name) for a in axes), e.loc)
+        key = (domain, self.host.pins.get("?"), *((s.op, *map(str, s.sources)) for s in mine))
+        if key in self.known:
+            self.host.pins.pop("?", None)
+            return replace(self.known[key], loc=e.loc)
+        temp = self.known[key] = Access(self.host.fresh(), tuple(Affine.of(a.name) for a in axes), e.loc)
         for s in inner.out:
             if s.dest is placeholder:
                 s = replace(s, domain=domain, dest=temp,

@@ -6,9 +6,12 @@ a later nest joins the group, it goes along into it if that one takes it up (a s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
+from itertools import takewhile
 
 from isam.approach.choice import Choice, Trace
+from isam.classes import dataclass
 from isam.ir.kernel import Kernel
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest
@@ -19,6 +22,17 @@ from isam.system.graph import System
 Nests = tuple[Nest, ...]
 
 
+@dataclass(slots=True)
+class Line:
+    """Groups in order, and those ``aside``: after the last of them, of which they do not depend."""
+
+    done: list[Nests] = field(default_factory=list)
+    aside: Line | None = None
+
+    def all(self) -> list[Nests]:
+        return [*self.done, *(self.aside.all() if self.aside else ())]
+
+
 class Grouping:
     """Groups of a kernel's nests, decided one nest after the other. ``every``: all nests of the kernel."""
 
@@ -27,26 +41,37 @@ class Grouping:
 
     def groups(self, nests: Iterable[Nest]) -> list[Group]:
         """Consecutive nests, in an order in which what depends on something comes after it."""
-        done: list[Nests] = []
-        aside: list[Nests] = []  # after the last of those done, of which they do not depend
+        line = Line()
         for n in self._postponed(nests):
-            if done and _plain(n) and _plain(done[-1][-1]):
-                got = self._into(done[-1], aside, n)
-                if got is None:
-                    got = self._partly(done[-1], aside, n)
-                if got is not None:
-                    done[-1:], aside = got, []
-                    continue
-                if not _depends(done[-1], n):
-                    if not self._earlier(done, aside, n):
-                        self._put(aside, n)
-                    continue
-                if not aside:  # it was asked about already
-                    done.append((n,))
-                    continue
-            done, aside = [*done, *aside], []
-            self._put(done, n)
-        return [Group(g, self.exact, private_axes(g, self._temporaries(g))) for g in (*done, *aside)]
+            self._add(line, n)
+        return [Group(g, self.exact, private_axes(g, self._temporaries(g))) for g in line.all()]
+
+    def _add(self, line: Line, n: Nest) -> None:
+        """Puts a nest into a group of the line, or behind them."""
+        done = line.done
+        if done and _plain(n) and _plain(done[-1][-1]):
+            aside = line.aside.all() if line.aside else []
+            got = self._into(done[-1], aside, n)
+            if got is None:
+                got = self._partly(done[-1], aside, n)
+            if got is not None:
+                done[-1:], line.aside = got, None
+                return
+            if not _depends(done[-1], n):
+                if not self._earlier(line, n):
+                    line.aside = line.aside or Line()
+                    self._add(line.aside, n)
+                return
+            if not aside:  # it was asked about already
+                done.append((n,))
+                return
+        needed, left = _divided(line.aside.all() if line.aside else [], n)
+        since = min(len(done), len(done) + len(needed) - 1)
+        line.done += needed
+        self._put(line.done, n, since)
+        if any(_depends(line.done[-1], q) for g in left for q in g):
+            line.done, left = [*line.done, *left], []
+        line.aside = Line(left) if left else None
 
     def _postponed(self, nests: Iterable[Nest]) -> list[Nest]:
         """The nests with those that read arguments alone behind others that neither depend on them: an operand laid out
@@ -61,20 +86,33 @@ class Grouping:
             out.insert(last, out.pop(at))
         return out
 
-    def _earlier(self, done: list[Nests], aside: Sequence[Nests], n: Nest) -> bool:
-        """Whether the nest joins a group before the last one: the last on which it depends, with nothing in between."""
+    def _earlier(self, line: Line, n: Nest) -> bool:
+        """Whether the nest joins a group before the last one: the last on which it depends, with nothing in between;
+        what it depends on of those aside goes along."""
+        done = line.done
         at = next((k for k in range(len(done) - 1, -1, -1) if _depends(done[k], n)), None)
-        if at is None or not _plain(done[at][-1]) or any(_depends(g, n) for g in aside):
+        if at is None or not _plain(done[at][-1]):
             return False
-        got = self._into(done[at], (), n)
-        done[at : at + 1] = got if got is not None else [done[at]]
+        needed, left = _divided(line.aside.all() if line.aside else [], n)
+        if any(_depends(g, q) for g in done[at:] for h in needed for q in h):
+            return False
+        got = self._into(done[at], needed, n)
+        if got is not None:
+            done[at : at + 1] = got
+            line.aside = Line(left) if left else None
         return got is not None
 
-    def _put(self, groups: list[Nests], n: Nest) -> None:
-        """At the end: in the last group, or as one of its own."""
-        last = groups[-1] if groups else ()
-        whole = self._into(last, (), n) if last and _plain(n) and _plain(last[-1]) else None
-        groups[-1:] = whole if whole is not None else [*groups[-1:], (n,)]
+    def _put(self, groups: list[Nests], n: Nest, since: int = 0) -> None:
+        """At the end: in one of the groups, none of which is before ``since``, with those behind it aside; or as one of
+        its own."""
+        for at in range(max(0, since), len(groups) if _plain(n) else 0):
+            behind = groups[at + 1 :]
+            if _plain(groups[at][-1]) and not any(_depends(groups[at], q) for g in behind for q in g):
+                got = self._into(groups[at], behind, n)
+                if got is not None:
+                    groups[at:] = got
+                    return
+        groups.append((n,))
 
     def _into(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
         """The group with a nest in it, after what then goes before it; None: it does not join. Before its last nests,
@@ -93,10 +131,13 @@ class Grouping:
             return None
         needed = [g for g in aside if len(g) == 1 and _depends(g, n)]
         taken = [g for g in needed if not any(_tied(g, h) for h in aside if h is not g)]
-        along = _along(group, [p for (p,) in taken], n, alone, behind)
-        whole = _between(group, along, alone)
-        if taken and (joined := self._joined(whole, n, past=True, behind=behind)) is not None:
-            return [*(g for g in aside if g not in taken), (*whole, joined, *behind)]
+        for front, rest, along in _ways(group, taken, alone):
+            whole = _between(rest, _along(rest, [p for (p,) in along], n, alone, behind), alone)
+            if along and self._may(whole, n, behind=behind) is not None:
+                joined = self._joined(whole, n, past=True, behind=behind)
+                if joined is None:
+                    break
+                return [*(g for g in aside if g not in along), *((p,) for p in front), (*whole, joined, *behind)]
         joined = self._joined(group, n, past=bool(aside or behind), behind=behind)
         return None if joined is None else [*aside, (*group, joined, *behind)]
 
@@ -112,6 +153,14 @@ class Grouping:
         joined = self._joined((*group, *along), n, past=bool(aside), apart=apart, along=along)
         return None if joined is None else [*(g for g in aside if g not in needed), (*group, *along, joined)]
 
+    def _may(self, group: Nests, n: Nest, apart: frozenset[str] = frozenset(), behind: Nests = ()) -> Nest | None:
+        """The nest as it shares the group's loops, where it may."""
+        joined = join(group, n, apart, behind)
+        if joined is None or _late((*group, joined, *behind)):
+            return None
+        whole = Group((*group, joined, *behind), True)
+        return joined if not self.exact or in_order(plain(whole)) else None
+
     def _joined(
         self,
         group: Nests,
@@ -124,10 +173,8 @@ class Grouping:
         """The nest as it shares the group's loops, where it may and the Approach wants it to. ``past``: it goes past
         others, which it could join instead. ``apart``: axes that it does not share; it takes ``along`` the last nests
         of the group then. ``behind``: nests of the group that it comes before."""
-        joined = join(group, n, apart, behind)
-        if joined is None or _late((*group, joined, *behind)):
-            return None
-        if self.exact and not in_order(plain(Group((*group, joined, *behind), True))):
+        joined = self._may(group, n, apart, behind)
+        if joined is None:
             return None
         context = {
             "nests": [m.number for m in (*group, n)],
@@ -161,6 +208,15 @@ def _plain(nest: Nest) -> bool:
     """Whether the nest runs over a whole box in loops of bounded blocks (an instruction of unlimited size takes its
     operands whole; a piece of a domain is on its own)."""
     return all(m.limit is not None for m in nest.mapped.values()) and not nest.where and not nest.origin
+
+
+def _divided(groups: Sequence[Nests], n: Nest) -> tuple[list[Nests], list[Nests]]:
+    """Those that have to come before a nest, and the others, which may come after it."""
+    needed: list[Nests] = []
+    for g in reversed(groups):
+        if _depends(g, n) or any(_depends(g, q) for h in needed for q in h):
+            needed.insert(0, g)
+    return needed, [g for g in groups if g not in needed]
 
 
 def _depends(group: Nests, n: Nest) -> bool:
@@ -221,6 +277,18 @@ def _tied(one: Nests, other: Nests) -> bool:
     return any(_depends(one, q) for q in other) or any(_depends(other, p) for p in one)
 
 
+def _ways(group: Nests, taken: Sequence[Nests], joined: Nest) -> Iterator[tuple[Nests, Nests, Sequence[Nests]]]:
+    """Ways in which nests aside may go along: what stays before the group, the group, and those that go along. First
+    all; then without what is the same for all iterations of a loop that is no sum's, which would have to run in the
+    first one alone."""
+    yield (), group, taken
+    parallel = joined.extents.keys() - set(joined.reduced)
+    front = tuple(takewhile(lambda p: not parallel <= p.extents.keys(), group))
+    inside = [g for g in taken if all(parallel <= p.extents.keys() for p in g)]
+    if front or len(inside) < len(taken):
+        yield front, group[len(front):], inside
+
+
 def _along(group: Nests, taken: Sequence[Nest], n: Nest, joined: Nest, behind: Nests = ()) -> Nests:
     """Nests that depend on nothing of a group, nor on each other, with loops that ``n`` shares with it (as ``joined``)
     and may share with them, each of their axes with one of its. Whether all fits together, :func:`join` says."""
@@ -242,16 +310,19 @@ def _along(group: Nests, taken: Sequence[Nest], n: Nest, joined: Nest, behind: N
 
 
 def _between(group: Nests, along: Nests, joined: Nest) -> Nests:
-    """The nests of a group with those that go along: before the last ones that have loops which ``joined`` shares and
-    those lack, which would end these loops. At the end, where they would end other loops there."""
-    lacking = {a for a in joined.extents if any(a not in p.extents for p in along)}
-    at = len(group)
-    while at and lacking & group[at - 1].extents.keys():
-        at -= 1
-    before, after = ({a for n in part for a in n.extents} for part in (group[:at], group[at:]))
-    if any(not before & after <= p.extents.keys() for p in along):
+    """The nests of a group with those that go along, which depend on nothing of it, nor on each other: each before the
+    last ones that have loops which ``joined`` shares and it lacks, which it would end. At the end, where it would end
+    other loops there."""
+    for p in along:
+        lacking = joined.extents.keys() - p.extents.keys()
         at = len(group)
-    return (*group[:at], *along, *group[at:])
+        while at and lacking & group[at - 1].extents.keys():
+            at -= 1
+        before, after = ({a for n in part for a in n.extents} for part in (group[:at], group[at:]))
+        if not before & after <= p.extents.keys():
+            at = len(group)
+        group = (*group[:at], p, *group[at:])
+    return group
 
 
 def _fresh(name: str, used: set[str]) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from isam.compiler.equivalents import unfilled
 from isam.compiler.longer import longer_row
-from isam.compiler.variants import unfilled
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import isam
+from isam.compiler.equivalents import across_lanes
 from isam.compiler.partial import in_lanes
-from isam.compiler.variants import across_lanes
 from isam.cost.timeline import timeline
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
@@ -198,3 +198,39 @@ def test_dot_products_too():
     A, x = r.normal(size=(33, 512)).astype("f4"), r.normal(size=512).astype("f4")
     assert np.allclose(f(A, x), A.astype("f8") @ x, rtol=1e-4, atol=1e-4)
     assert "nest-sum" in laws(vectors(DOT, {"M": 33, "N": 512}))
+
+
+COMPUTED = """kernel computed(Q, P, D)
+  in  q: f32[Q, D]
+  in  p: f32[P, D]
+  in  w: f32[D]
+  out y: f32[Q, P]
+  permits reassociate, contract
+  forall i < Q, j < P
+    y[i, j] = 0
+  forall i < Q, j < P, k < D
+    y[i, j] += {term}
+"""
+TERMS = ("abs(q[i, k] - p[j, k])", "(q[i, k] - p[j, k]) * (q[i, k] + p[j, k])", "min(q[i, k], p[j, k]) * w[k]",
+         "w[k] * (q[i, k] - p[j, k]) * (q[i, k] - p[j, k])", "exp(q[i, k] * p[j, k]) + abs(p[j, k])",
+         "(q[i, k] - p[j, k]) * (q[i, k] + p[j, k]) * (w[k] - p[j, k]) * (w[k] + q[i, k])")  # fmt: skip
+
+
+@pytest.mark.parametrize("on", ["host-avx512", "host-generic"])
+@pytest.mark.parametrize("depth", [64, 63])
+@pytest.mark.parametrize("term", TERMS)
+def test_what_is_summed_in_lanes_is_made_where_it_is_summed(term: str, depth: int, on: str) -> None:
+    """No temporary has the size of a sum's domain (IR-5), however many there are in a term: at most that of an operand
+    or of a block."""
+    kernel, sizes = parse_kernel(COMPUTED.format(term=term)), {"Q": 300, "P": 400, "D": depth}
+    job = compiled(kernel, sizes, simulated(on))
+    assert job.schedule is not None
+    assert all(slot.bytes <= 4 * 400 * depth for slot in job.schedule.workspace)
+
+
+@pytest.mark.parametrize("on", ["host-avx512", "host-generic", "casestudy"])
+@pytest.mark.parametrize("depth", [32, 21])
+@pytest.mark.parametrize("term", [t for t in TERMS if "exp" not in t])
+def test_what_is_made_where_it_is_summed_is_right(term: str, depth: int, on: str) -> None:
+    kernel, sizes = parse_kernel(COMPUTED.format(term=term)), {"Q": 3, "P": 5, "D": depth}
+    judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))

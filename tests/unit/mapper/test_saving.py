@@ -11,7 +11,7 @@ import pytest
 import isam
 from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
-from isam.compiler.selection import Variant
+from isam.compiler.variants import Variant
 from isam.ir.interp import run
 from isam.ir.mapping import Cover
 from isam.ir.normal import normal_form
