@@ -37,7 +37,7 @@ EXECUTED = "every step executed on an empty machine, which holds elements and ve
 SHOWN = frozenset({(1, "coverage"), (3, "reassociate"), (5, "order"), (7, "address"), (7, "bounds"), (8, "final"),
                    (8, "stale"), (11, "closed")})  # fmt: skip
 METHODS: dict[int, str] = {
-    1: "images of the steps as families of boxes over the loop variables; isl where boxes do not meet",
+    1: "images of the steps as families of boxes over the loop variables; counted or by isl where boxes do not meet",
     2: "affine identity of every operand's tile with the kernel's access at the step's point",
     3: "unification of the instruction's dataflow with the statements'; terms in order unless reassociation is granted",
     4: "conflicting earlier instances are contained in what has been done, on the tree",

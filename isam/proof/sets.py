@@ -140,9 +140,12 @@ class Isl:
         """Whether the families hold every point of the domain once. ``sure``: ONCE, UNKNOWN or TWICE
         (see ``boxes.lifted``), per family."""
         from isam.ir import poly
+        from isam.proof.counted import counted
 
         dims = tuple(f"d{i}" for i in range(len(names)))
         ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
+        if TWICE not in sure and (said := counted(families, domain, ge)) is not None:
+            return not said, said
         given = poly.make((), *_constraints(ctx.vars))
         want = poly.make(dims, [*ge, *_box(domain, dims)]).given(given)
         have = poly.make(dims, [Affine((), -1)])

@@ -15,6 +15,7 @@ from isam.classes import dataclass
 from isam.ir.kernel import Kernel
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest
+from isam.scheduler.oblique import clipped, oblique
 from isam.scheduler.plan import Group, in_order, join, private_axes, rename, shareable
 from isam.scheduler.plans import plain
 from isam.system.graph import System
@@ -44,7 +45,20 @@ class Grouping:
         line = Line()
         for n in self._postponed(nests):
             self._add(line, n)
-        return [Group(g, self.exact, private_axes(g, self._temporaries(g))) for g in line.all()]
+        return [self._group(g) for g in line.all()]
+
+    def _group(self, nests: Nests) -> Group:
+        """A nest that runs between lines goes in blocks where what it reads and writes is otherwise read and written
+        over whole boxes; else element by element: that another such nest finds what it reads has to be shown."""
+        first = nests[0]
+        mine = {u.buffer for u in first.uses}
+        others = {u.buffer for n in self.every if n.where and n.number != first.number for u in n.uses if u.writes}
+        written = {u.buffer for u in first.uses if u.writes}
+        readers = {u.buffer for n in self.every if n.where and n.number != first.number for u in n.uses}
+        domain = oblique(first, self.exact) if first.where and not (mine & others or written & readers) else None
+        if domain is not None:
+            return Group((clipped(nests[0], domain),), self.exact, domain=domain)
+        return Group(nests, self.exact, private_axes(nests, self._temporaries(nests)))
 
     def _add(self, line: Line, n: Nest) -> None:
         """Puts a nest into a group of the line, or behind them."""

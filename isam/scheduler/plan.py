@@ -15,6 +15,7 @@ from isam.ir.affine import Affine
 from isam.schedule.literals import is_literal
 from isam.schedule.tree import Deal
 from isam.scheduler.nests import Nest
+from isam.scheduler.oblique import Oblique
 from isam.scheduler.trim import Segment, even_segments, segments
 
 FEW = 1 / 16  # of the calls of a group's main nest
@@ -48,11 +49,13 @@ class StagedBox:
 class Group:
     """Nests fused into one loop nest, their axes renamed so that shared axes have one name.
 
-    ``private``: per temporary, the axes whose iterations do not share its elements."""
+    ``private``: per temporary, the axes whose iterations do not share its elements. ``domain``: what a single nest runs
+    over, where that is no box: the nest is then that of one block of it."""
 
     nests: tuple[Nest, ...]
     exact: bool = False  # accumulations keep their lexicographic order
     private: dict[str, frozenset[str]] = field(default_factory=dict)
+    domain: Oblique | None = None
 
     @property
     def axes(self) -> tuple[str, ...]:

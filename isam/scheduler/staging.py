@@ -83,6 +83,8 @@ class Stager:
             data.at_bind[stage.buffer, stage.order, stage.cut, stage.pad] = (key, copy)
         else:
             data.scope.out.extend(nodes)
+        for k in [k for k, c in data.state.copies.items() if c.place.base == name and k != key]:
+            data.state.drop(k)  # another box lay there
         data.state.put(key, copy)
 
     def _staying(self, stage: StagedBox, box: Tile, stays: Stays) -> bool:

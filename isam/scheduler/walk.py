@@ -16,6 +16,7 @@ from isam.scheduler.dry import DryRun
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import InGroup
 from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
+from isam.scheduler.oblique import Blocks
 from isam.scheduler.plan import Members, Plan
 from isam.scheduler.recur import Cut, Guarded, Recur
 from isam.scheduler.staging import Stager
@@ -32,6 +33,7 @@ class Walk:
         self.dealt: list[Loop] = []  # the dealt loops that we are in, without their bodies
         self.group = plan.group
         self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
+        self.small: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}  # the memo of what stages nothing
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.stager = Stager(run, plan, bind, stays, self.dealt)
@@ -46,7 +48,9 @@ class Walk:
         if any(n == 0 for _, n, _ in env.values()):
             members = tuple(i for i in members if all(self.group.length(a) for a in self.group.nests[i].axes))
         where = tuple(w for n in self.group.nests for w in n.where)
-        if where and members:
+        if self.group.domain is not None and members:
+            Blocks(self, self.group.domain, env, members).run()
+        elif where and members:
             Guarded(self, where).loops(env, members)
         else:
             self._level(0, env, members)
@@ -60,6 +64,16 @@ class Walk:
             if key in end.copies:  # it may have made room while another one went home
                 data.evict(key)
         lives.ending = was
+
+    def box(self, env: Env, members: Members, small: bool) -> None:
+        """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one."""
+        if not small or not self.plan.stages:
+            self._level(0, env, members)
+            return
+        was = self.plan, self.memo
+        self.plan, self.memo = replace(self.plan, stages=()), self.small
+        self._level(0, env, members)
+        self.plan, self.memo = was
 
     # -- levels ------------------------------------------------------------------------------------------------------
     def _level(self, d: int, env: Env, members: Members) -> None:

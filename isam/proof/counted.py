@@ -1,0 +1,134 @@
+"""Coverage by counting (obligation 1), where every bound is a number: how often each point of a domain is executed.
+
+The boxes of all families are laid on a grid whose lines are where one of them begins or ends. A cell of the grid is in
+a box as a whole or not at all, so one count stands for all of its points. What isl would have to subtract from one
+another, many boxes between lines, is a sum of corners here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+
+from isam.ir.affine import Affine
+from isam.proof.boxes import Box, Family
+from isam.schedule.tree import Bound
+
+BOXES, CELLS = 1 << 21, 1 << 25  # counted at most
+
+Values = dict[str, np.ndarray]
+
+
+def counted(families: Sequence[Family], domain: Box, where: Sequence[Affine]) -> str | None:
+    """What is wrong with the coverage of the points of ``domain`` at which every ``where`` (over ``d0``, ``d1``, ...)
+    is at least 0; empty where each is in the families once. None where it cannot be counted: a bound is no number, or
+    there are too many boxes or cells."""
+    ends = [_numbers(e) for e in domain]
+    names = {f"d{d}" for d in range(len(domain))}
+    if not domain or any(e is None for e in ends) or any(n not in names for w in where for n in w.names):
+        return None
+    found = [_boxes(f) for f in families]
+    if any(b is None for b in found) or sum(b.shape[-1] for b in found if b is not None) > BOXES:
+        return None
+    rank = len(domain)
+    boxes = np.concatenate([b for b in found if b is not None] or [np.empty((rank, 2, 0), np.int64)], axis=2)
+    box = np.array([e for e in ends if e is not None], np.int64).reshape(rank, 2)
+    tied = {n for w in where for n in w.names}
+    lines = [_lines(boxes[d], box[d], f"d{d}" in tied) for d in range(rank)]
+    if np.prod([max(1, len(at)) for at in lines], dtype=float) > CELLS:
+        return None
+    have, want = _laid(boxes, lines), _inside(box, where, lines)
+    wrong = np.argwhere(have != want)
+    if not len(wrong):
+        return ""
+    at = tuple(wrong[0])
+    point = {f"d{d}": int(lines[d][i]) for d, i in enumerate(at)}
+    times = int(have[at])
+    if times > 1:
+        return f"points are executed {times} times: {point}"
+    return f"a point outside the domain is executed: {point}" if times else f"a point is never executed: {point}"
+
+
+def _numbers(side: tuple[Affine, Affine]) -> tuple[int, int] | None:
+    return (side[0].const, side[1].const) if side[0].is_constant and side[1].is_constant else None
+
+
+def _boxes(f: Family) -> np.ndarray | None:
+    """The first element and the one after the last, by dimension and box; None where a bound is no number."""
+    values: Values = {}
+    count = 1
+    for v in f.over:
+        if v.step != 1 and v.origin is None:
+            return None
+        low, high = _extreme(v.lo, values, count, up=True), _extreme(v.hi, values, count, up=False)
+        origin = None if v.origin is None else _at(v.origin, values, count)
+        if low is None or high is None or (v.origin is not None and origin is None):
+            return None
+        first = low if origin is None else origin + -(-(low - origin) // v.step) * v.step
+        times = np.maximum(0, (high - first) // v.step + 1)
+        total = int(times.sum())
+        if total > BOXES:
+            return None
+        kept = np.repeat(np.arange(count), times)
+        nth = np.arange(total) - np.repeat(np.cumsum(times) - times, times)
+        values = {n: x[kept] for n, x in values.items()}
+        values[v.name], count = first[kept] + nth * v.step, total
+    sides = [[_at(e, values, count) for e in side] for side in f.box]
+    if any(e is None for side in sides for e in side):
+        return None
+    out = np.array(sides, np.int64).reshape(len(f.box), 2, count)
+    return out[:, :, (out[:, 0] < out[:, 1]).all(axis=0)]
+
+
+def _at(e: Affine, values: Values, count: int) -> np.ndarray | None:
+    if any(n not in values for n in e.names):
+        return None
+    return sum((values[n] * c for n, c in e.terms), np.full(count, e.const, np.int64))
+
+
+def _extreme(bounds: Sequence[Bound], values: Values, count: int, up: bool) -> np.ndarray | None:
+    """The greatest lower bound, rounded up, or the least upper one, rounded down."""
+    found = [(_at(b.expr, values, count), b.div) for b in bounds]
+    whole = [None if x is None else -(-x // div) if up else x // div for x, div in found]
+    known = [x for x in whole if x is not None]
+    if not known or len(known) < len(whole):
+        return None
+    return np.maximum.reduce(known) if up else np.minimum.reduce(known)
+
+
+def _lines(sides: np.ndarray, box: np.ndarray, every: bool) -> np.ndarray:
+    """Where cells begin along a dimension, and where the last ends; ``every``: at each element."""
+    ends = np.concatenate([sides.reshape(-1), box])
+    return np.arange(ends.min(), ends.max() + 1) if every else np.unique(ends)
+
+
+def _laid(boxes: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
+    """How many boxes each cell is in."""
+    sums = np.zeros([len(at) for at in lines], np.int32)
+    at = [np.searchsorted(k, boxes[d]) for d, k in enumerate(lines)]
+    for corner in product((0, 1), repeat=len(lines)):
+        np.add.at(sums, tuple(at[d][c] for d, c in enumerate(corner)), (-1) ** sum(corner))
+    for d in range(len(lines)):
+        sums = np.cumsum(sums, axis=d, dtype=np.int32)
+    return sums[tuple(slice(0, -1) for _ in lines)]
+
+
+def _inside(box: np.ndarray, where: Sequence[Affine], lines: Sequence[np.ndarray]) -> np.ndarray:
+    """1 for each cell in the domain, 0 for the others."""
+    out = np.ones([len(at) - 1 for at in lines], np.int32)
+    for d, (k, n) in enumerate(_along(lines)):
+        out &= ((k >= box[d, 0]) & (k < box[d, 1])).astype(np.int32).reshape(n)
+    for w in where:
+        total = np.full([1] * len(lines), w.const, np.int64)
+        for d, (k, n) in enumerate(_along(lines)):
+            total = total + k.reshape(n) * w.coefficient(f"d{d}")
+        out &= (total >= 0).astype(np.int32)
+    return out
+
+
+def _along(lines: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
+    """The first elements of cells by dimension, and the shape in which they lie along it."""
+    for d, at in enumerate(lines):
+        yield at[:-1], [-1 if d == e else 1 for e in range(len(lines))]

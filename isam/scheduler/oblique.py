@@ -1,0 +1,235 @@
+"""Domains between lines: of two axes, one runs between bounds that are affine in the other (triangles, bands).
+
+Such a domain is cut into *strips*, in each of which one line bounds it below and one above. A strip is walked in square
+blocks that lie in it as a whole; what is left along its edges is cut again into smaller blocks, and at last into rows.
+So all but few calls are as large as those of a box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from isam.classes import dataclass
+from isam.ir.affine import Affine
+from isam.schedule.tree import Bound, Loop, Seq
+from isam.scheduler.nests import Nest
+from isam.scheduler.trim import Env
+
+if TYPE_CHECKING:
+    from isam.scheduler.plan import Members
+    from isam.scheduler.walk import Walk
+
+BLOCKS = (64, 16)  # elements of a block along both axes, from the first cut to the last
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """``slope * x + const``."""
+
+    slope: int
+    const: int
+
+    def at(self, x: int) -> int:
+        return self.slope * x + self.const
+
+    def from_(self, x: int) -> Line:
+        """The same line, ``x`` counted from there on."""
+        return Line(self.slope, self.at(x))
+
+    def ends(self, n: int) -> tuple[int, int]:
+        """The least and the greatest value over the first ``n`` integers."""
+        return min(self.const, self.at(n - 1)), max(self.const, self.at(n - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The points ``start <= x < start + length`` with ``low(x - start) <= y < high(x - start)``, none of them empty."""
+
+    start: int
+    length: int
+    low: Line
+    high: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Oblique:
+    """A domain of the axes ``x`` and ``y``, in strips."""
+
+    x: str
+    y: str
+    strips: tuple[Strip, ...]
+
+
+def oblique(nest: Nest, exact: bool) -> Oblique | None:
+    """The strips of a nest whose conditions tie two of its axes; None where they are otherwise, or where the order in
+    which a sum adds its terms counts (``exact``), or where calls take multiples."""
+    tied = {n for w in nest.where for n in w.names}
+    if len(tied) != 2 or not tied <= nest.extents.keys() or (exact and nest.reduced):
+        return None
+    if any(not nest.extents[a].is_constant or not _free(nest, a) for a in tied):
+        return None
+    x, y = sorted(tied, key=lambda a: (nest.unit(a) > 1, a in nest.reduced, nest.axes.index(a)))
+    if any(abs(w.coefficient(y)) > 1 for w in nest.where):
+        return None
+    lows, highs = [Line(0, nest.origin.get(y, 0))], [Line(0, nest.origin.get(y, 0) + nest.length(y))]
+    first, last = nest.origin.get(x, 0), nest.origin.get(x, 0) + nest.length(x)
+    for w in nest.where:
+        side, line = w.coefficient(y), Line(w.coefficient(x), w.const)
+        if side == 0:
+            first, last = _trimmed(first, last, line)
+        elif side > 0:
+            lows.append(Line(-line.slope, -line.const))
+        else:
+            highs.append(Line(line.slope, line.const + 1))
+    return Oblique(x, y, tuple(_strips(first, last, lows, highs)))
+
+
+def clipped(nest: Nest, found: Oblique) -> Nest:
+    """The nest over one block: what a plan is made for."""
+    least = {a: Affine((), min(BLOCKS[0], nest.length(a))) for a in (found.x, found.y)}
+    others = {a: at for a, at in nest.origin.items() if a not in least}
+    return replace(nest, extents={**nest.extents, **least}, origin=others, where=())
+
+
+def _free(nest: Nest, axis: str) -> bool:
+    """Whether calls take any number of elements of an axis, up to their most."""
+    m = nest.mapped.get(axis)
+    return m is None or (m.limit is not None and m.unit == 1)
+
+
+def _trimmed(first: int, last: int, w: Line) -> tuple[int, int]:
+    """The values of ``x`` from ``first`` to before ``last`` where a line is not negative."""
+    if w.slope > 0:
+        return max(first, -(w.const // w.slope)), last
+    if w.slope < 0:
+        return first, min(last, w.const // -w.slope + 1)
+    return first, last if w.const >= 0 else first
+
+
+def _strips(first: int, last: int, lows: list[Line], highs: list[Line]) -> list[Strip]:
+    """Between neighbouring crossings of two lines none of them changes places with another."""
+    lines = [*lows, *highs]
+    cuts = {first, last}
+    for n, one in enumerate(lines):
+        for other in lines[:n]:
+            if one.slope != other.slope:
+                at = (other.const - one.const) // (one.slope - other.slope)
+                cuts |= {c for c in (at, at + 1) if first < c < last}
+    out: list[tuple[int, int, set[Line], set[Line]]] = []
+    for begin, end in pairwise(sorted(cuts)):
+        here = [[(k.at(begin), k.at(end - 1)) for k in some] for some in (lows, highs)]
+        low = {k for k, ends in zip(lows, here[0], strict=True) if ends == max(here[0])}
+        high = {k for k, ends in zip(highs, here[1], strict=True) if ends == min(here[1])}
+        if max(here[0])[0] >= min(here[1])[0]:
+            continue
+        if out and out[-1][1] == begin and low & out[-1][2] and high & out[-1][3]:
+            begin, _, also, above = out.pop()
+            low, high = low & also, high & above
+        out.append((begin, end, low, high))
+    return [Strip(b, e - b, _flattest(low).from_(b), _flattest(high).from_(b)) for b, e, low, high in out]
+
+
+def _flattest(lines: set[Line]) -> Line:
+    """One of several that are the same where they count."""
+    return min(lines, key=lambda k: (abs(k.slope), k.slope, k.const))
+
+
+class Blocks:
+    """Walks a plan for one block over the strips of a domain. Nothing stays resident over a loop: it may have no
+    iteration."""
+
+    def __init__(self, walk: Walk, domain: Oblique, env: Env, members: Members):
+        self.walk, self.domain, self.env, self.members = walk, domain, env, members
+        self.loops = 0
+
+    def run(self) -> None:
+        for s in self.domain.strips:
+            self._strip(Affine((), s.start), Affine(), s.length, s.low, s.high, BLOCKS)
+
+    def _strip(self, x: Affine, y: Affine, n: int, low: Line, high: Line, sizes: tuple[int, ...]) -> None:
+        """``n`` values of x from ``x`` on; the lines count from there, and from ``y`` on."""
+        wide = low.slope == high.slope
+        if wide and low.slope == 0:
+            self._box(x, n, y + low.const, high.const - low.const)
+            return
+        for k, size in enumerate(sizes):
+            whole = _whole(n // size, size, low, high)
+            if whole is None:
+                continue
+            begin, end, inner = whole
+            self._strip(x, y, begin * size, low, high, sizes[k + 1 :])
+            at, by = x + begin * size, begin * size
+
+            def block(
+                var: Affine, at: Affine = at, by: int = by, size: int = size, inner: tuple[int, int] = inner, k: int = k
+            ) -> None:
+                below, above = (y + (var - at) * line.slope + line.slope * by for line in (low, high))
+                self._strip(var, below, size, low, Line(0, inner[0]), sizes[k + 1 :])
+                self._row(var, size, below + inner[0], above + inner[1])
+                self._strip(var, above, size, Line(0, inner[1]), high, sizes[k + 1 :])
+
+            self._loop(self.domain.x, at, at + (end - begin) * size, size, block)
+            done = end * size
+            self._edge(x + done, y, n - done, low.from_(done), high.from_(done), sizes[k + 1 :])
+            return
+        if wide and n > 1:
+            length = high.const - low.const
+            self._loop(self.domain.x, x, x + n, 1,
+                       lambda var: self._box(var, 1, y + (var - x) * low.slope + low.const, length))  # fmt: skip
+            return
+        for row in range(n):
+            self._box(x + row, 1, y + low.at(row), high.at(row) - low.at(row))
+
+    def _edge(self, x: Affine, y: Affine, n: int, low: Line, high: Line, sizes: tuple[int, ...]) -> None:
+        """A strip of fewer values than a block has: what all of them share is a box."""
+        begin, end = low.ends(n)[1], high.ends(n)[0]
+        if n < 2 or end <= begin:
+            self._strip(x, y, n, low, high, sizes)
+            return
+        self._strip(x, y, n, low, Line(0, begin), sizes)
+        self._box(x, n, y + begin, end - begin)
+        self._strip(x, y, n, Line(0, end), high, sizes)
+
+    def _row(self, x: Affine, n: int, y: Affine, end: Affine) -> None:
+        """Square blocks side by side."""
+        if (end - y).is_constant:
+            self._box(x, n, y, (end - y).const)
+        else:
+            self._loop(self.domain.y, y, end, n, lambda var: self._box(x, n, var, n))
+
+    def _loop(self, axis: str, start: Affine, end: Affine, step: int, body: Callable[[Affine], None]) -> None:
+        walk, scope = self.walk, self.walk.run.scope
+        if (end - start).is_constant and (end - start).const <= step:
+            if end != start:
+                body(start)
+            return
+        bounds = start.bounds(scope.ranges)[0], (end - step).bounds(scope.ranges)[1]
+        if bounds[1] < bounds[0]:
+            return
+        self.loops += 1
+        var = f"{axis}.w{self.loops}"
+        walk.empty()
+        inside = walk.lives.within(axis, self.members)
+        with inside, scope.recording() as nodes, scope.variable(var, start, step, bounds):
+            body(Affine.of(var))
+            walk.empty()
+        scope.out.append(Loop(var, (Bound(start),), (Bound(end),), step, Seq(tuple(nodes)), axis=axis))
+
+    def _box(self, x: Affine, n: int, y: Affine, length: int) -> None:
+        if n > 0 and length > 0:
+            at = {self.domain.x: (x, n, x), self.domain.y: (y, length, y)}
+            self.walk.box({**self.env, **at}, self.members, small=min(n, length) == 1)
+
+
+def _whole(count: int, size: int, low: Line, high: Line) -> tuple[int, int, tuple[int, int]] | None:
+    """Of ``count`` rows of blocks those whose blocks can be told from their edges: the first, the one after the last,
+    and where in the first row of all their blocks begin and end, as multiples of ``size``. None where no row has a
+    block."""
+    begin, end = -(-low.ends(size)[1] // size) * size, high.ends(size)[0] // size * size
+    rows = [t for t in range(count) if end - begin + (high.slope - low.slope) * size * t >= 0]
+    if not rows or all(end - begin + (high.slope - low.slope) * size * t == 0 for t in rows):
+        return None
+    return rows[0], rows[-1] + 1, (begin, end)

@@ -1,0 +1,154 @@
+"""Domains between lines: how they are cut, that what is walked is right and proved, and that it is mostly blocks."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from isam.compiler.job import Refused
+from isam.compiler.stages import new_job, run_stages
+from isam.cost.timeline import timeline
+from isam.ir.text import parse_kernel
+from isam.scheduler.nests import nests_of
+from isam.scheduler.oblique import Line, Oblique, Strip, oblique
+from tests.pipeline import compiled, judge, simulated
+
+PRODUCT = """kernel product(N, M, K)
+  permits {permits}
+  in  a: f32[N, K]
+  in  b: f32[K, M]
+  out c: f32[N, M]
+  forall i < N, j < M
+    c[i, j] = 0
+  forall i < N, j < M, k < K{where}
+    c[i, j] += a[i, k] * b[k, j]
+"""
+MAP = """kernel mapped(N, M)
+  in  a: f32[N, M]
+  out c: f32[N, M]
+  forall i < N, j < M
+    c[i, j] = 1
+  forall i < N, j < M where {where}
+    c[i, j] = a[i, j] + a[i, j]
+"""
+CASES = {
+    "lower triangle": "j <= i",
+    "upper triangle": "i <= j",
+    "strictly below": "j < i - 3",
+    "band": "i - 2 <= j, j <= i + 2",
+    "wide band": "i - 40 <= j, j <= i + 37",
+    "turned": "i + j < 60",
+    "steep": "j <= 2 * i",
+    "a wedge": "i <= j, j <= 3 * i",
+    "a diamond": "20 <= i + j, i + j <= 90, i - j <= 30, j - i <= 30",
+    "one row": "j <= i - 68",
+    "none": "j <= i - 90",
+}
+
+
+def domain(text: str, sizes: dict[str, int], on: str = "host-generic") -> tuple[Any, Oblique | None]:
+    """The last nest and its strips."""
+    job = run_stages(new_job(parse_kernel(text), simulated(on), sizes, None, check=False), "cover")
+    assert job.cover is not None
+    nest = max(nests_of(job.cover, simulated(on)), key=lambda n: n.number)
+    return nest, oblique(nest, exact=False)
+
+
+def walked(found: Oblique) -> list[tuple[int, int]]:
+    return [(x, y) for s in found.strips for x in range(s.start, s.start + s.length)
+            for y in range(s.low.at(x - s.start), s.high.at(x - s.start))]  # fmt: skip
+
+
+@pytest.mark.parametrize("where", CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize("sizes", [{"N": 70, "M": 70}, {"N": 70, "M": 23}, {"N": 9, "M": 130}])
+def test_strips_hold_every_point_once(where: str, sizes: dict[str, int]) -> None:
+    nest, found = domain(MAP.format(where=where), sizes)
+    assert found is not None
+    want = [(x, y) for x in range(nest.length(found.x)) for y in range(nest.length(found.y))
+            if all(w.evaluate({found.x: x, found.y: y}) >= 0 for w in nest.where)]  # fmt: skip
+    assert sorted(walked(found)) == want
+    assert all(s.low.at(x) < s.high.at(x) for s in found.strips for x in range(s.length))
+
+
+def test_a_triangle_is_one_strip_with_its_lanes_inside() -> None:
+    nest, found = domain(PRODUCT.format(where=" where j <= i", permits="reassociate, contract"),
+                         {"N": 70, "M": 70, "K": 8})  # fmt: skip
+    assert found == Oblique("i", "j", (Strip(0, 70, Line(0, 0), Line(1, 1)),))
+    assert nest.unit("j") > 1
+
+
+@pytest.mark.parametrize("where", ["j <= i, k <= j", "2 * j <= i"])
+def test_what_is_not_between_lines_goes_element_by_element(where: str) -> None:
+    text = PRODUCT.format(where=f" where {where}", permits="reassociate, contract")
+    assert domain(text, {"N": 70, "M": 70, "K": 70})[1] is None
+    kernel, sizes = parse_kernel(text), {"N": 9, "M": 11, "K": 10}
+    judge(kernel, sizes, compiled(kernel, sizes, simulated("host-generic"), check=True))
+
+
+def test_an_order_that_counts_is_kept() -> None:
+    """Two axes of a sum, in order: blocks of both would add terms of later rows before those of earlier ones."""
+    text = """kernel sums(N, M)
+  permits exact
+  in  a: f32[N, M]
+  out c: f32
+  c = 0
+  forall i < N, j < M where j <= i
+    c += a[i, j]
+"""
+    job = run_stages(new_job(parse_kernel(text), simulated("host-generic"), {"N": 70, "M": 70}, None), "cover")
+    assert job.cover is not None
+    nest = max(nests_of(job.cover, simulated("host-generic")), key=lambda n: n.number)
+    assert oblique(nest, exact=True) is None
+    assert oblique(nest, exact=False) is not None
+
+
+@pytest.mark.parametrize("permits", ["exact", "reassociate, contract"])
+@pytest.mark.parametrize("on", ["host-generic", "host-avx512", "toy", "casestudy"])
+@pytest.mark.parametrize("where", CASES.values(), ids=CASES.keys())
+def test_products_between_lines_are_right_and_proved(where: str, on: str, permits: str) -> None:
+    kernel = parse_kernel(PRODUCT.format(where=f" where {where}", permits=permits))
+    for sizes in ({"N": 70, "M": 70, "K": 5}, {"N": 35, "M": 50, "K": 3}):
+        judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
+
+
+@pytest.mark.parametrize("on", ["host-generic", "host-avx512"])
+@pytest.mark.parametrize("where", ["k <= i", "i <= k", "i - 3 <= k, k <= i + 20", "i + k < 60"])
+def test_sums_between_lines_are_right_and_proved(where: str, on: str) -> None:
+    for permits in ("exact", "reassociate, contract"):
+        kernel = parse_kernel(PRODUCT.format(where=f" where {where}", permits=permits))
+        for sizes in ({"N": 70, "M": 9, "K": 70}, {"N": 90, "M": 3, "K": 40}):
+            judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
+
+
+def conditions(seed: int) -> str:
+    """One to three lines between i and j, some of them across a 40 by 40 box."""
+    r, out = random.Random(seed), []
+    for _ in range(r.randint(1, 3)):
+        slope, sign = r.choice([-2, -1, -1, 1, 1, 2, 0]), r.choice([-1, 1])
+        out.append(f"{slope} * i + {sign} * j + {r.randint(-30, 60)} >= 0")
+    return ", ".join(out)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_lines_are_right_and_proved(seed: int) -> None:
+    r = random.Random(seed)
+    kernel = parse_kernel(PRODUCT.format(where=f" where {conditions(seed)}", permits="reassociate, contract"))
+    sizes = {"N": r.randint(1, 90), "M": r.randint(1, 90), "K": 3}
+    for on in ("host-generic", "toy"):
+        try:
+            job = compiled(kernel, sizes, simulated(on), check=True)
+        except Refused:
+            pytest.skip("the machine cannot")
+        judge(kernel, sizes, job, seed)
+
+
+def test_half_of_a_product_takes_about_half_the_time() -> None:
+    sizes, seconds = {"N": 256, "M": 256, "K": 256}, []
+    for where in ("", " where j <= i"):
+        kernel = parse_kernel(PRODUCT.format(where=where, permits="reassociate, contract"))
+        job = compiled(kernel, sizes, simulated("host-avx512"))
+        assert job.schedule is not None
+        seconds.append(timeline(job.schedule).seconds)
+    assert seconds[1] < 0.9 * seconds[0]
