@@ -86,6 +86,8 @@ CODES: dict[str, str] = {
     "remark-stuck": "Moves fill a memory in which results live, and none leads from there to main memory.",
     "remark-twin": "Two instructions that differ in nothing but their names.",
     "instruction-unknown": "The system has no instruction, and no family of instructions, of this name.",
+    "instruction-cost": "The cost of a registered function is neither isam.ir.instruction.Cost nor a mapping of issue, "
+                        "latency and per to texts like '1000 cycles'.",
     "instruction-function": "What is registered is neither a function nor the address of one.",
     "instruction-raises": "The function raised an exception on arguments that its declaration admits.",
     "instruction-value": "The function computes something else than its declaration says.",
