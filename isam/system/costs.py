@@ -49,8 +49,8 @@ def _from_mapping(cost: object, at: Loc) -> Cost:
     per = cost.get("per", {})
     if not isinstance(per, Mapping):
         raise _wrong(f"'per' is no {type(per).__name__}", at, f"for example cost={EXAMPLE}")
-    given = {k: _cycles(v, at) for k, v in cost.items() if k != "per"}
-    return Cost(**given, per=tuple((str(n), _cycles(v, at)) for n, v in per.items()))
+    issue, latency = (_cycles(cost[k], at) if k in cost else None for k in ("issue", "latency"))
+    return Cost(issue, latency, per=tuple((str(n), _cycles(v, at)) for n, v in per.items()))
 
 
 def _cycles(value: object, loc: Loc) -> float:
