@@ -140,7 +140,9 @@ def from_bytes(content: bytes, file: str = "<bytes>") -> Artifact:
     loc = Loc(file)
     try:
         parts = _parts(content, loc)
-        manifest = json.loads(parts.pop("manifest.json", b"null"))
+        if "manifest.json" not in parts:
+            raise fail("artifact-damaged", f"{file} is no ISAM artifact: it has no manifest", loc, _HINT)
+        manifest = json.loads(parts.pop("manifest.json"))
         if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
             found = manifest.get("schema") if isinstance(manifest, dict) else None
             raise fail("artifact-version", f"{file} is no artifact of schema {SCHEMA}: {found!r}", loc,
@@ -153,8 +155,10 @@ def from_bytes(content: bytes, file: str = "<bytes>") -> Artifact:
         raise
     except (zipfile.BadZipFile, NotImplementedError, KeyError, TypeError, ValueError, AttributeError, IndexError,
             EOFError, OSError, RecursionError, RuntimeError) as e:  # fmt: skip
-        hint = "`isam compile KERNEL -o OUT` writes one; `isam check` reads kernels and instructions"
-        raise fail("artifact-damaged", f"{file} is not an artifact: {e}", loc, hint) from None
+        raise fail("artifact-damaged", f"{file} is not an artifact: {e}", loc, _HINT) from None
+
+
+_HINT = "`isam compile KERNEL -o OUT` writes one; `isam check` reads kernels and instructions"
 
 
 def _parts(content: bytes, loc: Loc) -> dict[str, bytes]:

@@ -60,6 +60,11 @@ class Choice:
     context: dict[str, Any] = field(default_factory=dict)
     costs: Sequence[float] | None = None
 
+    def __post_init__(self) -> None:  # nobody who is asked may change what is asked
+        object.__setattr__(self, "options", tuple(self.options))
+        if self.costs is not None:
+            object.__setattr__(self, "costs", tuple(self.costs))
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -97,7 +102,7 @@ class Approach:
                 if near:
                     hint = f"did you mean '{near[0]}'? a method of your own may begin with an underscore"
                     what = f"'{name}' of the Approach {cls.__name__} is no choice point"
-                    raise fail("approach-misspelt", what, hint=hint)
+                    raise fail("approach-misspelt", what, _place(value), hint)
 
     @classmethod
     def given(cls, argument: str) -> Approach:
@@ -200,6 +205,8 @@ class Trace:
                 "approach-illegal",
                 f"the Approach {_called(self.approach)} answered {answer!r} at choice point "
                 f"'{choice.point}', which is not one of the {len(choice.options)} legal options",
+                _place(getattr(type(self.approach), choice.point, None)),
+                "return one of choice.options, the object itself",
             )
         return index
 
@@ -212,7 +219,9 @@ class Trace:
             if type(self.approach).__module__.startswith("isam."):
                 raise  # a shipped one: our fault
             raised = f"raised {type(e).__name__} at choice point '{choice.point}': {e}"
-            raise fail("approach-raises", f"the Approach {_called(self.approach)} {raised}") from e
+            at = _raised_at(e, _place(getattr(type(self.approach), choice.point, None)))
+            raise fail("approach-raises", f"the Approach {_called(self.approach)} {raised}", at,
+                       "the exception's __cause__ is what was raised") from e  # fmt: skip
 
     def to_json(self) -> str:
         """A line per decision, so that two traces can be compared by line."""
@@ -260,6 +269,23 @@ def _key(d: Decision) -> tuple[str, str, str]:
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+
+
+def _place(method: Any) -> Loc:
+    """Where a method stands that somebody else wrote; nowhere for those of ISAM."""
+    code = getattr(method, "__code__", None)
+    ours = str(getattr(method, "__module__", "")).startswith("isam.")
+    return NOWHERE if code is None or ours else Loc(code.co_filename, code.co_firstlineno, 1)
+
+
+def _raised_at(e: Exception, otherwise: Loc) -> Loc:
+    """The line of the method that raised, or of what it called in its own file."""
+    at, found = e.__traceback__, otherwise
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == otherwise.file:
+            found = Loc(otherwise.file, at.tb_lineno, 1)
+        at = at.tb_next
+    return found
 
 
 def _called(approach: Approach) -> str:

@@ -1,4 +1,4 @@
-"""Arrays for runs from the command line: random ones, files, and what a kernel's work amounts to."""
+"""Arrays for runs from the command line: those in files, and what a kernel's work amounts to."""
 
 from __future__ import annotations
 
@@ -10,33 +10,9 @@ from typing import TYPE_CHECKING, Any
 from isam.diagnostics import did_you_mean, fail
 
 if TYPE_CHECKING:
-    from isam.ir.kernel import Buffer, Kernel, Recurrence, Statement
+    from isam.ir.kernel import Kernel, Recurrence, Statement
 
 NO_WORK = ("copy", "cast", "cast_sat", "select")
-
-
-def random_arrays(kernel: Kernel, sizes: Mapping[str, int], seed: int, given: Iterable[str] = ()) -> dict[str, Any]:
-    """Random data for ``in``, ``const`` and ``inout``: normal floats, small whole numbers, never constant. ``given``:
-    arguments that somebody else brings."""
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
-    return {b.name: _random(rng, b, sizes) for b in kernel.arguments
-            if b.role != "out" and b.name not in given}  # fmt: skip
-
-
-def _random(rng: Any, b: Buffer, sizes: Mapping[str, int]) -> Any:
-    import numpy as np
-
-    from isam.ir.dtype import DTYPES, numpy_dtype
-
-    shape = tuple(max(0, d.evaluate(sizes)) for d in b.shape)
-    kind = DTYPES[b.dtype].kind
-    if kind == "f":
-        a = rng.standard_normal(shape, dtype=np.float64 if b.dtype == "f64" else np.float32)
-    else:
-        a = rng.integers(0, 2, shape) if kind == "b" else rng.integers(0 if kind == "u" else -4, 5, shape)
-    return np.asarray(a).astype(numpy_dtype(b.dtype), copy=False)
 
 
 def read_arrays(texts: Iterable[str] | None, kernel: Kernel) -> dict[str, Any]:

@@ -86,8 +86,8 @@ def _systems() -> str:
 def _probe(on: str) -> str:
     """Compiles a ragged product, runs it on random data and compares within derived bounds."""
     import isam
-    from isam.cli.data import random_arrays
     from isam.ir.bounds import enclose, outside
+    from isam.ir.data import random_arrays
     from isam.ir.text import parse_kernel
 
     k = parse_kernel(PROBE).with_sizes({"M": 9, "N": 19, "K": 5})

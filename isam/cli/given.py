@@ -32,10 +32,10 @@ class Source:
 
     def module(self) -> Module:
         """Every kernel and instruction in it, at least one. Raises ``IsamError`` with all faults."""
-        from isam.ir.text import parse_file
+        from isam.ir.text import parse_module
 
         SUBJECT.set(self.text)
-        found = parse_file(self.text, self.file)
+        found = parse_module(self.text, self.file)
         if not found.kernels and not found.instructions:
             raise fail("cli-kernel", f"{self.file} has no kernel and no instruction", Loc(self.file, 1, 1),
                        "a kernel begins with 'kernel NAME(SIZES)'")  # fmt: skip

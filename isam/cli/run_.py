@@ -11,7 +11,7 @@ import typer
 
 from isam.cli import given
 from isam.cli.answer import SUBJECT, Answer, answering
-from isam.cli.data import operations, pairs, random_arrays, read_arrays, write_arrays
+from isam.cli.data import operations, pairs, read_arrays, write_arrays
 from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, within_memory
 from isam.cli.options import Approach, AsJson, On, Replay, Require, Sizes
 from isam.cli.timing import Times, repeated, shown
@@ -71,6 +71,8 @@ def run(
     points = judged_points(k, limit or POINTS) if check else 0
     steps = simulated_steps(entry.artifact, k, numbers, limit or STEPS, "smaller sizes, or --limit N")
     targets = pairs(outputs, [b.name for b in k.arguments if b.role in ("out", "inout")])
+    from isam.ir.data import random_arrays
+
     given_arrays = read_arrays(inputs, k)
     arrays = random_arrays(k, {}, seed, given_arrays) | given_arrays
     results, times = _timed(k, entry, arrays, 0 if repeat == 1 and steps is not None else repeat)
@@ -84,12 +86,22 @@ def run(
         "check": {"right": fault is None, "fault": fault} if check else None,
     }  # fmt: skip
     if fault:
-        from isam.diagnostics import InternalError
-
-        raise InternalError(f"{k.name} on {system} computes something else: {fault}\n{k}")
+        raise _wrong(k, entry, system, fault)
     head = _timing(work, times) if steps is None else _simulation(steps, times)
     lines = [f"{k.name} on {system}{head}", *(f"  {n}: {a.dtype}{list(a.shape)}" for n, a in results.items())]
     return Answer("\n".join(lines + (["  right: every element within its bound"] if check else [])), data)
+
+
+def _wrong(k: Kernel, entry: Any, system: str, fault: str) -> Exception:
+    """Whose fault a wrong result is: that of an instruction which is wrong alone, or ours."""
+    from isam.compiler.alone import culprits, theirs
+    from isam.diagnostics import InternalError, IsamError
+
+    found = culprits(entry.system, entry.schedule, run=True) if hasattr(entry, "schedule") else []
+    if theirs(found):
+        return IsamError(found)
+    said = "".join(f"\n{d}" for d in found)
+    return InternalError(f"{k.name} on {system} computes something else: {fault}{said}\n{k}")
 
 
 def _timing(work: int, times: Times) -> str:

@@ -13,7 +13,11 @@ CODES: dict[str, str] = {
     "emission-missing": "The instruction has no emission template for this code generator.",
     "emission-name": "An emission template uses a value, a type or a snippet that does not exist.",
     "emission-operand": "An emission template leaves an operand out, or asks for what the operand does not have.",
+    "emission-refused": "No code can be made of an emission template: LLVM refuses it, also where the instruction is "
+                        "called alone.",
     "emission-rows": "An operand does not fit the rows of a register, or its own do not lie in one piece.",
     "emission-type": "An emission template takes or gives a value as another type than it has.",
+    "emission-value": "An emission template computes something else than the instruction's body, also where the "
+                      "instruction is called alone.",
     "simulator-loop": "The body of an instruction has a recurrent loop: an instruction is one step.",
-}
+}  # fmt: skip

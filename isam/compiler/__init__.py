@@ -23,7 +23,7 @@ __all__ = ["STAGES", "BoundFunction", "Function", "Job", "Refused", "Stage", "co
 
 
 def compile(
-    kernel: Kernel | str,
+    kernel: Kernel | str | Path,
     on: str | Path | System = "host",
     sizes: Mapping[str, int] | None = None,
     approach: Approach | type[Approach] | str | None = None,
@@ -35,8 +35,9 @@ def compile(
 ) -> Function:
     """The kernel as a callable for a machine.
 
-    ``on``: a shipped system, a path of a description, or a loaded system. ``sizes``: sizes and compile-time constants
-    by name; those not given come from the arrays at the first call, and every new shape is compiled once.
+    ``kernel``: one that was made, a text, or the path of a file. ``on``: a shipped system, a path of a description, or
+    a loaded system. ``sizes``: sizes and compile-time constants by name; those not given come from the arrays at the
+    first call, and every new shape is compiled once.
     ``threads``: on how many cores a call may run at once (default: ``ISAM_THREADS``, or one).
     ``approach``: who decides (default: the one the system names). ``replay``: a recorded trace, whose decisions are
     made again. ``require``: instructions that must be used. ``check`` False leaves out the proof. ``cache``: the folder
@@ -62,7 +63,7 @@ def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | 
         raise fail("approach-type", f"{approach!r} is no Approach", hint="derive it from isam.Approach")
     return approach
 
-def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction: str | None = None,
+def explain(kernel: Kernel | str | Path, on: str | Path | System = "host", instruction: str | None = None,
             sizes: Mapping[str, int] | None = None) -> Any:  # fmt: skip
     """Why a kernel, or one instruction, does or does not fit a machine; what is returned prints itself.
 
@@ -85,13 +86,15 @@ def explain(kernel: Kernel | str, on: str | Path | System = "host", instruction:
     return next((a for a in answers if a), None) or max(answers, key=lambda a: a.depth)
 
 def _as_kernel(kernel: Any) -> Kernel:
-    if isinstance(kernel, str):
+    if isinstance(kernel, str | Path):
         from isam.ir.text import parse
 
         kernel = parse(kernel)
     kernel = getattr(kernel, "kernel", kernel)
     if not isinstance(kernel, Kernel):
-        raise fail("compile-kernel", f"a kernel is needed, not {type(kernel).__name__}", hint="see isam.parse")
+        raise fail("compile-kernel", f"a kernel is needed, not {type(kernel).__name__}",
+                   hint="a text of the language, the path of a file (pathlib.Path), or what isam.parse, isam.einsum "
+                        "and isam.kernel return")  # fmt: skip
     return kernel
 
 def _cache(chosen: bool | str | Path) -> Cache | None:

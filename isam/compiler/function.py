@@ -168,7 +168,13 @@ class Function:
         return report(self.job)
 
     def save(self, path: str | Path) -> None:
-        """Writes the artifact; :func:`isam.load` runs it without the compiler."""
+        """Writes the artifact; :func:`isam.load` runs it without the compiler. Raises ``IsamError`` when there are
+        several: those of open sizes that were called with several shapes."""
+        if len(self._made) > 1:
+            some = [", ".join(f"{n} = {v}" for n, v in key) for key in self._made]
+            few = "; ".join(some[:3]) + ("; ..." if len(some) > 3 else "")
+            what = f"'{self.kernel.name}' is compiled for {len(some)} shapes ({few}), an artifact holds one"
+            raise fail("artifact-several", what, hint="save isam.compile(kernel, sizes={...}), one for each")
         self.artifact.save(path)
 
     def __copy__(self) -> Function:

@@ -146,13 +146,31 @@ def _staged(job: Job, until: str) -> Job:
         try:
             _run(stage, job)
         except InternalError as e:
-            if stage.name != "emit":  # where text in a description may be wrong: found by trying each instruction
-                e.shown = _shown(job, stage, e)
+            e.shown = _shown(job, stage, e) if stage.name != "emit" else _blamed(job, e)
             raise
         job.seconds[stage.name] = time.perf_counter() - start
         if stage.name == until:
             break
     return job
+
+
+def plain_stages(job: Job) -> None:
+    """All stages, without looking for whose fault it is where one fails."""
+    with seldom():
+        for stage in STAGES:
+            _run(stage, job)
+
+
+def _blamed(job: Job, fault: InternalError) -> str:
+    """What a shipped description does wrong with the instructions that were called, as text. Raises ``IsamError`` when
+    the description of somebody else does."""
+    from isam.compiler.alone import culprits, theirs
+
+    assert job.schedule is not None
+    found = culprits(job.system, job.schedule, run=False)
+    if theirs(found):
+        raise IsamError(found) from fault
+    return "\n".join(map(str, found))
 
 
 def _run(stage: Stage, job: Job) -> None:

@@ -77,7 +77,7 @@ def outside(got: Mapping[str, Array], enclosed: Enclosed) -> str | None:
                 excess = np.where(fine, -1, np.nan_to_num(abs(a - value) / np.maximum(bound, 5e-324), nan=np.inf))
                 at = np.unravel_index(int(np.argmax(excess)), a.shape)
                 where = ", ".join(map(str, at))
-                return (f"{name}[{where}] is {a[at]!r}, expected {value[at]!r} within {bound[at]:.3g}; "
+                return (f"{name}[{where}] is {float(a[at])!r}, expected {float(value[at])!r} within {bound[at]:.3g}; "
                         f"{int((~fine).sum())} of {a.size} elements are outside")  # fmt: skip
     return None
 

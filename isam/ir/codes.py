@@ -41,6 +41,7 @@ CODES: dict[str, str] = {
     "L140": "Exactly one kernel or instruction was expected in the text.",
     "L141": "A kernel was expected and an instruction found, or the other way round.",
     "L142": "A text of the language was expected, not bytes, another object, or the name of a file.",
+    "L143": "The file of a kernel cannot be read, or is no UTF-8 text.",
     "L201": "A name is used twice where it may be used once.",
     "L202": "A name in a shape, bound, index or condition that is no size, constant or axis here.",
     "L203": "A buffer that is neither declared nor written anywhere in the definition.",

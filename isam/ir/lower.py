@@ -249,6 +249,9 @@ class Lowering:
             n, axis = b.const, a.names[0]
             return f"split the axis: q and r < {n} instead of {axis}, with q here and {n}*q + r elsewhere"
         constant = self._constant((*b.names, *a.names))
+        if b.is_constant and b.const > 1 and len(a.names) == 1 and a == Affine.of(a.names[0]) and constant:
+            name = next(n for n in ("Q", "R", "S", "T") if n not in self.sizes and n not in self.axes)
+            return f"name the quotient as a size: '{name} = {a} // {b.const}' in the head, '{name}' here; or {constant}"
         return f"name the quotient as a size of its own, or {constant}" if constant else "expected an exact division"
 
     def _constant(self, names: tuple[str, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from pathlib import Path
 
 from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, Loc, fail
@@ -16,7 +17,8 @@ from isam.ir.printer import print_kernel
 from isam.ir.remarks import Where, remarks
 from isam.ir.syntax import Definition
 
-__all__ = ["Module", "parse", "parse_file", "parse_instruction", "parse_kernel", "print_instruction", "print_kernel"]
+__all__ = ["Module", "parse", "parse_file", "parse_instruction", "parse_kernel", "parse_module", "print_instruction",
+           "print_kernel"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,15 @@ class Module:
         return "\n".join([*map(print_kernel, self.kernels), *map(print_instruction, self.instructions)])
 
 
-def parse_file(text: str, file: str = "<string>") -> Module:
+def parse_file(source: str | Path, file: str = "<string>") -> Module:
+    """Every kernel and instruction in a file: its path, its name (``matmul.isam``) or its text, which ``file`` names in
+    diagnostics. Raises ``IsamError`` with every fault found."""
+    if isinstance(source, str) and _is_name(source) and Path(source.strip()).is_file():
+        source = Path(source.strip())
+    return parse_module(*_read(source, file))
+
+
+def parse_module(text: str, file: str = "<string>") -> Module:
     """Every kernel and instruction in ``text``. Raises ``IsamError`` with every fault found: those of the text and,
     where there are any, those of meaning in what is well written (else :func:`isam.ir.verify.verify` finds them)."""
     lines, report = tokenize(_text(text, file), file)
@@ -60,13 +70,28 @@ def parse_file(text: str, file: str = "<string>") -> Module:
     return Module(tuple(kernels), tuple(instructions), tuple(report.wheres))
 
 
+def _is_name(text: str) -> bool:
+    return text.strip().endswith(".isam") and len(text.split()) == 1
+
+
+def _read(source: str | Path, file: str) -> tuple[str, str]:
+    """A text and its name; of a path, what the file holds."""
+    if not isinstance(source, Path):
+        return source, file
+    try:
+        return source.read_text(encoding="utf-8"), str(source)
+    except (OSError, UnicodeDecodeError) as e:
+        why = getattr(e, "strerror", None) or "it is no UTF-8 text"
+        raise fail("L143", f"cannot read {source}: {why}", Loc(str(source)), "the path of a file of kernels") from None
+
+
 def _text(text: object, file: str) -> str:
     if not isinstance(text, str):
         hint = "decode it: text.decode()" if isinstance(text, bytes | bytearray) else "isam.parse takes a text"
         raise fail("L142", f"a text is needed, not {type(text).__name__}", Loc(file, 1, 1), hint)
-    if text.strip().endswith(".isam") and len(text.split()) == 1:
+    if _is_name(text):
         raise fail("L142", f"'{text.strip()}' is the name of a file, not a text", Loc(file, 1, 1),
-                   f"open it: isam.parse(open({text.strip()!r}).read())")
+                   f"give its path: pathlib.Path({text.strip()!r})")
     return text
 
 
@@ -111,18 +136,19 @@ def _lower_first(d: Definition, report: Report) -> tuple[Kernel, set[str]]:
     return lowering.kernel(), lowering.mentioned
 
 
-def parse(text: str, file: str = "<string>") -> Kernel | Instruction:
-    """The one kernel or instruction in ``text``.
+def parse(text: str | Path, file: str = "<string>") -> Kernel | Instruction:
+    """The one kernel or instruction in ``text``, or in the file of a path.
 
     >>> k = parse("kernel twice(N)\\n  in x: f32[N]\\n  out y: f32[N]\\n  forall i < N\\n    y[i] = 2 * x[i]")
     >>> print(k.statements[0].op, k.buffer("y").role)
     mul out
     """
-    m = parse_file(text, file)
+    text, file = _read(text, file)
+    m = parse_module(text, file)
     found: list[Kernel | Instruction] = [*m.kernels, *m.instructions]
     if len(found) != 1:
         raise fail("L140", f"expected one kernel or instruction, found {len(found)}", Loc(file, 1, 1),
-                   "use parse_file for several")
+                   "use parse_file for several" if found else "a kernel begins with 'kernel NAME(SIZES)'")
     return found[0]
 
 

@@ -123,7 +123,9 @@ def _array(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
         return _number(p, value, faults)
     kind = "a number" if isinstance(value, int | float | np.generic) else type(value).__name__
     what = f"'{p.name}' must be a NumPy array of {p.dtype}, not {kind}"
-    faults.append(_fault("type", what, f"pass np.asarray(x, np.{p.dtype})" if p.dtype.isbuiltin == 1 else ""))
+    named = p.dtype.isbuiltin == 1
+    hint = _converted(p) if p.written else f"pass np.asarray(x, np.{p.dtype})" if named else ""
+    faults.append(_fault("type", what, hint))
     return None
 
 
@@ -137,7 +139,7 @@ def _number(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
     except (OverflowError, ValueError, TypeError):
         exact, array = False, np.zeros(())
     if not exact:
-        faults.append(_fault("dtype", f"'{p.name}' must be {p.dtype}; {value!r} is not exact in it"))
+        faults.append(_fault("dtype", f"'{p.name}' must be {p.dtype}; {_plain(value)!r} is not exact in it"))
         return None
     return array.astype(p.dtype)
 
@@ -146,7 +148,7 @@ def _check(signature: Signature, p: Parameter, a: Array, sizes: dict[str, int], 
     same = a.dtype == p.dtype or (not p.written and a.dtype.newbyteorder("=") == p.dtype)
     if not same:
         order = " in this machine's byte order" if a.dtype.newbyteorder("=") == p.dtype else ""
-        hint = "" if order else f"convert it with .astype(np.{p.dtype})" if p.dtype.isbuiltin == 1 else ""
+        hint = "" if order else _converted(p)
         faults.append(_fault("dtype", f"'{p.name}' must be {p.dtype}{order}, not {a.dtype}", hint))
     shape = signature.shape(p, sizes)
     if a.shape != shape:
@@ -155,6 +157,20 @@ def _check(signature: Signature, p: Parameter, a: Array, sizes: dict[str, int], 
         faults.append(_fault("read-only", f"'{p.name}' is written, but the array is read-only"))
     elif p.written and not a.flags.c_contiguous and shares_itself(a):
         faults.append(_fault("overlap", f"'{p.name}' is written, but elements of the array share memory"))
+
+
+def _converted(p: Parameter) -> str:
+    """How to come by an array of the element type; what is written into a converted copy would be lost."""
+    name = f"np.{p.dtype}" if p.dtype.isbuiltin == 1 else str(p.dtype)
+    if p.role == "out":
+        return f"results are written into the array itself: make it as {name}, or leave it out for a new one"
+    if p.written:
+        return f"results are written into the array itself, so that a converted copy would take them: keep it as {name}"
+    return f"convert it with .astype({name})" if p.dtype.isbuiltin == 1 else ""
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def shares_itself(a: Array) -> bool:

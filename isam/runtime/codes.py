@@ -7,6 +7,7 @@ CODES: dict[str, str] = {
     "artifact-features": "The artifact was compiled for a CPU with features that this one lacks: compile it again.",
     "artifact-part": "The artifact lacks the part that was asked for.",
     "artifact-read": "The artifact's file cannot be read.",
+    "artifact-several": "A function of open sizes was compiled for several shapes: an artifact holds the code of one.",
     "artifact-version": "The artifact was written by another version of the format.",
     "artifact-write": "The artifact's file cannot be written; nothing was left behind.",
     "bind-role": "Only arguments declared 'const' can be bound, and only once.",

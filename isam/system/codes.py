@@ -82,10 +82,15 @@ CODES: dict[str, str] = {
     "it fits what a kernel's caller sees, but no temporary, which is a new one wherever it is assigned anew.",
     "remark-link": "A shared bandwidth that all its moves together do not use up.",
     "remark-register": "A configuration register that nothing depends on.",
-    "remark-room": "An operand at the instruction's limits is larger than every memory it may live in.",
+    "remark-move": "An operand has fewer elements than any move to the memories it may live in, or from them, takes: "
+    "what one call reads or writes cannot be moved by itself.",
+    "remark-room": "An operand at the instruction's limits is larger than every memory it may live in, or the operands "
+    "that have to live in one memory are together.",
     "remark-stuck": "Moves fill a memory in which results live, and none leads from there to main memory.",
     "remark-twin": "Two instructions that differ in nothing but their names.",
     "instruction-unknown": "The system has no instruction, and no family of instructions, of this name.",
+    "instruction-cost": "The cost of a registered function is neither isam.ir.instruction.Cost nor a mapping of issue, "
+                        "latency and per to texts like '1000 cycles'.",
     "instruction-function": "What is registered is neither a function nor the address of one.",
     "instruction-raises": "The function raised an exception on arguments that its declaration admits.",
     "instruction-value": "The function computes something else than its declaration says.",

@@ -226,16 +226,31 @@ class System:
         if name not in self.units:
             raise fail("system-unknown-unit", f"the system '{self.name}' has no unit '{name}'",
                        hint=did_you_mean(name, self.units) or f"units: {', '.join(self.units)}")  # fmt: skip
-        table = Table.of(self.instructions)
-        for i in instructions:
-            i = getattr(i, "instruction", i)
+        table, assumed = Table.of(self.instructions), list(self.assumed)
+        for given in instructions:
+            i = self._priced(given, self.units[name].clock, assumed)
             if i.name in table:
                 raise fail("system-duplicate", f"the system '{self.name}' already has an instruction '{i.name}'")
             self._check_homes(i)
             table = table.plus(i)
         new = [n for n in table if n not in self.instructions]
         u = replace(self.units[name], runs=(*new, *self.units[name].runs))
-        return replace(self, instructions=table, units={**self.units, name: u})
+        return replace(self, instructions=table, units={**self.units, name: u}, assumed=tuple(assumed))
+
+    def _priced(self, given: Any, clock: float, assumed: list[str]) -> Instruction:
+        """An instruction, or that of a registered function; one whose calls were measured costs so many cycles where
+        its calls are made by this CPU. ``assumed`` gets what nobody stated."""
+        i: Instruction = getattr(given, "instruction", given)
+        seconds: float | None = getattr(given, "seconds", None)
+        if seconds is not None and self.backend == "llvm" and self.target is None:
+            from isam.system.costs import in_cycles
+
+            cycles = in_cycles(seconds, clock)
+            assumed.append(f"{i.name}: issue, latency ({cycles:g} cycles, as measured when it was registered)")
+            return replace(i, cost=replace(i.cost, issue=cycles, latency=cycles))
+        if seconds is not None:
+            assumed.append(f"{i.name}: issue, latency")
+        return i
 
     def _check_homes(self, i: Instruction) -> None:
         from isam.diagnostics import did_you_mean, fail

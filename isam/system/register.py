@@ -13,7 +13,9 @@ address and its strides in elements. :func:`integers` is the same call for a Pyt
 from __future__ import annotations
 
 import ctypes
+import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
@@ -22,13 +24,12 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from isam.classes import dataclass
-from isam.diagnostics import Diagnostic, IsamError, fail
+from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.ir.dtype import ANY, numpy_dtype
 from isam.ir.instruction import Cost, Instruction, OperandContract
 from isam.system.numerics import contradictions, meaningful
 
 Array = np.ndarray[Any, Any]
-NO_COST = Cost()
 _PERMITS = re.compile(r"^\s*permits\b", re.MULTILINE)
 LOWEST = 4096  # no code lies in the first page
 Strides = Mapping[str, Sequence[int | None]]
@@ -38,13 +39,15 @@ Strides = Mapping[str, Sequence[int | None]]
 class Registered:
     """A checked function. ``instruction`` goes to ``System.extended``; calling this object calls the function.
 
-    ``trials``: how many calls agreed with the declaration before it was accepted.
+    ``trials``: how many calls agreed with the declaration before it was accepted. ``seconds``: what a call took then,
+    at the largest sizes; None where a cost is stated.
     """
 
     instruction: Instruction
     function: Callable[..., Any]
     address: int | None = None
     trials: int = 0
+    seconds: float | None = None
 
     @property
     def name(self) -> str:
@@ -63,8 +66,9 @@ class Registered:
 
 
 def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, strides: Strides | None = None,
-                align: Mapping[str, int] | None = None, apart: Sequence[Sequence[str]] = (), cost: Cost = NO_COST,
-                needs: Sequence[str] = (), ulp: float = 0.0, seed: int = 0) -> Callable[[Any], Registered]:  # fmt: skip
+                align: Mapping[str, int] | None = None, apart: Sequence[Sequence[str]] = (),
+                cost: Cost | Mapping[str, Any] | None = None, needs: Sequence[str] = (), ulp: float = 0.0,
+                seed: int = 0) -> Callable[[Any], Registered]:  # fmt: skip
     """Declares what the function below computes. ``text``: one instruction in the language.
 
     A text without ``permits`` lets the function sum and round as it likes: only kernels which grant that use it. With
@@ -72,33 +76,42 @@ def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, 
 
     ``strides``: per operand and dimension, in elements; None is free, a number is that number (default: free, and 1 for
     the last dimension). ``homes``: memories an operand may live in (default: home). ``ulp``: the declared error of
-    functions that are not exact. Raises ``IsamError``: the text is wrong, or the function does something else.
+    functions that are not exact. ``cost``: ``{"issue": "1000 cycles", "latency": "1200 cycles",
+    "per": {"N": "0.5 cycles"}}`` as in a description, or a :class:`Cost`; without one, what calls take is measured.
+    Raises ``IsamError``: the text is wrong, or the function does something else.
     """
-    declared = _declared(text, homes or {}, strides or {}, align or {}, apart, cost, needs, ulp)
+    caller = sys._getframe(1)
+    here = Loc(caller.f_code.co_filename, caller.f_lineno, 1)
+    unplaced = _declared(text, homes or {}, strides or {}, align or {}, apart, cost, needs, ulp, here)
 
     def register(function: Any) -> Registered:
         from isam.system.trials import judge
 
+        declared = replace(unplaced, loc=place_of(function, here))
         if isinstance(function, Registered):
             function = function.address if function.address is not None else function.function
         address = address_of(function)
         called = from_c(declared, address) if _code(address) else function
         if not callable(called):
-            raise fail("instruction-function", f"{function!r} is no function", declared.body.loc,
+            raise fail("instruction-function", f"{function!r} is no function", declared.loc,
                        "a Python function, a ctypes function or an address")  # fmt: skip
         trials = judge(declared, called, seed=seed, shielded=address is not None)
         emission: dict[str, Any] = {"python": OnViews(declared, called, address), "llvm": llvm_call(declared)}
         if address is not None:
             emission["c"] = address
-        return Registered(replace(declared, emission=emission), called, address, trials)
+        made = replace(declared, emission=emission)
+        seconds = None if made.cost != Cost() else _measured(made, seed)
+        return Registered(made, called, address, trials, seconds)
 
     return register
 
 
 def _declared(text: str, homes: Mapping[str, Sequence[str]], strides: Strides, align: Mapping[str, int],
-              apart: Sequence[Sequence[str]], cost: Cost, needs: Sequence[str], ulp: float) -> Instruction:  # fmt: skip
+              apart: Sequence[Sequence[str]], cost: object, needs: Sequence[str], ulp: float,
+              at: Loc) -> Instruction:  # fmt: skip
     from isam.ir.text import parse_instruction
     from isam.ir.verify import verify
+    from isam.system.costs import stated
     from isam.system.faults import nearest
 
     body = parse_instruction(text).body
@@ -121,12 +134,29 @@ def _declared(text: str, homes: Mapping[str, Sequence[str]], strides: Strides, a
             raise fail("system-align", f"an alignment is a power of two, not {size} B", body.buffer(name).loc)
     contracts = {o: OperandContract(tuple(homes.get(o, ())), tuple(strides.get(o, ())), align.get(o, 1))
                  for o in operands if o in homes or o in strides or o in align}  # fmt: skip
-    made = Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart), cost, {}, tuple(needs), ulp,
-                       body.loc)  # fmt: skip
+    made = Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart),
+                       stated(cost, body, at) or Cost(), {}, tuple(needs), ulp, body.loc)  # fmt: skip
     wrong = [Diagnostic("system-numerics", message, body.loc, hint) for _, message, hint in contradictions(made)]
     if wrong:
         raise IsamError(wrong)
     return made
+
+
+def place_of(function: Any, otherwise: Loc) -> Loc:
+    """Where a Python function stands."""
+    code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
+    return Loc(code.co_filename, code.co_firstlineno, 1) if code is not None else otherwise
+
+
+def _measured(made: Instruction, seed: int) -> float:
+    """What a call takes, as emitted code makes it: a Python function gets views first."""
+    from isam.system.costs import measured
+
+    address = made.emission.get("c")
+    if address is None:
+        return measured(made, made.emission["python"], seed, alone=False)
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(parameters(made)))(address)
+    return measured(made, call, seed, alone=True)
 
 
 def address_of(function: Any) -> int | None:

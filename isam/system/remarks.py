@@ -9,6 +9,7 @@ from math import prod
 from isam.diagnostics import Diagnostic
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
+from isam.ir.kernel import Buffer
 from isam.ir.normal import normal_form
 from isam.system.graph import Memory, System
 
@@ -17,27 +18,69 @@ _HEAD = re.compile(r"instruction \w+")
 
 def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
-    looks = (_room, _homes, _beginnings, _in_place, _idle, _stuck, _twins, _links, _registers)
+    looks = (_room, _moved, _homes, _beginnings, _in_place, _idle, _stuck, _twins, _links, _registers)
     found = [d for look in looks for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
     return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
 
 
 def _room(system: System) -> Iterator[Diagnostic]:
-    """Operands that no home can hold at the instruction's own limits."""
+    """Operands that no home can hold at the instruction's own limits, alone or all that have to live there."""
     for i in system.instructions.values():
-        top = {s.name: s.hi for s in i.syms}
+        there: dict[str, list[tuple[str, int]]] = {}  # memory: what has to live there, with its bytes
         for a in i.body.arguments:
-            names = {n for e in a.shape for n in e.names}
-            if a.dtype == ANY or any(top.get(n) is None for n in names):
+            if a.dtype == ANY or (elements := _most(i, a)) is None:
                 continue
-            limits = {n: top[n] or 0 for n in names}
-            size = prod(max(0, e.evaluate(limits)) for e in a.shape) * size_of(a.dtype)
-            homes = [system.memories[h] for h in system.homes(i, a.name)]
+            size, homes = elements * size_of(a.dtype), [system.memories[h] for h in system.homes(i, a.name)]
             if all(_taken(m, size) > m.limit for m in homes):
                 where = ", ".join(m.name for m in homes)
                 what = f"'{a.name}' of '{i.name}' has up to {size} B and fits into none of its homes ({where})"
                 yield Diagnostic("remark-room", what, i.loc, "calls are made smaller; state the limit that holds")
+            elif len(homes) == 1:
+                there.setdefault(homes[0].name, []).append((a.name, size))
+        for m, some in ((system.memories[n], some) for n, some in there.items()):
+            if sum(_taken(m, size) for _, size in some) > m.limit:
+                names = ", ".join(f"'{n}'" for n, _ in some)
+                has = f"{m.capacity} B" if m.cells is None else f"{m.cells} cells"
+                what = f"{names} of '{i.name}' have up to {sum(s for _, s in some)} B and all live in '{m.name}'"
+                yield Diagnostic("remark-room", f"{what}, which has {has}", i.loc,
+                                 "calls are made smaller; state the limits that hold")  # fmt: skip
+
+
+def _most(i: Instruction, a: Buffer) -> int | None:
+    """The most elements that an operand of a call has; None: as many as one likes."""
+    top = {s.name: s.hi for s in i.syms}
+    names = {n for e in a.shape for n in e.names}
+    if any(top.get(n) is None for n in names):
+        return None
+    limits = {n: top[n] or 0 for n in names}
+    return prod(max(0, e.evaluate(limits)) for e in a.shape)
+
+
+def _moved(system: System) -> Iterator[Diagnostic]:
+    """Operands of which one call has fewer elements than every move to their homes, or from there, takes."""
+    least = {n: _least(system.instructions[n]) for n in {m.by for m in system.moves}}
+    for i in system.compute:
+        for a in i.body.arguments:
+            homes, elements = system.homes(i, a.name), _most(i, a)
+            if elements is None or system.home in homes:
+                continue
+            for way in ("to",) * (a.role != "out") + ("from",) * (a.role in ("out", "inout")):
+                by = {m.by for m in system.moves if (m.target if way == "to" else m.source) in homes}
+                if by and all(least[n] > elements for n in by):
+                    few = ", ".join(f"'{n}' at least {least[n]}" for n in sorted(by))
+                    where = " or ".join(map(repr, homes))
+                    what = f"'{a.name}' of '{i.name}' has at most {elements} elements, and no move {way} {where} takes "
+                    yield Diagnostic("remark-move", f"{what}so few: {few}", i.loc,
+                                     "describe a move that takes fewer, or an instruction that takes more")  # fmt: skip
+                    break
+
+
+def _least(move: Instruction) -> int:
+    """The fewest elements that a move takes, at least one along each axis."""
+    axes = move.copied.domain.axes if move.copied is not None else ()
+    spans = [move.span(a.name) for a in axes]
+    return prod(s.least if s.least > 0 else s.step for s in spans)
 
 
 def _taken(m: Memory, size: int) -> int:

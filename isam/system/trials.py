@@ -157,6 +157,11 @@ def _fitted(instruction: Instruction, choices: dict[str, list[int]], sizes: Size
     return tuple(sizes.items())
 
 
+def size_of_trial(instruction: Instruction, trial: Trial) -> int:
+    """Points of a call of these sizes."""
+    return _points(instruction, dict(trial.sizes))
+
+
 def _points(instruction: Instruction, sizes: Sizes) -> int:
     statements = instruction.body.with_sizes(sizes).statements
     return sum(math.prod(max(0, int(a.extent)) for a in s.domain.axes) for s in statements)
@@ -232,6 +237,11 @@ def _bound(instruction: Instruction, trial: Trial, placed: dict[str, Placed], wa
 
 def _finfo(dtype: str) -> float:
     return {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}[dtype]
+
+
+def operands(instruction: Instruction, trial: Trial) -> dict[str, Placed]:
+    """Random operands for a call."""
+    return _operands(instruction, trial, dict(trial.sizes), np.random.default_rng(trial.seed))
 
 
 def _operands(instruction: Instruction, trial: Trial, sizes: Sizes, r: np.random.Generator) -> dict[str, Placed]:

@@ -8,6 +8,7 @@ import os
 import zipfile
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from isam.artifact import Argument, Artifact, Size, from_bytes, load_artifact
@@ -124,3 +125,10 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(IsamError, match="artifact-write"):
         sample().save(tmp_path / "no" / "such" / "folder.isa")
+
+
+def test_a_zip_of_something_else_is_no_artifact(tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.zeros(3))
+    with pytest.raises(IsamError, match=r"artifact-damaged\]: .*x.npz is no ISAM artifact") as e:
+        load_artifact(tmp_path / "x.npz")
+    assert "isam compile" in e.value.diagnostics[0].hint

@@ -244,8 +244,10 @@ def test_what_an_approach_raises_is_its_fault():
         def tile(self, choice):
             raise KeyError("inside")
 
-    with pytest.raises(IsamError, match=r"approach-raises\]: the Approach Broken .* raised KeyError at .* 'tile'"):
+    with pytest.raises(IsamError, match=r"approach-raises\]: the Approach Broken .* raised KeyError at .* 'tile'") as e:
         isam.compile(MATMUL, approach=Broken, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
+    (d,) = e.value.diagnostics
+    assert (d.loc.file, d.loc.line) == (__file__, Broken.tile.__code__.co_firstlineno + 1)  # the line that raised
 
 
 def test_an_illegal_answer_is_the_approachs_fault():
@@ -255,8 +257,60 @@ def test_an_illegal_answer_is_the_approachs_fault():
         def place(self, choice):
             return "anywhere"
 
-    with pytest.raises(IsamError, match="'wild' answered 'anywhere'"):
+    with pytest.raises(IsamError, match="'wild' answered 'anywhere'") as e:
         isam.compile(MATMUL, approach=Wild(), sizes={"M": 2, "N": 2, "K": 2}, **TOY)
+    (d,) = e.value.diagnostics
+    assert (d.loc.file, d.loc.line) == (__file__, Wild.place.__code__.co_firstlineno)
+    assert "choice.options" in d.hint
+
+
+def test_what_is_asked_cannot_be_changed_by_who_is_asked():
+    class Greedy(Approach):
+        def tile(self, choice):
+            choice.options.clear()
+
+    with pytest.raises(IsamError, match="'tuple' object has no attribute 'clear'"):
+        isam.compile(MATMUL, approach=Greedy, sizes={"M": 2, "N": 2, "K": 2}, **TOY)
+
+
+def test_a_kernel_may_be_the_path_of_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "mm.isam"
+    path.write_text(str(MATMUL))
+    sizes = {"M": 2, "N": 2, "K": 2}
+    assert isam.compile(path, sizes=sizes, **TOY).kernel == isam.compile(MATMUL, sizes=sizes, **TOY).kernel
+    assert isam.explain(path, on="toy", instruction="mm4_f32")
+    for source in (path, "mm.isam", path.read_text()):
+        (found,) = isam.parse_file(source).kernels
+        assert found == MATMUL
+    assert isam.parse(path).loc.file == str(path)
+    (tmp_path / "bad.isam").write_bytes(b"\xff")
+    for missing in (tmp_path / "none.isam", tmp_path / "bad.isam"):
+        with pytest.raises(IsamError, match=r"error\[L143\]: cannot read"):
+            isam.compile(missing)
+    with pytest.raises(IsamError, match=r"Path\('none.isam'\)"):
+        isam.parse_file("none.isam")
+    with pytest.raises(IsamError, match="a kernel begins with 'kernel NAME"):
+        isam.compile("")
+    with pytest.raises(IsamError, match=r"pathlib\.Path"):
+        isam.compile(3)
+
+
+def test_several_shapes_are_not_saved_as_one(tmp_path):
+    fn = isam.compile(MATMUL, sizes={"K": 3}, **TOY)
+    fn(*arrays(2, 3, 3))
+    fn.save(tmp_path / "one.isamc")
+    fn(*arrays(4, 3, 1))
+    with pytest.raises(IsamError, match=r"for 2 shapes \(M = 2, N = 3; M = 4, N = 1\)") as e:
+        fn.save(tmp_path / "two.isamc")
+    assert "sizes={...}" in e.value.diagnostics[0].hint
+    assert not (tmp_path / "two.isamc").exists()
+
+
+@pytest.mark.parametrize("argument", ["0", "-3"])
+def test_a_beam_keeps_something(argument):
+    with pytest.raises(IsamError, match=r"approach-argument.*at least one"):
+        isam.compile(MATMUL, approach=f"beam:{argument}", **TOY)
 
 
 def test_a_trace_of_another_option_is_refused():

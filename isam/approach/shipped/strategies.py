@@ -82,7 +82,11 @@ class Beam(Strategy):
     @classmethod
     def given(cls, argument: str) -> Approach:
         """``beam:8`` keeps eight kernels per level."""
-        return cls(_number(cls, argument, int))
+        width = _number(cls, argument, int)
+        if width < 1:
+            raise fail("approach-argument", f"the Approach '{cls.name}' keeps at least one kernel, not {width}",
+                       hint="for example beam:4")  # fmt: skip
+        return cls(width)
 
     def _next(self, steps: list[Expansion], states: tuple[State[Any], ...]) -> Expansion:
         levels: dict[int, list[State[Any]]] = {}

@@ -5,21 +5,17 @@ from __future__ import annotations
 import time
 from fnmatch import fnmatch
 from itertools import islice
-from math import prod
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from isam.cli.answer import Answer, answering
-from isam.cli.data import random_arrays
 from isam.cli.options import AsJson
-from isam.diagnostics import InternalError, IsamError
+from isam.diagnostics import IsamError
 
 if TYPE_CHECKING:
-    from isam.ir.instruction import Instruction
     from isam.system.graph import System
 
-MAX_POINTS = 1 << 18  # of a statement of an instruction that is tried
 SYSTEM = Annotated[str, typer.Argument(metavar="SYSTEM", help="A shipped system or the path of a YAML description.")]
 ONLY = Annotated[str, typer.Option("--instruction", "-i", help="Only these, or this family; * and ? match several.")]
 PROGRAMS = Annotated[int, typer.Option("--programs", help="So many random programs, after all instructions.")]
@@ -41,6 +37,7 @@ def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, prog
     instructions, simulated and compared with the exact oracle; what of the machine they used is counted. Exit code 1
     when anything is computed wrong.
     """
+    from isam.compiler.alone import fault_alone
     from isam.system.load import load_system
     from isam.system.names import named
 
@@ -56,12 +53,10 @@ def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, prog
             left.append(i.name)
             continue
         try:
-            fault = _fault(s, i)
+            fault = fault_alone(s, i)
         except IsamError as e:
             refused[i.name] = str(e).splitlines()[0]
             continue
-        except InternalError as e:  # here it is the description that is wrong: text that its emitter cannot take
-            fault = str(e).splitlines()[0]
         if fault:
             wrong[i.name] = fault
         else:
@@ -100,48 +95,3 @@ def _programs(s: System, count: int, seed: int, end: float) -> tuple[dict[str, A
     lines += [f"  never: {x}" for what in ("units", "edges") for x in unused.get(what, ())]
     lines += [f"  wrong: {w['fault']}\n{w['program']}" for w in wrong]
     return {"right": right, "refused": refused, "wrong": wrong}, unused, lines if tried else []
-
-
-def _fault(system: System, instruction: Instruction) -> str | None:
-    """``None`` when the instruction is right at all sizes tried."""
-    import isam
-    from isam.ir.bounds import enclose, outside
-
-    for sizes in _sizes(instruction):
-        k = instruction.body.with_sizes(sizes)
-        arrays = random_arrays(k, {}, seed=len(sizes))
-        given = {n: a.copy() for n, a in arrays.items()}
-        made = isam.compile(k, on=system, require=instruction.name)(**given)
-        outs = [b.name for b in k.arguments if b.role == "out"]
-        results = made if isinstance(made, tuple) else (made,)
-        got = dict(zip(outs, results, strict=False)) | {b.name: given[b.name] for b in k.arguments if b.role == "inout"}
-        fault = outside(got, enclose(k, arrays, ulp=max(4.0, 2 * instruction.ulp)))
-        if fault:
-            return f"{fault} at {sizes or 'its one size'}"
-    return None
-
-
-def _sizes(instruction: Instruction) -> list[dict[str, int]]:
-    """The limits, one step below them, and the least sizes; each once."""
-    out: list[dict[str, int]] = []
-    for pick in (lambda lo, hi, m: hi, lambda lo, hi, m: hi - m, lambda lo, hi, m: -(-max(lo, 1) // m) * m):
-        sizes: dict[str, Any] = {}
-        for s in instruction.syms:
-            hi = s.hi if s.hi is not None else 24 * s.multiple_of
-            hi -= hi % s.multiple_of
-            sizes[s.name] = max(s.lo, pick(s.lo, hi, s.multiple_of))
-        _cut(instruction, sizes)
-        if sizes not in out:
-            out.append(sizes)
-    return out
-
-
-def _cut(instruction: Instruction, sizes: dict[str, int]) -> None:
-    """Halves the largest size until the domain has points that are soon gone through."""
-    domains = [s.domain.axes for s in instruction.body.statements]
-    while max((prod(max(0, a.extent.evaluate(sizes)) for a in axes) for axes in domains), default=0) > MAX_POINTS:
-        able = [s for s in instruction.syms if sizes[s.name] // 2 >= max(s.lo, s.multiple_of)]
-        if not able:
-            return
-        most = max(able, key=lambda s: sizes[s.name])
-        sizes[most.name] = sizes[most.name] // 2 // most.multiple_of * most.multiple_of

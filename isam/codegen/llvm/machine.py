@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -44,7 +45,13 @@ def compile_object(text: str, assembly: bool = False, target: Target | None = No
         module = llvm.parse_assembly(text)
         module.verify()
     except RuntimeError as e:
-        raise InternalError(f"LLVM refuses the code: {e}") from e
+        raise InternalError(f"LLVM refuses the code: {_refusal(str(e))}") from e
     machine = _machine() if target is None else _machine(target)
     machine.set_asm_verbosity(True)
     return machine.emit_object(module), machine.emit_assembly(module) if assembly else ""
+
+
+def _refusal(said: str) -> str:
+    """What LLVM says about a line of its text, in one line: ``expected instruction opcode: %t8 = fmull ...``."""
+    found = re.search(r"error: (.*)\n(.*)", said)
+    return f"{found[1]}: {found[2].strip()}" if found else said.strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import isam
 from isam.artifact import Argument, Size
 from isam.diagnostics import IsamError
 from isam.runtime.arguments import _slow_address, address, prepare, shares_itself
@@ -207,3 +208,26 @@ def test_run_time_sizes_follow_from_shapes():
 def test_the_quick_address_is_the_address():
     for a in (np.zeros((3, 4)), np.zeros((0,)), np.zeros((5, 5))[1:, 2:], np.zeros(())):
         assert address(a) == _slow_address(a)
+
+
+def test_a_hint_never_loses_a_result():
+    text = ("kernel k(N)\n  in x: f32[N]\n  inout s: f32[N]\n  out y: f32[N]\n  forall i < N\n    s[i] += x[i]\n"
+            "    y[i] = x[i]\n")  # fmt: skip
+    fn = isam.compile(text, on="toy", sizes={"N": 3}, check=False)
+    x, s, y = (np.zeros(3, np.float64) for _ in range(3))
+    with pytest.raises(IsamError) as e:
+        fn(x, s, y=y)
+    hints = {d.message.split("'")[1]: d.hint for d in e.value.diagnostics}
+    assert hints["x"] == "convert it with .astype(np.float32)"
+    for name in ("s", "y"):
+        assert "astype" not in hints[name]
+        assert "results are written into the array itself" in hints[name]
+    with pytest.raises(IsamError) as e:
+        fn(x.astype("f4"), s.astype("f4"), y=[0, 0, 0])
+    assert "results are written into the array itself" in e.value.diagnostics[0].hint
+
+
+def test_numbers_print_as_numbers():
+    fn = isam.compile("kernel k()\n  in x: i32\n  out y: i32\n  y[] = x[]\n", on="toy", check=False)
+    with pytest.raises(IsamError, match=r"'x' must be int32; 0\.5 is not exact in it"):
+        fn(np.float64(0.5))

@@ -11,6 +11,7 @@ import pytest
 
 import isam
 from isam.diagnostics import IsamError
+from isam.ir.instruction import Cost
 from isam.system.load import load_system
 from isam.system.register import OnViews, instruction, parameters
 
@@ -60,7 +61,8 @@ def test_a_right_function_is_an_instruction_and_stays_a_function() -> None:
     assert y.tolist() == [8.0, 26.0]
     assert list(inspect.signature(made).parameters) == ["A", "x", "y"]
     s = load_system("toy").extended(made)
-    assert s.instructions["dgemv"] is made.instruction
+    assert s.instructions["dgemv"] is made.instruction  # what this CPU takes says nothing of a simulated machine
+    assert s.assumed[-1] == "dgemv: issue, latency"
     assert "dgemv" in s.units["mm"].runs
     assert s.homes(made.instruction, "A") == ("dram",)
     with pytest.raises(IsamError, match="already has an instruction"):
@@ -325,3 +327,73 @@ def test_exact_kernels_do_not_use_what_may_reorder() -> None:
     assert [m.instruction.name for m in fn.mapping.mappings] == ["dgemv_n_new"]
     with pytest.raises(IsamError):
         isam.compile(kernel.format(p="permits exact\n  "), on="blas", sizes=sizes, require="gemv_new")
+
+
+def test_a_cost_is_checked_where_it_is_given() -> None:
+    cost = {"issue": "1000 cycles", "latency": "1200 cycles", "per": {"N": "0.5 cycles"}}
+    made = instruction(GEMV, cost=cost)(gemv)
+    assert made.instruction.cost == Cost(1000.0, 1200.0, per=(("N", 0.5),))
+    assert made.seconds is None
+    assert instruction(GEMV, cost=made.instruction.cost)(gemv).instruction.cost == made.instruction.cost
+    assert load_system("host").extended(made).instructions["dgemv"] is made.instruction
+    for wrong, said in [
+        ("issue: 1000 cycles", "a cost is no str"), ({"issue": 1000}, "1000 has no unit"),
+        ({"issue": "1000 B"}, "'B' is not a unit of cycles"), ({"isue": "1 cycle"}, "a cost has no 'isue'"),
+        ({"per": {"X": "1 cycle"}}, "'dgemv' has no size 'X'"), ({"per": "1 cycle"}, "'per' is no str"),
+        (Cost(issue=float("nan")), "nan is no number of cycles"), (Cost(issue="1"), "'1' is no number of cycles"),
+    ]:  # fmt: skip
+        with pytest.raises(IsamError) as e:
+            instruction(GEMV, cost=wrong)
+        (d,) = e.value.diagnostics
+        assert (d.code, d.loc.file) == ("instruction-cost", __file__)
+        assert said in d.message
+        assert d.hint
+
+
+DOT = """instruction pydot(K)
+  in    A: f32[K]
+  in    B: f32[K]
+  inout C: f32
+  forall k < K
+    C[] += A[k] * B[k]
+"""
+
+
+def test_what_calls_take_is_measured_where_no_cost_is_stated() -> None:
+    """A Python function does not pass for an instruction of a cycle; one that is said to take a cycle does."""
+
+    def pydot(A, B, C):
+        C[...] += A @ B
+
+    host, k = load_system("host"), isam.einsum("mk,nk->mn")
+    measured, quick = instruction(DOT)(pydot), instruction(DOT, cost=Cost(issue=0))(pydot)
+    assert measured.seconds is not None
+    assert 1e-7 < measured.seconds < 1e-2
+    machine = host.extended(measured)
+    cost = machine.instructions["pydot"].cost
+    assert cost.issue == cost.latency >= 256
+    assert machine.assumed[-1] == f"pydot: issue, latency ({cost.issue:g} cycles, as measured when it was registered)"
+    sizes = {"M": 64, "N": 64, "K": 64}
+    assert "pydot" not in str(isam.compile(k, on=machine, sizes=sizes, check=False).mapping)
+    assert "as measured when" in isam.compile(k, on=machine, sizes=sizes, check=False).report()
+    assert "pydot" in str(isam.compile(k, on=host.extended(quick), sizes=sizes, check=False).mapping)
+
+
+def test_a_c_function_is_measured_without_what_python_adds() -> None:
+    text = "instruction bytes8(N)\n  in x: u8[N]\n  out y: u8[N]\n  forall i < N\n    y[i] = x[i]\n"
+
+    @ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)
+    def copy(N, x, dx, y, dy):
+        ctypes.memmove(y, x, N)
+
+    made = instruction(text, strides={"x": (1,), "y": (1,)})(copy)
+    assert made.seconds is not None
+    assert made.seconds < 1e-4
+
+
+def test_what_is_wrong_is_where_the_function_stands() -> None:
+    line = inspect.getsourcelines(accumulates)[1]
+    with pytest.raises(IsamError) as e:
+        instruction(GEMV)(accumulates)
+    assert {(d.loc.file, d.loc.line) for d in e.value.diagnostics} == {(__file__, line)}
+    assert instruction(GEMV)(gemv).instruction.loc.file == __file__

@@ -76,3 +76,66 @@ def test_remarks_say_where(name: str) -> None:
     assert [(d.loc.line, d.code) for d in found] == [(line, code)]
     assert message in found[0].message
     assert found[0].hint
+
+
+DMA = """isam: 1
+system: small
+memories:
+  ddr:  {kind: managed, capacity: 1 MiB, home: true}
+  sram: {kind: managed, capacity: 192 B}
+units:
+  vec: {runs: [add], clock: 1 GHz}
+  dma: {runs: [rows], clock: 1 GHz}
+moves:
+  - {from: ddr, to: sram, by: rows, issuer: dma, both_ways: true}
+instructions:
+  add:
+    body: |
+      instruction add(J <= 16)
+        in  A: i32[J]
+        in  B: i32[J]
+        out D: i32[J]
+        forall j < J
+          D[j] = A[j] + B[j]
+    homes: [sram]
+    cost: {issue: 1 cycle, latency: 2 cycles}
+  rows:
+    body: |
+      instruction rows(16 <= N % 16)
+        in  S: any[N]
+        out D: any[N]
+        forall j < N
+          D[j] = S[j]
+    cost: {setup: 30 cycles, bandwidth: 16 B/cycle}
+"""
+
+
+def test_operands_that_do_not_fit_together_are_told() -> None:
+    assert remarks(parse_system(DMA, "m.yaml")) == []
+    (d,) = remarks(parse_system(DMA.replace("192 B", "191 B"), "m.yaml"))
+    assert (d.code, d.loc.line) == ("remark-room", 12)
+    assert d.message == "'A', 'B', 'D' of 'add' have up to 192 B and all live in 'sram', which has 191 B"
+    two = DMA.replace("homes: [sram]", "homes: {A: [sram], B: [sram, ddr], D: [sram]}")
+    assert remarks(parse_system(two.replace("192 B", "128 B"), "m.yaml")) == []  # B may live elsewhere
+    (d,) = remarks(parse_system(two.replace("192 B", "127 B"), "m.yaml"))
+    assert d.message.startswith("'A', 'D' of 'add' have up to 128 B")
+
+
+def test_operands_smaller_than_what_a_move_takes_are_told() -> None:
+    (d,) = remarks(parse_system(DMA.replace("J <= 16", "J <= 15"), "m.yaml"))
+    assert (d.code, d.loc.line) == ("remark-move", 12)
+    assert d.message == "'A' of 'add' has at most 15 elements, and no move to 'sram' takes so few: 'rows' at least 16"
+    assert d.hint
+    back = "  - {from: ddr, to: sram, by: one, issuer: dma}\n  - {from: sram, to: ddr, by: rows, issuer: dma}\n"
+    ways = DMA.replace("  - {from: ddr, to: sram, by: rows, issuer: dma, both_ways: true}\n", back).replace(
+        "[rows]", "[rows, one]").replace("J <= 16", "J <= 15") + """  one:
+    body: |
+      instruction one(N)
+        in  S: any[N]
+        out D: any[N]
+        forall j < N
+          D[j] = S[j]
+    cost: {setup: 30 cycles, bandwidth: 16 B/cycle}
+"""  # fmt: skip
+    (d,) = remarks(parse_system(ways, "m.yaml"))
+    assert "'D' of 'add' has at most 15 elements, and no move from 'sram'" in d.message

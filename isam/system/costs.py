@@ -1,0 +1,101 @@
+"""The cost of a registered function: as stated, or as measured when it was tried (SYS-7)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+from isam.diagnostics import IsamError, Loc, fail
+from isam.ir.instruction import Cost, Instruction
+from isam.ir.kernel import Kernel
+from isam.system.faults import nearest
+from isam.system.trials import Placed, Trial, operands, size_of_trial, trials
+from isam.system.units import QuantityError, parse_quantity
+
+EXAMPLE = '''{"issue": "1000 cycles", "latency": "1200 cycles", "per": {"N": "0.5 cycles"}}'''
+STATED = ("issue", "latency", "per")
+CALLS = 9  # whose median counts
+SECONDS = 0.2  # of them all, the first three aside
+
+
+def stated(cost: object, body: Kernel, at: Loc) -> Cost | None:
+    """The cost that was given: a :class:`Cost`, or a mapping as in a description; None: none was. ``at``: where it
+    stands. Raises ``IsamError``."""
+    if cost is None or cost == Cost():
+        return None
+    made = cost if isinstance(cost, Cost) else _from_mapping(cost, at)
+    numbers = [n for n in (made.issue, made.latency, made.setup, made.bandwidth, *(c for _, c in made.per))
+               if n is not None]  # fmt: skip
+    for n in numbers:
+        if isinstance(n, bool) or not isinstance(n, int | float) or not math.isfinite(n) or n < 0:
+            raise _wrong(f"{n!r} is no number of cycles", at, "cycles are finite numbers of at least 0")
+    sizes = [s.name for s in body.syms]
+    for size, _ in made.per:
+        if size not in sizes:
+            raise _wrong(f"'{body.name}' has no size '{size}'", at, nearest(str(size), sizes))
+    return made
+
+
+def _from_mapping(cost: object, at: Loc) -> Cost:
+    if not isinstance(cost, Mapping):
+        raise _wrong(f"a cost is no {type(cost).__name__}", at, f"for example cost={EXAMPLE}")
+    for key in cost:
+        if key not in STATED:
+            raise _wrong(f"a cost has no '{key}'", at, nearest(str(key), STATED))
+    per = cost.get("per", {})
+    if not isinstance(per, Mapping):
+        raise _wrong(f"'per' is no {type(per).__name__}", at, f"for example cost={EXAMPLE}")
+    issue, latency = (_cycles(cost[k], at) if k in cost else None for k in ("issue", "latency"))
+    return Cost(issue, latency, per=tuple((str(n), _cycles(v, at)) for n, v in per.items()))
+
+
+def _cycles(value: object, loc: Loc) -> float:
+    if not isinstance(value, str):
+        raise _wrong(f"{value!r} has no unit", loc, f"write '{value} cycles', or give isam.ir.instruction.Cost")
+    try:
+        return float(parse_quantity(value, "cycles"))
+    except QuantityError as e:
+        raise _wrong(str(e), loc, e.hint) from None
+
+
+def _wrong(message: str, loc: Loc, hint: str) -> IsamError:
+    return fail("instruction-cost", message, loc, hint)
+
+
+def measured(instruction: Instruction, call: Callable[..., Any], seed: int, *, alone: bool) -> float:
+    """Seconds of a call with the integers that emitted code passes, at the largest sizes that were tried. ``alone``:
+    less what a call takes at the smallest, which is what a C function takes to be called from here."""
+    tried = sorted(trials(instruction, seed), key=lambda t: size_of_trial(instruction, t))
+    most = _seconds(instruction, call, tried[-1])
+    return max(0.0, most - _seconds(instruction, call, tried[0])) if alone else most
+
+
+def _seconds(instruction: Instruction, call: Callable[..., Any], trial: Trial) -> float:
+    import numpy as np
+
+    placed = operands(instruction, replace(trial, layout="contiguous", shared=False))
+    values, taken, end = integers(instruction, dict(trial.sizes), placed), list[float](), time.perf_counter() + SECONDS
+    with np.errstate(all="ignore"):
+        while len(taken) < 3 or (len(taken) < CALLS and time.perf_counter() < end):
+            start = time.perf_counter()
+            call(*values)
+            taken.append(time.perf_counter() - start)
+    return median(taken)
+
+
+def integers(instruction: Instruction, sizes: Mapping[str, int], placed: Mapping[str, Placed]) -> list[int]:
+    """What emitted code passes: see :func:`isam.system.register.parameters`."""
+    out = [sizes[s.name] for s in instruction.syms]
+    for a in instruction.body.arguments:
+        view = placed[a.name].view
+        out += [view.__array_interface__["data"][0], *(s // view.itemsize for s in view.strides)]
+    return out
+
+
+def in_cycles(seconds: float, clock: float) -> float:
+    """Cycles as a power of two, at least one: so that another measurement mostly says the same."""
+    return float(2 ** max(0, round(math.log2(max(1.0, seconds * clock)))))
