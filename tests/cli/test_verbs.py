@@ -336,6 +336,36 @@ def test_bench_draws_only_where_it_can(tmp_path):
     assert _drawn({"square": []}, tmp_path, "figures")[0] == f"wrote {tmp_path / 'figures-ratios.svg'}"
 
 
+def test_an_approach_of_a_file_decides_wherever_one_may_be_named(cli, matmul, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text("import isam\n\nclass Mine(isam.Approach):\n    name, why = 'mine', 'as I like'\n")
+    given = (matmul, "--on", "toy", "-D", "M=4,N=4,K=4", "--approach")
+    for verb, more in (("schedule", ["--decisions"]), ("compile", ["-o", tmp_path / "a"]), ("run", []),
+                       ("map", ["--decisions"])):  # fmt: skip
+        args = given[:3] + given[5:] if verb == "map" else given
+        ran = cli(verb, *args, f"{mine}:Mine", *more)
+        assert ran.code == 0
+        assert verb == "run" or "as I like" in ran.out or "decisions by 'mine'" in ran.out
+        ran = cli(verb, *args, f"{mine}:Nobody", *more)
+        assert ran.code == 2
+        assert "Approaches there: Mine" in ran.err
+
+
+def test_run_uses_what_is_kept_and_others_compile_anew(cli, matmul, tmp_path, monkeypatch):
+    from isam.compiler import function
+
+    monkeypatch.setenv("ISAM_CACHE", str(tmp_path / "kept"))
+    made, given = [], (matmul, "--on", "toy", "-D", "M=4,N=4,K=4")
+    monkeypatch.setattr(function, "run_stages", lambda *a, _f=function.run_stages, **k: made.append(1) or _f(*a, **k))
+    for verb, more in (("map", []), ("schedule", []), ("compile", ["-o", tmp_path / "a"])):
+        assert cli(verb, *(given[:3] if verb == "map" else given), *more).code == 0
+    assert cli("cache", "--json").json("cache")["entries"] == 0
+    for _ in range(2):
+        assert cli("run", *given).code == 0
+    assert cli("cache", "--json").json("cache")["entries"] == 1
+    assert len(made) == 1
+
+
 def test_cache(cli, tmp_path, monkeypatch):
     import isam
 
