@@ -338,7 +338,8 @@ def test_bench_draws_only_where_it_can(tmp_path):
 
 def test_an_approach_of_a_file_decides_wherever_one_may_be_named(cli, matmul, tmp_path):
     mine = tmp_path / "mine.py"
-    mine.write_text("import isam\n\nclass Mine(isam.Approach):\n    name, why = 'mine', 'as I like'\n")
+    mine.write_text("import isam\n\nclass Mine(isam.Approach):\n    name, why = 'mine', 'as I like'\n\n"
+                    "    def cover(self, choice):\n        return choice.options[0]\n")
     given = (matmul, "--on", "toy", "-D", "M=4,N=4,K=4", "--approach")
     for verb, more in (("schedule", ["--decisions"]), ("compile", ["-o", tmp_path / "a"]), ("run", []),
                        ("map", ["--decisions"])):  # fmt: skip
@@ -364,6 +365,26 @@ def test_run_uses_what_is_kept_and_others_compile_anew(cli, matmul, tmp_path, mo
         assert cli("run", *given).code == 0
     assert cli("cache", "--json").json("cache")["entries"] == 1
     assert len(made) == 1
+
+
+@pytest.mark.parametrize(("terminal", "approach", "shown"), [(True, "beam", True), (True, "greedy", False),
+                                                             (False, "beam", False)])  # fmt: skip
+def test_how_many_schedules_are_made_is_shown_on_a_terminal(monkeypatch, matmul, tmp_path, terminal, approach, shown):
+    import io
+
+    from isam.cli.app import run
+    from isam.compiler.alternatives import WATCH
+
+    sizes = ["-D", "M=9,N=13,K=21", "--approach", approach]
+    for args in (["schedule"], ["compile", "-o", str(tmp_path / "a")], ["run"]):
+        told = io.StringIO()
+        monkeypatch.setattr(told, "isatty", lambda: terminal)
+        monkeypatch.setattr("sys.stdout", io.StringIO())
+        monkeypatch.setattr("sys.stderr", told)
+        assert run([args[0], str(matmul), "--on", "toy", *args[1:], *sizes]) == 0
+        assert ("schedules made and timed" in told.getvalue()) == shown
+        assert bool(told.getvalue()) == shown
+        assert WATCH.get() is None
 
 
 def test_cache(cli, tmp_path, monkeypatch):
