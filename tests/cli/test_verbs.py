@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import isam
 
+CORPUS = Path(__file__).parents[1] / "corpus"
 SMALL = ("-D", "M=5", "-D", "N=18,K=3")
 
 
@@ -29,8 +31,34 @@ def test_check_says_what_is_in_a_file(cli, matmul, two):
     assert f"{two}: kernel scale(N): 2 statements\n" in ran.out
     d = cli("check", matmul, "--json").json("check")
     assert d["files"][0]["items"] == [
-        {"keyword": "kernel", "name": "matmul", "sizes": ["M", "N", "K"], "statements": 3}
+        {"keyword": "kernel", "name": "matmul", "sizes": ["M", "N", "K"], "written": 2, "statements": 3}
     ]
+    assert f"{matmul}: kernel matmul(M, N, K): 2 statements, 3 in three-operand form\n" in ran.out
+
+
+def test_check_counts_the_statements_that_were_written(cli, tmp_path):
+    """Broken over lines, with a select and sums of sums, in loops: what is counted is what stands before an = sign."""
+    import re
+
+    text = """kernel k(N, T)
+  in x: f32[N]
+  inout y: f32[N]
+  forall i < N
+    u[i] = (x[i] * x[i]
+            + y[i] * y[i] * 2)
+    y[i] += (x[i] - 1)
+  loop t < T
+    forall i < N
+      y[i] = select(y[i] > 0, exp(y[i] + u[i]), -y[i])
+"""
+    for n, source in enumerate([text, *(p.read_text() for p in sorted(CORPUS.glob("*.isam")))]):
+        file = tmp_path / f"{n}.isam"
+        file.write_text(source)
+        items = cli("check", file, "--json").json("check")["files"][0]["items"]
+        code = re.sub("#.*", "", source)
+        assignments = re.findall(r"^ +\w+\[[^=<>]*\] *(?:[-+*/]|max|min|and|or)?=(?!=)", code, re.MULTILINE)
+        assert sum(i["written"] for i in items) == len(assignments), source
+        assert all(i["written"] <= i["statements"] for i in items)
 
 
 def test_check_reports_all_faults_of_all_files(cli, tmp_path):
@@ -339,7 +367,7 @@ def test_bench_draws_only_where_it_can(tmp_path):
 def test_an_approach_of_a_file_decides_wherever_one_may_be_named(cli, matmul, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text("import isam\n\nclass Mine(isam.Approach):\n    name, why = 'mine', 'as I like'\n\n"
-                    "    def cover(self, choice):\n        return choice.options[0]\n")
+                    "    def mapping(self, choice):\n        return choice.options[0]\n")
     given = (matmul, "--on", "toy", "-D", "M=4,N=4,K=4", "--approach")
     for verb, more in (("schedule", ["--decisions"]), ("compile", ["-o", tmp_path / "a"]), ("run", []),
                        ("map", ["--decisions"])):  # fmt: skip
