@@ -29,5 +29,14 @@ def moved(shape: Shape) -> int:
 @cache
 def intensity(group: str, name: str) -> float | None:
     """Operations per byte of a shape of a group, by its name; None of one that is not measured any more."""
-    found = next((s for s in GROUPS.get(group, ()) if s.name == name), None)
+    found = _shape(group, name)
     return found.flops / moved(found) if found else None
+
+
+def within(group: str, name: str) -> float:
+    """The share of the operations counted that cannot be left out: of a convolution those within the image."""
+    return getattr(_shape(group, name), "within", 1.0)
+
+
+def _shape(group: str, name: str) -> Shape | None:
+    return next((s for s in GROUPS.get(group, ()) if s.name == name), None)

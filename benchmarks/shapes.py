@@ -84,6 +84,12 @@ class Convolution:
         return 2 * self.batch * self.out * self.out * self.filters * self.terms
 
     @property
+    def within(self) -> float:
+        """The share of its products whose factor lies in the image: the others are with what pads it, zeros."""
+        met = sum(0 <= self.stride * o + r - self.pad < self.size for o in range(self.out) for r in range(self.taps))
+        return (met / (self.out * self.taps)) ** 2
+
+    @property
     def terms(self) -> int:
         return self.taps * self.taps * self.channels
 

@@ -113,6 +113,15 @@ class Approach:
         """Dispatches to the method named after the choice point."""
         return getattr(self, choice.point)(choice)
 
+    def because(self, choice: Choice) -> str:
+        """The reason that is recorded with a decision: the ``why`` of the class whose method takes it, so that what is
+        inherited is not said to be this class's opinion. One that was set on the Approach itself is that of all."""
+        if "why" not in vars(self) and choice.point not in vars(self):
+            decides = next(c for c in type(self).__mro__ if choice.point in vars(c) or "decide" in vars(c))
+            if isinstance(decides.__dict__.get("why", ""), str):
+                return getattr(decides, "why", self.why)
+        return self.why
+
     def _first(self, choice: Choice) -> Any:
         return choice.options[0]
 
@@ -177,7 +186,7 @@ class Trace:
                     hint="the kernel, the machine or the version differs from the recording",
                 )
         else:
-            why = self.approach.why
+            why = self.approach.because(choice)
             index = self._asked(choice)
         context = {k: v for k, v in choice.context.items() if not k.startswith("_")}
         labels = tuple(map(label_of, choice.options)) if n <= SHOWN else ()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 CODES: dict[str, str] = {
     "approach-argument": "What follows the colon in the name of an Approach is not what that Approach takes.",
+    "approach-file": "An Approach is given by its file, which cannot be read, or has no such class.",
     "approach-illegal": "An Approach answered with something that was not among the legal options.",
+    "approach-import": "The file of an Approach raised an exception when it was run.",
     "approach-misspelt": "A method of an Approach is nearly named like a choice point: it would never be asked.",
     "approach-raises": "A method of an Approach raised an exception instead of answering.",
     "schedule-damaged": "A schedule in JSON that no schedule of this version prints as.",

@@ -17,7 +17,8 @@ CLEAR = Annotated[bool, typer.Option("--clear", help="Remove it all.")]
 def cache(clear: CLEAR = False, as_json: AsJson = False) -> Answer:
     """Where `isam.compile` keeps code, and how much of it; ISAM_CACHE names another folder, or says off.
 
-    Commands compile anew: they are asked how code comes about.
+    `isam run` uses it, too: a kernel that was run before is not compiled again. `isam map`, `isam schedule` and
+    `isam compile` work anew: they are asked how code comes about.
     """
     from isam.runtime.cache import default
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,12 +11,15 @@ from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson
 from isam.diagnostics import Diagnostic, IsamError, with_source
 
+if TYPE_CHECKING:
+    from isam.ir.kernel import Kernel
+
 FILES = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files of the language; - is standard input.")]
 
 
 @answering(
-    "check", files="per file its kernels and instructions, with the number of their statements, and remarks: code, "
-    "message, line, column",
+    "check", files="per file its kernels and instructions, with the number of their statements as written and in "
+    "three-operand form, of one operation each, and remarks: code, message, line, column",
 )  # fmt: skip
 def check(files: FILES, as_json: AsJson = False) -> Answer:
     """Looks files over and says everything that is wrong with them, all at once.
@@ -48,15 +51,25 @@ def _file(name: str) -> tuple[dict[str, object], list[Diagnostic]]:
     faults = [d for _, k in bodies for d in verify(k)]
     if faults:
         raise IsamError(with_source(faults, source.text))
-    items = [{"keyword": word, "name": k.name, "sizes": [s.name for s in k.syms], "statements": len(k.statements)}
-             for word, k in bodies]  # fmt: skip
+    items = [{"keyword": word, "name": k.name, "sizes": [s.name for s in k.syms], "written": _written(k),
+              "statements": len(k.statements)} for word, k in bodies]  # fmt: skip
     odd = module.remarks
     said = [{"code": d.code, "message": d.message, "line": d.loc.line, "column": d.loc.column} for d in odd]
     return {"file": source.file, "items": items, "remarks": said}, odd
 
 
+def _written(k: Kernel) -> int:
+    """How many statements were written: the others hold values of sub-expressions, and stand where these do."""
+    return len({s.dest.loc for s in k.statements if s.dest.loc != s.loc})
+
+
 def _lines(row: dict[str, object]) -> list[str]:
     items = row["items"]
     assert isinstance(items, list)
-    return [f"{row['file']}: {i['keyword']} {i['name']}({', '.join(i['sizes'])}): "
-            f"{i['statements']} statement{'s' if i['statements'] != 1 else ''}" for i in items]  # fmt: skip
+    return [f"{row['file']}: {i['keyword']} {i['name']}({', '.join(i['sizes'])}): {_counted(i['written'])}"
+            + (f", {i['statements']} in three-operand form" if i["statements"] != i["written"] else "")
+            for i in items]  # fmt: skip
+
+
+def _counted(statements: int) -> str:
+    return f"{statements} statement{'s' if statements != 1 else ''}"

@@ -14,7 +14,11 @@ Sizes = Annotated[
     Optional[list[str]],  # noqa: UP045  (typer reads the annotation at run time)
     typer.Option("-D", metavar="NAME=NUMBER", help="A size or a compile-time constant; may be repeated."),
 ]
-Approach = Annotated[str, typer.Option("--approach", metavar="NAME", help="Who decides; default: the system's.")]
+Approach = Annotated[
+    str,
+    typer.Option("--approach", metavar="NAME|FILE.py:CLASS", help="Who decides: an Approach by its name, or a class "
+                 "in a file; default: the system's."),
+]  # fmt: skip
 Replay = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--replay", metavar="TRACE", help="Make the decisions of a recorded trace again."),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 T = TypeVar("T")
 
@@ -19,6 +22,32 @@ def busy(what: str) -> Iterator[None]:
     from rich.console import Console
 
     with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
+def schedules() -> Iterator[None]:
+    """While the block compiles and the Approach has several schedules made: a bar on standard error that shows how many
+    are, of how many at most, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from isam.compiler.alternatives import WATCH
+
+    with ExitStack() as stack:
+        bars: list[Progress] = []
+
+        def watch(made: int, most: int) -> None:
+            if not bars:
+                from rich.console import Console
+                from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+                columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+                bars.append(stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True)))
+                bars[0].add_task("schedules made and timed", total=most)
+            bars[0].update(bars[0].task_ids[0], completed=made, total=most)
+
+        stack.callback(WATCH.reset, WATCH.set(watch))
         yield
 
 

@@ -14,6 +14,7 @@ from isam.cli.answer import SUBJECT, Answer, answering
 from isam.cli.data import operations, pairs, read_arrays, write_arrays
 from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, within_memory
 from isam.cli.options import Approach, AsJson, On, Replay, Require, Sizes
+from isam.cli.progress import schedules
 from isam.cli.timing import Times, repeated, shown
 from isam.diagnostics import fail
 
@@ -121,7 +122,8 @@ def _calls(times: Times) -> str:
 def _compiled(k: Kernel, on: str, approach: str, replay: Path | None, require: list[str] | None) -> Any:
     from isam import compile
 
-    return compile(k, on=on, approach=approach or None, replay=replay, require=require or ())
+    with schedules():
+        return compile(k, on=on, approach=approach or None, replay=replay, require=require or ())
 
 
 def _artifact(path: str, numbers: dict[str, int]) -> tuple[Kernel, Any, str]:

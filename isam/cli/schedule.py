@@ -11,6 +11,7 @@ import typer
 from isam.cli import given
 from isam.cli.answer import Answer, answering
 from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes, Threads
+from isam.cli.progress import schedules
 from isam.diagnostics import fail
 
 TRACE = Annotated[
@@ -97,7 +98,8 @@ def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: 
     system = load_system(on)
     job = new_job(k, system, sizes, as_approach(approach or None), replay=replay, require=tuple(require or ()),
                   threads=threads_on(system, threads))  # fmt: skip
-    return run_stages(job, until)
+    with schedules():
+        return run_stages(job, until)
 
 
 def write(path: Path, text: str) -> None:

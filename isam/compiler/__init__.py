@@ -9,6 +9,7 @@ from typing import Any
 
 from isam import registry
 from isam.approach.choice import Approach, Trace
+from isam.approach.files import from_file, in_file
 from isam.compiler.function import BoundFunction, Function, with_constants
 from isam.compiler.job import Job, Refused
 from isam.compiler.stages import STAGES, Stage, run_stages
@@ -52,7 +53,9 @@ def compile(
                         require=demanded, check=check, threads=threads_on(system, threads))  # fmt: skip
 
 def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | None:
-    """An Approach from a name (``greedy``, ``beam:8``), a class or an instance."""
+    """An Approach from a name (``greedy``, ``beam:8``), a file (``mine.py:Smallest``), a class or an instance."""
+    if isinstance(approach, str) and in_file(approach):
+        return from_file(approach)
     if isinstance(approach, str):
         name, colon, argument = approach.partition(":")
         found: type[Approach] = registry.load("isam.approaches", name)

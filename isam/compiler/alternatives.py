@@ -9,7 +9,8 @@ The trace holds the decisions of the schedule that is kept and no others: it rep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -25,6 +26,8 @@ from isam.scheduler.stays import MANY
 from isam.system.graph import System
 
 Script = tuple[tuple[int, int], ...]  # which decisions are given, and by which option
+Watch = Callable[[int, int], None]  # is told how many were made, and of how many at most
+WATCH: ContextVar[Watch | None] = ContextVar("isam_schedules", default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +63,10 @@ class Scripted(Approach):
 
     def __init__(self, base: Approach, script: Script):
         self.base, self.script, self.asked = base, dict(script), 0
-        self.name, self.why = base.name, base.why
+        self.name = base.name
+
+    def because(self, choice: Choice) -> str:
+        return self.base.because(choice)
 
     def decide(self, choice: Choice) -> Any:
         option = self.script.get(self.asked)
@@ -80,7 +86,7 @@ def quickest(cover: Cover, system: System, trace: Trace,
         answer, first = _make(cover, system, approach, 0, None, ())
     else:
         answer, first = known[0], Made(0, None, (), tuple(known[1]), _seconds(known[0]))
-    made, best, open_ = [first], answer, _ways(first, approach)
+    made, best, open_, watch = [first], answer, _ways(first, approach), WATCH.get()
     while isinstance(answer, Schedule) and open_ and len(made) < approach.tries:
         least = min(made, key=lambda m: m.seconds)
         context = {"made": len(made), "tries": approach.tries, "_made": tuple(made)}
@@ -93,6 +99,8 @@ def quickest(cover: Cover, system: System, trace: Trace,
         if new.seconds < least.seconds:
             best = other
         made.append(new)
+        if watch is not None:
+            watch(len(made), approach.tries)
         open_ += _ways(new, approach)
     _record(trace, min(made, key=lambda m: m.seconds), len(made))
     return best

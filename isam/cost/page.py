@@ -14,11 +14,13 @@ from isam.schedule.tree import Schedule
 from isam.system.draw_mesh import drawing
 
 MOST = 50_000  # events drawn
-WIDE, ROW, LEFT = 1100, 18, 150
+WIDE, ROW, LEFT = 1100, 18, 210
+HIGH, LITTLE = 46, 4  # height of a memory's curve; where less than one part in so many is used, it fills the height
+SVG = 'xmlns="http://www.w3.org/2000/svg" style="font:12px sans-serif"'  # each picture is one that stands alone
 COLOURS = ("#4878a8", "#c0504d", "#6a9a4a", "#8064a2", "#d08a2e", "#3a9a9a")
 STYLE = """body{font:14px sans-serif;margin:2em;max-width:1300px;color:#222}
 table{border-collapse:collapse}td,th{padding:2px 12px 2px 0;text-align:left}
-pre{background:#f6f6f6;padding:1em;overflow-x:auto}text{font:12px sans-serif}"""
+pre{background:#f6f6f6;padding:1em;overflow-x:auto}"""
 
 
 def page(schedule: Schedule, symbols: Mapping[str, int] | None = None) -> str:
@@ -47,8 +49,8 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def _bar(share: float) -> str:
     width = round(160 * share, 1)
-    return (f'<svg width=220 height=14><rect width=160 height=12 fill="#eee"/><rect width="{width}" height=12 '
-            f'fill="{COLOURS[0]}"/><text x=168 y=11>{share:.1%}</text></svg>')  # fmt: skip
+    return (f'<svg {SVG} width="220" height="14"><rect width="160" height="12" fill="#eee"/><rect width="{width}" '
+            f'height="12" fill="{COLOURS[0]}"/><text x="168" y="11">{share:.1%}</text></svg>')  # fmt: skip
 
 
 def _streams(schedule: Schedule, events: list[Event]) -> str:
@@ -68,14 +70,14 @@ def _streams(schedule: Schedule, events: list[Event]) -> str:
     parts = []
     for k, ((instance, _, unit), spans) in enumerate(sorted(rows.items())):
         label = unit + (f" {instance}" if schedule.system.replica_of(unit) else "")
-        parts.append(f'<text x=0 y="{k * ROW + 13}">{escape(label)}</text>')
+        parts.append(f'<text x="0" y="{k * ROW + 13}">{escape(label)}</text>')
         parts += [f'<rect x="{LEFT + a:.1f}" y="{k * ROW + 2}" width="{max(b - a, 0.5):.1f}" height="{ROW - 4}" '
                   f'fill="{colour}"/>' for a, b, colour in spans]  # fmt: skip
     bottom = len(rows) * ROW
-    parts.append(f'<text x={LEFT} y="{bottom + 14}">0</text><text x="{LEFT + WIDE - 60}" y="{bottom + 14}">'
+    parts.append(f'<text x="{LEFT}" y="{bottom + 14}">0</text><text x="{LEFT + WIDE - 60}" y="{bottom + 14}">'
                  f"{duration(end * TICK)}</text>")  # fmt: skip
     legend = " ".join(f'<span style="color:{c}">&#9632;</span> {escape(n)}' for n, c in names.items())
-    return f'<svg width="{LEFT + WIDE}" height="{bottom + 20}">{"".join(parts)}</svg><p>{legend}</p>'
+    return f'<svg {SVG} width="{LEFT + WIDE}" height="{bottom + 20}">{"".join(parts)}</svg><p>{legend}</p>'
 
 
 def _meshes(schedule: Schedule, told: Report) -> list[str]:
@@ -85,23 +87,25 @@ def _meshes(schedule: Schedule, told: Report) -> list[str]:
         mesh = schedule.system.meshes[name]
         width, height, inside = drawing(mesh, {c: told.time.share(w) for c, w in channels.items()})
         out.append(f"<h2>Mesh {escape(name)}</h2><p>Where the instances of {escape(mesh.replica)} stand; the wider a "
-                   f'channel, the busier</p><svg width="{width}" height="{height}">{inside}</svg>')  # fmt: skip
+                   f'channel, the busier</p><svg {SVG} width="{width}" height="{height}">{inside}</svg>')  # fmt: skip
     return out
 
 
 def _memories(schedule: Schedule, events: list[Event]) -> str:
-    """How much of each memory is in use, of its capacity."""
-    end, parts, high = max((e.finish for e in events), default=0) or 1, [], 40
-    for k, ((memory, instance), points) in enumerate(occupancy(schedule, events).items()):
-        room, foot = schedule.system.memories[memory].capacity, (k + 1) * (high + 6)
+    """How much of each memory is in use: of its capacity or, where that is little, of the most that is."""
+    end, parts, used = max((e.finish for e in events), default=0) or 1, [], occupancy(schedule, events)
+    for k, ((memory, instance), points) in enumerate(used.items()):
+        room, foot = schedule.system.memories[memory].capacity, (k + 1) * (HIGH + 6)
         label = memory + (f" {instance}" if schedule.system.replica_of(memory) else "")
         most = max((size for _, size in points), default=0)
-        line, last = [f"M{LEFT},{foot}"], foot
+        top = most if 0 < most * LITTLE < room else room
+        line, last = [f"M{LEFT},{foot}"], float(foot)
         for moment, size in points:
-            x, y = LEFT + WIDE * moment / end, foot - high * size / room
+            x, y = LEFT + WIDE * moment / end, foot - HIGH * size / top
             line.append(f"L{x:.1f},{last:.1f}L{x:.1f},{y:.1f}")
             last = y
-        parts.append(f'<rect x="{LEFT}" y="{foot - high}" width="{WIDE}" height="{high}" fill="#f4f4f4"/>'
-                     f'<text x=0 y="{foot - 14}">{escape(label)}: {most} of {room}</text>'
+        words = (label, f"{most} of {room} B", f"full height: {top} B")
+        parts += [f'<text x="0" y="{foot - HIGH + 12 + 15 * n}">{escape(w)}</text>' for n, w in enumerate(words)]
+        parts.append(f'<rect x="{LEFT}" y="{foot - HIGH}" width="{WIDE}" height="{HIGH}" fill="#f4f4f4"/>'
                      f'<path d="{"".join(line)}L{LEFT + WIDE},{foot}Z" fill="{COLOURS[0]}"/>')  # fmt: skip
-    return f'<svg width="{LEFT + WIDE}" height="{len(parts) * (high + 6) + 6}">{"".join(parts)}</svg>'
+    return f'<svg {SVG} width="{LEFT + WIDE}" height="{len(used) * (HIGH + 6) + 6}">{"".join(parts)}</svg>'

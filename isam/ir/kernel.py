@@ -308,6 +308,12 @@ class Kernel:
 
         return print_kernel(self)
 
+    def __repr__(self) -> str:
+        roles = [b.role for b in self.arguments]
+        counts = [f"{roles.count(r)} {r}" for r in dict.fromkeys(roles)]
+        counts.append(f"{len(self.statements)} statement{'s' * (len(self.statements) != 1)}")
+        return f"<kernel {self.name}({', '.join(s.name for s in self.syms)}): {', '.join(counts)}>"
+
 
 def put(items: tuple[Item, ...], values: Mapping[str, Affine | int],
         extent: Callable[[Affine], Affine] | None = None) -> tuple[Item, ...]:  # fmt: skip

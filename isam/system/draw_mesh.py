@@ -39,11 +39,15 @@ def _spots(mesh: Mesh) -> dict[Stop, Spot]:
         for n, i in zip(outer, layers, strict=True):
             layer = layer * n + i
         out[p] = (EDGE + CELL * (column + layer * (columns + 1)) + SIDE, EDGE + CELL * row)
+    taken: set[Spot] = set()
     for memory, some in mesh.ports:
         for p in some:
             x, y = out[p]
             right, below = (d < len(p) and p[~d] > (mesh.shape[~d] - 1) / 2 for d in (0, 1))
-            out[memory, p] = (x + (CELL / 2 if right else -CELL / 2), y + (CELL / 2 if below else -CELL / 2))
+            corners = [(x + (CELL / 2 if r else -CELL / 2), y + (CELL / 2 if b else -CELL / 2))
+                       for r, b in ((right, below), (not right, below), (right, not below), (not right, not below))]
+            out[memory, p] = next((c for c in corners if c not in taken), corners[0])  # outwards first
+            taken.add(out[memory, p])
     return out
 
 

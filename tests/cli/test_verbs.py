@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import isam
 
+CORPUS = Path(__file__).parents[1] / "corpus"
 SMALL = ("-D", "M=5", "-D", "N=18,K=3")
 
 
@@ -29,8 +31,34 @@ def test_check_says_what_is_in_a_file(cli, matmul, two):
     assert f"{two}: kernel scale(N): 2 statements\n" in ran.out
     d = cli("check", matmul, "--json").json("check")
     assert d["files"][0]["items"] == [
-        {"keyword": "kernel", "name": "matmul", "sizes": ["M", "N", "K"], "statements": 3}
+        {"keyword": "kernel", "name": "matmul", "sizes": ["M", "N", "K"], "written": 2, "statements": 3}
     ]
+    assert f"{matmul}: kernel matmul(M, N, K): 2 statements, 3 in three-operand form\n" in ran.out
+
+
+def test_check_counts_the_statements_that_were_written(cli, tmp_path):
+    """Broken over lines, with a select and sums of sums, in loops: what is counted is what stands before an = sign."""
+    import re
+
+    text = """kernel k(N, T)
+  in x: f32[N]
+  inout y: f32[N]
+  forall i < N
+    u[i] = (x[i] * x[i]
+            + y[i] * y[i] * 2)
+    y[i] += (x[i] - 1)
+  loop t < T
+    forall i < N
+      y[i] = select(y[i] > 0, exp(y[i] + u[i]), -y[i])
+"""
+    for n, source in enumerate([text, *(p.read_text() for p in sorted(CORPUS.glob("*.isam")))]):
+        file = tmp_path / f"{n}.isam"
+        file.write_text(source)
+        items = cli("check", file, "--json").json("check")["files"][0]["items"]
+        code = re.sub("#.*", "", source)
+        assignments = re.findall(r"^ +\w+\[[^=<>]*\] *(?:[-+*/]|max|min|and|or)?=(?!=)", code, re.MULTILINE)
+        assert sum(i["written"] for i in items) == len(assignments), source
+        assert all(i["written"] <= i["statements"] for i in items)
 
 
 def test_check_reports_all_faults_of_all_files(cli, tmp_path):
@@ -334,6 +362,57 @@ def test_bench_draws_only_where_it_can(tmp_path):
     with pytest.raises(IsamError, match="cannot write into"):
         _drawn({"square": []}, tmp_path / "file", "figures")
     assert _drawn({"square": []}, tmp_path, "figures")[0] == f"wrote {tmp_path / 'figures-ratios.svg'}"
+
+
+def test_an_approach_of_a_file_decides_wherever_one_may_be_named(cli, matmul, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text("import isam\n\nclass Mine(isam.Approach):\n    name, why = 'mine', 'as I like'\n\n"
+                    "    def mapping(self, choice):\n        return choice.options[0]\n")
+    given = (matmul, "--on", "toy", "-D", "M=4,N=4,K=4", "--approach")
+    for verb, more in (("schedule", ["--decisions"]), ("compile", ["-o", tmp_path / "a"]), ("run", []),
+                       ("map", ["--decisions"])):  # fmt: skip
+        args = given[:3] + given[5:] if verb == "map" else given
+        ran = cli(verb, *args, f"{mine}:Mine", *more)
+        assert ran.code == 0
+        assert verb == "run" or "as I like" in ran.out or "decisions by 'mine'" in ran.out
+        ran = cli(verb, *args, f"{mine}:Nobody", *more)
+        assert ran.code == 2
+        assert "Approaches there: Mine" in ran.err
+
+
+def test_run_uses_what_is_kept_and_others_compile_anew(cli, matmul, tmp_path, monkeypatch):
+    from isam.compiler import function
+
+    monkeypatch.setenv("ISAM_CACHE", str(tmp_path / "kept"))
+    made, given = [], (matmul, "--on", "toy", "-D", "M=4,N=4,K=4")
+    monkeypatch.setattr(function, "run_stages", lambda *a, _f=function.run_stages, **k: made.append(1) or _f(*a, **k))
+    for verb, more in (("map", []), ("schedule", []), ("compile", ["-o", tmp_path / "a"])):
+        assert cli(verb, *(given[:3] if verb == "map" else given), *more).code == 0
+    assert cli("cache", "--json").json("cache")["entries"] == 0
+    for _ in range(2):
+        assert cli("run", *given).code == 0
+    assert cli("cache", "--json").json("cache")["entries"] == 1
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(("terminal", "approach", "shown"), [(True, "beam", True), (True, "greedy", False),
+                                                             (False, "beam", False)])  # fmt: skip
+def test_how_many_schedules_are_made_is_shown_on_a_terminal(monkeypatch, matmul, tmp_path, terminal, approach, shown):
+    import io
+
+    from isam.cli.app import run
+    from isam.compiler.alternatives import WATCH
+
+    sizes = ["-D", "M=9,N=13,K=21", "--approach", approach]
+    for args in (["schedule"], ["compile", "-o", str(tmp_path / "a")], ["run"]):
+        told = io.StringIO()
+        monkeypatch.setattr(told, "isatty", lambda: terminal)
+        monkeypatch.setattr("sys.stdout", io.StringIO())
+        monkeypatch.setattr("sys.stderr", told)
+        assert run([args[0], str(matmul), "--on", "toy", *args[1:], *sizes]) == 0
+        assert ("schedules made and timed" in told.getvalue()) == shown
+        assert bool(told.getvalue()) == shown
+        assert WATCH.get() is None
 
 
 def test_cache(cli, tmp_path, monkeypatch):

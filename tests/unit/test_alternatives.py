@@ -9,7 +9,7 @@ import pytest
 from isam.approach.choice import Approach, Choice, Trace
 from isam.approach.shipped.greedy import Greedy, Locality
 from isam.approach.shipped.strategies import Beam, BestFirst, Exhaustive, MonteCarlo, Random
-from isam.compiler.alternatives import Made, Otherwise
+from isam.compiler.alternatives import WATCH, Made, Otherwise
 from isam.compiler.job import Job, Refused
 from isam.compiler.stages import new_job, run_stages
 from isam.cost.timeline import timeline
@@ -171,3 +171,13 @@ def test_what_is_typed_along_axes_that_it_does_not_depend_on_is_made_once():
     assert {m.instruction.name for m in job.cover.mappings} == {"copy_s_i32", "dot4_u8_i8"}
     taken = next(d.label for d in job.trace.decisions if d.point == "variant")
     assert taken == "narrow (buffer a, dim 1) then narrow (buffer b, dim 0)"
+
+
+def test_who_watches_is_told_how_many_were_made():
+    told: list[tuple[int, int]] = []
+    token = WATCH.set(lambda n, most: told.append((n, most)))
+    try:
+        made(Beam(2))
+    finally:
+        WATCH.reset(token)
+    assert told == [(n, 8) for n in range(2, 9)]

@@ -42,6 +42,10 @@ class Strategy(Greedy):
         ways = [o for o in choice.options if hasattr(o, "ratio")]
         return self._other(ways, choice.context["_made"]) if ways else choice.options[0]
 
+    def because(self, choice: Choice) -> str:
+        """Steps and schedules are picked by the rule of the strategy itself."""
+        return self.why if choice.point in ("search", "schedule") else super().because(choice)
+
     def _next(self, steps: list[Expansion], states: tuple[State[Any], ...]) -> Expansion:
         raise NotImplementedError
 

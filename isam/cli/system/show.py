@@ -27,7 +27,7 @@ def show(system: SYSTEM, mermaid: MERMAID = False, svg: SVG = False, as_json: As
     """Prints memories, units, moves and instructions of a machine."""
     from isam.ir.text import print_kernel
     from isam.system.draw import mermaid as flowchart
-    from isam.system.draw import svg as drawing
+    from isam.system.draw_svg import svg as drawing
     from isam.system.load import load_system
     from isam.system.mesh import routes
     from isam.system.names import families, parameters

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from benchmarks import measure, plots, ratios, roofline
@@ -197,6 +198,40 @@ def test_roofs_stay_on_the_axes() -> None:
         lines = [e for e in ElementTree.fromstring(svg).iter(f"{DRAWN}line") if e.attrib["stroke"] == roofline.ROOF]
         level = [e for e in lines if e.attrib["y1"] == e.attrib["y2"] and float(e.attrib["y1"]) > roofline.TOP]
         assert all(left - 0.1 <= float(e.attrib[k]) <= right + 0.1 for e in level for k in ("x1", "x2"))
+
+
+def test_the_share_of_a_convolution_within_its_image_is_what_a_count_finds() -> None:
+    for shape in (s for g in ("resnet50", "resnet50x28") for s in GROUPS[g]):
+        image = np.pad(np.ones((shape.size, shape.size)), shape.pad)
+        seen = np.lib.stride_tricks.sliding_window_view(image, (shape.taps, shape.taps))
+        assert shape.within == pytest.approx(seen[:: shape.stride, :: shape.stride].mean())
+
+
+def test_what_lies_above_the_line_is_said_and_why() -> None:
+    """A convolution that leaves out the padding may be above; what is above by more than that is said to be odd."""
+    (shape,) = (s for s in GROUPS["resnet50"] if (s.size, s.taps, s.stride) == (7, 3, 1))
+    other = next(s for s in GROUPS["resnet50"] if s.taps == 1)
+    for ratio, name, flops, said in (
+        (0.95, shape.name, 1.1e11, "2 above the line: without products with padding at most 94.8% of it"),
+        (1.1, shape.name, 0.9e11, ""),
+        (0.5, other.name, 1.1e11, "2 above the measured peak: up to 220.0% of it"),
+    ):
+        results = {"resnet50": [row(name, ratio, flops=flops)], "roofs": ROOFS}
+        some = roofline.points(results, ("resnet50",))
+        assert roofline.above(some, None) == ""
+        assert roofline.above(some, 1e11) == said
+        assert (said in words(roofline.picture(results))) == bool(said)
+
+
+def test_no_convolution_of_the_pages_computes_more_within_its_image_than_the_roof() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "zen4.json").read_text(encoding="utf-8"))
+    over = 0
+    for _, dtype, groups in roofline.PANELS:
+        peak = results["roofs"]["rates"][dtype]
+        some = roofline.points(results, groups)
+        over += sum(max(p.ours, p.theirs) > peak for p in some)
+        assert "measured peak" not in roofline.above(some, peak)
+    assert over > 5
 
 
 def test_marks_and_axes() -> None:

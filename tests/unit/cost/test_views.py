@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from html.parser import HTMLParser
 from itertools import pairwise
+from xml.etree import ElementTree
 
 from isam.cost.occupancy import occupancy
 from isam.cost.page import page
@@ -68,7 +69,8 @@ def test_no_memory_holds_more_than_there_is():
 
 def test_the_page_stands_alone_and_is_well_formed():
     text = page(crowd())
-    assert not re.search(r"""(src|href)\s*=|url\(|@import|<script|https?://""", text)
+    named = text.replace('xmlns="http://www.w3.org/2000/svg"', "")  # a name, which nothing fetches
+    assert not re.search(r"""(src|href)\s*=|url\(|@import|<script|https?://""", named)
     assert "times the least" in text
     open_: list[str] = []
 
@@ -83,6 +85,35 @@ def test_the_page_stands_alone_and_is_well_formed():
 
     Reader().feed(text)
     assert not open_
+
+
+def test_pictures_of_the_page_are_xml_and_their_words_stay_beside_the_plots():
+    pictures = re.findall(r"<svg.*?</svg>", page(crowd()), re.DOTALL)
+    assert len(pictures) > 3
+    for text in pictures:
+        root = ElementTree.fromstring(text)
+        width, height = float(root.get("width", "")), float(root.get("height", ""))
+        plots = [float(e.get("x", "0")) for e in root if e.tag.endswith("rect")]
+        for e in root:
+            if e.tag.endswith("text"):
+                x, y = float(e.get("x", "")), float(e.get("y", ""))
+                assert y <= height
+                assert x + 0.6 * 12 * len(e.text or "") <= (min(plots) if x == 0 else width)
+
+
+def test_a_memory_of_which_little_is_used_is_drawn_to_what_is_used():
+    schedule, events = product(16, 6, rows=1), list[Event]()
+    timeline(schedule, watch=events.append, whole=True)
+    used = {m: max(size for _, size in points) for (m, _), points in occupancy(schedule, events).items()}
+    rooms = {m: schedule.system.memories[m].capacity for m in used}
+    assert any(used[m] * 8 < rooms[m] for m in used)
+    (chart,) = re.findall(r"<h2>Memories</h2>\s*(<svg.*?</svg>)", page(schedule), re.DOTALL)
+    root = ElementTree.fromstring(chart)
+    heights = [float(e.get("height", "")) for e in root if e.tag.endswith("rect")]
+    tops = [[float(y) for y in re.findall(r",([\d.]+)", e.get("d", ""))] for e in root if e.tag.endswith("path")]
+    assert all((max(ys) - min(ys)) * 4 >= high for ys, high in zip(tops, heights, strict=True))
+    for m in used:
+        assert f">{used[m]} of {rooms[m]} B<" in chart
 
 
 def test_what_is_overwritten_in_part_stays_in_the_rest():

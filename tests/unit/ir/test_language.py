@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from isam.ir.text import parse, parse_file, print_instruction, print_kernel
+from isam.ir.text import parse, parse_file, parse_kernel, print_instruction, print_kernel
 from isam.ir.verify import verify
 
 SURFACE = Path(__file__).parents[2] / "text" / "surface.isam"
@@ -51,3 +51,21 @@ def test_the_language_page_shows_kernels_that_hold():
         assert verify(kernel) == []
         assert parse(print_kernel(kernel)) == kernel
     assert "\n".join(print_kernel(parse(shown[-1])).split()) == "\n".join(shown[-1].split())
+
+
+def test_a_kernel_shows_itself_in_short() -> None:
+    text = """kernel wsqd(Q, P, D)
+  in    q: f32[Q, D]
+  in    p: f32[P, D]
+  const w: f32[D]
+  out   d: f32[Q, P]
+  forall i < Q, j < P
+    d[i, j] = 0
+  forall i < Q, j < P, k < D
+    d[i, j] += w[k] * (q[i, k] - p[j, k])
+"""
+    k = parse_kernel(text)
+    assert repr(k) == "<kernel wsqd(Q, P, D): 2 in, 1 const, 1 out, 4 statements>"
+    assert repr(parse_kernel("kernel one()\n  out y: f32\n  y[] = 0\n")) == "<kernel one(): 1 out, 1 statement>"
+    assert parse_kernel(str(k)) == k
+    assert hash(parse_kernel(text)) == hash(k)

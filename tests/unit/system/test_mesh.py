@@ -9,7 +9,7 @@ import pytest
 
 from isam.diagnostics import IsamError
 from isam.schedule.values import Reader, Writer
-from isam.system.draw import svg
+from isam.system.draw_svg import svg
 from isam.system.groups import Mesh
 from isam.system.load import load_system, parse_system
 from isam.system.mesh import Place, distance, neighbours, routes
