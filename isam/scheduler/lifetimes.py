@@ -13,7 +13,7 @@ from isam.scheduler.homes import NO_FOLD, Fold, Turn
 from isam.scheduler.nests import Call
 from isam.scheduler.plan import Members, Plan
 from isam.scheduler.scope import Scope
-from isam.scheduler.state import disjoint
+from isam.scheduler.tiles import disjoint
 from isam.scheduler.trim import Segment
 
 
