@@ -12,6 +12,7 @@ from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
+from isam.scheduler.agree import agreed
 from isam.scheduler.aligned import aligned
 from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
@@ -122,7 +123,7 @@ class _Builder:
         self.kernel: Kernel = cover.kernel
         self.run = DryRun(self.kernel, self.machine, trace)
         found = (fitting(n, self.run.data, refused.get(n.number, ())) for n in all_nests)
-        self.nests: tuple[Nest, ...] = tuple(n for n in found if n is not None)
+        self.nests: tuple[Nest, ...] = agreed([n for n in found if n is not None], self.kernel, self.run.data)
         self.smaller = len(self.nests) == len(all_nests)  # than all calls that were refused
         self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []
