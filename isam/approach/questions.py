@@ -56,7 +56,8 @@ QUESTIONS: tuple[Question, ...] = (
         "parts, with 31 and with 144 of them together",
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
         "inexact. Asked where sums may leave a loop or be split over the groups of a machine, or where steps were "
-        "taken because they may save calls. Of the one taken several schedules may then be made.",
+        "taken because they may save calls. Of the one taken several schedules may then be made. Also asked, and not "
+        "recorded, of two schedules of one kernel, the second with smaller calls that agree (`tail`).",
     ),
     Question(
         "cover",
@@ -88,11 +89,15 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "tail",
-        "how much one call takes where the operands of the largest call do not fit together",
-        ("isam.scheduler.call_size.CallSize",),
-        {"nest": "its number", "instruction": "its name"},
+        "how much one call takes where the operands of the largest call do not fit together, or where nests that hand "
+        "tiles on could agree",
+        ("isam.scheduler.call_size.CallSize", "isam.scheduler.agree.Agreement"),
+        {"nest": "its number, or theirs", "instruction": "its name, or theirs"},
         "calls",
-        "`units`: elements per call of each mapped axis.",
+        "`units`: elements per call of each mapped axis. Of several nests, which hand tiles on in a near memory and "
+        "take more in one call than in another: nest, axis and elements, where those are less than a call may take. "
+        "The first takes as much as it may. Where an Approach takes that, the other is scheduled as well and offered "
+        "at `variant`.",
     ),
     Question(
         "bind",

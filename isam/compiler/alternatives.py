@@ -85,7 +85,7 @@ def quickest(cover: Cover, system: System, trace: Trace,
     if known is None:
         answer, first = _make(cover, system, approach, 0, None, ())
     else:
-        answer, first = known[0], Made(0, None, (), tuple(known[1]), _seconds(known[0]))
+        answer, first = known[0], Made(0, None, (), tuple(known[1]), seconds(known[0]))
     made, best, open_, watch = [first], answer, _ways(first, approach), WATCH.get()
     while isinstance(answer, Schedule) and open_ and len(made) < approach.tries:
         least = min(made, key=lambda m: m.seconds)
@@ -110,11 +110,12 @@ def _make(cover: Cover, system: System, approach: Approach, number: int, parent:
           script: Script) -> tuple[Schedule | Infeasible, Made]:  # fmt: skip
     trace = Trace(Scripted(approach, script))
     answer = schedule(cover, system, trace)
-    seconds = _seconds(answer) if isinstance(answer, Schedule) else inf
-    return answer, Made(number, parent, script, tuple(trace.decisions), seconds)
+    taken = seconds(answer) if isinstance(answer, Schedule) else inf
+    return answer, Made(number, parent, script, tuple(trace.decisions), taken)
 
 
-def _seconds(schedule: Schedule) -> float:
+def seconds(schedule: Schedule) -> float:
+    """What a schedule takes in time, with usual numbers for sizes that are not known."""
     return timeline(schedule, schedule.kernel.usual(MANY)).seconds
 
 

@@ -79,7 +79,7 @@ def _plain(job: Job) -> Cover | None:
 
 def _only(job: Job, candidate: Candidate) -> None:
     """Nothing to choose among but schedules of one cover."""
-    from isam.scheduler import schedule as make
+    from isam.compiler.agreeing import schedule as make
 
     if job.trace.approach.tries > 1 and not job.trace.replays:
         from isam.compiler.alternatives import quickest as make
@@ -92,9 +92,9 @@ def _only(job: Job, candidate: Candidate) -> None:
 def _compete(job: Job) -> None:
     """Schedules each candidate that may be the quickest and was not scheduled yet: where calls alone take longer than
     a schedule that was made, none is. Begins with one that may be far quicker than the first."""
+    from isam.compiler.agreeing import schedule
     from isam.cost.floor import least
     from isam.cost.timeline import timeline
-    from isam.scheduler import schedule
 
     waiting = [c for c in job.candidates if c.answer is None]
     floors = [least(c.cover, job.system) for c in waiting]
@@ -110,8 +110,8 @@ def _compete(job: Job) -> None:
 
 def _take(job: Job) -> None:
     """Asks the Approach which schedule is taken, also where no other one was worth making, and makes more of it."""
+    from isam.compiler.agreeing import schedule
     from isam.compiler.alternatives import quickest
-    from isam.scheduler import schedule
 
     made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
     if not made:

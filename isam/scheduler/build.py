@@ -12,6 +12,7 @@ from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
+from isam.scheduler.agree import agreed
 from isam.scheduler.aligned import aligned
 from isam.scheduler.bursts import with_bursts
 from isam.scheduler.call_size import fitting
@@ -29,8 +30,8 @@ from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import prepared, whole
-from isam.scheduler.state import FAR
 from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, stay_bytes
+from isam.scheduler.tiles import FAR
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
@@ -122,7 +123,7 @@ class _Builder:
         self.kernel: Kernel = cover.kernel
         self.run = DryRun(self.kernel, self.machine, trace)
         found = (fitting(n, self.run.data, refused.get(n.number, ())) for n in all_nests)
-        self.nests: tuple[Nest, ...] = tuple(n for n in found if n is not None)
+        self.nests: tuple[Nest, ...] = agreed([n for n in found if n is not None], self.kernel, self.run.data)
         self.smaller = len(self.nests) == len(all_nests)  # than all calls that were refused
         self.exact = "reassociate" not in self.kernel.permits
         self.bind: list[Node] = []

@@ -15,7 +15,8 @@ from isam.scheduler.nests import Call, Nest, Use
 from isam.scheduler.placement import Placement, joint_placements
 from isam.scheduler.residency import Residency
 from isam.scheduler.scope import Scope
-from isam.scheduler.state import STAGED, Copy, Key, MachineState, disjoint, mentions
+from isam.scheduler.state import STAGED, Copy, Key, MachineState
+from isam.scheduler.tiles import disjoint, mentions
 from isam.system.graph import System
 
 Located = tuple[Use, Tile, str]  # an operand, what it covers, and the memory it lies in
@@ -117,8 +118,9 @@ class DryRun:
             self.scope.out.append(Issue(unit, name, taken, operands, nest.number, where, joined=n > 0))
         for key, tile, alone in landed:
             self.data.since.write(tile)
-            for other in () if alone else self.data.state.of(tile.buffer):  # a dirty copy was the only one already
-                if other != key and not disjoint(other[1], tile, self.scope.ranges):
+            # a dirty copy was the only one already
+            for other in () if alone else self.data.state.meeting(tile, self.scope.ranges):
+                if other != key:
                     self.data.state.drop(other)
 
     def _read(self, located: list[Located], pinned: set[Key]) -> dict[str, Place]:

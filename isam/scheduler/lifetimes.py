@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
@@ -10,10 +9,10 @@ from itertools import accumulate
 from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Tile
 from isam.scheduler.homes import NO_FOLD, Fold, Turn
+from isam.scheduler.near import Near
 from isam.scheduler.nests import Call
 from isam.scheduler.plan import Members, Plan
 from isam.scheduler.scope import Scope
-from isam.scheduler.state import disjoint
 from isam.scheduler.trim import Segment
 
 
@@ -39,8 +38,8 @@ class InGroup(Lifetimes):
     ``open``: axes of the kept loops we are in; ``further``: per loop the temporaries that are used behind it, too, by
     nests that lack its axis as those do that take part in one of its iterations; ``ending``: an iteration is being
     closed, what only it could see is dead; ``leaf``: the nests of the present block; ``reads``: what its calls read of
-    each private temporary, with their positions; ``done``: how many of them are over; ``dealt``: the dealt loops that
-    we are in.
+    private temporaries, each with the position of the last that does; ``near``: where that lies, by buffer; ``done``:
+    how many of them are over; ``dealt``: the dealt loops that we are in.
     """
 
     def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop]):
@@ -49,16 +48,19 @@ class InGroup(Lifetimes):
         self.further: list[frozenset[str]] = []
         self.ending = False
         self.leaf: frozenset[int] = frozenset()
-        self.reads: dict[str, list[tuple[int, Tile]]] = {}
+        self.reads: dict[Tile, int] = {}
+        self.near: dict[str, Near] = {}
         self.done = 0
 
     def begin(self, calls: list[Call]) -> None:
         """A block of these calls, or none."""
-        self.reads, self.done = {}, 0
+        self.reads, self.near, self.done = {}, {}, 0
         for at, (nest, _, _, tiles) in enumerate(calls):
             for u, t in zip(nest.uses, tiles, strict=True):
                 if u.reads and t.buffer in self.group.private:
-                    self.reads.setdefault(t.buffer, []).append((at, t))
+                    if t not in self.reads:
+                        self.near.setdefault(t.buffer, Near()).put(t)
+                    self.reads[t] = at
 
     @contextmanager
     def within(self, axis: str, members: Members) -> Iterator[None]:
@@ -86,9 +88,9 @@ class InGroup(Lifetimes):
             return False
         if any(i > min(self.leaf) for i in self.group.users(tile.buffer) - self.leaf):
             return False
-        reads = self.reads.get(tile.buffer, [])
-        later = reads[bisect_left(reads, self.done, key=lambda r: r[0]) :]
-        return all(disjoint(t, tile, self.scope.ranges) for _, t in later)
+        near = self.near.get(tile.buffer)
+        meeting = () if near is None else near.meeting(tile, self.scope.ranges)
+        return all(self.reads[t] < self.done for t in meeting)
 
     def _private_here(self, buffer: str) -> bool:
         """Whether no iteration of an open loop, other than the present one, can see the temporary's elements here."""

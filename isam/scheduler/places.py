@@ -9,7 +9,8 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Place, Tile
-from isam.scheduler.state import FAR, Copy, Form
+from isam.scheduler.state import Copy, Form
+from isam.scheduler.tiles import FAR
 from isam.system.graph import Memory
 
 

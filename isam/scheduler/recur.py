@@ -12,7 +12,8 @@ from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq
 from isam.scheduler.move import sub_place
 from isam.scheduler.plan import USED, Members
-from isam.scheduler.state import Copy, Key, MachineState, Since, mentions
+from isam.scheduler.state import Copy, Key, MachineState, Since
+from isam.scheduler.tiles import mentions
 from isam.scheduler.transfer import End
 from isam.scheduler.trim import Env
 

@@ -17,7 +17,7 @@ from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
 from isam.scheduler.places import remainder, suits_rows, within
 from isam.scheduler.scope import Scope
-from isam.scheduler.state import Copy, Form, Key, MachineState, Since, disjoint
+from isam.scheduler.state import Copy, Form, Key, MachineState, Since
 from isam.scheduler.transfer import End, Hop, Transfer
 from isam.system.graph import COUNTED, System
 
@@ -118,7 +118,8 @@ class Residency:
             return staged
         place = self.room(memory, tile, pinned, form)  # what goes home for it may take the place of a nearer source
         source = self.source(tile, memory)
-        held = pinned | {key} | {k for k in self.state.of(tile.buffer) if k[0] == source.memory}
+        near = self.state.of(tile.buffer) if source.memory != self.system.home else ()
+        held = pinned | {key} | {k for k in near if k[0] == source.memory}
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
         self.state.put(key, self.fit.copy(memory, tile, place, False, form))
         self.since.fetch(key, self.scope.ranges)
@@ -146,9 +147,9 @@ class Residency:
         """Dirty copies that overlap the tile without being it go home first."""
         if not self.state.dirty(tile.buffer):
             return
-        for other in self.state.of(tile.buffer):
+        for other in self.state.meeting(tile, self.scope.ranges):
             copy = self.state.copies.get(other)  # it may have made room while another one went home
-            if other != key and copy is not None and copy.dirty and not disjoint(other[1], tile, self.scope.ranges):
+            if other != key and copy is not None and copy.dirty:
                 self.flush(other, pinned)
 
     def source(self, tile: Tile, memory: str) -> End:
@@ -247,9 +248,9 @@ class Residency:
             self._demand_there(use, tile, memory, form)
         mine = self.state.copies.get(key) if key is not None else None
         if mine is None or not mine.dirty:  # a dirty copy is already the only one
-            for other in self.state.of(tile.buffer):
+            for other in self.state.meeting(tile, self.scope.ranges):
                 copy = self.state.copies.get(other)  # it may have made room while another one went home
-                if copy is None or other == key or disjoint(other[1], tile, self.scope.ranges):
+                if copy is None or other == key:
                     continue
                 if copy.stage is not None:
                     raise NoSchedule(

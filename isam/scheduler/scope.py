@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from isam.ir.affine import Affine
 from isam.schedule.tree import Node
 from isam.scheduler.places import Var
-from isam.scheduler.state import Ranges
+from isam.scheduler.tiles import Ranges
 
 
 class Scope:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from itertools import islice
 
 from isam.classes import dataclass
-from isam.ir.affine import Affine
 from isam.schedule.tree import Place, Tile
+from isam.scheduler.near import Near
+from isam.scheduler.tiles import encloses
 from isam.system.graph import COUNTED, Memory, System
 
 Form = tuple[int | None, ...] | None  # which buffer dimensions lie along a register; None where bytes are addressed
@@ -43,110 +44,19 @@ class StageLayout:
     inner: tuple[int, ...]
 
 
-class Ranges(dict[str, tuple[int, int]]):
-    """Inclusive ranges of the loop variables in scope, outermost first. ``origin``: for a variable whose loop begins at
-    another's value, that beginning and how far the variable goes beyond it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.origin: dict[str, tuple[Affine, int]] = {}
-
-    def enter(self, name: str, lo: Affine, bounds: tuple[int, int]) -> int:
-        """How far the variable goes beyond its beginning."""
-        width = bounds[1] - bounds[0]
-        if lo.terms:
-            if not all(n in self for n in lo.names):
-                width = FAR
-            else:
-                low = lo.bounds(self)
-                width -= low[1] - low[0]
-                self.origin[name] = (lo, width)
-        self[name] = bounds
-        return width
-
-    def later(self, name: str, by: int) -> Ranges:
-        """The same where the variable has gone ``by`` further at least."""
-        out = Ranges()
-        out.update(self)
-        out.origin.update(self.origin)
-        low, high = self[name]
-        out[name] = min(low + by, high), high
-        if name in self.origin:
-            start, width = self.origin[name]
-            out.origin[name] = start + by, max(0, width - by)
-        return out
-
-    def leave(self, name: str) -> None:
-        del self[name]
-        self.origin.pop(name, None)
-
-
 STAGED: Form = (-1,)  # the form of a staged box: it is read through its layout only
-FAR = 1 << 40  # stands for a run-time trip when comparing tiles
-
-
-def disjoint(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
-    """True when the boxes certainly share no element (conservative)."""
-    for s, t, n, m, p, q in zip(a.start, b.start, a.shape, b.shape, a.steps, b.steps, strict=True):
-        if n == 0 or m == 0:
-            return True
-        if s[0] == t[0]:
-            lo = hi = t[1] - s[1]
-        else:
-            lo, hi = bounds_of(t - s, ranges)
-        if lo > (n - 1) * p or hi < -(m - 1) * q:
-            return True
-    return False
-
-
-def encloses(a: Tile, b: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
-    """True when box ``a`` certainly holds every element of ``b``. ``a`` must be dense (steps of one)."""
-    for s, t, n, m, p, q in zip(a.start, b.start, a.shape, b.shape, a.steps, b.steps, strict=True):
-        lo, hi = _between(s, t, ranges)
-        if p != 1 and (n > 1 or m > 1):
-            return False
-        if lo < 0 or hi + (m - 1) * q > n - 1:
-            return False
-    return True
-
-
-def _between(s: Affine, t: Affine, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """The smallest and largest difference ``t - s``."""
-    if s.terms == t.terms:
-        diff = t.const - s.const
-        return diff, diff
-    return bounds_of(t - s, ranges)
-
-
-def bounds_of(e: Affine, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """Smallest and largest value; variables are taken relative to where their loops begin, innermost first."""
-    lo = hi = 0
-    if isinstance(ranges, Ranges) and ranges.origin:
-        for name in reversed(ranges):
-            c = e.coefficient(name)
-            if c and name in ranges.origin:
-                start, width = ranges.origin[name]
-                e = e.substitute({name: start})
-                lo, hi = lo + min(0, c * width), hi + max(0, c * width)
-    for name, c in e.terms:
-        a, b = ranges.get(name, (0, FAR))
-        lo, hi = lo + min(c * a, c * b), hi + max(c * a, c * b)
-    return lo + e.const, hi + e.const
-
-
-def mentions(tile: Tile, var: str) -> bool:
-    return any(name == var for row in tile.start for name, _ in row.terms)
 
 
 class Since:
     """What happened since the begin of an iteration: tiles fetched whose value was there from the begin (so that a loop
     may fetch them once, before it), and tiles written."""
 
-    __slots__ = ("fetched", "written")
+    __slots__ = ("_near", "fetched", "written")
 
     def __init__(self) -> None:
         self.fetched: dict[Key, None] = {}
         self.written: dict[str, dict[Tile, None]] = {}
+        self._near: dict[str, Near] = {}
 
     def fetch(self, key: Key, ranges: Mapping[str, tuple[int, int]]) -> None:
         if self.disjoint(key[1], ranges):
@@ -154,11 +64,16 @@ class Since:
 
     def disjoint(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
         """Whether certainly no element of the tile was written."""
-        written = self.written.get(tile.buffer, {})
-        return tile not in written and all(disjoint(t, tile, ranges) for t in written)
+        if tile in self.written.get(tile.buffer, {}):
+            return False
+        near = self._near.get(tile.buffer)
+        return near is None or next(near.meeting(tile, ranges), None) is None
 
     def write(self, tile: Tile) -> None:
-        self.written.setdefault(tile.buffer, {})[tile] = None
+        written = self.written.setdefault(tile.buffer, {})
+        if tile not in written:
+            written[tile] = None
+            self._near.setdefault(tile.buffer, Near()).put(tile)
 
     def then(self, other: Since, ranges: Mapping[str, tuple[int, int]]) -> None:
         """Adds what happened after."""
@@ -172,13 +87,18 @@ class Since:
 class MachineState:
     """The residency of every memory but home. Mutated by the dry run; ``copy`` is shallow and cheap."""
 
-    __slots__ = ("_buffers", "_dirty", "_memories", "_only", "_runs", "_staged", "_tiles", "copies", "next", "system")
+    __slots__ = (
+        "_buffers", "_dirty", "_memories", "_near", "_only", "_put", "_runs", "_staged", "_tiles", "copies", "next",
+        "system",
+    )  # fmt: skip
 
     def __init__(self, system: System):
         self.system = system
         self.next: dict[str, int] = {}  # per memory, behind what was put there last
         self.copies: dict[Key, Copy] = {}
-        self._buffers: dict[str, dict[Key, None]] = {}
+        self._buffers: dict[str, dict[Key, int]] = {}  # numbered as they were put there
+        self._put = 0
+        self._near: dict[str, Near] = {}
         self._dirty: dict[str, int] = {}  # how many dirty copies of a buffer there are
         self._only: dict[str, int] = {}  # how many cells or bytes of a memory dirty copies take
         self._staged: dict[str, dict[Key, None]] = {}
@@ -191,6 +111,8 @@ class MachineState:
         other.next = dict(self.next)
         other.copies = dict(self.copies)
         other._buffers = {b: dict(k) for b, k in self._buffers.items()}
+        other._put = self._put
+        other._near = {b: n.copy() for b, n in self._near.items()}
         other._dirty, other._only = dict(self._dirty), dict(self._only)
         other._staged = {b: dict(k) for b, k in self._staged.items()}
         other._memories = {m: dict(c) for m, c in self._memories.items()}
@@ -204,6 +126,12 @@ class MachineState:
 
     def of(self, buffer: str) -> tuple[Key, ...]:
         return tuple(self._buffers.get(buffer, ()))
+
+    def meeting(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> list[Key]:
+        """The copies of the tile's buffer that may share an element with it, as they were put there."""
+        near = self._near.get(tile.buffer)
+        found = [k for t in near.meeting(tile, ranges) for k in self._tiles[t]] if near is not None else []
+        return found if len(found) < 2 else sorted(found, key=self._buffers[tile.buffer].__getitem__)
 
     def holding(self, tile: Tile) -> tuple[Key, ...]:
         """The copies of just this tile."""
@@ -222,7 +150,9 @@ class MachineState:
         if old is not None:
             self._forget(key, old)
         self.copies[key] = copy
-        self._buffers.setdefault(tile.buffer, {})[key] = None
+        if old is None:
+            self._put += 1
+            self._buffers.setdefault(tile.buffer, {})[key] = self._put
         self._memories.setdefault(memory, {})[key] = copy
         if copy.dirty:
             self._dirty[tile.buffer] = self._dirty.get(tile.buffer, 0) + 1
@@ -234,6 +164,8 @@ class MachineState:
         known = self._tiles.get(tile, ())
         if key not in known:
             self._tiles[tile] = (*known, key)
+            if not known:
+                self._near.setdefault(tile.buffer, Near()).put(tile)
 
     def drop(self, key: Key) -> None:
         memory, tile, _ = key
@@ -246,6 +178,8 @@ class MachineState:
         left = tuple(k for k in self._tiles.pop(tile) if k != key)
         if left:
             self._tiles[tile] = left
+        else:
+            self._near[tile.buffer].drop(tile)
 
     def _forget(self, key: Key, copy: Copy) -> None:
         """What is counted of a copy."""

@@ -17,7 +17,7 @@ from isam.ir.kernel import Recurrence, Statement
 from isam.schedule.tree import Node, Tile
 from isam.scheduler.plan import Group, Plan
 from isam.scheduler.plans.boxes import Lasting, box_sides, laid_out
-from isam.scheduler.state import mentions
+from isam.scheduler.tiles import mentions
 from isam.system.graph import System
 
 MOST = 0.85  # of a memory, for slots

@@ -14,7 +14,8 @@ from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.places import remainder, suits_rows, units_needed
-from isam.scheduler.state import FAR, Form, Key
+from isam.scheduler.state import Form, Key
+from isam.scheduler.tiles import FAR
 from isam.system.graph import COUNTED
 
 if TYPE_CHECKING:

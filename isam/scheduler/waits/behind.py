@@ -17,7 +17,7 @@ from dataclasses import field
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Seq
-from isam.scheduler.state import Ranges
+from isam.scheduler.tiles import Ranges
 from isam.scheduler.waits.footprints import Footprint, clash, first_value, values_of
 from isam.scheduler.waits.look import Calls, Frame, Lags, Look, Met, Span, View
 from isam.scheduler.waits.within import NOBODY, Within, alike
@@ -186,15 +186,15 @@ class Behind:
         most = touched.streams
         if found and most is not None and most <= found.keys():
             return
-        fixed = not (mine.low.terms or mine.high.terms or mine.columns)
 
-        def meets(one: Footprint) -> bool:
-            if fixed and not (one.low.terms or one.high.terms):
-                return True  # it was found by its bytes
-            return clash(view.seen(one), mine, view.ranges)
+        def reach(low: Affine, high: Affine) -> Span:
+            return view.reach(low, high, mine)
+
+        def meets(one: Footprint) -> bool:  # it was found by its bytes
+            return not (mine.columns and one.columns) or clash(view.seen(one), mine, view.ranges)
 
         here, before = row.before[end], row.before
-        for i, child, one, met, _ in touched.near(look.span, end, meets, found):
+        for i, child, one, met, _ in touched.near(look.span, end, reach, meets, found):
             if one is not None:
                 if met not in found:
                     found[met] = here.get(met, 0) - before[i + 1].get(met, 0) + look.passed.get(met, 0)

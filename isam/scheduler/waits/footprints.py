@@ -14,7 +14,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.fills import Reach, reach
 from isam.schedule.tree import Issue, Loop, Operand, Schedule
-from isam.scheduler.state import Ranges, bounds_of
+from isam.scheduler.tiles import Ranges, bounds_of
 from isam.system.graph import CACHED
 
 PIECES = 6  # of what one stream reads or writes behind one base

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Seq
-from isam.scheduler.state import Ranges
+from isam.scheduler.tiles import Ranges, bounds_of
 from isam.scheduler.waits.footprints import Footprint
 
 
@@ -57,6 +57,7 @@ class View:
     _after: dict[tuple[str, int], View] = field(default_factory=dict)
     _seen: dict[int, tuple[Footprint, Footprint]] = field(default_factory=dict)
     _lumps: dict[object, tuple[Footprint, ...]] = field(default_factory=dict)
+    _reach: dict[object, Span] = field(default_factory=dict)
 
     def within(self, var: str, value: Affine) -> View:
         got = self._inside.get((var, value))
@@ -79,6 +80,19 @@ class View:
         if got is None:
             got = self._seen[id(f)] = f, f.put(self.values)
         return got[1]
+
+    def reach(self, low: Affine, high: Affine, mine: Footprint) -> Span:
+        """Numbers between which an access must lie to meet one: what it adds to ``low``, where its bytes begin, is less
+        than the second, and what it adds to ``high`` more than the first."""
+        if not (low.terms or high.terms or mine.low.terms or mine.high.terms):
+            return mine.low.const, mine.high.const
+        key = (low.terms, high.terms, mine.low.terms, mine.high.terms)
+        got = self._reach.get(key)
+        if got is None:
+            begin, end = low.substitute(self.values), high.substitute(self.values)
+            least = bounds_of(Affine(mine.low.terms) - end, self.ranges)[0]
+            got = self._reach[key] = least, -bounds_of(begin - Affine(mine.high.terms), self.ranges)[0]
+        return mine.low.const + got[0], mine.high.const + got[1]
 
     def lumped(self, prints: tuple[Footprint, ...], var: str, between: tuple[Affine, Affine]) -> tuple[Footprint, ...]:
         """Footprints as they read for all values of a variable between two."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container
 from dataclasses import field
 from operator import attrgetter
 from typing import NamedTuple
 
 from isam.classes import dataclass
+from isam.ir.affine import Affine
 from isam.schedule.tree import Node
 from isam.scheduler.waits.footprints import Footprint, Where
 from isam.scheduler.waits.look import Calls, Met, Span
@@ -27,7 +28,41 @@ class Touch(NamedTuple):
     span: Span
 
 
-Some = tuple[Met | None, list[Touch], list[int]]  # of a stream, or loops; and at which child each is, negative
+Some = tuple[list[Touch], list[int]]  # and at which child each is, negative
+
+
+@dataclass(eq=False, slots=True)
+class Alike:
+    """Touches, the last first, by ``spans`` between numbers: accesses of one stream whose bytes begin at ``low`` and
+    end at ``high``, but for numbers; or loops by where all that they touch lies."""
+
+    met: Met | None
+    low: Affine
+    high: Affine
+    touches: list[Touch] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    _between: dict[Span, Some] = field(default_factory=dict)
+    _sorted: tuple[list[int], list[int], int] | None = None
+
+    def before(self, end: int, span: Span) -> tuple[list[Touch], int]:
+        """Touches that meet a span, and where those in children before ``end`` begin. Many look at the same bytes."""
+        got = self._between.get(span)
+        if got is None:
+            touches = self._some(span)
+            got = self._between[span] = touches, [-t.at for t in touches]
+        return got[0], bisect_right(got[1], -end)
+
+    def _some(self, span: Span) -> list[Touch]:
+        """By where accesses begin, and how long the longest is."""
+        (first, last), spans = span, self.spans
+        if len(spans) < FEW:
+            return [t for t, s in zip(self.touches, spans, strict=True) if s[0] < last and first < s[1]]
+        if self._sorted is None:
+            order = sorted(range(len(spans)), key=spans.__getitem__)
+            self._sorted = [spans[n][0] for n in order], order, max([high - low for low, high in spans])
+        begins, order, longest = self._sorted
+        found = order[bisect_left(begins, first - longest) : bisect_left(begins, last)]
+        return [self.touches[n] for n in sorted(found) if first < spans[n][1]]
 
 
 @dataclass(eq=False, slots=True)
@@ -36,50 +71,46 @@ class Touched:
 
     touches: list[Touch]
     streams: frozenset[Met] | None = None
-    _near: dict[Span, list[Some]] = field(default_factory=dict)
-    _sorted: tuple[list[int], list[int], int] | None = None
+    _alike: list[Alike] | None = None
 
     def near(
-        self, span: Span, end: int, meets: Callable[[Footprint], bool], found: Container[Met] = ()
+        self,
+        span: Span,
+        end: int,
+        reach: Callable[[Affine, Affine], Span],
+        meets: Callable[[Footprint], bool],
+        found: Container[Met] = (),
     ) -> list[Touch]:
         """What touches bytes between two numbers in children before ``end``, the last first: loops, and of the single
-        accesses of each stream that is not ``found`` yet the last that ``meets`` the one that looks. Many look at the
-        same bytes."""
-        got = self._near.get(span)
-        if got is None:
-            streams: dict[Met | None, list[Touch]] = {}
-            for t in self._some(span):
-                streams.setdefault(None if t.one is None else t.met, []).append(t)
-            got = self._near[span] = [(met, ts, [-t.at for t in ts]) for met, ts in streams.items()]
+        accesses of each stream that is not ``found`` yet the last that ``meets`` the one that looks: of each kind, so
+        a stream may have several. ``reach``: between which numbers accesses that begin and end so must lie."""
+        if self._alike is None:
+            self._alike = self._sorted_out()
         out: list[Touch] = []
-        for met, touches, ats in got:
-            if met is not None and met in found:
-                continue
-            begin = bisect_right(ats, -end)
-            if met is None:
+        for some in self._alike:
+            if some.met is None:
+                touches, begin = some.before(end, span)
                 out += touches[begin:]
-                continue
-            for n in range(begin, len(touches)):
-                one = touches[n].one
-                if one is not None and meets(one):
-                    out.append(touches[n])
-                    break
+            elif some.met not in found:
+                touches, begin = some.before(end, reach(some.low, some.high))
+                for n in range(begin, len(touches)):
+                    t = touches[n]
+                    if t.span[0] < span[1] and span[0] < t.span[1] and t.one is not None and meets(t.one):
+                        out.append(t)
+                        break
         if len(out) > 1:
             out.sort(key=_at, reverse=True)
         return out
 
-    def _some(self, span: Span) -> Iterable[Touch]:
-        """By where accesses begin, and how long the longest is."""
-        (first, last), every = span, self.touches
-        if len(every) < FEW:
-            return [t for t in every if t.span[0] < last and first < t.span[1]]
-        if self._sorted is None:
-            order = sorted(range(len(every)), key=lambda n: every[n].span[0])
-            longest = max([t.span[1] - t.span[0] for t in every])
-            self._sorted = [every[n].span[0] for n in order], order, longest
-        begins, order, longest = self._sorted
-        found = order[bisect_left(begins, first - longest) : bisect_left(begins, last)]
-        return [every[n] for n in sorted(found) if first < every[n].span[1]]
+    def _sorted_out(self) -> list[Alike]:
+        known: dict[object, Alike] = {}
+        for t in self.touches:
+            low, high = (Affine(), Affine()) if t.one is None else (Affine(t.one.low.terms), Affine(t.one.high.terms))
+            met = None if t.one is None else t.met
+            some = known.setdefault((met, low, high), Alike(met, low, high))
+            some.touches.append(t)
+            some.spans.append(t.span if t.one is None else (t.one.low.const, t.one.high.const))
+        return list(known.values())
 
 
 @dataclass(eq=False, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, children, distinct
-from isam.scheduler.state import Ranges
+from isam.scheduler.tiles import Ranges
 from isam.scheduler.waits.behind import Behind
 from isam.scheduler.waits.footprints import Footprint, Prints, first_value, range_of, values_of
 from isam.scheduler.waits.look import Frame, Lags, Met

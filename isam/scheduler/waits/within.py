@@ -10,7 +10,7 @@ from operator import or_
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Seq, children
-from isam.scheduler.state import Ranges, bounds_of
+from isam.scheduler.tiles import Ranges, bounds_of
 from isam.scheduler.waits.footprints import Footprint, Prints, Where, hulls, values_of
 from isam.scheduler.waits.look import NONE, Calls, Look, Met, Span
 from isam.scheduler.waits.rows import Row, Touch, Touched

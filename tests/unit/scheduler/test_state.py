@@ -8,8 +8,10 @@ import numpy as np
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Place, Tile
+from isam.scheduler.near import Near
 from isam.scheduler.places import Var, remainder, within
-from isam.scheduler.state import STAGED, Copy, MachineState, Since, StageLayout, disjoint, encloses
+from isam.scheduler.state import STAGED, Copy, MachineState, Since, StageLayout
+from isam.scheduler.tiles import disjoint, encloses
 from isam.system.load import load_system
 
 
@@ -121,3 +123,49 @@ def test_a_stage_is_found_by_what_it_holds():
     state.put(("sp", box, STAGED), Copy(Place("sp", "", Affine(), ()), False, 256, layout))
     assert list(state.stages_around(tile([4, 4], [4, 4]), {})) == [("sp", box, STAGED)]
     assert not list(state.stages_around(tile([5, 4], [4, 4]), {}))
+
+
+def test_tiles_that_may_meet_are_those_that_a_look_at_each_finds():
+    """Of several kinds, some with loop variables; what is dropped is not found, a copy is its own."""
+    rng, met = np.random.default_rng(3), 0
+    ranges = {"i": (0, 3), "j": (2, 5)}
+
+    def some():
+        first = Affine.of("i", int(rng.integers(0, 2)), 4 * int(rng.integers(0, 9)))
+        return tile([first, int(rng.integers(40))], rng.integers(0, 5, 2).tolist(), rng.integers(1, 3, 2).tolist())
+
+    near, have = Near(), {}
+    for n in range(1200):
+        t = some()
+        if n % 3 == 2:
+            gone = list(have)[int(rng.integers(len(have)))]
+            del have[gone]
+            near.drop(gone)
+        have[t] = None
+        near.put(t)
+        before, near = near, near.copy()
+        if n % 10 == 0:
+            asked = some()
+            want = {t for t in have if not disjoint(t, asked, ranges)}
+            found = list(near.meeting(asked, ranges))
+            assert len(found) == len(want)
+            assert set(found) == want
+            met += len(want)
+            far = tile([Affine.of("n"), 0], [1, 1])  # of which nothing is known
+            assert set(near.meeting(far, ranges)) == {t for t in have if not disjoint(t, far, ranges)}
+            before.put(asked)
+            assert asked in have or asked not in near.meeting(asked, ranges)
+    assert met > 300
+
+
+def test_copies_that_meet_come_as_they_were_put_there():
+    state, tiles = MachineState(load_system("toy")), [tile([0], [n]) for n in (4, 2, 3, 1)]
+    keys = [(m, t, None) for t in tiles for m in ("ra", "sp")]
+    for n, key in enumerate(keys):
+        state.put(key, Copy(Place(key[0], "", Affine((), 64 * n), (4,)), False, 1))
+    state.mark(keys[2], True)
+    state.drop(keys[0])
+    state.put(keys[0], Copy(Place("ra", "", Affine(), (4,)), False, 1))
+    assert state.meeting(tile([0], [1]), {}) == [*keys[1:], keys[0]]
+    assert state.copy().meeting(tile([2], [1]), {}) == [keys[1], keys[4], keys[5], keys[0]]
+    assert state.meeting(tile([4], [4]), {}) == state.meeting(tile([0], [4], buffer="B"), {}) == []

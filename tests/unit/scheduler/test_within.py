@@ -7,38 +7,63 @@ from itertools import pairwise
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Seq
-from isam.scheduler.waits.footprints import Footprint
-from isam.scheduler.waits.look import Met
+from isam.scheduler.tiles import Ranges, bounds_of
+from isam.scheduler.waits.footprints import Footprint, clash
+from isam.scheduler.waits.look import Met, View
 from isam.scheduler.waits.rows import FEW, Touch, Touched
 
 WHERE = ("sp", "")
+FIXED, OURS, THEIRS = Affine(), Affine.of("i", 40), Affine.of("j", 40)  # what an access may begin at
 
 
-def touches(rng: random.Random, many: int) -> list[Touch]:
+def ranges() -> Ranges:
+    out = Ranges()
+    out.enter("i", Affine(), (0, 3))
+    out.enter("j", Affine(), (0, 4))
+    return out
+
+
+def a_print(rng: random.Random, kinds: tuple[Affine, ...], stream: str, longest: int) -> Footprint:
+    kind, begin = rng.choice(kinds), rng.randrange(200)
+    return Footprint(WHERE, stream, kind + begin, kind + (begin + rng.randint(1, longest)), True)
+
+
+def span_of(f: Footprint) -> tuple[int, int]:
+    return bounds_of(f.low, ranges())[0], bounds_of(f.high, ranges())[1]
+
+
+def touches(rng: random.Random, many: int, kinds: tuple[Affine, ...]) -> list[Touch]:
     """Accesses of up to two bytes more than there are gaps between them, several per child, the last child first."""
     out = []
     for at in reversed(range(many)):
         for _ in range(rng.randint(1, 2)):
-            begin = rng.randrange(200)
-            span = (begin, begin + rng.randint(1, rng.choice((2, 40))))
-            print_ = Footprint(WHERE, f"s{rng.randrange(3)}", Affine((), span[0]), Affine((), span[1]), True)
-            out.append(Touch(at, Seq(()), print_, Met(print_.stream), span))
+            one = a_print(rng, kinds, f"s{rng.randrange(3)}", rng.choice((2, 40)))
+            out.append(Touch(at, Seq(()), one, Met(one.stream), span_of(one)))
     return out
 
 
 def test_near_is_the_first_of_each_stream_that_a_look_at_every_access_finds():
-    rng = random.Random(5)
-    for many in (0, 1, FEW // 4, 3 * FEW):
-        touched = Touched(touches(rng, many))
-        for _ in range(60):
-            first, end = rng.randrange(210), rng.randint(0, many + 1)
-            span = (first, first + rng.randint(1, 30))
-            odd = {t.one for t in touched.touches if rng.random() < 0.5}
-            found = touched.near(span, end, odd.__contains__)
-            near = [t for t in touched.touches
-                    if t.at < end and t.span[0] < span[1] and span[0] < t.span[1] and t.one in odd]  # fmt: skip
-            firsts = {t for n, t in enumerate(near) if t.met not in [x.met for x in near[:n]]}
-            assert {t.met: t.at for t in found} == {t.met: t.at for t in firsts}
-            assert len(found) == len(firsts)
-            assert all(a.at >= b.at for a, b in pairwise(found))
-        assert not touched.near((0, 300), 0, lambda _: True)
+    """Also where accesses move with loops, and read otherwise from where one looks: ``j`` was ``i - 1`` there."""
+    rng, looked = random.Random(5), 0
+    view = View({"j": Affine.of("i", 1, -1)}, ranges())
+    for kinds in ((FIXED,), (FIXED, OURS, THEIRS)):
+        for many in (0, 1, FEW // 4, 3 * FEW, 20 * FEW):
+            touched = Touched(touches(rng, many, kinds))
+            for _ in range(60):
+                mine, end = a_print(rng, kinds[:2], "mine", 30), rng.randint(0, many + 1)
+                span = span_of(mine)
+                odd = {t.one for t in touched.touches if rng.random() < 0.5}
+
+                def reach(low: Affine, high: Affine, mine: Footprint = mine) -> tuple[int, int]:
+                    return view.reach(low, high, mine)
+
+                found = touched.near(span, end, reach, odd.__contains__)
+                near = [t for t in touched.touches if t.at < end and t.span[0] < span[1] and span[0] < t.span[1]
+                        and t.one in odd and clash(view.seen(t.one), mine, view.ranges)]  # fmt: skip
+                firsts = {t.met: t.at for t in reversed(near)}
+                assert {t.met: t.at for t in reversed(found)} == firsts
+                assert len(found) <= len(kinds) * len(firsts)
+                assert all(a.at >= b.at for a, b in pairwise(found))
+                looked += len(firsts)
+            assert not touched.near((0, 300), 0, lambda *_: (0, 300), lambda _: True)
+    assert looked > 600
