@@ -56,8 +56,8 @@ QUESTIONS: tuple[Question, ...] = (
         "parts, with 31 and with 144 of them together",
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
         "inexact. Asked where sums may leave a loop or be split over the groups of a machine, or where steps were "
-        "taken because they may save calls. Of the one taken several schedules may then be made. Also asked, and not "
-        "recorded, of two schedules of one kernel, the second with smaller calls that agree (`tail`).",
+        "taken because they may save calls. Of the one taken several schedules may then be made. Also asked of "
+        "two schedules of one kernel, the second with smaller calls that agree (`tail`).",
     ),
     Question(
         "cover",

@@ -55,6 +55,7 @@ class Job:
     cover: Cover | None = None
     others: tuple[Cover, ...] = ()  # of equivalent kernels that may take less time
     candidates: list[Candidate] = field(default_factory=list)  # of which one is taken, the first as written
+    taken: Candidate | None = None
     unproved: list[str] = field(default_factory=list)  # what was taken before, and gave way to what can be proved
     schedule: Schedule | None = None
     certificate: Any = None

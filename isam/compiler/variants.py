@@ -1,9 +1,9 @@
 """Which covers are scheduled, and which schedule is taken.
 
 A kernel may be covered in several ways: as it is written, with steps that may save calls, as an equivalent kernel that
-may take less time. Each that may be the quickest is scheduled, the Approach is asked at ``variant``, and what it takes
-is scheduled further where the Approach wants more schedules. One that cannot be proved gives way: the Approach is asked
-again, without it.
+may take less time; and one cover may be carried out with smaller calls than it could. Each that may be the quickest is
+scheduled, the Approach is asked at ``variant``, and what it takes is scheduled further where the Approach wants more
+schedules. One that cannot be proved gives way: the Approach is asked again, without it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
+from typing import TYPE_CHECKING
 
 from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
@@ -18,15 +19,22 @@ from isam.compiler.job import Candidate, Job, Refused
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
+from isam.scheduler.infeasible import Infeasible
 from isam.scheduler.stays import MANY
+from isam.system.graph import System
 
+if TYPE_CHECKING:
+    from isam.compiler.alternatives import Script
+
+AGREEING = "smaller calls that agree"
 FAR = 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
 
 
 @dataclass(frozen=True)
 class Variant:
-    """An option at ``variant``: a schedule, and by which steps its kernel was made from the one as written.
-    ``errors``: how far its results may be from exact ones, where steps were inexact."""
+    """An option at ``variant``: a schedule, and what was done ahead: the steps by which its kernel was made from the
+    one as written, or that nests agree on smaller calls. ``errors``: how far its results may be from exact ones, where
+    steps were inexact."""
 
     schedule: Schedule
     ahead: tuple[str, ...] = ()
@@ -38,26 +46,28 @@ class Variant:
 
 def select(job: Job) -> None:
     """Fills in the cover and the schedule. Raises :class:`Refused` where there is none."""
+    from isam.compiler.alternatives import quickest
+
     assert job.cover is not None
     covers = [c for c in (_plain(job), job.cover, *job.others) if c is not None]
     least = len(covers[0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
     job.candidates = [Candidate(c, c.steps[: c.notes.get("ahead", 0) or max(0, len(c.steps) - least)]) for c in covers]
-    if len(covers) > 1:
-        _compete(job)
-        _take(job)
+    if len(covers) == 1 and job.trace.approach.tries > 1 and not job.trace.replays:
+        job.candidates[0].answer = job.deciding(quickest, covers[0], job.system, job.trace)
     else:
-        _only(job, job.candidates[0])
+        _compete(job)
+    _take(job)
 
 
 def give_way(job: Job) -> bool:
     """Takes another schedule than the one taken, which could not be proved; False where there is none."""
-    taken = next(c for c in job.candidates if c.cover is job.cover)
-    left = [c for c in job.candidates if c is not taken]
+    assert job.taken is not None
+    left = [c for c in job.candidates if c is not job.taken]
     if not any(isinstance(c.answer, Schedule) for c in left):
         _compete(job)
     if not any(isinstance(c.answer, Schedule) for c in left):
         return False
-    job.unproved.append(Variant(taken.answer, taken.ahead).label())
+    job.unproved.append(Variant(job.taken.answer, job.taken.ahead).label())
     job.candidates = left
     _take(job)
     return True
@@ -77,45 +87,65 @@ def _plain(job: Job) -> Cover | None:
     return answer if isinstance(answer, Cover) else None
 
 
-def _only(job: Job, candidate: Candidate) -> None:
-    """Nothing to choose among but schedules of one cover."""
-    from isam.compiler.agreeing import schedule as make
-
-    if job.trace.approach.tries > 1 and not job.trace.replays:
-        from isam.compiler.alternatives import quickest as make
-    candidate.answer = job.deciding(make, candidate.cover, job.system, job.trace)
-    if not isinstance(candidate.answer, Schedule):
-        raise Refused("infeasible", job.original, candidate.answer)
-    _settle(job, candidate, candidate.answer)
-
-
 def _compete(job: Job) -> None:
     """Schedules each candidate that may be the quickest and was not scheduled yet: where calls alone take longer than
     a schedule that was made, none is. Begins with one that may be far quicker than the first."""
-    from isam.compiler.agreeing import schedule
     from isam.cost.floor import least
     from isam.cost.timeline import timeline
 
     waiting = [c for c in job.candidates if c.answer is None]
-    floors = [least(c.cover, job.system) for c in waiting]
+    floors = [least(c.cover, job.system) for c in waiting] if len(waiting) > 1 else [0.0]
     order = sorted(range(len(waiting)), key=lambda n: (floors[n] * FAR > floors[0], n))
     best = inf
     for at, n in enumerate(order):
         c = waiting[n]
         if floors[n] < best or not at:
-            c.answer = job.deciding(schedule, c.cover, job.system, job.trace)
+            _make(job, c)
             if floors[n] and isinstance(c.answer, Schedule) and not c.cover.notes.get("errors"):
                 best = min(best, timeline(c.answer, {}).seconds)
 
 
+def _make(job: Job, candidate: Candidate) -> None:
+    """Schedules a candidate; also, as one of its own, with smaller calls where nests could agree on those and do
+    not: what that saves and what it costs, only both in time say."""
+    from isam.scheduler import schedule
+    from isam.scheduler.agree import offered
+
+    candidate.answer = job.deciding(schedule, candidate.cover, job.system, job.trace)
+    mine = enumerate(job.decisions(candidate.answer))
+    script = {at: d.count - 1 for at, d in mine if offered(d) and not d.chosen}
+    if not script or not isinstance(candidate.answer, Schedule):
+        return
+    answer = job.deciding(_scripted, candidate.cover, job.system, job.trace, tuple(script.items()))
+    smaller = Candidate(candidate.cover, (*candidate.ahead, AGREEING), answer)
+    job.candidates.insert(job.candidates.index(candidate) + 1, smaller)
+
+
+def _scripted(cover: Cover, system: System, trace: Trace, script: Script) -> Schedule | Infeasible:
+    """The schedule by the same decisions but for some."""
+    from isam.compiler.alternatives import Scripted
+    from isam.scheduler import schedule
+
+    if trace.replays:
+        return schedule(cover, system, trace)
+    other = Trace(Scripted(trace.approach, script))
+    answer = schedule(cover, system, other)
+    trace.decisions += other.decisions
+    return answer
+
+
 def _take(job: Job) -> None:
-    """Asks the Approach which schedule is taken, also where no other one was worth making, and makes more of it."""
-    from isam.compiler.agreeing import schedule
+    """Settles on the only schedule, or asks the Approach which is taken, also where no other one was worth making, and
+    makes more of it."""
     from isam.compiler.alternatives import quickest
+    from isam.scheduler import schedule
 
     made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
     if not made:
         raise Refused("infeasible", job.original, next(c.answer for c in job.candidates if c.answer is not None))
+    if len(job.candidates) == 1 and not job.unproved:
+        _settle(job, made[0], made[0].answer)
+        return
     taken = _chosen(made, job)
     known: Schedule = taken.answer
     if job.trace.approach.tries > 1 and not job.trace.replays:
@@ -135,7 +165,8 @@ def _goes_on(trace: Trace) -> bool:
 
 
 def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
-    job.cover, job.schedule = taken.cover, replace(schedule, trace=job.behind(taken.cover, schedule))
+    job.taken, job.cover = taken, taken.cover
+    job.schedule = replace(schedule, trace=job.behind(taken.cover, schedule))
 
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:

@@ -42,7 +42,7 @@ def offered(decision: Decision) -> bool:
 def agreed(nests: Sequence[Nest], kernel: Kernel, data: Residency) -> tuple[Nest, ...]:
     """The nests, those with smaller calls of which the Approach wants that. Offered where it may save more in moves
     than calls then take longer, as far as can be said without a schedule. Who wants few calls takes the first, and
-    :mod:`isam.compiler.agreeing` has both timed."""
+    :mod:`isam.compiler.variants` has both timed."""
     out = list(nests)
     for some, same in _handing_on(nests, data.system):
         smaller = _smaller(out, same)

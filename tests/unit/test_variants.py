@@ -15,12 +15,16 @@ from isam.approach.shipped.strategies import BestFirst
 from isam.compiler.job import Job
 from isam.compiler.report import report
 from isam.compiler.stages import new_job, run_stages
+from isam.compiler.variants import AGREEING
 from isam.ir.text import parse_kernel
 from isam.proof import ProofError, Violation, prove
 from isam.schedule.serial import to_json
 from isam.schedule.tree import Schedule
+from isam.scheduler.agree import offered
 from tests.on_the_tree import on_the_tree
 from tests.pipeline import judge, simulated
+from tests.unit.scheduler.test_agree import LAYER, machine
+from tests.unit.scheduler.test_agree import SIZES as LAYER_SIZES
 from tests.unit.test_partial import SOFTMAX
 
 SIZES = {"M": 3, "N": 40}
@@ -135,3 +139,16 @@ def test_a_campaign_sees_what_would_give_way(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(isam.proof, "prove", Refusing([quickest()]), raising=False)
     with on_the_tree(), pytest.raises(ProofError, match="is not proved"):
         run_stages(job())
+
+
+def test_smaller_calls_that_agree_give_way_to_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isam.proof, "prove", Refusing([AGREEING]), raising=False)
+    done = run_stages(new_job(LAYER, machine(), LAYER_SIZES, None))
+    assert done.unproved == [AGREEING]
+    assert labels(done) == [AGREEING, WRITTEN]
+    assert done.schedule is not None
+    assert [d.chosen for d in done.schedule.trace.decisions if offered(d)] == [0]
+    judge(LAYER, LAYER_SIZES, done)
+    again = run_stages(new_job(LAYER, machine(), LAYER_SIZES, None, replay=done.trace))
+    assert again.schedule is not None
+    assert to_json(again.schedule) == to_json(done.schedule)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from isam.approach.choice import Approach
-from isam.compiler.agreeing import AGREEING
 from isam.compiler.alternatives import seconds
 from isam.compiler.stages import new_job, run_stages
+from isam.compiler.variants import AGREEING
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, distinct
 from isam.scheduler.agree import offered
@@ -112,7 +112,7 @@ def brought(job, buffer: str) -> int:
 
 
 def agreements(job) -> list[tuple[int, str]]:
-    return [(d.chosen, d.label) for d in job.trace.decisions if offered(d)]
+    return [(d.chosen, d.label) for d in job.schedule.trace.decisions if offered(d)]
 
 
 @pytest.mark.parametrize("near", ["cells: 16, cell: 64 B", "capacity: 1 KiB, align: 16 B"])
