@@ -36,6 +36,8 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
         yield ahead
     if not cover.steps and (ahead := made_once(kernel)):
         yield ahead
+    if not cover.steps and (ahead := speculated(kernel)):
+        yield ahead
     sums = across_lanes(cover)
     yield from quicker(kernel, cover, offered, sums)
     for at, outer, inner in unfilled(kernel, cover):
@@ -68,6 +70,26 @@ def made_once(kernel: Kernel) -> tuple[Step, ...]:
             way.take(law, sites[0])
         except StepRefused:
             break
+    return way.steps
+
+
+def speculated(kernel: Kernel) -> tuple[Step, ...]:
+    """Temporaries that are made at the points of some condition only are made at all of a box: more work, in calls as
+    large as they may be."""
+    from isam.compiler.way import StepRefused, Way
+    from isam.transforms.law import Site
+    from isam.transforms.structure.speculate import Speculate
+
+    if not any(s.domain.where and kernel.buffer(s.dest.buffer).role == "temp" for s in kernel.statements):
+        return ()
+    law, way = Speculate(), Way(kernel, 0)
+    for n, s in enumerate(kernel.statements):
+        site = Site.of(statement=n)
+        if s.domain.where and site in law.sites(way.kernel):
+            try:
+                way.take(law, site)
+            except StepRefused:
+                continue
     return way.steps
 
 

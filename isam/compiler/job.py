@@ -37,6 +37,7 @@ class Candidate:
     cover: Cover
     ahead: tuple[str, ...] = ()
     answer: Any = None
+    timed: dict[tuple[tuple[str, int], ...], float] = field(default_factory=dict)  # seconds, by run-time sizes
 
 
 @dataclass(slots=True)

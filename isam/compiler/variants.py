@@ -46,16 +46,11 @@ class Variant:
 
 def select(job: Job) -> None:
     """Fills in the cover and the schedule. Raises :class:`Refused` where there is none."""
-    from isam.compiler.alternatives import quickest
-
     assert job.cover is not None
     covers = [c for c in (_plain(job), job.cover, *job.others) if c is not None]
     least = len(covers[0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
     job.candidates = [Candidate(c, c.steps[: c.notes.get("ahead", 0) or max(0, len(c.steps) - least)]) for c in covers]
-    if len(covers) == 1 and job.trace.approach.tries > 1 and not job.trace.replays:
-        job.candidates[0].answer = job.deciding(quickest, covers[0], job.system, job.trace)
-    else:
-        _compete(job)
+    _compete(job)
     _take(job)
 
 
@@ -65,12 +60,18 @@ def give_way(job: Job) -> bool:
     left = [c for c in job.candidates if c is not job.taken]
     if not any(isinstance(c.answer, Schedule) for c in left):
         _compete(job)
+        left = [c for c in job.candidates if c is not job.taken]
     if not any(isinstance(c.answer, Schedule) for c in left):
         return False
     job.unproved.append(Variant(job.taken.answer, job.taken.ahead).label())
     job.candidates = left
     _take(job)
     return True
+
+
+def gave_way(job: Job) -> bool:
+    """Whether what is taken gave way when the decisions that are replayed were recorded."""
+    return job.trace.ahead is not None and job.trace.ahead.point == "variant"
 
 
 def _plain(job: Job) -> Cover | None:
@@ -91,7 +92,6 @@ def _compete(job: Job) -> None:
     """Schedules each candidate that may be the quickest and was not scheduled yet: where calls alone take longer than
     a schedule that was made, none is. Begins with one that may be far quicker than the first."""
     from isam.cost.floor import least
-    from isam.cost.timeline import timeline
 
     waiting = [c for c in job.candidates if c.answer is None]
     floors = [least(c.cover, job.system) for c in waiting] if len(waiting) > 1 else [0.0]
@@ -102,7 +102,7 @@ def _compete(job: Job) -> None:
         if floors[n] < best or not at:
             _make(job, c)
             if floors[n] and isinstance(c.answer, Schedule) and not c.cover.notes.get("errors"):
-                best = min(best, timeline(c.answer, {}).seconds)
+                best = min(best, _seconds(c, {}))
 
 
 def _make(job: Job, candidate: Candidate) -> None:
@@ -135,32 +135,31 @@ def _scripted(cover: Cover, system: System, trace: Trace, script: Script) -> Sch
 
 
 def _take(job: Job) -> None:
-    """Settles on the only schedule, or asks the Approach which is taken, also where no other one was worth making, and
-    makes more of it."""
+    """Asks the Approach which schedule is taken where there are several covers, also where no other one was worth
+    making, and makes more of it."""
     from isam.compiler.alternatives import quickest
     from isam.scheduler import schedule
 
     made = [c for c in job.candidates if isinstance(c.answer, Schedule)]
     if not made:
         raise Refused("infeasible", job.original, next(c.answer for c in job.candidates if c.answer is not None))
-    if len(job.candidates) == 1 and not job.unproved:
-        _settle(job, made[0], made[0].answer)
-        return
-    taken = _chosen(made, job)
+    alone = len(job.candidates) == 1 and not job.unproved
+    taken = made[0] if alone else _chosen(made, job)
     known: Schedule = taken.answer
     if job.trace.approach.tries > 1 and not job.trace.replays:
         best = job.deciding(quickest, taken.cover, job.system, job.trace, (known, job.decisions(known)))
-    elif _goes_on(job.trace):
+    elif _goes_on(job.trace, alone):
         best = job.deciding(schedule, taken.cover, job.system, job.trace)
     else:
         best = known
     _settle(job, taken, best if isinstance(best, Schedule) else known)
 
 
-def _goes_on(trace: Trace) -> bool:
-    """Whether one more schedule is made of what was taken: by further decisions of the Approach or of a recording."""
+def _goes_on(trace: Trace, alone: bool) -> bool:
+    """Whether one more schedule is made of what was taken: by further decisions of a recording, or of the Approach
+    where it was taken among others."""
     if not trace.replays:
-        return trace.approach.goes_on
+        return trace.approach.goes_on and not alone
     return trace.ahead is not None and trace.ahead.point != "variant"
 
 
@@ -170,14 +169,21 @@ def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
 
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
-    from isam.cost.timeline import timeline
-
     options = [Variant(c.answer, c.ahead, c.cover.notes.get("errors", ())) for c in made]
     known = _numbers([o.schedule.kernel for o in options])
-    costs = [sum(timeline(o.schedule, sizes).seconds for sizes in known) for o in options]
+    costs = [sum(_seconds(c, sizes) for sizes in known) for c in made]
     context = {"options": [o.label() for o in options], "unproved": list(job.unproved)}
     taken = job.trace.choose(Choice("variant", options, context, costs))
     return next(c for c, option in zip(made, options, strict=True) if option is taken)
+
+
+def _seconds(candidate: Candidate, sizes: dict[str, int]) -> float:
+    from isam.cost.timeline import timeline
+
+    key = tuple(sorted(sizes.items()))
+    if key not in candidate.timed:
+        candidate.timed[key] = timeline(candidate.answer, sizes).seconds
+    return candidate.timed[key]
 
 
 def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:

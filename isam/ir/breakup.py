@@ -24,12 +24,14 @@ NOT_HERE = {"floordiv": ("//", "write floor(a / b)"), "mod": ("%", "write a - b 
 
 class Breaker:
     """Breaks the assignments of one block; the statements collect in ``out``. ``known``: the temporaries of the
-    assignment at hand, by what they hold."""
+    assignment at hand, by what they hold; ``vague``: those that are made of numbers alone, whose dtype is what their
+    place wants."""
 
-    def __init__(self, host: Lowering, domain: Domain, known: dict[tuple[object, ...], Access] | None = None):
+    def __init__(self, host: Lowering, domain: Domain, outer: Breaker | None = None):
         self.host, self.domain = host, domain
         self.out: list[Statement] = []
-        self.known: dict[tuple[object, ...], Access] = {} if known is None else known
+        self.known: dict[tuple[object, ...], Access] = {} if outer is None else outer.known
+        self.vague: set[str] = set() if outer is None else outer.vague
 
     def assign(self, a: Assign) -> None:
         dest = None
@@ -139,7 +141,7 @@ class Breaker:
 
     def _temporary(self, e: Call) -> Access:
         """A temporary that holds ``e``, over the axes that its operands use: a fresh one, unless one does already."""
-        inner = Breaker(self.host, self.domain, self.known)
+        inner = Breaker(self.host, self.domain, self)
         placeholder = Access("?", (), e.loc)
         inner._into(self.domain, placeholder, e, e.loc)
         mine = [s for s in inner.out if s.dest is placeholder]
@@ -151,7 +153,12 @@ class Breaker:
         if key in self.known:
             self.host.pins.pop("?", None)
             return replace(self.known[key], loc=e.loc)
-        temp = self.known[key] = Access(self.host.fresh(), tuple(Affine.of(a.name) for a in axes), e.loc)
+        temp = Access(self.host.fresh(), tuple(Affine.of(a.name) for a in axes), e.loc)
+        values = [x for s in mine for x in s.sources[s.op == "select" :]]
+        if any(isinstance(x, Access) and x is not placeholder and x.buffer not in self.vague for x in values):
+            self.known[key] = temp
+        else:
+            self.vague.add(temp.buffer)
         for s in inner.out:
             if s.dest is placeholder:
                 s = replace(s, domain=domain, dest=temp,

@@ -36,7 +36,7 @@ MATCHED = frozenset({"commute", "remove-unit-axis"})
 ON_DEMAND = frozenset({"permute-dimensions"})
 """Laws that only help where a mismatch says so: the matcher does not care about the order of dimensions."""
 
-TAKEN = frozenset({"in-place"})
+TAKEN = frozenset({"in-place", "speculate"})
 """Laws that the compiler takes where they save time, once a kernel is covered; a search does not look for them."""
 
 DEFAULT = SHIPPED.without(MATCHED | TAKEN)

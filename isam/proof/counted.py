@@ -1,4 +1,4 @@
-"""Coverage by counting (obligation 1), where every bound is a number: how often each point of a domain is executed.
+"""Coverage by counting (obligations 1, 4 and 5), where every bound is a number: how often each point is executed.
 
 The boxes of all families are laid on a grid whose lines are where one of them begins or ends. A cell of the grid is in
 a box as a whole or not at all, so one count stands for all of its points. What isl would have to subtract from one
@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import prod
 
 import numpy as np
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import Box, Family
+from isam.proof.context import Var
 from isam.schedule.tree import Bound
 
-BOXES, CELLS = 1 << 21, 1 << 25  # counted at most
+BOXES, CELLS = 1 << 21, 1 << 25  # counted at most, of a whole domain
+FEW_BOXES, FEW_CELLS = 1 << 17, 1 << 23  # in one of the many questions about what is done before something
 
 Values = dict[str, np.ndarray]
 
@@ -36,8 +39,8 @@ def counted(families: Sequence[Family], domain: Box, where: Sequence[Affine]) ->
     boxes = np.concatenate([b for b in found if b is not None] or [np.empty((rank, 2, 0), np.int64)], axis=2)
     box = np.array([e for e in ends if e is not None], np.int64).reshape(rank, 2)
     tied = {n for w in where for n in w.names}
-    lines = [_lines(boxes[d], box[d], f"d{d}" in tied) for d in range(rank)]
-    if np.prod([max(1, len(at)) for at in lines], dtype=float) > CELLS:
+    lines = _lines([np.append(boxes[d], box[d]) for d in range(rank)], tied, CELLS)
+    if lines is None:
         return None
     have, want = _laid(boxes, lines), _inside(box, where, lines)
     wrong = np.argwhere(have != want)
@@ -51,11 +54,47 @@ def counted(families: Sequence[Family], domain: Box, where: Sequence[Affine]) ->
     return f"a point outside the domain is executed: {point}" if times else f"a point is never executed: {point}"
 
 
+def contained(target: Box, families: Sequence[Family], around: Sequence[Var], where: Sequence[Affine]) -> bool | None:
+    """Whether in every iteration of the loops ``around`` each point of ``target`` at which every ``where`` is at least
+    0 is in some family; None where it cannot be counted. A loop variable that families mention is a dimension more."""
+    told = {n for f in families for n in _mentioned(f)}
+    shared = [v.name for v in around if v.name in told]
+    rank = len(target) + len(shared)
+    names = {f"d{d}" for d in range(len(target))}
+    if not rank or any(n not in names for w in where for n in w.names):
+        return None
+    at = tuple((Affine.of(n), Affine.of(n, 1, 1)) for n in shared)
+    wanted = _boxes(Family((*target, *at), tuple(around)), FEW_BOXES)
+    outer = tuple(around) if shared else ()
+    found = [_boxes(Family((*f.box, *at), (*outer, *f.over)), FEW_BOXES) for f in families]
+    if wanted is None or any(b is None for b in found) or sum(b.shape[-1] for b in found if b is not None) > FEW_BOXES:
+        return None
+    boxes = np.concatenate([b for b in found if b is not None] or [np.empty((rank, 2, 0), np.int64)], axis=2)
+    if not wanted.shape[-1]:
+        return True
+    tied = {n for w in where for n in w.names}
+    both = np.concatenate([boxes, wanted], axis=2)
+    lines = _lines([both[d] for d in range(rank)], tied, FEW_CELLS)
+    if lines is None:
+        return None
+    whole = np.array([[k[0], k[-1]] for k in lines], np.int64)
+    want = (_laid(wanted, lines) > 0) & (_inside(whole, where, lines) > 0)
+    return bool((_laid(boxes, lines) > 0)[want].all())
+
+
+def _mentioned(f: Family) -> set[str]:
+    """The names in a family that are not its own."""
+    bounds = [b.expr for v in f.over for b in (*v.lo, *v.hi)]
+    starts = [v.origin for v in f.over if v.origin is not None]
+    every = {n for e in (*bounds, *starts, *(e for side in f.box for e in side)) for n in e.names}
+    return every - {v.name for v in f.over}
+
+
 def _numbers(side: tuple[Affine, Affine]) -> tuple[int, int] | None:
     return (side[0].const, side[1].const) if side[0].is_constant and side[1].is_constant else None
 
 
-def _boxes(f: Family) -> np.ndarray | None:
+def _boxes(f: Family, most: int = BOXES) -> np.ndarray | None:
     """The first element and the one after the last, by dimension and box; None where a bound is no number."""
     values: Values = {}
     count = 1
@@ -69,7 +108,7 @@ def _boxes(f: Family) -> np.ndarray | None:
         first = low if origin is None else origin + -(-(low - origin) // v.step) * v.step
         times = np.maximum(0, (high - first) // v.step + 1)
         total = int(times.sum())
-        if total > BOXES:
+        if total > most:
             return None
         kept = np.repeat(np.arange(count), times)
         nth = np.arange(total) - np.repeat(np.cumsum(times) - times, times)
@@ -98,10 +137,15 @@ def _extreme(bounds: Sequence[Bound], values: Values, count: int, up: bool) -> n
     return np.maximum.reduce(known) if up else np.minimum.reduce(known)
 
 
-def _lines(sides: np.ndarray, box: np.ndarray, every: bool) -> np.ndarray:
-    """Where cells begin along a dimension, and where the last ends; ``every``: at each element."""
-    ends = np.concatenate([sides.reshape(-1), box])
-    return np.arange(ends.min(), ends.max() + 1) if every else np.unique(ends)
+def _lines(ends: Sequence[np.ndarray], tied: set[str], most: int) -> list[np.ndarray] | None:
+    """By dimension where cells begin, and where the last ends: at each element where a condition names it. None where
+    there would be more than ``most`` cells."""
+    every = [f"d{d}" in tied for d in range(len(ends))]
+    found = [at if all_ else np.unique(at) for at, all_ in zip(ends, every, strict=True)]
+    counts = [int(at.max()) - int(at.min()) + 1 if all_ else len(at) for at, all_ in zip(found, every, strict=True)]
+    if prod(counts) > most:
+        return None
+    return [np.arange(at.min(), at.max() + 1) if all_ else at for at, all_ in zip(found, every, strict=True)]
 
 
 def _laid(boxes: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:

@@ -43,11 +43,15 @@ class Isl:
     ) -> bool:
         """Whether every point of ``target`` that satisfies ``where`` (over ``names``) is in some family."""
         from isam.ir import poly
+        from isam.proof.counted import contained
 
         self.queries += 1
         dims = tuple(f"d{i}" for i in range(len(names)))
-        given = poly.make((), *_constraints(ctx.vars))
         ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
+        families = list(families)
+        if (known := contained(target, families, ctx.vars, ge)) is not None:
+            return known
+        given = poly.make((), *_constraints(ctx.vars))
         want = poly.make(dims, [*ge, *_box(target, dims)]).given(given)
         return self._shown(lambda: want.is_subset(self.union(families, dims)))
 

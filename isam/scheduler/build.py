@@ -217,7 +217,7 @@ class _Builder:
 
     def _group(self, group: Group, around: tuple[Around, ...]) -> None:
         room = self.share.of(self.number[id(group)])
-        stays = Stays(around, room, self.share.memory) if room else None
+        stays = Stays(around, room, self.share.memory) if room and group.domain is None else None
         lasting = stays.lasting(group) if stays is not None else NOTHING
         options, costs = plans(group, self.run.system, self.bindable, lasting)
         context = {
@@ -239,7 +239,7 @@ class _Builder:
         """How much of a near memory is for what stays: asked where something can."""
         able: dict[str, list[int]] = {}
         for n, (g, around) in enumerate(groups):
-            for memory in between(g.main, self.system) if around else ():
+            for memory in between(g.main, self.system) if around and g.domain is None else ():
                 if not memory.row and Stays(around).lasting(g).buffers:
                     able.setdefault(memory.name, []).append(n)
         if not able:

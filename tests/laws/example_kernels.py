@@ -411,3 +411,22 @@ IN_PLACE = """kernel k()
   forall i < 3, j < 4
     y[i, j] = {y}
 {more}"""
+MASKED = """kernel k()
+  in  a: f32[3, 4]
+  out y: f32[3]
+  temp t: f32[3, 4]
+  forall i < 3, j < 4{first}
+    t[i, j] = 1
+  forall i < 3, j < 4 where {where}
+    t[{to}] {op} {value}
+  forall i < 3
+    y[i] = 0
+  forall i < 3, j < 4 where {where}
+    y[i] += t[i, {read}]
+"""
+
+
+def masked(where: str = "j <= i", first: str = "", to: str = "i, j", op: str = "+=", value: str = "a[i, j]",
+           read: str = "j") -> str:  # fmt: skip
+    """A temporary that is made, and read, at some points only."""
+    return MASKED.format(where=where, first=first, to=to, op=op, value=value, read=read)

@@ -43,6 +43,7 @@ from tests.laws.example_kernels import (
     TWINS,
     TWO_LOOPS,
     TWO_SUMS,
+    masked,
 )
 from tests.laws.example_values import (
     CHOSEN,
@@ -128,6 +129,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "in-place": (IN_PLACE.format(more="", y="t[i, j] * s[i]"),
         IN_PLACE.format(more="", y="t[i, j] * t[i, j]").replace("y: f32[3, 4]", "y: f32[12]").replace(
             "y[i, j]", "y[4 * i + j]")),
+    "speculate": (masked(), masked("i + j < 4, j > 0"), masked(op="=", first=" where j > i"), masked(op="max=")),
     "fusion": (START_THEN, START_THEN.replace("i < M, j < N", "j < N, i < M")),
 }
 
@@ -141,6 +143,12 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "in-place": (
         IN_PLACE.format(more="", y="t[i, j] * t[2 - i, j]"),  # another point has written there
         IN_PLACE.format(more="  forall i < 3\n    z[i] = t[i, 0]\n", y="t[i, j] * s[i]"),
+    ),
+    "speculate": (
+        masked(read="3 - j"),  # others are read
+        masked(to="i, i"),  # terms more
+        masked(to="i, i", op="="),
+        masked("2 * j < 4", value="a[i, 2 * j]"),  # out of range
     ),
     "fold-numbers": (steps("y[i] = a[i]", "y[i] += 2", "y[i] *= 0"),),
     "trim": (ROOM,),

@@ -15,6 +15,7 @@ import pytest
 from isam.ir import oracle
 from isam.ir.text import parse
 from isam.transforms.law import Site
+from tests.laws.example_kernels import masked
 
 FACTOR = """
 kernel k()
@@ -230,6 +231,12 @@ MUTANTS = [
     ("structure.inplace", "InPlace", "if told and all(_counts(row, s.domain) for row in s.dest.index)", "if told",
      in_place(y="f32[6]", to="i + j")),
     ("structure.inplace", "InPlace", "abs(weight) <= reach or ", "", in_place(y="f32[9]", to="2 * i + j")),
+    ("structure.speculate", "Speculate", "if any(uncertain(kernel, x, s.domain.axes) for x in (s.dest, *sources)):",
+     "if False:", masked("2 * j < 4", value="a[i, 2 * j]")),
+    ("structure.speculate", "Speculate", "more.is_disjoint(footprint(domain_set(r.domain, kernel.syms), x))", "True",
+     masked(read="3 - j")),
+    ("structure.speculate", "Speculate", "more.is_disjoint(footprint(domain_set(r.domain, kernel.syms), x))", "True",
+     masked(to="i, i")),
     ("structure.dimensions", "SplitDimension", "if lo < 0 or hi >= factor:", "if False:",
      "kernel k()\n  in x: f32[4]\n  in w: f32[3]\n  out y: f32[2]\n  forall i < 2\n    y[i] = 0\n"
      "  forall i < 2, r < 3\n    y[i] += x[i + r] * w[r]\n"),

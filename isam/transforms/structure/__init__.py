@@ -13,6 +13,7 @@ from isam.transforms.structure.pitch import Pitch, Trim
 from isam.transforms.structure.reverse import ReverseAxis, ReverseDimension, ReverseSum
 from isam.transforms.structure.roundup import RoundUp, RoundUpSum
 from isam.transforms.structure.skew import Skew
+from isam.transforms.structure.speculate import Speculate
 from isam.transforms.structure.store import StoreApart, StoreAt
 from isam.transforms.structure.unfold import Unfold, UnfoldSum
 from isam.transforms.structure.unpad import Unpad
@@ -46,6 +47,7 @@ LAWS: tuple[Transform, ...] = (
     StoreAt(),
     StoreApart(),
     InPlace(),
+    Speculate(),
     PermuteDimensions(),
 )
 """In the order in which the search offers them."""

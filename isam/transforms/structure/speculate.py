@@ -1,0 +1,58 @@
+"""Speculation: what only some points of a box compute is computed at all of them, where nobody reads the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from isam.ir.kernel import Access, Kernel, Recurrence, Statement
+from isam.ir.poly_domain import domain_set, footprint
+from isam.transforms.edit import readable_whole, splice
+from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.structure.rows import uncertain
+
+
+class Speculate(Transform):
+    """A statement that writes a temporary loses its conditions: the points that they leave out write elements which
+    no statement reads, and what they read is there. An operation that may fail on some values stays."""
+
+    law = "speculate"
+    equation = "t[i, j] = f(i, j) where j <= i; g(t[i, j] where j <= i)  =>  t[i, j] = f(i, j); ..."
+    needs = frozenset({"exact"})
+    kinds = frozenset()
+
+    def sites(self, kernel: Kernel) -> tuple[Site, ...]:
+        if any(isinstance(i, Recurrence) for i in kernel.body):
+            return ()
+        return tuple(Site.of(statement=n) for n, s in enumerate(kernel.statements) if _free(kernel, n, s))
+
+    def apply(self, kernel: Kernel, site: Site) -> Rewrite:
+        n = site["statement"]
+        if site not in self.sites(kernel):
+            raise ValueError(f"'{self.law}' does not apply at {site}")
+        s = kernel.statements[n]
+        new, origin = splice(kernel, {n: ((replace(s, domain=replace(s.domain, where=())), (n,)),)})
+        return Rewrite(new, Correspondence(origin))
+
+
+def _free(kernel: Kernel, n: int, s: Statement) -> bool:
+    """Whether statement ``n`` may lose its conditions."""
+    name = s.dest.buffer
+    if not s.domain.where or kernel.buffer(name).role != "temp" or not _total(kernel, s):
+        return False
+    sources = [x for x in s.sources if isinstance(x, Access)]
+    if any(uncertain(kernel, x, s.domain.axes) for x in (s.dest, *sources)):
+        return False
+    if not all(readable_whole(kernel, x.buffer, n) for x in s.reads):
+        return False
+    own = {a for row in s.dest.index for a in row.names if len(row.terms) == 1}
+    if not s.accumulate and not own >= set(s.domain.names):
+        return False
+    left = domain_set(replace(s.domain, where=()), kernel.syms) - domain_set(s.domain, kernel.syms)
+    more = footprint(left, s.dest)
+    return all(more.is_disjoint(footprint(domain_set(r.domain, kernel.syms), x))
+               for r in kernel.statements[n + 1 :] for x in r.reads if x.buffer == name)  # fmt: skip
+
+
+def _total(kernel: Kernel, s: Statement) -> bool:
+    """Whether the operation has a result for all values."""
+    return s.op not in ("div", "mod") or kernel.buffer(s.dest.buffer).dtype.startswith(("f", "bf"))
