@@ -53,14 +53,22 @@ class Strip:
     low: Line
     high: Line
 
+    @property
+    def plain(self) -> bool:
+        """Whether rows of blocks begin at one ``y``, or are equally long: what follows of others takes the proof long,
+        if it finds it."""
+        return self.low.slope in (0, self.high.slope)
+
 
 @dataclass(frozen=True, slots=True)
 class Oblique:
-    """A domain of the axes ``x`` and ``y``, in strips."""
+    """A domain of the axes ``x`` and ``y``, in strips. ``across``: calls take many values of ``x``, so that what is
+    left at the edges is cut into columns, not rows."""
 
     x: str
     y: str
     strips: tuple[Strip, ...]
+    across: bool = False
 
 
 def oblique(nest: Nest, exact: bool) -> Oblique | None:
@@ -72,6 +80,15 @@ def oblique(nest: Nest, exact: bool) -> Oblique | None:
     if any(not nest.extents[a].is_constant or not _free(nest, a) for a in tied):
         return None
     x, y = sorted(tied, key=lambda a: (nest.unit(a) > 1, a in nest.reduced, nest.axes.index(a)))
+    for a, b in ((x, y), (y, x)):
+        strips = _between(nest, a, b)
+        if strips is not None and all(s.plain or s.length <= BLOCKS[0] for s in strips):
+            return Oblique(a, b, strips, across=b != y)
+    return None
+
+
+def _between(nest: Nest, x: str, y: str) -> tuple[Strip, ...] | None:
+    """The strips in which ``y`` runs between lines over ``x``; None where no line says where it begins or ends."""
     if any(abs(w.coefficient(y)) > 1 for w in nest.where):
         return None
     lows, highs = [Line(0, nest.origin.get(y, 0))], [Line(0, nest.origin.get(y, 0) + nest.length(y))]
@@ -84,7 +101,7 @@ def oblique(nest: Nest, exact: bool) -> Oblique | None:
             lows.append(Line(-line.slope, -line.const))
         else:
             highs.append(Line(line.slope, line.const + 1))
-    return Oblique(x, y, tuple(_strips(first, last, lows, highs)))
+    return tuple(_strips(first, last, lows, highs))
 
 
 def clipped(nest: Nest, found: Oblique) -> Nest:
@@ -155,7 +172,7 @@ class Blocks:
         if wide and low.slope == 0:
             self._box(x, n, y + low.const, high.const - low.const)
             return
-        for k, size in enumerate(sizes):
+        for k, size in enumerate(sizes if wide or low.slope == 0 else ()):
             whole = _whole(n // size, size, low, high)
             if whole is None:
                 continue
@@ -167,8 +184,8 @@ class Blocks:
                 var: Affine, at: Affine = at, by: int = by, size: int = size, inner: tuple[int, int] = inner, k: int = k
             ) -> None:
                 below, above = (y + (var - at) * line.slope + line.slope * by for line in (low, high))
-                self._strip(var, below, size, low, Line(0, inner[0]), sizes[k + 1 :])
                 self._row(var, size, below + inner[0], above + inner[1])
+                self._strip(var, below, size, low, Line(0, inner[0]), sizes[k + 1 :])
                 self._strip(var, above, size, Line(0, inner[1]), high, sizes[k + 1 :])
 
             self._loop(self.domain.x, at, at + (end - begin) * size, size, block)
@@ -179,9 +196,18 @@ class Blocks:
             length = high.const - low.const
             self._loop(self.domain.x, x, x + n, 1,
                        lambda var: self._box(var, 1, y + (var - x) * low.slope + low.const, length))  # fmt: skip
-            return
-        for row in range(n):
-            self._box(x + row, 1, y + low.at(row), high.at(row) - low.at(row))
+        elif self.domain.across:
+            self._columns(x, y, n, low, high)
+        else:
+            for row in range(n):
+                self._box(x + row, 1, y + low.at(row), high.at(row) - low.at(row))
+
+    def _columns(self, x: Affine, y: Affine, n: int, low: Line, high: Line) -> None:
+        """What is left of a strip, for each y by itself: there one value of x follows the other."""
+        for column in range(low.ends(n)[0], high.ends(n)[1]):
+            inside = [at for at in range(n) if low.at(at) <= column < high.at(at)]
+            if inside:
+                self._box(x + inside[0], len(inside), y + column, 1)
 
     def _edge(self, x: Affine, y: Affine, n: int, low: Line, high: Line, sizes: tuple[int, ...]) -> None:
         """A strip of fewer values than a block has: what all of them share is a box."""
@@ -189,8 +215,8 @@ class Blocks:
         if n < 2 or end <= begin:
             self._strip(x, y, n, low, high, sizes)
             return
-        self._strip(x, y, n, low, Line(0, begin), sizes)
         self._box(x, n, y + begin, end - begin)
+        self._strip(x, y, n, low, Line(0, begin), sizes)
         self._strip(x, y, n, Line(0, end), high, sizes)
 
     def _row(self, x: Affine, n: int, y: Affine, end: Affine) -> None:

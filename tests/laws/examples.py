@@ -147,7 +147,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "speculate": (
         masked(read="3 - j"),  # others are read
         masked(to="i, i"),  # terms more
-        masked(to="i, i", op="="),
+        masked("i <= j, j <= i", to="i, 0", op="="),  # one element from several points
         masked("2 * j < 4", value="a[i, 2 * j]"),  # out of range
     ),
     "fold-numbers": (steps("y[i] = a[i]", "y[i] += 2", "y[i] *= 0"),),
