@@ -49,7 +49,7 @@ class Isl:
         dims = tuple(f"d{i}" for i in range(len(names)))
         ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
         families = list(families)
-        if (known := contained(target, families, ctx.vars, ge)) is not None:
+        if where and (known := contained(target, families, ctx.vars, ge)) is not None:
             return known
         given = poly.make((), *_constraints(ctx.vars))
         want = poly.make(dims, [*ge, *_box(target, dims)]).given(given)
@@ -148,7 +148,7 @@ class Isl:
 
         dims = tuple(f"d{i}" for i in range(len(names)))
         ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
-        if TWICE not in sure and (said := counted(families, domain, ge)) is not None:
+        if where and not ctx.vars and TWICE not in sure and (said := counted(families, domain, ge)) is not None:
             return not said, said
         given = poly.make((), *_constraints(ctx.vars))
         want = poly.make(dims, [*ge, *_box(domain, dims)]).given(given)
