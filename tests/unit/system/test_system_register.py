@@ -397,3 +397,19 @@ def test_what_is_wrong_is_where_the_function_stands() -> None:
         instruction(GEMV)(accumulates)
     assert {(d.loc.file, d.loc.line) for d in e.value.diagnostics} == {(__file__, line)}
     assert instruction(GEMV)(gemv).instruction.loc.file == __file__
+
+
+def test_a_function_that_raises_while_it_is_measured_is_told() -> None:
+    calls = [0]
+
+    def tired(A: np.ndarray, D: np.ndarray) -> None:
+        calls[0] += 1
+        if calls[0] > most:
+            raise RuntimeError("no more")
+        D[...] = A + A
+
+    text = "instruction twice(N)\n  in A: f32[N]\n  out D: f32[N]\n  forall i < N\n    D[i] = A[i] + A[i]\n"
+    most = 1 << 30
+    most, calls[0] = isam.instruction(text)(tired).trials, 0  # what comes after these is timed
+    with pytest.raises(IsamError, match=r"raises RuntimeError: no more \(while its calls are measured\)"):
+        isam.instruction(text)(tired)
