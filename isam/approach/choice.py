@@ -160,6 +160,13 @@ class Trace:
         at = len(self.decisions)
         return self._replay[at] if self._replay is not None and at < len(self._replay) else None
 
+    def done(self) -> None:
+        """Raises ``IsamError`` when a recording has decisions that nothing asked for."""
+        if self.ahead is not None:
+            raise fail("trace-differs", f"the recorded trace goes on after decision {len(self.decisions) - 1}: "
+                       f"nothing asks for '{self.ahead.point}'", self.loc,
+                       hint="the kernel, the machine or the version differs from the recording")  # fmt: skip
+
     def choose(self, choice: Choice) -> Any:
         """Asks the Approach (or the recording), checks that the answer is one of the options and records it."""
         n = len(choice.options)

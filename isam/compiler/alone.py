@@ -20,7 +20,7 @@ from isam.compiler.job import Job
 from isam.compiler.stages import new_job, plain_stages
 from isam.diagnostics import Diagnostic, InternalError, IsamError
 from isam.ir.instruction import Instruction
-from isam.schedule.tree import Issue, Schedule, distinct
+from isam.schedule.tree import Schedule
 from isam.system.find import shipped
 from isam.system.graph import System
 
@@ -37,7 +37,7 @@ def fault_alone(system: System, instruction: Instruction) -> str | None:
 def culprits(system: System, schedule: Schedule, run: bool) -> list[Diagnostic]:
     """What is wrong with instructions that a schedule calls, each tried alone; empty where all are right. ``run``: what
     they compute counts, not only whether there is code for them."""
-    called = called_by(schedule)
+    called = schedule.called()
     compute = [i for i in system.compute if i.name in called]
     trials = list(_trials(system, compute, run))
     cleared = {n for t in trials if not t.fault for n in t.called}
@@ -107,10 +107,10 @@ def _tried(system: System, instruction: Instruction, run: bool = True) -> Trial:
         try:
             plain_stages(job)
         except InternalError as e:
-            called |= called_by(job.schedule) if job.schedule is not None else {instruction.name}
+            called |= job.schedule.called() if job.schedule is not None else {instruction.name}
             return Trial(instruction.name, frozenset(called), str(e).splitlines()[0], True)
         assert job.schedule is not None
-        called |= called_by(job.schedule)
+        called |= job.schedule.called()
         if run and (fault := _computed(job, instruction, len(sizes))):
             return Trial(instruction.name, frozenset(called), f"{fault} at {_shown(sizes)}")
     return Trial(instruction.name, frozenset(called), "")
@@ -118,11 +118,6 @@ def _tried(system: System, instruction: Instruction, run: bool = True) -> Trial:
 
 def _shown(sizes: dict[str, int]) -> str:
     return ", ".join(f"{n} = {v}" for n, v in sizes.items()) or "its one size"
-
-
-def called_by(schedule: Schedule) -> set[str]:
-    """The instructions that a schedule calls, moves included."""
-    return {n.instruction for tree in (schedule.bind, schedule.call) for n in distinct(tree) if isinstance(n, Issue)}
 
 
 def _computed(job: Job, instruction: Instruction, seed: int) -> str | None:

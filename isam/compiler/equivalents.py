@@ -8,6 +8,7 @@ which only schedules tell.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil
@@ -76,20 +77,18 @@ def made_once(kernel: Kernel) -> tuple[Step, ...]:
 def speculated(kernel: Kernel) -> tuple[Step, ...]:
     """Temporaries that are made at the points of some condition only are made at all of a box: more work, in calls as
     large as they may be."""
+    temps = {b.name for b in kernel.buffers if b.role == "temp"}
+    some = [n for n, s in enumerate(kernel.statements) if s.domain.where and s.dest.buffer in temps]
+    if not some:
+        return ()
     from isam.compiler.way import StepRefused, Way
     from isam.transforms.law import Site
     from isam.transforms.structure.speculate import Speculate
 
-    if not any(s.domain.where and kernel.buffer(s.dest.buffer).role == "temp" for s in kernel.statements):
-        return ()
     law, way = Speculate(), Way(kernel, 0)
-    for n, s in enumerate(kernel.statements):
-        site = Site.of(statement=n)
-        if s.domain.where and site in law.sites(way.kernel):
-            try:
-                way.take(law, site)
-            except StepRefused:
-                continue
+    for n in some:
+        with suppress(StepRefused):
+            way.take(law, Site.of(statement=n))
     return way.steps
 
 

@@ -96,8 +96,9 @@ def _prove(job: Job) -> None:
     """What is taken, or where that cannot be shown to be right, though nothing says that it is wrong, another."""
     from isam.compiler.variants import gave_way, give_way
 
-    while gave_way(job):
-        give_way(job)
+    while gave_way(job) and give_way(job):
+        pass
+    job.trace.done()
     if not job.check:
         return
     from isam.proof import ProofError, prove

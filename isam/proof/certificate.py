@@ -245,18 +245,9 @@ def seal(data: Mapping[str, Any]) -> str:
 
 def used(schedule: Schedule) -> System:
     """The machine without the instructions that the schedule does not name: what the proof depends on."""
-    names = {m.instruction.name for m in schedule.cover.mappings}
-    for tree in (schedule.bind, schedule.call):
-        names |= {n.instruction for n in distinct(tree) if isinstance(n, Issue)}
-    s = schedule.system
-    units = {n: replace(u, runs=tuple(r for r in u.runs if r in names)) for n, u in s.units.items()}
-    return replace(
-        s,
-        units=units,
-        moves=tuple(m for m in s.moves if m.by in names),
-        source="",
-        instructions={n: s.instructions[n] for n in s.instructions if n in names},
-    )
+    from isam.schedule.serial import used_system
+
+    return replace(used_system(schedule), source="")
 
 
 def schedule_hash(schedule: Schedule) -> str:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from isam.classes import dataclass
 from isam.proof.violation import Findings
-from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq
 from isam.system.graph import System
 
 Value = str | int
@@ -30,7 +30,7 @@ def check_registers(schedule: Schedule, out: Findings) -> None:
 
 def at_start(schedule: Schedule) -> Held:
     """What registers hold that nothing here sets: the value of the reset."""
-    names = {n.instruction for t in (schedule.bind, schedule.call) for n in distinct(t) if isinstance(n, Issue)}
+    names = schedule.called()
     known = schedule.system.instructions
     changed = {r for n in names if n in known for r in known[n].sets}
     state = schedule.system.state.values()

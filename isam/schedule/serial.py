@@ -29,7 +29,6 @@ from isam.schedule.tree import (
     Seq,
     Tile,
     Wait,
-    distinct,
 )
 from isam.schedule.typed import typed
 from isam.schedule.values import Reader, Writer, affine, read_affine
@@ -84,9 +83,7 @@ def from_json(text: str | bytes) -> Schedule:
 def used_system(schedule: Schedule) -> System:
     """The schedule's machine with only those instructions, and moves by them, that the schedule names."""
     system = schedule.system
-    used = {m.instruction.name for m in schedule.cover.mappings}
-    for tree in (schedule.bind, schedule.call):
-        used |= {n.instruction for n in distinct(tree) if isinstance(n, Issue)}
+    used = {m.instruction.name for m in schedule.cover.mappings} | schedule.called()
     return replace(
         system,
         units={n: replace(u, runs=tuple(r for r in u.runs if r in used)) for n, u in system.units.items()},

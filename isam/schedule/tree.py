@@ -260,6 +260,10 @@ class Schedule:
         """The element type of a buffer of the kernel, or of a literal (named ``#dtype:value``)."""
         return literal_dtype(buffer) if is_literal(buffer) else self.kernel.buffer(buffer).dtype
 
+    def called(self) -> set[str]:
+        """The instructions that are called, moves included."""
+        return {n.instruction for tree in (self.bind, self.call) for n in distinct(tree) if isinstance(n, Issue)}
+
     def __str__(self) -> str:
         from isam.schedule.text import print_schedule
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from isam.ir.instruction import Instruction
-from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq, distinct
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq
 from isam.system.graph import System
 
 
 def with_bursts(schedule: Schedule) -> Schedule:
     """The schedule with calls joined to the one before them wherever the instruction's command goes on that far."""
-    used = {n.instruction for t in (schedule.bind, schedule.call) for n in distinct(t) if isinstance(n, Issue)}
+    used = schedule.called()
     if not any(schedule.system.instructions[i].burst.most > 1 for i in used):
         return schedule
     done: dict[int, Node] = {}

@@ -24,7 +24,7 @@ Wants = dict[str, frozenset[Value]]  # per register, what a part of the tree nee
 
 def with_registers(schedule: Schedule) -> Schedule:
     """The schedule with its set-up commands. Raises ``NoSchedule`` when a value cannot be set."""
-    used = {n.instruction for t in (schedule.bind, schedule.call) for n in distinct(t) if isinstance(n, Issue)}
+    used = schedule.called()
     if not any(schedule.system.instructions[i].requires for i in used):
         return schedule
     reset = {r.name: r.reset for r in schedule.system.state.values() if r.reset is not None}

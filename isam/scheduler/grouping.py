@@ -15,7 +15,7 @@ from isam.classes import dataclass
 from isam.ir.kernel import Kernel
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest
-from isam.scheduler.oblique import clipped, oblique
+from isam.scheduler.oblique import Oblique, clipped, oblique
 from isam.scheduler.plan import Group, in_order, join, private_axes, rename, shareable
 from isam.scheduler.plans import plain
 from isam.system.graph import System
@@ -24,11 +24,11 @@ Nests = tuple[Nest, ...]
 
 
 @dataclass(slots=True)
-class Line:
+class Lineup:
     """Groups in order, and those ``aside``: after the last of them, of which they do not depend."""
 
     done: list[Nests] = field(default_factory=list)
-    aside: Line | None = None
+    aside: Lineup | None = None
 
     def all(self) -> list[Nests]:
         return [*self.done, *(self.aside.all() if self.aside else ())]
@@ -42,25 +42,27 @@ class Grouping:
 
     def groups(self, nests: Iterable[Nest]) -> list[Group]:
         """Consecutive nests, in an order in which what depends on something comes after it."""
-        line = Line()
+        line = Lineup()
         for n in self._postponed(nests):
             self._add(line, n)
         return [self._group(g) for g in line.all()]
 
     def _group(self, nests: Nests) -> Group:
-        """A nest that runs between lines goes in blocks where what it reads and writes is otherwise read and written
-        over whole boxes; else element by element: that another such nest finds what it reads has to be shown."""
-        first = nests[0]
-        mine = {u.buffer for u in first.uses}
-        others = {u.buffer for n in self.every if n.where and n.number != first.number for u in n.uses if u.writes}
-        written = {u.buffer for u in first.uses if u.writes}
-        readers = {u.buffer for n in self.every if n.where and n.number != first.number for u in n.uses}
-        domain = oblique(first, self.exact) if first.where and not (mine & others or written & readers) else None
+        domain = self._domain(nests[0])
         if domain is not None:
             return Group((clipped(nests[0], domain),), self.exact, domain=domain)
         return Group(nests, self.exact, private_axes(nests, self._temporaries(nests)))
 
-    def _add(self, line: Line, n: Nest) -> None:
+    def _domain(self, nest: Nest) -> Oblique | None:
+        """What a nest that runs between lines runs over in blocks: where no other such nest has to find what it writes,
+        nor it what the other does, which would have to be shown of blocks that differ. Else it goes by elements."""
+        if not nest.where:
+            return None
+        others = [u for n in self.every if n.where and n.number != nest.number for u in n.uses]
+        meet = any(u.buffer == v.buffer and (u.writes or v.writes) for u in nest.uses for v in others)
+        return None if meet else oblique(nest, self.exact)
+
+    def _add(self, line: Lineup, n: Nest) -> None:
         """Puts a nest into a group of the line, or behind them."""
         done = line.done
         if done and _plain(n) and _plain(done[-1][-1]):
@@ -73,19 +75,20 @@ class Grouping:
                 return
             if not _depends(done[-1], n):
                 if not self._earlier(line, n):
-                    line.aside = line.aside or Line()
+                    line.aside = line.aside or Lineup()
                     self._add(line.aside, n)
                 return
             if not aside:  # it was asked about already
                 done.append((n,))
                 return
         needed, left = _divided(line.aside.all() if line.aside else [], n)
-        since = min(len(done), len(done) + len(needed) - 1)
-        line.done += needed
-        self._put(line.done, n, since)
-        if any(_depends(line.done[-1], q) for g in left for q in g):
-            line.done, left = [*line.done, *left], []
-        line.aside = Line(left) if left else None
+        since = len(done) if needed else len(done) - 1
+        done += needed
+        self._put(done, n, since)
+        if any(_depends(done[-1], q) for g in left for q in g):
+            done += left
+            left = []
+        line.aside = Lineup(left) if left else None
 
     def _postponed(self, nests: Iterable[Nest]) -> list[Nest]:
         """The nests with those that read arguments alone behind others that neither depend on them: an operand laid out
@@ -100,7 +103,7 @@ class Grouping:
             out.insert(last, out.pop(at))
         return out
 
-    def _earlier(self, line: Line, n: Nest) -> bool:
+    def _earlier(self, line: Lineup, n: Nest) -> bool:
         """Whether the nest joins a group before the last one: the last on which it depends, with nothing in between;
         what it depends on of those aside goes along."""
         done = line.done
@@ -113,7 +116,7 @@ class Grouping:
         got = self._into(done[at], needed, n)
         if got is not None:
             done[at : at + 1] = got
-            line.aside = Line(left) if left else None
+            line.aside = Lineup(left) if left else None
         return got is not None
 
     def _put(self, groups: list[Nests], n: Nest, since: int = 0) -> None:

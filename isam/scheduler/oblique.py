@@ -57,7 +57,7 @@ class Strip:
     def plain(self) -> bool:
         """Whether rows of blocks begin at one ``y``, or are equally long: what follows of others takes the proof long,
         if it finds it."""
-        return self.low.slope in (0, self.high.slope)
+        return _level(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,10 @@ def _strips(first: int, last: int, lows: list[Line], highs: list[Line]) -> list[
     return [Strip(b, e - b, _flattest(low).from_(b), _flattest(high).from_(b)) for b, e, low, high in out]
 
 
+def _level(low: Line, high: Line) -> bool:
+    return low.slope in (0, high.slope)
+
+
 def _flattest(lines: set[Line]) -> Line:
     """One of several that are the same where they count."""
     return min(lines, key=lambda k: (abs(k.slope), k.slope, k.const))
@@ -168,31 +172,35 @@ class Blocks:
 
     def _strip(self, x: Affine, y: Affine, n: int, low: Line, high: Line, sizes: tuple[int, ...]) -> None:
         """``n`` values of x from ``x`` on; the lines count from there, and from ``y`` on."""
-        wide = low.slope == high.slope
-        if wide and low.slope == 0:
+        if low.slope == high.slope == 0:
             self._box(x, n, y + low.const, high.const - low.const)
-            return
-        for k, size in enumerate(sizes if wide or low.slope == 0 else ()):
-            whole = _whole(n // size, size, low, high)
-            if whole is None:
-                continue
-            begin, end, inner = whole
-            self._strip(x, y, begin * size, low, high, sizes[k + 1 :])
-            at, by = x + begin * size, begin * size
+        elif not self._blocks(x, y, n, low, high, sizes):
+            self._slices(x, y, n, low, high)
 
-            def block(
-                var: Affine, at: Affine = at, by: int = by, size: int = size, inner: tuple[int, int] = inner, k: int = k
-            ) -> None:
-                below, above = (y + (var - at) * line.slope + line.slope * by for line in (low, high))
-                self._row(var, size, below + inner[0], above + inner[1])
-                self._strip(var, below, size, low, Line(0, inner[0]), sizes[k + 1 :])
-                self._strip(var, above, size, Line(0, inner[1]), high, sizes[k + 1 :])
+    def _blocks(self, x: Affine, y: Affine, n: int, low: Line, high: Line, sizes: tuple[int, ...]) -> bool:
+        """The strip in blocks of the first of ``sizes`` of which it has some, and of smaller ones where these leave
+        something; False where it has none."""
+        able = [(k, whole) for k, size in enumerate(sizes) if (whole := _whole(n // size, size, low, high)) is not None]
+        if not able or not _level(low, high):
+            return False
+        k, (begin, end, inner) = able[0]
+        size, smaller = sizes[k], sizes[k + 1 :]
+        first, done = begin * size, end * size
 
-            self._loop(self.domain.x, at, at + (end - begin) * size, size, block)
-            done = end * size
-            self._edge(x + done, y, n - done, low.from_(done), high.from_(done), sizes[k + 1 :])
-            return
-        if wide and n > 1:
+        def block(var: Affine) -> None:
+            below, above = (y + (var - x - first) * line.slope + line.slope * first for line in (low, high))
+            self._row(var, size, below + inner[0], above + inner[1])
+            self._strip(var, below, size, low, Line(0, inner[0]), smaller)
+            self._strip(var, above, size, Line(0, inner[1]), high, smaller)
+
+        self._strip(x, y, first, low, high, smaller)
+        self._loop(self.domain.x, x + first, x + done, size, block)
+        self._edge(x + done, y, n - done, low.from_(done), high.from_(done), smaller)
+        return True
+
+    def _slices(self, x: Affine, y: Affine, n: int, low: Line, high: Line) -> None:
+        """Row by row, or column by column."""
+        if low.slope == high.slope and n > 1:
             length = high.const - low.const
             self._loop(self.domain.x, x, x + n, 1,
                        lambda var: self._box(var, 1, y + (var - x) * low.slope + low.const, length))  # fmt: skip

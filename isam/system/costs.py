@@ -82,7 +82,11 @@ def _seconds(instruction: Instruction, call: Callable[..., Any], trial: Trial) -
     with np.errstate(all="ignore"):
         while len(taken) < 3 or (len(taken) < CALLS and time.perf_counter() < end):
             start = time.perf_counter()
-            call(*values)
+            try:
+                call(*values)
+            except Exception as e:
+                said = f"'{instruction.name}' raises {type(e).__name__}: {str(e)[:200]} (while its calls are measured)"
+                raise fail("instruction-raises", said, instruction.loc, "it is called again and again") from e
             taken.append(time.perf_counter() - start)
     return median(taken)
 

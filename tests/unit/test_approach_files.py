@@ -57,7 +57,7 @@ def test_names_are_no_files():
     (MINE, ":Smallest:x", "approach-import", "mine.py:11:20: error[approach-import]: making a 'Smallest' raised"),
     ("x = 1\nx.y\n", ":A", "approach-import", "mine.py:2:1: error[approach-import]: importing it raised Attr"),
     ("x = 1\nclass\n", ":A", "approach-import", "mine.py:2:6: error[approach-import]: importing it raised SyntaxError"),
-    ("import isam\nclass A(isam.Approach):\n  def tiel(self, c): ...\n", ":A", "approach-misspelt", "mine.py:2:1: "),
+    ("import isam\nclass A(isam.Approach):\n  def tiel(self, c): ...\n", ":A", "approach-misspelt", "mine.py:3:1: "),
     ("import sys\nsys.exit(0)\n", ":A", "approach-import", "mine.py:2:1: error[approach-import]: importing it"),
     ("\0", ":A", "approach-import", "mine.py"),
     ("import nowhere_at_all\n", ":A", "approach-import", "mine.py:1:1"),

@@ -16,6 +16,7 @@ from isam.compiler.job import Job
 from isam.compiler.report import report
 from isam.compiler.stages import new_job, run_stages
 from isam.compiler.variants import AGREEING
+from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
 from isam.proof import ProofError, Violation, prove
 from isam.schedule.serial import to_json
@@ -152,3 +153,16 @@ def test_smaller_calls_that_agree_give_way_to_large_ones(monkeypatch: pytest.Mon
     again = run_stages(new_job(LAYER, machine(), LAYER_SIZES, None, replay=done.trace))
     assert again.schedule is not None
     assert to_json(again.schedule) == to_json(done.schedule)
+
+
+def test_a_trace_that_goes_on_is_refused() -> None:
+    """Also where it says that the last there is gave way."""
+    done = run_stages(job())
+    text = done.trace.to_json()
+    last = done.trace.decisions[-1]
+    for more in (last, next(d for d in done.trace.decisions if d.point == "variant")):
+        longer = Trace.replaying(text)
+        again = Trace(longer.approach, [*done.trace.decisions, more])
+        again.subject = done.trace.subject
+        with pytest.raises(IsamError, match="trace"):
+            run_stages(job(replay=again))

@@ -47,7 +47,7 @@ def generate(schedule: Schedule, assembly: bool = False) -> Code:
     from isam.codegen.llvm.machine import check_features, compile_object, features
 
     system = schedule.system
-    used = {n.instruction for root in (schedule.bind, schedule.call) for n in distinct(root) if isinstance(n, Issue)}
+    used = schedule.called()
     check_features(system.needs, f"the system '{system.name}'", system.target)
     for name in sorted(used):
         check_features(system.instructions[name].needs, f"the instruction '{name}'", system.target)

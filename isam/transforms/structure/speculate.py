@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Kernel, Recurrence, Statement
 from isam.ir.poly_domain import domain_set, footprint
 from isam.transforms.edit import readable_whole, splice
@@ -27,9 +28,9 @@ class Speculate(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         n = site["statement"]
-        if site not in self.sites(kernel):
-            raise ValueError(f"'{self.law}' does not apply at {site}")
         s = kernel.statements[n]
+        if any(isinstance(i, Recurrence) for i in kernel.body) or not _free(kernel, n, s):
+            raise ValueError(f"'{self.law}' does not apply at {site}")
         new, origin = splice(kernel, {n: ((replace(s, domain=replace(s.domain, where=())), (n,)),)})
         return Rewrite(new, Correspondence(origin))
 
@@ -37,7 +38,7 @@ class Speculate(Transform):
 def _free(kernel: Kernel, n: int, s: Statement) -> bool:
     """Whether statement ``n`` may lose its conditions."""
     name = s.dest.buffer
-    if not s.domain.where or kernel.buffer(name).role != "temp" or not _total(kernel, s):
+    if not s.domain.where or kernel.buffer(name).role != "temp" or _fails(kernel, s):
         return False
     sources = [x for x in s.sources if isinstance(x, Access)]
     if any(uncertain(kernel, x, s.domain.axes) for x in (s.dest, *sources)):
@@ -53,6 +54,6 @@ def _free(kernel: Kernel, n: int, s: Statement) -> bool:
                for r in kernel.statements[n + 1 :] for x in r.reads if x.buffer == name)  # fmt: skip
 
 
-def _total(kernel: Kernel, s: Statement) -> bool:
-    """Whether the operation has a result for all values."""
-    return s.op not in ("div", "mod") or kernel.buffer(s.dest.buffer).dtype.startswith(("f", "bf"))
+def _fails(kernel: Kernel, s: Statement) -> bool:
+    """Whether the operation has no result for some values."""
+    return s.op == "div" and DTYPES[kernel.buffer(s.dest.buffer).dtype].kind != "f"

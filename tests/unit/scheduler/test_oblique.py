@@ -48,7 +48,6 @@ CASES = {
     "one row": "j <= i - 68",
     "none": "j <= i - 90",
 }
-HARD = [CASES[name] for name in ("a wedge", "a diamond", "wide band", "band", "upper triangle")]
 
 
 def domain(text: str, sizes: dict[str, int], on: str = "host-generic") -> tuple[Any, Oblique | None]:
@@ -64,13 +63,11 @@ def walked(found: Oblique) -> list[tuple[int, int]]:
             for y in range(s.low.at(x - s.start), s.high.at(x - s.start))]  # fmt: skip
 
 
-@pytest.mark.parametrize("where", CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("sizes", [{"N": 70, "M": 70}, {"N": 70, "M": 23}, {"N": 9, "M": 130}])
-def test_strips_hold_every_point_once(where: str, sizes: dict[str, int]) -> None:
-    nest, found = domain(MAP.format(where=where), sizes)
-    if found is None:  # long strips that begin at another y in each row
-        assert where in HARD
-        return
+def test_strips_hold_every_point_once(name: str, sizes: dict[str, int]) -> None:
+    nest, found = domain(MAP.format(where=CASES[name]), sizes)
+    assert found is not None
     want = [(x, y) for x in range(nest.length(found.x)) for y in range(nest.length(found.y))
             if all(w.evaluate({found.x: x, found.y: y}) >= 0 for w in nest.where)]  # fmt: skip
     assert sorted(walked(found)) == want
@@ -112,12 +109,14 @@ def test_an_order_that_counts_is_kept() -> None:
     assert oblique(nest, exact=False) is not None
 
 
-@pytest.mark.parametrize("permits", ["exact", "reassociate, contract"])
-@pytest.mark.parametrize("on", ["host-generic", "host-avx512", "toy", "casestudy"])
+@pytest.mark.parametrize(("on", "permits"), [
+    ("host-generic", "exact"), ("host-avx512", "reassociate, contract"), ("toy", "reassociate, contract"),
+    ("casestudy", "exact"),
+])  # fmt: skip
 @pytest.mark.parametrize("where", CASES.values(), ids=CASES.keys())
 def test_products_between_lines_are_right_and_proved(where: str, on: str, permits: str) -> None:
     kernel = parse_kernel(PRODUCT.format(where=f" where {where}", permits=permits))
-    for sizes in ({"N": 70, "M": 70, "K": 5}, {"N": 35, "M": 50, "K": 3}):
+    for sizes in ({"N": 70, "M": 70, "K": 2}, {"N": 35, "M": 50, "K": 3}):
         judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
 
 
@@ -126,7 +125,7 @@ def test_products_between_lines_are_right_and_proved(where: str, on: str, permit
 def test_sums_between_lines_are_right_and_proved(where: str, on: str) -> None:
     for permits in ("exact", "reassociate, contract"):
         kernel = parse_kernel(PRODUCT.format(where=f" where {where}", permits=permits))
-        for sizes in ({"N": 70, "M": 9, "K": 70}, {"N": 90, "M": 3, "K": 40}):
+        for sizes in ({"N": 70, "M": 3, "K": 70}, {"N": 90, "M": 2, "K": 40}):
             judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
 
 
