@@ -192,13 +192,16 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "prefetch",
-        "which cache a loop that goes through new rows several times asks for those of its next iteration",
+        "which cache a loop asks for what it reads later: for the rows of its next iteration where it goes through "
+        "them several times, for what lies ahead where it reads on and on",
         ("builtins.str",),
         {
             "loop": "its axis",
             "buffers": "what would be asked for",
             "bytes": "what one iteration reads of it",
             "iterations": "how many there are",
+            "whole": "bytes of all that is gone through, or of what a stream is part of",
+            "rate": "of a stream, bytes per second that its calls take; else 0",
             "_system": "the machine",
         },
         note="Names of cached memories, nearest first; the first option is `none`. Asked where the machine has caches, "

@@ -1,14 +1,17 @@
-"""Loops whose iterations go through new rows several times: while a row is gone through again, a cache is asked for the
-one of the next iteration, which would otherwise be waited for (software prefetching; Callahan, Kennedy, Porterfield,
-ASPLOS 1991). Rows side by side are streams that end before hardware has fetched ahead of them.
+"""Caches are asked for what would otherwise be waited for (software prefetching; Callahan, Kennedy, Porterfield,
+ASPLOS 1991), in two kinds of loops.
 
-The first time, a row comes from where it lies. At the second time it is near, there is time, and the calls that read it
-stand at just the addresses of the next row, a known number of bytes further on.
+*Rows*: iterations go through new rows several times. Rows side by side are streams that end before hardware has fetched
+ahead of them. The first time, a row comes from where it lies. At the second time it is near, there is time, and the
+calls that read it stand at just the addresses of the next row, a known number of bytes further on.
+
+*Streams*: iterations of an innermost loop read on and on what was laid out for them, faster than the memory that holds
+it gives it to somebody who waits for every line. It is asked for a fixed number of bytes ahead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
@@ -18,6 +21,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.schedule.tree import Issue, Loop, Node, Operand, Prefetch, Schedule, Seq, children, distinct
 
+AHEAD = 4096  # bytes ahead of a stream (measured: 2048 is too few, 8192 no better)
 Span = tuple[int, int]  # bytes from .. to
 NOWHERE = "none"  # is asked
 Ranges = Mapping[str, tuple[int, int]]  # least and largest value of the variables of loops inside
@@ -54,6 +58,7 @@ class _Prefetches:
     def __init__(self, schedule: Schedule, trace: Trace, able: set[str]):
         self.schedule, self.trace, self.able = schedule, trace, able
         self.options = (NOWHERE, *(m.name for m in schedule.system.caches))
+        self.slots = {s.name: s.bytes for s in schedule.workspace if s.literal is None}
         self.done: dict[int, Node] = {}
 
     def node(self, node: Node) -> Node:
@@ -62,8 +67,56 @@ class _Prefetches:
             return node
         got = self.done.get(id(node))
         if got is None:
-            got = self.done[id(node)] = self._asking(node) if isinstance(node, Loop) else _mapped(node, self.node)
+            change = self._made if isinstance(node, Loop) else lambda n: _mapped(n, self.node)
+            got = self.done[id(node)] = change(node)
         return got
+
+    def _made(self, loop: Loop) -> Node:
+        return self._asking(loop) if _holds_loops(loop.body) else self._streaming(loop)
+
+    def _streaming(self, loop: Loop) -> Node:
+        """An innermost loop with calls that ask for what lies ahead of them in its streams."""
+        found = self._streams(loop)
+        size = sum(found[base][0].step for base in found)
+        seconds = self._seconds(loop.body) if found else 0.0
+        if not seconds:
+            return loop
+        memory = self._chosen(loop, found, size, max(self.slots[base] for base in found), size / seconds)
+        if memory == NOWHERE:
+            return loop
+        asked = {id(t.issue): Prefetch(AHEAD, memory) for touches in found.values() for t in touches}
+        return replace(loop, body=_with(loop.body, asked, {}))
+
+    def _streams(self, loop: Loop) -> dict[str, list[Touch]]:
+        """Calls by what they read, where an iteration begins where the one before has ended, in workspace that lies
+        there as it is read."""
+        bases: dict[str, list[Touch]] = {}
+        for t in self._touches(loop.body, loop, {}):
+            if t is None:
+                return {}
+            bases.setdefault(t.base, []).append(t)
+        return {base: touches for base, touches in bases.items() if base in self.slots and _dense(touches)}
+
+    def _seconds(self, node: Node) -> float:
+        """What the computations of an innermost body keep their units."""
+        system, busy = self.schedule.system, dict[str, float]()
+        for n in _issues(node):
+            if not n.is_move:
+                cycles = system.instructions[n.instruction].cost.cycles(dict(n.sizes))
+                busy[n.unit] = busy.get(n.unit, 0.0) + cycles / system.units[n.unit].clock
+        return max(busy.values(), default=0.0)
+
+    def _chosen(self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float) -> str:
+        context = {
+            "loop": loop.axis or loop.var,
+            "buffers": sorted(buffers),
+            "bytes": size,
+            "iterations": loop.trip,
+            "whole": whole,
+            "rate": rate,
+            "_system": self.schedule.system,
+        }
+        return self.trace.choose(Choice("prefetch", self.options, context))
 
     def _asking(self, loop: Loop) -> Node:
         """The loop with calls that ask for what the next iteration reads; else whatever there is inside."""
@@ -71,14 +124,8 @@ class _Prefetches:
         if not found:
             return _mapped(loop, self.node)
         steps = {t.base: abs(t.step) for t in found}
-        context = {
-            "loop": loop.axis or loop.var,
-            "buffers": sorted(steps),
-            "bytes": sum(steps.values()),
-            "iterations": loop.trip,
-            "_system": self.schedule.system,
-        }
-        memory = self.trace.choose(Choice("prefetch", self.options, context))
+        size = sum(steps.values())
+        memory = self._chosen(loop, steps, size, size * (loop.trip or 1), 0.0)
         if memory == NOWHERE:
             return _mapped(loop, self.node)
         return replace(loop, body=_with(loop.body, {id(t.issue): Prefetch(t.step, memory) for t in found}, {}))
@@ -135,6 +182,24 @@ class _Prefetches:
         step = o.place.offset.coefficient(loop.var) * loop.step
         asks = issue.is_move and issue.instruction in self.able
         return Touch(issue, o.place.base, Affine.from_terms(beside, 0), (low, high + reach), step, writes, asks)
+
+
+def _dense(touches: list[Touch]) -> bool:
+    """Whether moves that can ask read all of what an iteration moves on by, and nothing else."""
+    step = touches[0].step
+    if step <= 0 or not all(t.asks and not t.writes and t.step == step for t in touches):
+        return False
+    low, high = min(t.span[0] for t in touches), max(t.span[1] for t in touches)
+    return high - low == step and _within((low, high), [t.span for t in touches])
+
+
+def _issues(node: Node) -> Iterator[Issue]:
+    """Calls of a node without loops, in order, as often as they are carried out."""
+    if isinstance(node, Issue):
+        yield node
+    else:
+        for c in children(node):
+            yield from _issues(c)
 
 
 def _new(touches: list[Touch]) -> bool:

@@ -82,13 +82,15 @@ class Calibration:
 
     @cached_property
     def clock(self) -> float:
-        """Cycles per second: of additions, each of which waits for the one before."""
+        """Cycles per second: of additions, each of which waits for the one before. What is added is in a register: of a
+        number in the code CPUs since Golden Cove add several in a cycle, where they rename registers."""
         module = Module()
         fn = _function(module)
+        step = fn.op('call i64 asm sideeffect "", "=r,0"(i64 1)')
         loop = _Loop(fn, "i64", ["0"])
         x = loop.carried[0]
         for _ in range(64):
-            x = fn.op(f'call i64 asm sideeffect "", "=r,0"(i64 {fn.op(f"add i64 {x}, 1")})')
+            x = fn.op(f'call i64 asm sideeffect "", "=r,0"(i64 {fn.op(f"add i64 {x}, {step}")})')
         (x,) = loop.end([x])
         fn.do(f'call void asm sideeffect "", "r"(i64 {x})')
         return 64 / self._seconds(module)

@@ -37,6 +37,11 @@ def multiplying(c: Calibration) -> list[Instruction]:
     return [i for i in c.instructions() if _multiplies(i)]
 
 
+def multiplied(system: System) -> set[str]:
+    """Types of first factors that a machine has instructions for which add products up."""
+    return {_factor(i) for i in system.compute if _multiplies(i)}
+
+
 def rates(c: Calibration, found: Iterable[Measured]) -> dict[str, float]:
     """Operations per second by type, of what was measured. A type is left out if the machine has instructions for it
     whose operands lie elsewhere than in registers: those are quicker, and not measured."""

@@ -104,11 +104,15 @@ class Greedy(Approach):
         return spills(c["_kernel"], c["_system"]) or (not c["past"] and swells(c["_kernel"], c["_nest"], c["_group"]))
 
     def prefetch(self, choice: Choice) -> Any:
-        """Where all that the loop goes through does not stay in the last cache: the nearest that holds two iterations
-        of it; none where that is the nearest of all, for so little at a time hardware brings in time (measured)."""
+        """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
+        iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time
+        (measured). Streams, where the cache that holds them is known to be slower than they are read: the nearest."""
         from isam.scheduler.plans.cache import SHARE
 
         context, caches = choice.context, choice.context["_system"].caches
+        if context["rate"]:
+            holds = next((m for m in caches if context["whole"] <= SHARE * m.capacity), caches[-1])
+            return caches[0].name if 0 < (holds.bandwidth or 0.0) < context["rate"] else choice.options[0]
         if context["bytes"] * context["iterations"] <= caches[-1].capacity // 2:
             return choice.options[0]
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]

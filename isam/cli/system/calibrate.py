@@ -76,21 +76,38 @@ def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = No
     return Answer("\n".join(_lines(s, c, found, streams, most, peaks, refused, output)), data)
 
 
+PRODUCTS = {"f32": ("f32", "f32", "f32"), "f64": ("f64", "f64", "f64"), "bf16": ("bf16", "bf16", "f32"),
+            "u8": ("u8", "i8", "i32")}  # by what instructions multiply: both factors and the sum
+
+
 def _peaks(s: System) -> dict[str, float]:
-    """What compiled products reach whose operands lie in caches, in operations per second."""
+    """What compiled products reach whose operands lie in caches, in operations per second; of narrow types where an
+    instruction multiplies them, wherever its operands lie."""
     import numpy as np
 
     import isam
     from isam.cli.timing import alternate
     from isam.ir.dtype import numpy_dtype
+    from isam.tune.roofs import multiplied
 
     m, n, k = 96, 192, 256
-    out = {}
-    for dtype in ("f32", "f64"):
+    out, can = {}, multiplied(s)
+    for dtype, (left, right, total) in PRODUCTS.items():
+        if dtype not in can:
+            continue
         rng = np.random.default_rng(1)
-        a, b = (rng.random(shape).astype(numpy_dtype(dtype)) for shape in ((m, k), (k, n)))
-        fn = isam.compile(isam.einsum("mk,kn->mn", dtype), on=s, sizes={"M": m, "N": n, "K": k})
-        times = alternate({"": lambda fn=fn, a=a, b=b: fn(a, b)}, 0.05)
+        a, b = (rng.uniform(1, 100, shape).astype(numpy_dtype(t)) for t, shape in ((left, (m, k)), (right, (k, n))))
+        fn = isam.compile(f"""kernel product(M, N, K)
+  in    a: {left}[M, K]
+  const b: {right}[K, N]
+  out   c: {total}[M, N]
+  permits reassociate, contract, flush
+  forall i < M, j < N
+    c[i, j] = 0
+  forall i < M, j < N, k < K
+    c[i, j] += {total}(a[i, k]) * {total}(b[k, j])
+""", on=s, sizes={"M": m, "N": n, "K": k}).bind(b=b)
+        times = alternate({"": lambda fn=fn, a=a: fn(a)}, 0.05)
         out[f"product {m}x{n}x{k} {dtype}"] = 2 * m * n * k / times[""].best
     return out
 

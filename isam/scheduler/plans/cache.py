@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import product
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
@@ -17,6 +17,9 @@ WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew 
 ANEW = 2  # traffic of a byte that is laid out anew near by when it is read, beside one that is only read (measured)
 WAYS = 8  # of a cache
 SHARE = 3 / 4  # of a cache that a box may fill without what passes by driving it out (measured)
+FILLED = 5 / 8  # of it that a block fills where the next one is much slower than it is read: what is driven out costs
+                # more than wider blocks bring (measured)
+MUCH = 3 / 2  # times as fast
 ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
 LEFT_OVER = 3 / 2  # price of blocks that leave a part over, which is code of its own
 
@@ -130,9 +133,10 @@ def cache_blocks(
     n, m, unit = main.length(axis), main.length(along), width[along]
     line = unit * max((size_of(u.dtype) for u in held), default=1)  # of a panel
     parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64))])
-    near, *_ = caching = block_caches(main, width, system)
+    near, *farther = block_caches(main, width, system)
+    slow = needed(main, width, system) > MUCH * next((b for _, b in levels(system)[2:] if b), inf)
     best: tuple[float, int, int] | None = None
-    for cache, step in product(caching, parts):
+    for cache, step in product([int(FILLED * near) if slow else near, *farther], parts):
         room = cache * min(1, step / min(n, cache / WAYS / line)) if laid else cache
         most = int(room / (step * column)) // unit * unit
         for columns in even(m, max(unit, most), unit):

@@ -15,6 +15,9 @@ from isam.scheduler.plans.cache import WORTH_PACKING, caches, outside
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import System
 
+LINE = 64  # bytes of a line of a cache
+LINED_UP = 8  # times a row is brought, from which on copying it to whole lines pays (measured)
+
 
 def repack(nest: Nest, use: Use, system: System, bindable: frozenset[str]) -> StagedBox | None:
     """A stage that lays a read operand out as its contract asks, when the buffer's own layout does not."""
@@ -53,6 +56,10 @@ def packs(
                 out.append(stage)
         elif not along:
             rows = row_copy(plan, main, u, width, depth_of, system)
+            if rows is not None:
+                out.append(rows)
+        else:
+            rows = lined_up(plan, main, u, width, system)
             if rows is not None:
                 out.append(rows)
     return tuple(out)
@@ -155,5 +162,30 @@ def row_copy(
         return None
     if not copied(main, use, width):
         return None
-    at = max(i for i, (a, _) in enumerate(plan.order) if a in axes_of(use) and a not in main.reduced) + 1
-    return StagedBox(use.buffer, at, system.home, tuple(range(len(use.index))), pad=64)
+    return StagedBox(use.buffer, below(plan, main, use), system.home, tuple(range(len(use.index))), pad=LINE)
+
+
+def below(plan: Plan, main: Nest, use: Use) -> int:
+    """The loops of a plan that choose the rows of an operand."""
+    return max(i for i, (a, _) in enumerate(plan.order) if a in axes_of(use) and a not in main.reduced) + 1
+
+
+def lined_up(plan: Plan, main: Nest, use: Use, width: dict[str, int], system: System) -> StagedBox | None:
+    """Rows of whole lines that are brought to tiles, again for every block of columns: where arguments begin is not
+    known, and a row that begins within a line takes two. Copied, each begins with one."""
+    *rows, last = use.index
+    along = [a for a in last.names if a in main.reduced and a in main.mapped]
+    line = prod(main.unit(a) for a in along) * size_of(use.dtype)
+    tiles = system.memories[use.homes[0]]
+    if tiles.kind != "managed" or tiles.align >= LINE or line % LINE or set(along) != set(last.names):
+        return None
+    if grouped(use, system) or any(len(r.names) > 1 for r in rows):
+        return None
+    at, again, block = below(plan, main, use), 1, {a: main.length(a) for a in main.axes}
+    for n, (a, size) in enumerate(plan.order):
+        if n >= at and a not in axes_of(use):
+            again *= -(-block.get(a, 1) // size)
+        block[a] = size
+    if again < LINED_UP:
+        return None
+    return StagedBox(use.buffer, at, system.home, tuple(range(len(use.index))), pad=LINE)

@@ -91,6 +91,15 @@ def test_blocks_of_columns_are_so_many_that_all_panels_stay(cache):
     assert cache // 4 < held <= cache
 
 
+@pytest.mark.parametrize(("far", "share"), [(None, 1), (50e9, 1), (28e9, 5 / 8)])
+def test_blocks_leave_room_where_the_next_cache_is_much_slower_than_they_are_read(far, share):
+    """Six rows of two vectors: 128 bytes in six cycles, 64 GB/s."""
+    nest, room = main_nest({"M": 1536, "N": 5120, "K": 2048}, PRODUCT), share * (1 << 20)
+    blocks = blocks_of(nest, {"i": 6, "j": 32}, host(far=far))
+    held = blocks["j"] * blocks.get("k", 2048) * 4
+    assert room / 2 < held <= room
+
+
 BYTES = """kernel bytes(M, N, K)
   in    A: u8[M, K]
   const B: i8[K, N]

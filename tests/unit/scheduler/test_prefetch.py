@@ -14,10 +14,11 @@ from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.codegen.llvm import to_ir
 from isam.cost.timeline import timeline
+from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Issue, Loop, Prefetch, Schedule, distinct
-from isam.scheduler.prefetch import _within
+from isam.scheduler.prefetch import AHEAD, Touch, _dense, _issues, _within
 from tests.pipeline import compiled, simulated
 from tests.unit.test_partial import SOFTMAX, total
 
@@ -81,7 +82,8 @@ def test_the_approach_is_told_what_an_iteration_touches():
     job = scheduled(SOFTMAX, {"M": 64, "N": 128}, approach)
     told = [{k: v for k, v in a.items() if k[0] != "_"} for a in approach.asked[-1:]]
     rows = told[0]["iterations"]
-    assert told == [{"loop": "i", "buffers": ["X"], "bytes": 4 * 128 * 64 // rows, "iterations": rows}]
+    assert told == [{"loop": "i", "buffers": ["X"], "bytes": 4 * 128 * 64 // rows, "iterations": rows,
+                     "whole": 4 * 128 * 64, "rate": 0.0}]  # fmt: skip
     assert {i.prefetch.memory for i in asking(job.schedule) if i.prefetch} == {"l2"}
 
 
@@ -106,6 +108,79 @@ def test_it_is_written_down_and_read_back():
     again = from_json(to_json(s))
     assert [i.prefetch for i in asking(again)] == [i.prefetch for i in asking(s)]
     assert all(isinstance(i.prefetch, Prefetch) for i in asking(again))
+
+
+PRODUCT = """kernel product(M, N, K)
+  permits contract, reassociate
+  in    A: f32[M, K]
+  const B: f32[K, N]
+  out   C: f32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[k, j]
+"""
+
+
+def slow(bandwidth: float | None = 28e9) -> Any:
+    """A CPU whose last cache gives so many bytes per second, beyond one of 1 MiB."""
+    host = simulated("host-avx512")
+    return replace(host, memories={**host.memories, "l3": replace(host.memories["l3"], bandwidth=bandwidth)})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "bandwidth", "asked"),
+    [
+        ({"M": 64, "N": 1024, "K": 512}, 28e9, True),  # 2 MB of panels
+        ({"M": 64, "N": 512, "K": 256}, 28e9, False),  # the near cache holds them
+        ({"M": 64, "N": 1024, "K": 512}, 100e9, False),  # they come as fast as they are read
+        ({"M": 64, "N": 1024, "K": 512}, None, False),  # nobody knows
+    ],
+)
+def test_panels_are_asked_for_where_their_cache_is_slower_than_they_are_read(sizes, bandwidth, asked):
+    job = compiled(parse_kernel(PRODUCT), sizes, slow(bandwidth), check=True)
+    calls = asking(job.schedule)
+    assert bool(calls) == asked
+    assert {(i.instruction, i.operands[0].tile.buffer, *i.prefetch) for i in calls if i.prefetch} == (
+        {("load", "B", AHEAD, "l1")} if asked else set())  # fmt: skip
+    assert {loop.axis for loop in innermost(job.schedule) if {*calls} & {*distinct(loop.body)}} == (
+        {"k"} if asked else set())  # fmt: skip
+
+
+def innermost(schedule: Schedule) -> list[Loop]:
+    loops = [n for n in distinct(schedule.call) if isinstance(n, Loop)]
+    return [n for n in loops if not any(isinstance(m, Loop) for m in distinct(n.body))]
+
+
+def test_of_a_stream_the_approach_is_told_how_fast_it_is_read():
+    approach = Asks("none")
+    job = compiled(parse_kernel(PRODUCT), {"M": 64, "N": 1024, "K": 512}, slow(), approach)
+    (told,) = [a for a in approach.asked if a["rate"]]
+    assert (told["loop"], told["buffers"], told["whole"]) == ("k", ["B.b0"], 4 * 1024 * 512)
+    (loop,) = [n for n in innermost(job.schedule) if n.axis == "k"]
+    cycles = 0.5 * len([n for n in _issues(loop.body) if not n.is_move])
+    columns = {t for n in _issues(loop.body) for o in n.operands if o.tile.buffer == "C" for t in [o.tile.start[1]]}
+    assert told["bytes"] == loop.step * len(columns) * 16 * 4
+    assert told["rate"] == pytest.approx(told["bytes"] / (cycles / 3e9))
+
+
+@pytest.mark.parametrize(
+    ("spans", "step", "yes"),
+    [
+        ([(0, 64), (64, 128)], 128, True),
+        ([(64, 128), (0, 64)], 128, True),
+        ([(0, 64), (64, 128)], 256, False),  # something is left out
+        ([(0, 64), (128, 192)], 192, False),
+        ([(0, 64), (64, 128)], 64, False),  # something is read twice
+        ([(0, 64)], -64, False),
+    ],
+)
+def test_streams_leave_nothing_out(spans, step, yes):
+    touches = [Touch(None, "B", Affine(), span, step, writes=False, asks=True) for span in spans]  # type: ignore[arg-type]
+    assert _dense(touches) is yes
+    assert not _dense([*touches[1:], replace(touches[0], asks=False)])
+    assert not _dense([*touches[1:], replace(touches[0], writes=True)])
+    assert not _dense([*touches[1:], replace(touches[0], step=2 * step)])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,58 @@
+"""Rows that tiles are brought line by line: where they are copied to begin with one, and where that would not pay."""
+
+from __future__ import annotations
+
+import pytest
+
+from isam.ir.text import parse_kernel
+from isam.schedule.tree import Issue, Operand, Schedule, distinct
+from isam.scheduler.plans.pack import LINE
+from tests.pipeline import compiled, simulated
+
+PRODUCT = """kernel product(M, N, K)
+  in    A: {left}[M, K]
+  const B: {right}[K, N]
+  out   C: {total}[M, N]
+  permits reassociate, contract, flush
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += {total}(A[i, k]) * {total}(B[k, j])
+"""
+
+
+def scheduled(sizes: dict[str, int], on: str = "sapphire-rapids", left="bf16", right="bf16", total="f32") -> Schedule:
+    job = compiled(parse_kernel(PRODUCT.format(left=left, right=right, total=total)), sizes, simulated(on), check=True)
+    assert job.schedule is not None
+    return job.schedule
+
+
+def sources(schedule: Schedule, move: str) -> list[Operand]:
+    """Where rows of the first factor are brought from."""
+    calls = [n for n in distinct(schedule.call) if isinstance(n, Issue) and n.instruction.startswith(move)]
+    return [o for n in calls for o in n.operands if o.tile.buffer == "A" and o.place.memory == "ram"]
+
+
+@pytest.mark.parametrize(("left", "right", "total"), [("bf16", "bf16", "f32"), ("u8", "i8", "i32")])
+def test_rows_that_are_brought_often_begin_with_a_line(left, right, total):
+    schedule = scheduled({"M": 64, "N": 512, "K": 256}, left=left, right=right, total=total)
+    found = sources(schedule, "tileload")
+    assert found
+    slots = {s.name: s for s in schedule.workspace}
+    for o in found:
+        assert o.place.base in slots, "not from the argument, which begins anywhere"
+        assert slots[o.place.base].align % LINE == 0
+        assert o.place.strides[0] % LINE == 0
+        terms = [*o.place.offset.terms, ("", o.place.offset.const)]
+        assert all(c % LINE == 0 or name.startswith("k") for name, c in terms)
+
+
+@pytest.mark.parametrize("sizes", [{"M": 64, "N": 128, "K": 256}, {"M": 64, "N": 512, "K": 24}])
+def test_rows_that_are_brought_seldom_or_are_shorter_than_a_line_stay(sizes):
+    assert {o.place.base for o in sources(scheduled(sizes), "tileload")} <= {"A"}
+
+
+def test_rows_for_vectors_stay():
+    """Elements of them are broadcast, one at a time."""
+    schedule = scheduled({"M": 64, "N": 512, "K": 256}, on="host-avx512", left="f32", right="f32")
+    assert {o.place.base for o in sources(schedule, "splat")} == {"A"}
