@@ -67,11 +67,10 @@ class _Prefetches:
             return node
         got = self.done.get(id(node))
         if got is None:
-            change = self._made if isinstance(node, Loop) else lambda n: _mapped(n, self.node)
-            got = self.done[id(node)] = change(node)
+            got = self.done[id(node)] = self._loop(node) if isinstance(node, Loop) else _mapped(node, self.node)
         return got
 
-    def _made(self, loop: Loop) -> Node:
+    def _loop(self, loop: Loop) -> Node:
         return self._asking(loop) if _holds_loops(loop.body) else self._streaming(loop)
 
     def _streaming(self, loop: Loop) -> Node:

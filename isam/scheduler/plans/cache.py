@@ -99,23 +99,24 @@ def streamed(main: Nest, use: Use, width: dict[str, int], bindable: frozenset[st
 def outer_blocks(
     group: Group, main: Nest, width: dict[str, int], system: System, bindable: frozenset[str]
 ) -> list[tuple[str, int]]:
-    """The loops around all others: a few rows of an operand that stays where it is, or blocks for a cache; none where
-    sums over several axes keep their order."""
+    """The loops around all others: a few rows of an operand that stays where it is, or blocks for a cache; of columns
+    alone where sums over several axes keep their order."""
     reduced = [a for a in main.axes if a in main.reduced]
-    if not caches(system) or not reduced or not main.mapped or (group.exact and len(reduced) > 1):
+    if not caches(system) or not reduced or not main.mapped:
         return []
+    whole = group.exact and len(reduced) > 1
     if any(streamed(main, u, width, bindable) for u in main.uses):
-        return [(max(reduced, key=main.length), ROWS)]
-    return cache_blocks(main, width, system, bindable)
+        return [] if whole else [(max(reduced, key=main.length), ROWS)]
+    return cache_blocks(main, width, system, bindable, whole)
 
 
 def cache_blocks(
-    main: Nest, width: dict[str, int], system: System, bindable: frozenset[str]
+    main: Nest, width: dict[str, int], system: System, bindable: frozenset[str], whole: bool = False
 ) -> list[tuple[str, int]]:
     """Outer blocks so that the box shared by all rows stays in a cache, with the least traffic beyond it: what is read
     along rows is read again for every block of columns, results for every part of the reduction; what is laid out in
     every call for a farther cache goes there and back. Parts of longer panels share sets of the cache. Rows that nearly
-    fit the cache themselves are read again at an eighth of the price (measured)."""
+    fit the cache themselves are read again at an eighth of the price (measured). ``whole``: sums are not cut."""
     reduced = [a for a in main.axes if a in main.reduced]
     vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
     if not vector:
@@ -132,7 +133,7 @@ def cache_blocks(
     away = 2 * sum(volume(main, u) * size_of(u.dtype) for u in held if u.buffer not in bindable)
     n, m, unit = main.length(axis), main.length(along), width[along]
     line = unit * max((size_of(u.dtype) for u in held), default=1)  # of a panel
-    parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64))])
+    parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64) if not whole)])
     near, *farther = block_caches(main, width, system)
     slow = needed(main, width, system) > MUCH * next((b for _, b in levels(system)[2:] if b), inf)
     best: tuple[float, int, int] | None = None
