@@ -59,6 +59,18 @@ def _contiguous_strides(shape: Sequence[Affine]) -> list[int]:
     return out
 
 
+def trips(kernel: Kernel) -> list[int]:
+    """Of each statement, how often the recurrent loops around it carry it out; of sizes of run time, as is usual."""
+    out = [1] * len(kernel.statements)
+    sizes = kernel.usual(RUNTIME_TRIP) if kernel.follow else {}
+    for level in levels(kernel):
+        around = math.prod(number(r.axis.extent.substitute(sizes)) for r in level.recurrences)
+        for i, _ in enumerate(kernel.statements):
+            if level.own >> i & 1:
+                out[i] = around
+    return out
+
+
 class Pricing:
     """Prices mappings of one kernel."""
 
@@ -68,13 +80,7 @@ class Pricing:
         self._strides: dict[str, list[int]] = {}
         self.ahead = determined(kernel)
         self.fixed = self.ahead | {b.name for b in kernel.buffers if b.role == "const"}
-        self.trips = [1] * len(kernel.statements)
-        sizes = kernel.usual(RUNTIME_TRIP) if kernel.follow else {}
-        for level in levels(kernel):
-            around = math.prod(number(r.axis.extent.substitute(sizes)) for r in level.recurrences)
-            for i, _ in enumerate(kernel.statements):
-                if level.own >> i & 1:
-                    self.trips[i] = around
+        self.trips = trips(kernel)
 
     def extents(self, mapping: Mapped) -> dict[str, int]:
         """Extents of the axes of the mapping's statements."""

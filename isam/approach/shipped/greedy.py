@@ -54,9 +54,13 @@ class Greedy(Approach):
         every buffer on which they disagree counts as twice the price. Rows with gaps that the instruction does not
         take are gathered anew at every use, unless they are constants, which are laid out once: four times the price.
         A vector of what another one sums into element by element is taken apart, and put together again. What one
-        leaves in registers that the other does not take it from goes through memory, a call per element.
+        leaves in registers that the other does not take it from goes through memory, a call per element, as often as
+        the loops around come by.
         """
+        from isam.mapper.pricing import trips
+
         kernel, chosen = choice.context["_kernel"], choice.context["_chosen"]
+        times = trips(kernel)
         theirs = [(o.buffer, set(o.dims)) for m in chosen for o in m.operands if o.dims]
         sums = {kernel.statements[s].dest.buffer for m in chosen for s in m.statements if kernel.statements[s].reduces}
         single = {o.buffer for m in chosen for o in m.operands if not o.dims and o.buffer in sums & made(kernel, m)}
@@ -67,7 +71,8 @@ class Greedy(Approach):
             mine = {o.buffer: set(o.dims) for o in m.operands if o.dims and o.buffer in written}
             clashes = {b for b, d in theirs if b in mine and not (d <= mine[b] or mine[b] <= d)}
             apart = 1 + 2 * lanes(m) if single & mine.keys() else 1
-            cost = (choice.costs or ())[i] + sum(elements(kernel, b) for b in strangers(m, chosen) if b in written)
+            apart_from = sum(elements(kernel, b) for b in strangers(m, chosen) if b in written)
+            cost = (choice.costs or ())[i] + times[m.statements[0]] * apart_from
             return cost * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m) * apart
 
         return choice.options[min(range(len(choice.options)), key=price)]

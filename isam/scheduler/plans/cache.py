@@ -59,22 +59,29 @@ def pace(main: Nest, system: System) -> float:
     return clock / main.instruction.cost.cycles(main.instruction.sizes_of(lengths))
 
 
-def slowed(main: Nest, width: dict[str, int], outer: Sequence[tuple[str, int]], system: System) -> float:
-    """How many times longer the calls of a register block take because what its rows share does not stay in the near
-    cache, and the next one is known to be slower than they read. ``outer``: the blocks around, as :func:`outer_blocks`
-    says."""
+def slowed(
+    main: Nest, width: dict[str, int], outer: Sequence[tuple[str, int]], system: System, bindable: frozenset[str]
+) -> float:
+    """How many times longer the calls of a register block take because what its rows share does not come from the near
+    cache, and the next one is known to be slower than they read: for the first of the rows that read it again, but
+    where it has just been laid out anew; for all of them where it does not stay. ``outer``: the blocks around, as
+    :func:`outer_blocks` says."""
     speed = next((bandwidth for _, bandwidth in levels(system)[2:]), 0.0)
     vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
     if not speed or not vector:
         return 1.0
-    lengths = {a: main.length(a) for a in (*main.reduced, *vector)}
-    box = 0
+    lengths, room = {a: main.length(a) for a in (*main.reduced, *vector)}, SHARE * near_cache(system)
+    share, side = 0.0, beside(main, vector[-1], width)
     for u in (u for u in brought(main) if vector[-1] in axes_of(u)):
-        over = lengths | dict(outer) if outside(main, u, width) > 1 else lengths  # read once, blocks keep nothing
-        box = max(box, prod(over.get(a, 1) for a in axes_of(u)) * size_of(u.dtype))
-    if box * beside(main, vector[-1], width) <= SHARE * near_cache(system):
-        return 1.0
-    return max(1.0, needed(main, width, system) / speed)
+        again, element = outside(main, u, width), size_of(u.dtype) * side
+        if prod(lengths.get(a, 1) for a in axes_of(u)) * element <= room:
+            continue
+        inside = lengths | dict(outer)
+        stays = again > 1 and prod(inside.get(a, 1) for a in axes_of(u)) * element <= room
+        made = u.buffer not in bindable and again >= WORTH_PACKING
+        first = prod(min(1.0, width[a] / main.length(a)) for a in width if a not in axes_of(u))
+        share = max(share, 1.0 if not stays else 0.0 if made else first)
+    return 1 + share * max(0.0, needed(main, width, system) / speed - 1)
 
 
 def reads(main: Nest, width: dict[str, int]) -> int:

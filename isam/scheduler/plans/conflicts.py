@@ -47,7 +47,7 @@ def spread(
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
         waits = late(main, b, bindable) + (0.0 if passed else fetched(main, b, near, given))
         width = {a: b.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
-        farther = slowed(main, width, outer_blocks(group, main, width, system, bindable), system)
+        farther = slowed(main, width, outer_blocks(group, main, width, system, bindable), system, bindable)
         crowded = sum(max(0.0, _crowd(main, u, b) / (lines / BESIDE) - 1) for u in passed)
         return (b.cost + conflicts(main, b, lines) + crowded + spilled + waits + broken) * farther
 

@@ -156,10 +156,16 @@ def test_few_rows_do_not_pay_for_panels_that_go_to_a_farther_cache_and_back():
 def test_calls_wait_for_a_farther_cache_where_the_near_one_does_not_hold_what_they_share(rate, deep, times):
     """128 columns of 2000 rows take all but a fiftieth of the second cache; cut into parts, they lie in it again."""
     nest, width = main_nest({"M": 1500, "N": 128, "K": deep}, PRODUCT), {"i": 4, "j": 64}
-    assert slowed(nest, width, [], host(far=rate)) == pytest.approx(times)
-    assert slowed(nest, width, [("k", 500)], host(far=rate)) == 1
+    none, bound = frozenset[str](), frozenset("B")
+    assert slowed(nest, width, [], host(far=rate), none) == pytest.approx(times)
+    assert slowed(nest, width, [("k", 500)], host(far=rate), none) == 1, "just laid out anew, they are near"
     once = main_nest({"M": 4, "N": 128, "K": deep}, PRODUCT)
-    assert slowed(once, width, [("k", 500)], host(far=rate)) == pytest.approx(times), "rows that read them but once"
+    for had in (none, bound):
+        assert slowed(once, width, [("k", 500)], host(far=rate), had) == pytest.approx(times), "read but once"
+    waits = 1 + 4 / 1500 * (times - 1)
+    assert slowed(nest, width, [("k", 500)], host(far=rate), bound) == pytest.approx(waits), "the first rows bring them"
+    six = main_nest({"M": 6, "N": 128, "K": deep}, PRODUCT)
+    assert slowed(six, width, [("k", 500)], host(far=rate), bound) == pytest.approx(1 + 4 / 6 * (times - 1))
 
 
 @pytest.mark.parametrize(("deep", "few"), [(128, True), (1408, False)])

@@ -155,13 +155,15 @@ def innermost(schedule: Schedule) -> list[Loop]:
 def test_of_a_stream_the_approach_is_told_how_fast_it_is_read():
     approach = Asks("none")
     job = compiled(parse_kernel(PRODUCT), {"M": 64, "N": 1024, "K": 512}, slow(), approach)
-    (told,) = [a for a in approach.asked if a["rate"]]
-    assert (told["loop"], told["buffers"], told["whole"]) == ("k", ["B.b0"], 4 * 1024 * 512)
-    (loop,) = [n for n in innermost(job.schedule) if n.axis == "k"]
-    cycles = 0.5 * len([n for n in _issues(loop.body) if not n.is_move])
-    columns = {t for n in _issues(loop.body) for o in n.operands if o.tile.buffer == "C" for t in [o.tile.start[1]]}
-    assert told["bytes"] == loop.step * len(columns) * 16 * 4
-    assert told["rate"] == pytest.approx(told["bytes"] / (cycles / 3e9))
+    told = [a for a in approach.asked if a["rate"]]
+    assert {(t["loop"], *t["buffers"], t["whole"]) for t in told} == {("k", "B.b0", 4 * 1024 * 512)}
+    want = set()
+    for loop in (n for n in innermost(job.schedule) if n.axis == "k"):
+        cycles = 0.5 * len([n for n in _issues(loop.body) if not n.is_move])
+        columns = {o.tile.start[1] for n in _issues(loop.body) for o in n.operands if o.tile.buffer == "C"}
+        size = loop.step * len(columns) * 16 * 4
+        want.add((size, round(size / (cycles / 3e9))))
+    assert {(t["bytes"], round(t["rate"])) for t in told} == want
 
 
 @pytest.mark.parametrize(
