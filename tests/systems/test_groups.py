@@ -15,6 +15,7 @@ from isam.system.features import lacking
 from isam.system.load import load_system
 
 NEEDS = ("avx512vnni", "avx512bf16", "avx512bw", "avx512vl", "avx512dq")
+VECTORS = "host-avx512"  # without tiles, which are taken where they are
 pytestmark = pytest.mark.skipif(bool(lacking(NEEDS)), reason=f"this CPU lacks {', '.join(lacking(NEEDS))}")
 
 NUMPY = {"u8": np.uint8, "i8": np.int8, "i16": np.int16, "bf16": ml_dtypes.bfloat16}
@@ -64,7 +65,7 @@ def test_every_size_and_layout(pair, turned):
     rng = np.random.default_rng(5)
     for n, (rows, columns, depth) in enumerate(SIZES):
         role = ("in", "const")[n % 2]
-        f = isam.compile(product(*pair, role, turned), sizes={"M": rows, "N": columns, "K": depth})
+        f = isam.compile(product(*pair, role, turned), on=VECTORS, sizes={"M": rows, "N": columns, "K": depth})
         a, b = values(rng, pair[0], (rows, depth)), values(rng, pair[1], (depth, columns))
         given = np.ascontiguousarray(b.T) if turned else b
         wide = f.artifact.arguments[2].dtype
@@ -77,7 +78,7 @@ def test_every_size_and_layout(pair, turned):
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_extreme_values_wrap_or_flush_as_permitted(pair):
-    f = isam.compile(product(*pair), sizes={"M": 4, "N": 20, "K": 9})
+    f = isam.compile(product(*pair), on=VECTORS, sizes={"M": 4, "N": 20, "K": 9})
     if pair[0] == "bf16":
         for extreme in (3e37, 1e-38, -0.0):
             a, b = np.full((4, 9), extreme, NUMPY["bf16"]), np.full((9, 20), 0.5, NUMPY["bf16"])
@@ -95,7 +96,8 @@ def test_extreme_values_wrap_or_flush_as_permitted(pair):
 
 
 def test_denormals_are_kept_unless_the_kernel_permits_otherwise():
-    f = isam.compile(product("bf16", "bf16", permits="reassociate, contract"), sizes={"M": 4, "N": 20, "K": 8})
+    kernel = product("bf16", "bf16", permits="reassociate, contract")
+    f = isam.compile(kernel, on=VECTORS, sizes={"M": 4, "N": 20, "K": 8})
     assert "dot2_bf16" not in taken(f)
     a, b = np.full((4, 8), 1e-39, NUMPY["bf16"]), np.full((8, 20), 1.0, NUMPY["bf16"])
     assert (f(a, b) > 0).all()
@@ -120,7 +122,7 @@ CONVOLUTION = """kernel conv(N, H, W, C, K)
 def test_convolutions_take_them_along_the_channels(channels):
     rng = np.random.default_rng(1)
     sizes = {"N": 2, "H": 5, "W": 6, "C": channels, "K": 24}
-    f = isam.compile(isam.parse(CONVOLUTION), sizes=sizes)
+    f = isam.compile(isam.parse(CONVOLUTION), on=VECTORS, sizes=sizes)
     x, w = values(rng, "u8", (2, 7, 8, channels)), values(rng, "i8", (3, 3, channels, 24))
     want = sum(np.einsum("nhvc,ck->nhvk", x[:, r : r + 5, s : s + 6].astype(np.int64), w[r, s].astype(np.int64))
                for r in range(3) for s in range(3))  # fmt: skip
@@ -143,7 +145,7 @@ def test_a_batch_with_what_follows():
   forall b < B, i < M, j < N
     C[b, i, j] = max(C[b, i, j], 0)
 """)
-    f = isam.compile(k, sizes={"B": 3, "M": 9, "N": 40, "K": 21})
+    f = isam.compile(k, on=VECTORS, sizes={"B": 3, "M": 9, "N": 40, "K": 21})
     a, x, v = values(rng, "u8", (3, 9, 21)), values(rng, "i8", (3, 21, 40)), rng.integers(-9000, 9000, 40, np.int32)
     want = np.maximum(a.astype(np.int32) @ x.astype(np.int32) + v, 0)
     np.testing.assert_array_equal(f(a, x, v), want)
@@ -152,7 +154,7 @@ def test_a_batch_with_what_follows():
 
 def test_blocks_fit_the_registers_that_both_memories_share():
     """No register is spilled in the innermost loop of a large product: accumulators and groups fit 32 together."""
-    f = isam.compile(product("u8", "i8", "const"), sizes={"M": 128, "N": 128, "K": 256})
+    f = isam.compile(product("u8", "i8", "const"), on=VECTORS, sizes={"M": 128, "N": 128, "K": 256})
     assembly = generate(f.schedule, assembly=True).assembly
     loops = re.split(r"^\.LBB\w+:.*$", assembly, flags=re.MULTILINE)
     inner = max(loops, key=lambda t: t.count("vpdpbusd"))
@@ -166,7 +168,7 @@ def test_a_cpu_without_them_takes_other_instructions(monkeypatch):
     real = features.host_features()
     monkeypatch.setattr(features, "host_features", lambda: real - {"avx512vnni", "avx512bf16"})
     for pair in PAIRS:
-        f = isam.compile(product(*pair), sizes={"M": 4, "N": 20, "K": 8})
+        f = isam.compile(product(*pair), on=VECTORS, sizes={"M": 4, "N": 20, "K": 8})
         assert PAIRS[pair] not in taken(f)
         rng = np.random.default_rng(3)
         a, b = values(rng, pair[0], (4, 8)), values(rng, pair[1], (8, 20))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise, product
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from isam.proof.registers import check_registers
 from isam.proof.violation import Findings, issue_text
-from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Seq, Tile, distinct
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, distinct
 from tests.unit.proof.handmade import loop, seq
 from tests.unit.proof.handmade_machines import lit
 from tests.unit.proof.orders import V
@@ -42,7 +43,9 @@ def machine() -> Any:
 
 
 def tree(bind: Node, call: Node) -> Any:
-    return SimpleNamespace(system=machine(), bind=bind, call=call)
+    s = SimpleNamespace(system=machine(), bind=bind, call=call)
+    s.called = partial(Schedule.called, s)
+    return s
 
 
 @dataclass

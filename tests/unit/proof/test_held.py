@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ from isam.proof.preimage import preimage, touched
 from isam.proof.registers import Registers, _need, at_start
 from isam.proof.sets import Isl
 from isam.proof.violation import Findings
-from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Seq, Slot, Tile, Wait, distinct
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Slot, Tile, Wait, distinct
 from isam.system.groups import Replica
 from tests.unit.proof.handmade import loop, seq, tiny_matmul
 from tests.unit.proof.handmade_machines import lit
@@ -112,6 +113,7 @@ def test_what_no_command_sets_is_known_at_the_start() -> None:
     for command, known in (("set 0", {"q": (0, "")}), ("need 0", {"r": (1, ""), "q": (0, "")}),
                            ("none", {"r": (1, ""), "q": (0, "")})):  # fmt: skip
         s: Any = SimpleNamespace(system=system, bind=Seq(), call=seq(Issue("u", command, (), ())))
+        s.called = partial(Schedule.called, s)
         assert at_start(s) == known
         s.bind, s.call = s.call, s.bind
         assert at_start(s) == known
