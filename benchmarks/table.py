@@ -35,8 +35,9 @@ the clock, by `python -m tests.systems.test_host_shapes`.
 
 Below are pictures of these figures (`python -m benchmarks.plots RESULTS.json docs/drawings`, `isam bench --plots`).
 
-Measured on Zen 5 ([performance.md](performance.md)) and Zen 4 ([performance-zen4.md](performance-zen4.md)), which has
-half its vector units.
+Measured on Zen 5 ([performance.md](performance.md)), on Zen 4 ([performance-zen4.md](performance-zen4.md)), which has
+half its vector units, and on Emerald Rapids ([performance-emerald-rapids.md](performance-emerald-rapids.md)), which has
+tiles.
 """
 
 
@@ -74,13 +75,13 @@ LIBXSMM, if any, are of one of 1000 calls that C makes.
     "deepbench": "## DeepBench's products\n",
     "bf16": """## Products of bf16
 
-Summed in f32 by `vdpbf16ps`, which the kernel permits to take denormals as zero, and rounded to bf16. What is asked
-for is meant for CPUs with tile units (AMX).
+Summed in f32 by `tdpbf16ps` on a CPU with tile units (AMX), for which what is asked for is meant, else by `vdpbf16ps`;
+both may take denormals as zero, as the kernel permits. Rounded to bf16.
 """,
     "int8": """## Products of bytes
 
-Summed in i32 by `vpdpbusd`: u8 and i8. oneDNN and JAX take i8 and i8. What is asked for is meant for CPUs with tile
-units (AMX).
+Summed in i32 by `tdpbusd` on a CPU with tile units (AMX), for which what is asked for is meant, else by `vpdpbusd`: u8
+and i8. oneDNN and JAX take i8 and i8.
 """,
     "resnet50": "## The 23 convolutions of ResNet-50, batch 1\n",
     "resnet50x28": """## The same with 28 images
@@ -90,7 +91,7 @@ The paper's experiment. LIBXSMM has images and weights in its own layout in bloc
     "resnet50-bf16": """## The 23 convolutions of ResNet-50 in bf16, batch 1
 
 Sums in f32, results rounded to bf16; weights and images of peers are in bf16. What is asked for is meant for CPUs with
-tile units (AMX): this one multiplies bf16 by `vdpbf16ps`, oneDNN as well.
+tile units (AMX); others multiply bf16 by `vdpbf16ps`, oneDNN as well.
 """,
     "depthwise": """## Depthwise convolutions, 3x3
 
