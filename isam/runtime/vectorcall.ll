@@ -178,7 +178,7 @@ begin:
   %busy.at = getelementptr %Record, ptr %record, i64 0, i32 11
   %pointers = alloca ptr, i64 %width
   %objects = alloca ptr, i64 %all
-  %complete = icmp eq i64 %positional, %wanted
+  %complete = icmp ule i64 %positional, %wanted
   br i1 %complete, label %copy, label %slow
 copy:
   %copied = shl i64 %width, 3
@@ -193,7 +193,7 @@ arguments:
   %keyed = phi i64 [ 0, %copy ], [ %length, %keywords ]
   br label %argument
 
-; Each argument: by its position, or by its name; an output that is not given is made later.
+; Each argument: by its position, or by its name; an output that is not given is made later, another one is asked for.
 argument:
   %i = phi i64 [ 0, %arguments ], [ %i.next, %noted ]
   %left = phi i64 [ %keyed, %arguments ], [ %left.next, %noted ]
@@ -210,7 +210,7 @@ search:
 key:
   %k = phi i64 [ 0, %search ], [ %k.next, %differs ]
   %k.more = icmp ult i64 %k, %keyed
-  br i1 %k.more, label %try, label %noted
+  br i1 %k.more, label %try, label %unnamed
 try:
   %key.at = getelementptr %Tuple, ptr %names, i64 0, i32 3, i64 %k
   %key.is = load ptr, ptr %key.at
@@ -219,6 +219,9 @@ try:
 differs:
   %k.next = add i64 %k, 1
   br label %key
+unnamed:
+  %optional = icmp uge i64 %i, %wanted
+  br i1 %optional, label %noted, label %slow
 found:
   %k.place = add i64 %positional, %k
   br label %given
@@ -238,8 +241,8 @@ take:
   store ptr %a.data, ptr %pointer.at
   br label %noted
 noted:
-  %object = phi ptr [ null, %key ], [ %a, %take ]
-  %spent = phi i64 [ 0, %key ], [ %used, %take ]
+  %object = phi ptr [ null, %unnamed ], [ %a, %take ]
+  %spent = phi i64 [ 0, %unnamed ], [ %used, %take ]
   %object.at = getelementptr ptr, ptr %objects, i64 %i
   store ptr %object, ptr %object.at
   %left.next = sub i64 %left, %spent
@@ -260,7 +263,7 @@ occupy: ; the lock is let go: whoever comes meanwhile needs another workspace; t
 
 ; Outputs: the caller's get one more reference, for they are returned; the others are made.
 outputs:
-  %o = phi i64 [ %positional, %room ], [ %positional, %occupy ], [ %o.next, %had ]
+  %o = phi i64 [ %wanted, %room ], [ %wanted, %occupy ], [ %o.next, %had ]
   %o.more = icmp ult i64 %o, %all
   br i1 %o.more, label %output, label %ready
 output:
@@ -295,7 +298,7 @@ had:
   %o.next = add i64 %o, 1
   br label %outputs
 undo: ; no memory: what was referred to so far is let go
-  %u = phi i64 [ %positional, %make ], [ %u.next, %drop ], [ %positional, %untied ]
+  %u = phi i64 [ %wanted, %make ], [ %u.next, %drop ], [ %wanted, %untied ]
   %u.end = phi i64 [ %o, %make ], [ %u.end, %drop ], [ %all, %untied ]
   %u.more = icmp ult i64 %u, %u.end
   br i1 %u.more, label %drop, label %error
@@ -323,14 +326,14 @@ released:
 
 ; None, the output, or a tuple of them.
 results:
-  %returned = sub i64 %all, %positional
+  %returned = sub i64 %all, %wanted
   switch i64 %returned, label %several [ i64 0, label %none
                                          i64 1, label %one ]
 none:
   call void @Py_IncRef(ptr @_Py_NoneStruct)
   ret ptr @_Py_NoneStruct
 one:
-  %only.at = getelementptr ptr, ptr %objects, i64 %positional
+  %only.at = getelementptr ptr, ptr %objects, i64 %wanted
   %only = load ptr, ptr %only.at
   ret ptr %only
 several:
@@ -344,7 +347,7 @@ item:
   %t.more = icmp ult i64 %t, %returned
   br i1 %t.more, label %put, label %tuple.done
 put:
-  %t.place = add i64 %positional, %t
+  %t.place = add i64 %wanted, %t
   %t.at = getelementptr ptr, ptr %objects, i64 %t.place
   %t.object = load ptr, ptr %t.at
   %item.at = getelementptr %Tuple, ptr %tuple, i64 0, i32 3, i64 %t

@@ -174,6 +174,8 @@ def test_names_that_do_not_fit():
     for args, named in (
         ((), {}), ((x,), {}), ((x, h, out), {}), ((x,), {"h": h}), ((), {"h": h, "x": x}), ((x, h), {"x": x}),
         ((x, h), {"w": out}), ((x, h), {"z": out}), ((x, h), {"y": out, "w": out}), ((x, h), {"y": out, "z": out}),
+        ((), {"x": x}), ((), {"h": h}), ((x,), {"x": x}), ((x,), {"h": h, "x": x}), ((), {"x": x, "h": h, "w": out}),
+        ((), {"z": out, "x": x}), ((h,), {"x": x}), ((), {"y": out, "h": h, "x": x}), ((x,), {"y": out, "h": h}),
         ((x, h), {"".join(["", "y"]): out}), ((x, h), {"y": out, "z": out.copy(), "a": out, "b": out}),
     ):  # fmt: skip
         seen = []
@@ -197,6 +199,10 @@ def test_plain_arrays_never_meet_python(counted):
     assert again[1] is z
     np.testing.assert_array_equal(y, x + np.float32(1))
     assert g(x, h, y=y) is y
+    assert g(h=h, x=x, y=y) is y
+    assert f(y=y, h=h, z=z, x=x)[0] is y
+    assert f(x, z=z, h=h)[1] is z
+    assert len(f(h=h, x=x)) == 2
     assert counted.calls == 0
     f(x, h, y=x.copy()[::-1])
     assert counted.calls == 1
@@ -211,6 +217,7 @@ def test_no_reference_is_kept_or_lost():
     for _ in range(1000):
         f(x, h)
         f(x, h, y=y)
+        f(h=h, x=x, y=y)
     after = [sys.getrefcount(w) for w in watched]
     assert all(abs(b - a) < 100 for a, b in zip(before, after, strict=True))
     del watched
