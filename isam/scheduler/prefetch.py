@@ -58,7 +58,8 @@ class _Prefetches:
     def __init__(self, schedule: Schedule, trace: Trace, able: set[str]):
         self.schedule, self.trace, self.able = schedule, trace, able
         self.options = (NOWHERE, *(m.name for m in schedule.system.caches))
-        self.slots = {s.name: s.bytes for s in schedule.workspace if s.literal is None}
+        known = {b.name for b in schedule.kernel.buffers}
+        self.panels = {s.name: s.bytes for s in schedule.workspace if s.literal is None and s.name not in known}
         self.done: dict[int, Node] = {}
 
     def node(self, node: Node) -> Node:
@@ -80,21 +81,21 @@ class _Prefetches:
         seconds = self._seconds(loop.body) if found else 0.0
         if not seconds:
             return loop
-        memory = self._chosen(loop, found, size, max(self.slots[base] for base in found), size / seconds)
+        memory = self._chosen(loop, found, size, max(self.panels[base] for base in found), size / seconds)
         if memory == NOWHERE:
             return loop
         asked = {id(t.issue): Prefetch(AHEAD, memory) for touches in found.values() for t in touches}
         return replace(loop, body=_with(loop.body, asked, {}))
 
     def _streams(self, loop: Loop) -> dict[str, list[Touch]]:
-        """Calls by what they read, where an iteration begins where the one before has ended, in workspace that lies
-        there as it is read."""
+        """Calls by what they read, where an iteration begins where the one before has ended, in what was laid out anew
+        as it is read."""
         bases: dict[str, list[Touch]] = {}
         for t in self._touches(loop.body, loop, {}):
             if t is None:
                 return {}
             bases.setdefault(t.base, []).append(t)
-        return {base: touches for base, touches in bases.items() if base in self.slots and _dense(touches)}
+        return {base: touches for base, touches in bases.items() if base in self.panels and _dense(touches)}
 
     def _seconds(self, node: Node) -> float:
         """What the computations of an innermost body keep their units."""
