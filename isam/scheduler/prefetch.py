@@ -77,7 +77,7 @@ class _Prefetches:
     def _streaming(self, loop: Loop) -> Node:
         """An innermost loop with calls that ask for what lies ahead of them in its streams."""
         found = self._streams(loop)
-        size = sum(found[base][0].step for base in found)
+        size = sum(high - low for touches in found.values() for low, high in _runs(touches))
         seconds = self._seconds(loop.body) if found else 0.0
         if not seconds:
             return loop
@@ -185,12 +185,22 @@ class _Prefetches:
 
 
 def _dense(touches: list[Touch]) -> bool:
-    """Whether moves that can ask read all of what an iteration moves on by, and nothing else."""
+    """Whether moves that can ask read, in one or several streams, all of what an iteration moves on by, and nothing
+    else."""
     step = touches[0].step
-    if step <= 0 or not all(t.asks and not t.writes and t.step == step for t in touches):
-        return False
-    low, high = min(t.span[0] for t in touches), max(t.span[1] for t in touches)
-    return high - low == step and _within((low, high), [t.span for t in touches])
+    able = all(t.asks and not t.writes and t.step == step for t in touches)
+    return able and all(high - low == step for low, high in _runs(touches))
+
+
+def _runs(touches: list[Touch]) -> list[Span]:
+    """What calls touch together, in order, without gaps."""
+    out: list[Span] = []
+    for low, high in sorted(t.span for t in touches):
+        if out and low <= out[-1][1]:
+            low, end = out.pop()
+            high = max(high, end)
+        out.append((low, high))
+    return out
 
 
 def _issues(node: Node) -> Iterator[Issue]:

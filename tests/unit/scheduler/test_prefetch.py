@@ -175,6 +175,8 @@ def test_of_a_stream_the_approach_is_told_how_fast_it_is_read():
         ([(0, 64), (128, 192)], 192, False),
         ([(0, 64), (64, 128)], 64, False),  # something is read twice
         ([(0, 64)], -64, False),
+        ([(0, 64), (4096, 4160)], 64, True),  # two streams side by side
+        ([(0, 64), (4096, 4224)], 64, False),
     ],
 )
 def test_streams_leave_nothing_out(spans, step, yes):
