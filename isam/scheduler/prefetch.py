@@ -22,6 +22,7 @@ from isam.schedule.literals import is_literal
 from isam.schedule.tree import Issue, Loop, Node, Operand, Prefetch, Schedule, Seq, children, distinct
 
 AHEAD = 4096  # bytes ahead of a stream (measured: 2048 is too few, 8192 no better)
+FLIGHT = 512  # instructions that a large core has in flight: it asks for what they read by itself
 Span = tuple[int, int]  # bytes from .. to
 NOWHERE = "none"  # is asked
 Ranges = Mapping[str, tuple[int, int]]  # least and largest value of the variables of loops inside
@@ -79,7 +80,7 @@ class _Prefetches:
         found = self._streams(loop)
         size = sum(high - low for touches in found.values() for low, high in _runs(touches))
         seconds = self._seconds(loop.body) if found else 0.0
-        if not seconds:
+        if not seconds or size * FLIGHT >= 2 * AHEAD * sum(1 for _ in _issues(loop.body)):
             return loop
         memory = self._chosen(loop, found, size, max(self.panels[base] for base in found), size / seconds)
         if memory == NOWHERE:

@@ -143,6 +143,7 @@ def cache_blocks(
     parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64) if not whole)])
     near, *farther = block_caches(main, width, system)
     slow = needed(main, width, system) > MUCH * next((b for _, b in levels(system)[2:] if b), inf)
+    slow = slow and any(outside(main, u, width) > 1 for u in held)
     best: tuple[float, int, int] | None = None
     for cache, step in product([int(FILLED * near) if slow else near, *farther], parts):
         room = cache * min(1, step / min(n, cache / WAYS / line)) if laid else cache

@@ -135,6 +135,7 @@ def slow(bandwidth: float | None = 28e9) -> Any:
         ({"M": 64, "N": 512, "K": 256}, 28e9, False),  # the near cache holds them
         ({"M": 64, "N": 1024, "K": 512}, 100e9, False),  # they come as fast as they are read
         ({"M": 64, "N": 1024, "K": 512}, None, False),  # nobody knows
+        ({"M": 2, "N": 1024, "K": 512}, 28e9, False),  # so few calls that many loads are in flight
     ],
 )
 def test_panels_are_asked_for_where_their_cache_is_slower_than_they_are_read(sizes, bandwidth, asked):
