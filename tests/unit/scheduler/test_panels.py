@@ -91,6 +91,39 @@ def test_blocks_of_columns_are_so_many_that_all_panels_stay(cache):
     assert cache // 4 < held <= cache
 
 
+WINDOWS = """kernel conv(H, W, C, K)
+  permits {permits}
+  in    x: f32[H + 2, W + 2, C]
+  const w: f32[3, 3, C, K]
+  out   y: f32[H, W, K]
+  forall h < H, v < W, k < K
+    y[h, v, k] = 0
+  forall h < H, v < W, k < K, r < 3, s < 3, c < C
+    y[h, v, k] += x[h + r, v + s, c] * w[r, s, c, k]
+"""
+
+
+@pytest.mark.parametrize("permits", ["contract", "contract, reassociate"])
+def test_sums_that_keep_their_order_have_blocks_of_columns(permits):
+    """Weights of 1.2 MB, of which half stays in the near cache over the rows of the image; no sum is cut."""
+    sizes = {"H": 6, "W": 14, "C": 128, "K": 256}
+    job = compiled(parse_kernel(WINDOWS.format(permits=permits)), sizes, simulated("host-avx512"), check=True)
+    assert job.schedule is not None
+    loops = [n for n in distinct(job.schedule.call) if isinstance(n, Loop)]
+    around = [n for n in loops if n.axis == "k" and any(isinstance(m, Loop) and m.axis == "h" for m in distinct(n.body))]
+    assert around
+    assert all(9 * 128 * 4 * n.step <= 1 << 20 for n in around)
+
+
+def test_blocks_of_columns_alone_leave_sums_whole():
+    nest = main_nest({"M": 1536, "N": 5120, "K": 4096}, PRODUCT)
+    cut = dict(cache_blocks(nest, {"i": 6, "j": 32}, host(), frozenset()))
+    assert cut["k"] < 4096
+    whole = dict(cache_blocks(nest, {"i": 6, "j": 32}, host(), frozenset(), whole=True))
+    assert set(whole) == {"j"}
+    assert whole["j"] * 4096 * 4 <= 1 << 20
+
+
 @pytest.mark.parametrize(("far", "share"), [(None, 1), (50e9, 1), (28e9, 5 / 8)])
 def test_blocks_leave_room_where_the_next_cache_is_much_slower_than_they_are_read(far, share):
     """Six rows of two vectors: 128 bytes in six cycles, 64 GB/s."""
