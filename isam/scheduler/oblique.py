@@ -180,10 +180,11 @@ class Blocks:
     def _blocks(self, x: Affine, y: Affine, n: int, low: Line, high: Line, sizes: tuple[int, ...]) -> bool:
         """The strip in blocks of the first of ``sizes`` of which it has some, and of smaller ones where these leave
         something; False where it has none."""
-        able = [(k, whole) for k, size in enumerate(sizes) if (whole := _whole(n // size, size, low, high)) is not None]
-        if not able or not _level(low, high):
+        able = ((k, whole) for k, size in enumerate(sizes) if (whole := _whole(n // size, size, low, high)) is not None)
+        found = next(able, None) if _level(low, high) else None
+        if found is None:
             return False
-        k, (begin, end, inner) = able[0]
+        k, (begin, end, inner) = found
         size, smaller = sizes[k], sizes[k + 1 :]
         first, done = begin * size, end * size
 

@@ -13,11 +13,11 @@ from isam.ir.dtype import size_of
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.cache import SHARE, levels, outer_blocks, pace, reads, slowed, streamed, volume
-from isam.scheduler.plans.pack import copied
+from isam.scheduler.plans.pack import LINE, copied
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.system.graph import System
 
-LINE, PERIOD = 64, 4096  # bytes of a line; addresses so far apart fall on the same set
+PERIOD = 4096  # bytes: addresses so far apart fall on the same set of a cache
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
 AHEAD = 512  # bytes of a row that are there in time when several rows are read in turns (measured)
 LATE = 0.15  # relative cycles per call where more is wanted

@@ -13,7 +13,7 @@ from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, StagedBox
 from isam.scheduler.plans.cache import WORTH_PACKING, caches, outside
 from isam.scheduler.plans.register import axes_of
-from isam.system.graph import System
+from isam.system.graph import MANAGED, System
 
 LINE = 64  # bytes of a line of a cache
 LINED_UP = 8  # times a row is brought, from which on copying it to whole lines pays (measured)
@@ -54,12 +54,8 @@ def packs(
             stage = panel(plan, main, u, along[0], width, depth, bindable, system)
             if stage is not None:
                 out.append(stage)
-        elif not along:
-            rows = row_copy(plan, main, u, width, depth_of, system)
-            if rows is not None:
-                out.append(rows)
         else:
-            rows = lined_up(plan, main, u, width, system)
+            rows = lined_up(plan, main, u, system) if along else row_copy(plan, main, u, width, depth_of, system)
             if rows is not None:
                 out.append(rows)
     return tuple(out)
@@ -170,14 +166,14 @@ def below(plan: Plan, main: Nest, use: Use) -> int:
     return max(i for i, (a, _) in enumerate(plan.order) if a in axes_of(use) and a not in main.reduced) + 1
 
 
-def lined_up(plan: Plan, main: Nest, use: Use, width: dict[str, int], system: System) -> StagedBox | None:
+def lined_up(plan: Plan, main: Nest, use: Use, system: System) -> StagedBox | None:
     """Rows of whole lines that are brought to tiles, again for every block of columns: where arguments begin is not
     known, and a row that begins within a line takes two. Copied, each begins with one."""
     *rows, last = use.index
     along = [a for a in last.names if a in main.reduced and a in main.mapped]
     line = prod(main.unit(a) for a in along) * size_of(use.dtype)
-    tiles = system.memories[use.homes[0]]
-    if tiles.kind != "managed" or tiles.align >= LINE or line % LINE or set(along) != set(last.names):
+    home, tiles = system.memories[system.home], system.memories[use.homes[0]]
+    if tiles.home or tiles.kind != MANAGED or home.align >= LINE or line % LINE or set(along) != set(last.names):
         return None
     if grouped(use, system) or any(len(r.names) > 1 for r in rows):
         return None
