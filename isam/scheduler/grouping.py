@@ -160,15 +160,19 @@ class Grouping:
 
     def _partly(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
         """The same without the axes of which one call takes more in one than in the other: the nest then has loops of
-        its own along these, inside those that they share."""
+        its own along these, inside those that they share. What it needs and lacks one of those stays before."""
         apart = _crossed(group, n)
-        alone = join(group, n, apart) if apart else None
+        alone = join(group, n, apart)
         needed = [g for g in aside if _depends(g, n)]
         if alone is None or any(len(g) > 1 or any(_tied(g, h) for h in aside if h is not g) for g in needed):
             return None
-        along = _along(group, [p for (p,) in needed], n, alone)
+        parallel = alone.extents.keys() & {a for m in group for a in m.extents} - set(alone.reduced)
+        each = zip(needed, _along(group, [p for (p,) in needed], n, alone), strict=True)
+        taken = [(g, p) for g, p in each if parallel <= p.extents.keys()]
+        along = tuple(p for _, p in taken)
         joined = self._joined((*group, *along), n, past=bool(aside), apart=apart, along=along)
-        return None if joined is None else [*(g for g in aside if g not in needed), (*group, *along, joined)]
+        before = [g for g in aside if not any(g is h for h, _ in taken)]
+        return None if joined is None else [*before, (*group, *along, joined)]
 
     def _may(self, group: Nests, n: Nest, apart: frozenset[str] = frozenset(), behind: Nests = ()) -> Nest | None:
         """The nest as it shares the group's loops, where it may."""
@@ -281,12 +285,12 @@ def _deeper(group: Nests, n: Nest) -> int | None:
 
 
 def _crossed(group: Nests, n: Nest) -> frozenset[str]:
-    """Axes of a nest that it could share, of which its calls take more or less than those of the group."""
+    """Axes of a nest that it could share, of which its calls take more or less than all those of the group."""
     joined = join(group, n)
     if joined is None:
         return frozenset()
-    shared = zip(n.extents, joined.extents, strict=True)
-    return frozenset(b for b, a in shared if any(m.unit(a) != n.unit(b) for m in group if a in m.extents))
+    units = {b: {m.unit(a) for m in group if a in m.extents} for b, a in zip(n.extents, joined.extents, strict=True)}
+    return frozenset(b for b, theirs in units.items() if theirs and n.unit(b) not in theirs)
 
 
 def _tied(one: Nests, other: Nests) -> bool:

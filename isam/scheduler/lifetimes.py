@@ -36,7 +36,8 @@ class InGroup(Lifetimes):
     """What follows from a group's plan and where its walk stands.
 
     ``open``: axes of the kept loops we are in; ``further``: per loop the temporaries that are used behind it, too, by
-    nests that lack its axis as those do that take part in one of its iterations; ``ending``: an iteration is being
+    nests that lack its axis as those do that take part in one of its iterations; ``only``: per loop the nests that alone
+    have it, None where all with its axis do; ``ending``: an iteration is being
     closed, what only it could see is dead; ``leaf``: the nests of the present block; ``reads``: what its calls read of
     private temporaries, each with the position of the last that does; ``near``: where that lies, by buffer; ``done``:
     how many of them are over; ``dealt``: the dealt loops that we are in.
@@ -46,6 +47,7 @@ class InGroup(Lifetimes):
         self.scope, self.plan, self.group, self.dealt = scope, plan, plan.group, dealt
         self.open: list[str] = []
         self.further: list[frozenset[str]] = []
+        self.only: list[Members | None] = []
         self.ending = False
         self.leaf: frozenset[int] = frozenset()
         self.reads: dict[Tile, int] = {}
@@ -63,14 +65,16 @@ class InGroup(Lifetimes):
                     self.reads[t] = at
 
     @contextmanager
-    def within(self, axis: str, members: Members) -> Iterator[None]:
-        """In an iteration of a loop, with those nests that take part in it."""
+    def within(self, axis: str, members: Members, only: Members | None = None) -> Iterator[None]:
+        """In an iteration of a loop, with those nests that take part in it; ``only``: those that alone have it."""
         self.open.append(axis)
+        self.only.append(only)
         self.further.append(frozenset(b for b in self.group.private if self._further(b, members)))
         try:
             yield
         finally:
             self.open.pop()
+            self.only.pop()
             self.further.pop()
 
     def _further(self, buffer: str, members: Members) -> bool:
@@ -98,6 +102,8 @@ class InGroup(Lifetimes):
         if private is None:
             return False
         users = self.group.users(buffer)
+        if any(only is not None and not users.issubset(only) for only in self.only):
+            return False
         between = range(min(users), max(users) + 1)
         lacked = [all(a not in self.group.nests[i].extents for i in between) for a in self.open]
         seen = [n and buffer in some for n, some in zip(lacked, self.further, strict=True)]

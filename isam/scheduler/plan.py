@@ -108,7 +108,8 @@ class Plan:
     """``order``: ``(axis, block)`` from outer to inner; ``unroll``: axes of the innermost block, outermost first.
     ``rotate``: depths of the order whose loops hold two blocks in an iteration, so that what is staged for one may be
     brought while the other is worked on. ``deals``: for the first depths of the order, how their blocks are dealt to
-    instances (``first`` is that of the first block). ``even``: blocks are as even as they can be."""
+    instances (``first`` is that of the first block). ``even``: blocks are as even as they can be. ``alone``: depths
+    whose loops only some nests have, which: others that have the axis do the whole block at once."""
 
     group: Group
     order: tuple[tuple[str, int], ...]
@@ -118,10 +119,36 @@ class Plan:
     rotate: frozenset[int] = frozenset()
     deals: tuple[Deal, ...] = ()
     even: bool = False
+    alone: tuple[tuple[int, Members], ...] = ()
 
     def parts(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
         """How a length of an axis is cut into blocks."""
         return self.group.parts(axis, length, block, self.even)
+
+    def cut(self, depth: int, length: int) -> tuple[Segment, ...]:
+        """How a length is cut by the loop at a depth."""
+        (axis, block), only = self.order[depth], self.only(depth)
+        if only is None:
+            return self.parts(axis, length, block)
+        return Group(tuple(self.group.nests[i] for i in only)).parts(axis, length, block)
+
+    def having(self, depth: int, members: Members) -> Members:
+        """Those of some nests that have the loop at a depth."""
+        (axis, _), only = self.order[depth], self.only(depth)
+        return tuple(i for i in members if axis in self.group.nests[i].extents and (only is None or i in only))
+
+    def only(self, depth: int) -> Members | None:
+        """The nests that alone have the loop at a depth; None: all that have its axis."""
+        return next((only for d, only in self.alone if d == depth), None)
+
+    def within(self, at: int, axis: str, block: int, members: Members) -> Plan:
+        """The plan with one more loop, that only some nests have, around those from depth ``at`` on."""
+        assert not self.rotate
+        moved = [replace(s, depth=s.depth + (s.depth > at), by=None if s.by is None else s.by + (s.by > at))
+                 for s in self.stages]  # fmt: skip
+        alone = (*((d + (d >= at), only) for d, only in self.alone), (at, members))
+        order = (*self.order[:at], (axis, block), *self.order[at:])
+        return replace(self, order=order, stages=tuple(moved), alone=alone)
 
     def shares(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
         """How a length of an axis is dealt out: as evenly as it can be."""
@@ -140,7 +167,10 @@ class Plan:
         return "" if stage.by is None else f"/{stage.by}"
 
     def _mark(self, depth: int) -> str:
-        return f"@{self.deals[depth].group}" if depth < len(self.deals) else "x2" if depth in self.rotate else ""
+        if depth < len(self.deals):
+            return f"@{self.deals[depth].group}"
+        only = self.only(depth)
+        return "x2" if depth in self.rotate else "" if only is None else f"({' '.join(map(str, only))})"
 
 
 def rename(nest: Nest, names: dict[str, str]) -> Nest:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Cut:
     """A loop to be kept: ``var`` from ``lo`` in steps over ``span`` elements of ``axis``, its values within ``bounds``.
-    Its body is the level ``depth`` in each of ``envs``: more than one, where what rotates has a place in each."""
+    Its body is the level ``depth`` in each of ``envs``: more than one, where what rotates has a place in each.
+    ``only``: the nests that alone have it."""
 
     var: str
     axis: str
@@ -34,6 +35,7 @@ class Cut:
     bounds: tuple[int, int]
     envs: tuple[Env, ...]
     depth: int
+    only: Members | None = None
 
 
 class Recur:
@@ -120,7 +122,7 @@ class Recur:
     def _iteration(self, *, opening: bool, closing: bool) -> Iterator[None]:
         members = (*(self.first if opening else ()), *self.have, *(self.last if closing else ()))
         cut = self.cut
-        with self.walk.lives.within(cut.axis, members), self.scope.variable(cut.var, cut.lo, cut.step, cut.bounds):
+        with self.walk.lives.within(cut.axis, members, cut.only), self.scope.variable(cut.var, cut.lo, cut.step, cut.bounds):
             yield
 
     def _carry(self, entry: MachineState, end: MachineState, since: Since) -> dict[Key, Copy]:

@@ -126,20 +126,19 @@ class Walk:
         if d < len(self.plan.deals):
             self._dealt(d, env, members)
             return
-        nests = self.group.nests
-        have = tuple(i for i in members if axis in nests[i].extents)
+        plan, have = self.plan, self.plan.having(d, members)
         if not have or env[axis][1] <= block:
             self._level(d + 1, env, members)
             return
         pre = tuple(i for i in members if i < have[0] and i not in have)
         post = tuple(i for i in members if i > have[0] and i not in have)
-        inner = {a for a, _ in self.plan.order[d + 1 :]} & {a for i in have for a in nests[i].axes}
-        peel_pre = any(inner & set(nests[i].axes) for i in pre)
-        peel_post = any(inner & set(nests[i].axes) for i in post)
+        inner = [e for e in range(d + 1, len(plan.order)) if plan.having(e, have)]
+        peel_pre = any(plan.having(e, pre) for e in inner)
+        peel_post = any(plan.having(e, post) for e in inner)
         if pre and not peel_pre:
             self._level(d + 1, env, pre)
         full, was = self._full(d, axis), self.filling
-        parts = self._parts(d, axis, env[axis][1], block, bool(full))
+        parts = self._parts(d, env[axis][1], bool(full))
         for number, (part, together) in enumerate(parts):
             if number == 1:
                 self.filling -= full
@@ -176,11 +175,11 @@ class Walk:
         axis, _ = self.plan.order[d]
         return f"{axis}{sum(a == axis for a, _ in self.plan.order[:d])}"
 
-    def _parts(self, d: int, axis: str, length: int, block: int, apart: bool) -> list[tuple[Segment, int]]:
+    def _parts(self, d: int, length: int, apart: bool) -> list[tuple[Segment, int]]:
         """The loops that an axis is cut into, and how many blocks an iteration holds: where something rotates, enough
         for a place each; what is left over then is an iteration on its own. ``apart``: so is the first block."""
         out: list[tuple[Segment, int]] = []
-        several, blocks = self.plan.rotates(d), self.plan.parts(axis, length, block)
+        several, blocks = self.plan.rotates(d), self.plan.cut(d, length)
         if apart:
             begin, *others = blocks
             out.append((Segment(begin.start, 1, begin.size), 1))
@@ -212,7 +211,7 @@ class Walk:
                 self._level(d + 1, inner, members)
                 return
             before = frozenset(self.run.data.state.copies)
-            with self.lives.within(axis, members):  # other blocks of this axis may want what this one computes
+            with self.lives.within(axis, members, self.plan.only(d)):  # other blocks of this axis may want what this one computes
                 self._level(d + 1, inner, members)
             self._left(axis, before)
             return
@@ -222,7 +221,7 @@ class Walk:
         span, step = part.count * part.size, part.size * together
         low = lo.bounds(self.run.scope.ranges)
         bounds = (low[0], low[1] + span - step)
-        Recur(self, Cut(var, axis, lo, span, step, bounds, envs, d + 1), first, have, last).make()
+        Recur(self, Cut(var, axis, lo, span, step, bounds, envs, d + 1, self.plan.only(d)), first, have, last).make()
 
     def _left(self, axis: str, before: frozenset[Key]) -> None:
         """A block of the axis that is no loop is done: what only it could see goes home, as at the end of a loop; what

@@ -3,12 +3,14 @@ blocks of registers inside blocks of caches."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
 from math import prod
 
+from isam.classes import dataclass
 from isam.scheduler.nests import Nest
-from isam.scheduler.plan import Group, Plan, one_order
+from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import brought, caches, outer_blocks
 from isam.scheduler.plans.pack import packs, repack
 from isam.scheduler.plans.register import Block, Room, axes_of, completed, steps, unroll_order
@@ -51,9 +53,63 @@ def product(nest: Nest, main: Nest) -> bool:
     return bool(nest.reduced) and any(own - axes_of(u) for u in brought(nest))
 
 
-def alongside(group: Group, main: Nest, per: dict[str, int], system: System) -> list[tuple[str, int]]:
+@dataclass(frozen=True)
+class Rows:
+    """A loop over a few rows of the main nest's block that some of the nests beside it have alone. ``own``: axes that
+    they share with no other nest."""
+
+    members: Members
+    axis: str
+    block: int
+    own: frozenset[str]
+
+    def around(self, plan: Plan) -> Plan:
+        """The plan with this loop: around those along axes of its own, else the innermost."""
+        at = next((d for d, (a, _) in enumerate(plan.order) if a in self.own), len(plan.order))
+        return plan.within(at, self.axis, self.block, self.members)
+
+
+def rows_apart(group: Group, main: Nest, width: dict[str, int], system: System) -> list[Rows]:
+    """Loops over a few rows for nests that work in other memories than those in which the main one sums: what it hands
+    them comes through home anyway, and its block is more than theirs hold, all nests one after the other."""
+    sums = {h for u in main.uses if u.writes for h in u.homes} - {system.home}
+    strange = [not n.origin and sums.isdisjoint(h for u in n.uses for h in u.homes) for n in group.nests]
+    theirs = {a for n, s in zip(group.nests, strange, strict=True) if not s for a in n.axes}
+    out = []
+    for run in runs(group, strange, theirs) if sums else ():
+        nests = [group.nests[i] for i in run]
+        shared = [a for a in main.axes if all(a in n.axes and a not in n.reduced and n.unit(a) == 1 for n in nests)]
+        axis = max(shared, key=lambda a: width.get(a, 1), default=None)
+        calls = max(prod(-(-width.get(a, 1) // n.unit(a)) for a in n.axes if a in main.axes) for n in nests)
+        own = frozenset(a for n in nests for a in n.axes) - theirs
+        few = TOGETHER // 2 if own else TOGETHER
+        if axis is not None and calls > 2 * TOGETHER:
+            out.append(Rows(run, axis, max(1, width.get(axis, 1) * few // calls), own))
+    return out
+
+
+def runs(group: Group, some: list[bool], taken: set[str]) -> Iterator[Members]:
+    """Some nests of a group, those together that come one after the other and have the same axes, or one in common that
+    is not ``taken``."""
+    run: list[int] = []
+    for i, n in enumerate(group.nests):
+        last = group.nests[run[-1]] if run else n
+        alike = set(last.axes) == set(n.axes) or not taken.issuperset(set(last.axes) & set(n.axes))
+        if run and not (some[i] and alike):
+            yield tuple(run)
+            run = []
+        if some[i]:
+            run.append(i)
+    if run:
+        yield tuple(run)
+
+
+def alongside(
+    group: Group, main: Nest, per: dict[str, int], system: System, rows: list[Rows]
+) -> list[tuple[str, int]]:
     """Blocks of the axes that nests do not share with the main one, whose block ``per`` is given: of products the best
-    register block, of others enough calls to hide their latency."""
+    register block, of others enough calls to hide their latency. ``rows``: loops that some have alone."""
+    few = {i: {r.axis: r.block} for r in rows for i in r.members}
     chosen: dict[str, int] = {}
     for n in group.nests:
         given = {a: per.get(a, 1) for a in n.axes if a in main.axes}
@@ -62,8 +118,9 @@ def alongside(group: Group, main: Nest, per: dict[str, int], system: System) -> 
             chosen |= {a: n.unit(a) * best.of(a) for a in n.axes if a not in given and a not in chosen}
             chosen |= {a: n.unit(a) * steps(best.calls) for a in inner if a not in given and a not in chosen}
     order: list[tuple[str, int]] = []
-    for n in group.nests:
-        calls = prod(-(-main.unit(a) * per.get(a, 1) // n.unit(a)) for a in n.axes if a in main.axes)
+    for i, n in enumerate(group.nests):
+        block = {a: main.unit(a) * per.get(a, 1) for a in main.axes} | few.get(i, {})
+        calls = prod(-(-block[a] // n.unit(a)) for a in n.axes if a in main.axes)
         several = max(1, min(4, TOGETHER // calls))
         own = (a for a in n.axes if a not in main.axes)
         order += [(a, chosen.get(a, n.unit(a) * several)) for a in own if a not in dict(order)]
@@ -89,12 +146,13 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
         several = 1 if inner in main.mapped else steps(prod(n for _, n in block.tiles))
         order.append((inner, unit[inner] * several))
     per = dict(block.tiles)
-    order += alongside(group, main, per, system)
+    rows = rows_apart(group, main, width, system)
+    order += alongside(group, main, per, system, rows)
     sums = [a for n in group.nests for a in n.reduced if a not in main.axes and a not in n.mapped]
     unroll = [*reduced, *dict.fromkeys(sums), *unroll_order(main, per, Room(main, system))]
     plan = Plan(group, tuple(dict.fromkeys(order)), tuple(unroll), (), note=f"block {block.tiles}")
     if not caches(system):
-        return plan
+        return _with(plan, rows)
     around = [a for a, _ in takewhile(lambda b: b in head or b[0] in plainly, order)]
     stages = packs(plan, main, width, around, system, bindable)
     for n in group.nests:
@@ -103,4 +161,10 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
             had = {s.buffer for s in stages}
             more = packs(plan, n, wide, around, system, bindable)
             stages += tuple(s for s in more if s.buffer not in had)
-    return replace(plan, stages=stages)
+    return _with(replace(plan, stages=stages), rows)
+
+
+def _with(plan: Plan, rows: list[Rows]) -> Plan:
+    for r in rows:
+        plan = r.around(plan)
+    return plan
