@@ -17,6 +17,7 @@ from isam.system.graph import System
 
 SHOWN = 4  # buffers named, largest first
 LINE = 64  # bytes: parts of different instances share none
+ALIASED = 1024  # bytes: rows that lie multiples of it apart share few sets of a cache
 
 
 class Turn(NamedTuple):
@@ -59,7 +60,7 @@ class Homes:
     ``kept``: those that are there from when constants are bound."""
 
     def __init__(self, kernel: Kernel, system: System):
-        self.kernel, self.memory = kernel, system.home
+        self.kernel, self.memory, self.cached = kernel, system.home, bool(system.caches)
         self.places: dict[str, Place] = {}
         self.slots: dict[str, Slot] = {}
         self.folded: set[str] = set()
@@ -109,8 +110,10 @@ class Homes:
             if size < shape[d]:
                 self.folded.add(name)
                 shape[d] = size
-        self.places[name] = mv.home_place(name, home, tuple(shape), dtype)
-        total = self._bytes[name] = size_of(dtype) * prod(shape)
+        way = ALIASED if name in self.folded and self.cached else 0
+        place = self.places[name] = mv.home_place(name, home, tuple(shape), dtype, way, LINE)
+        outer = max(zip(place.strides, shape, strict=True), default=(size_of(dtype), 1))
+        total = self._bytes[name] = outer[0] * outer[1] if prod(shape) else 0
         for turn in fold.turns:
             total = turn.room(total)
         self.slots[name] = Slot(name, home, max(1, total), dtype=dtype, bound=name in self.kept)

@@ -283,10 +283,12 @@ def sub_place(place: Place, tile: Tile, part: Tile) -> Place:
     return Place(place.memory, place.base, offset, place.strides, place.cell)
 
 
-def home_place(base: str, memory: str, shape: tuple[int, ...], dtype: str) -> Place:
-    """A whole C-contiguous buffer in home memory."""
+def home_place(base: str, memory: str, shape: tuple[int, ...], dtype: str, way: int = 0, pad: int = 0) -> Place:
+    """A whole C-contiguous buffer in home memory; ``pad`` bytes more apart what would else lie multiples of ``way``
+    bytes apart."""
     strides, n = [], size_of(dtype)
     for s in reversed(shape):
+        n += pad if way and s > 1 and n % way == 0 else 0
         strides.append(n)
         n *= max(1, s)
     return Place(memory, base, Affine(), tuple(reversed(strides)))
