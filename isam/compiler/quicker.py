@@ -141,6 +141,7 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
         parted = [x for x in SplitDimension((size,)).sites(changed) if x["buffer"] in read]
         other = [x for x in Unfold().sites(changed) if x["statement"] in region]  # a copy, where what is there stays
         other = [x for x in other if _source(changed, x) not in {y["buffer"] for y in parted}]
+        parted = [_seen(changed, x) for x in parted]
         ways = [Step(SplitDimension((size,)), x, None) for x in parted] + [Step(Unfold(), x, None) for x in other]
         for way in ways:
             rewrite = way.transform.apply(changed, way.site)
@@ -148,6 +149,14 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
             found = match(rewrite.kernel, instruction, strided=True, normalise=False, region=there)
             if isinstance(found, Matches):
                 yield min(Pricing(rewrite.kernel).candidate(m).price for m in found), (cut, way)
+
+
+def _seen(kernel: Kernel, site: Site) -> Site:
+    """The site, where it is a dimension of an argument that can be seen otherwise, with that instead of a copy."""
+    from isam.transforms.law import Site
+    from isam.transforms.staging import viewable
+
+    return Site.of(**dict(site.at), view=True) if viewable(kernel.buffer(site["buffer"])) else site
 
 
 def _source(kernel: Kernel, site: Site) -> str:

@@ -21,6 +21,7 @@ from isam.proof.operations import Licence, Operations
 from isam.proof.parted import parted
 from isam.proof.reached import reached
 from isam.proof.value import Ring, Value
+from isam.proof.viewed import in_rows
 
 ROUNDS = 12
 UNWRITTEN = ("V420", "V421")  # an output left as it was is compared as such
@@ -65,7 +66,9 @@ class Equivalence:
         What the user of ``before`` does not permit is never used.
         """
         before = parted(before, after)
-        faults = _differences(before, after) or self._faults(before) or self._faults(after)
+        faults = self._faults(before) or self._faults(after)
+        before, after = in_rows(before, after)
+        faults = _differences(before, after) or faults
         if faults:
             return Verdict(False, (), tuple(faults))
         allowed = [x for x in LICENCES if permitted(before, x)]

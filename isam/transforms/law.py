@@ -33,6 +33,9 @@ class Site:
     def __getitem__(self, key: str) -> Any:
         return dict(self.at)[key]
 
+    def get(self, key: str) -> Any:
+        return dict(self.at).get(key)
+
     def __str__(self) -> str:
         return ", ".join(f"{k} {_text(v)}" for k, v in self.at)
 

@@ -1,5 +1,6 @@
 """Another shape for a buffer: a temporary changes in place, an argument keeps its shape and is copied into or out of a
-temporary, so that a kernel's signature never changes."""
+temporary, so that a kernel's signature never changes; or it is seen in another shape with the same elements one after
+the other (a *view*), which callers, who give memory, do not notice."""
 
 from __future__ import annotations
 
@@ -27,19 +28,23 @@ def reshaped(
     remap: Callable[[Index], Index],
     copied: Statement,
     meaning: str,
+    view: bool = False,
 ) -> Rewrite:
     """``kernel`` with every access ``buffer[i]`` turned into ``new[remap(i)]``.
 
-    ``copied``: the statement ``<new> = <buffer>`` over all elements, with '' for the new buffer's name.
+    ``copied``: the statement ``<new> = <buffer>`` over all elements, with '' for the new buffer's name. ``view``: of an
+    argument of known sizes, whose elements keep their order: it is not copied.
     """
     old = kernel.buffer(buffer)
-    temp = old.role == "temp"
+    if view and not viewable(old):
+        raise ValueError(f"'{buffer}' cannot be seen in another shape")
+    temp = old.role == "temp" or view
     name = buffer if temp else fresh(names_in(kernel), f"{buffer}_t")
 
     def one(x: Access) -> Access:
         return Access(name, remap(x.index), x.loc) if x.buffer == buffer else x
 
-    new = Buffer(name, tuple(shape), old.dtype, "temp", declared=True, loc=old.loc)
+    new = Buffer(name, tuple(shape), old.dtype, old.role if view else "temp", declared=True, loc=old.loc)
     buffers = [new if b.name == buffer and temp else b for b in kernel.buffers]
     parts = {i: ((s.accessing(one), (i,)),) for i, s in enumerate(kernel.statements)}
     if temp:
@@ -54,6 +59,11 @@ def reshaped(
     made, origin = splice(kernel, parts, buffers=[*buffers, new], first=first, last=last)
     relation = ((buffer, (buffer, name)),)
     return Rewrite(made, Correspondence(origin, buffers=relation, meanings=((name, meaning),)))
+
+
+def viewable(buffer: Buffer) -> bool:
+    """Can an argument be seen in another shape?"""
+    return buffer.role != "temp" and all(d.is_constant for d in buffer.shape)
 
 
 def box_copy(kernel: Kernel, buffer: str, dest: Callable[[Index], Index]) -> Statement:

@@ -71,7 +71,7 @@ def emit(schedule: Schedule) -> Artifact:
     return Artifact(
         name=kernel.name,
         backend="llvm",
-        arguments=arguments_of(kernel),
+        arguments=arguments_of(schedule.cover.original),
         sizes=sizes_of(kernel),
         entry="call",
         bind="bind" if "bind" in code.entries else "",

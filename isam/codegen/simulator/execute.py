@@ -42,7 +42,7 @@ def emit(schedule: Schedule) -> Artifact:
     return Artifact(
         name=kernel.name,
         backend="simulator",
-        arguments=arguments_of(kernel),
+        arguments=arguments_of(schedule.cover.original),
         sizes=sizes_of(kernel),
         provenance={"isam": __version__, "system": schedule.system.name},
         parts={"schedule.json": to_json(schedule).encode(), "kernel.isam": str(schedule.cover.original).encode()},

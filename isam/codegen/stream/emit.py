@@ -17,7 +17,7 @@ def emit(schedule: Schedule) -> Artifact:
     return Artifact(
         name=kernel.name,
         backend="stream",
-        arguments=arguments_of(kernel),
+        arguments=arguments_of(schedule.cover.original),
         sizes=sizes_of(kernel),
         provenance={"isam": __version__, "system": schedule.system.name},
         parts={

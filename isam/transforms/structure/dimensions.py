@@ -13,7 +13,8 @@ from isam.transforms.staging import Index, box_copy, reshaped, stageable
 
 @dataclass(frozen=True)
 class SplitDimension(Transform):
-    """A dimension of size D becomes two, ``D / factor`` and ``factor``, where every index splits exactly."""
+    """A dimension of size D becomes two, ``D / factor`` and ``factor``, where every index splits exactly. A site with
+    ``view``: an argument is seen so."""
 
     factors: tuple[int, ...] = (2, 4, 8, 16)
 
@@ -53,7 +54,7 @@ class SplitDimension(Transform):
             return (*index[:dim], whole, rest, *index[dim + 1 :])
 
         meaning = f"{buffer} with dimension {dim} split into {shape[dim]} x {factor}"
-        return reshaped(kernel, buffer, shape, remap, copied, meaning)
+        return reshaped(kernel, buffer, shape, remap, copied, meaning, bool(site.get("view")))
 
     def sites_for(self, kernel: Kernel, mismatch: Mismatch) -> tuple[Site, ...]:
         if not self.answers(mismatch):

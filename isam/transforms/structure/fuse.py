@@ -15,7 +15,8 @@ from isam.transforms.structure.rows import axis_of, inside
 
 
 class FuseDimensions(Transform):
-    """Two neighbouring dimensions become one, row after row; the inner size is a number."""
+    """Two neighbouring dimensions become one, row after row; the inner size is a number. A site with ``view``: an
+    argument is seen so."""
 
     law = "fuse-dimensions"
     equation = "b[i][j]  =>  b[J * i + j]   (0 <= j < J)"
@@ -42,7 +43,7 @@ class FuseDimensions(Transform):
 
         new = (*shape[:d], shape[d] * size, *shape[d + 2 :])
         meaning = f"{buffer} with dimensions {d} and {d + 1} as one"
-        return reshaped(kernel, buffer, new, remap, box_copy(kernel, buffer, remap), meaning)
+        return reshaped(kernel, buffer, new, remap, box_copy(kernel, buffer, remap), meaning, bool(site.get("view")))
 
     def demand(self, site: Site) -> tuple[Any, ...]:
         return (site["buffer"],)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from isam.proof.sharing import shared
+from isam.schedule.sharing import shared
 from isam.schedule.tree import Issue, Schedule, Seq, distinct
 from tests.unit.proof.handmade import loop, tiny_matmul, vec_matmul
 

@@ -1,5 +1,5 @@
-"""Equal nodes and operands as one object each, so that nothing is judged twice and figures do not depend on how a tree
-was built."""
+"""Equal nodes and operands as one object each, so that nothing is judged twice, and neither figures nor code depend on
+how a tree was built."""
 
 from __future__ import annotations
 
