@@ -72,6 +72,7 @@ def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequenc
 
     begin = way.state()
     way.at = way.now((statement,))[0]
+    _in_rows(way, able[0])
     with suppress(StepRefused):
         _filled(way, able[0], region)
     found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
@@ -84,6 +85,33 @@ def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequenc
         except StepRefused:
             way.back_to(before)
     way.back_to(begin)
+
+
+def _in_rows(way: Way, instruction: Instruction) -> None:
+    """Goes on to where two axes that are not summed over are one, where its calls are fuller then: of an image the
+    pixels of all rows, one after the other."""
+    from isam.compiler.longer import put_together
+    from isam.compiler.way import StepRefused
+
+    s = way.kernel.statements[way.at]
+    most = max((instruction.span(a).most or 1 for a in _parallel(instruction)), default=1)
+    *_, outer, inner, _ = ("", "", "", *(a for a in s.domain.names if a not in s.reduces))
+    if not outer or not all(s.domain.extent(a).is_constant for a in (outer, inner)):
+        return
+    rows, length = s.domain.extent(outer).const, s.domain.extent(inner).const
+    if rows < 2 or -(-rows * length // most) >= rows * -(-length // most):
+        return
+    before = way.state()
+    try:
+        put_together(way, outer, inner)
+    except StepRefused:
+        way.back_to(before)
+
+
+def _parallel(instruction: Instruction) -> list[str]:
+    """The axes of an instruction's sum that are not summed over."""
+    s = next(s for s in instruction.body.statements if s.accumulate)
+    return [a for a in s.domain.names if a not in s.reduces]
 
 
 def _filled(way: Way, instruction: Instruction, region: Sequence[int]) -> None:
@@ -125,6 +153,7 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
     """Ways to what an instruction takes that sums over neighbours in groups, with the prices of its calls then: an axis
     of the sum is cut into as many, and a dimension of one operand. The axis is cut in no statement besides ``region``:
     what makes an operand, or goes on with the result, keeps its axes."""
+    from isam.compiler.longer import seen
     from isam.mapper.match import Matches, match
     from isam.mapper.space import Step
     from isam.transforms.law import Site
@@ -141,7 +170,7 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
         parted = [x for x in SplitDimension((size,)).sites(changed) if x["buffer"] in read]
         other = [x for x in Unfold().sites(changed) if x["statement"] in region]  # a copy, where what is there stays
         other = [x for x in other if _source(changed, x) not in {y["buffer"] for y in parted}]
-        parted = [_seen(changed, x) for x in parted]
+        parted = [seen(changed, x) for x in parted]
         ways = [Step(SplitDimension((size,)), x, None) for x in parted] + [Step(Unfold(), x, None) for x in other]
         for way in ways:
             rewrite = way.transform.apply(changed, way.site)
@@ -149,14 +178,6 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
             found = match(rewrite.kernel, instruction, strided=True, normalise=False, region=there)
             if isinstance(found, Matches):
                 yield min(Pricing(rewrite.kernel).candidate(m).price for m in found), (cut, way)
-
-
-def _seen(kernel: Kernel, site: Site) -> Site:
-    """The site, where it is a dimension of an argument that can be seen otherwise, with that instead of a copy."""
-    from isam.transforms.law import Site
-    from isam.transforms.staging import viewable
-
-    return Site.of(**dict(site.at), view=True) if viewable(kernel.buffer(site["buffer"])) else site
 
 
 def _source(kernel: Kernel, site: Site) -> str:
