@@ -73,8 +73,9 @@ def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequenc
     begin = way.state()
     way.at = way.now((statement,))[0]
     _in_rows(way, able[0])
-    with suppress(StepRefused):
-        _filled(way, able[0], region)
+    if not _in_windows(way, able[0], statement, region):
+        with suppress(StepRefused):
+            _filled(way, able[0], region)
     found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
     for _, steps in sorted(found, key=lambda f: f[0]):
         before = way.state()
@@ -106,6 +107,57 @@ def _in_rows(way: Way, instruction: Instruction) -> None:
         put_together(way, outer, inner)
     except StepRefused:
         way.back_to(before)
+
+
+def _in_windows(way: Way, instruction: Instruction, statement: int, region: Sequence[int]) -> bool:
+    """Goes on to where the windows that slide over an image are rows of their own, one after the other, zeros behind:
+    where a row of taps and channels together nearly fills a call, and neither does alone. Whether it came there."""
+    from isam.compiler.longer import put_together
+    from isam.compiler.way import StepRefused
+    from isam.transforms.law import Site
+    from isam.transforms.structure.roundup import RoundUpSum
+    from isam.transforms.structure.unfold import Unfold
+
+    s, (size, most) = way.kernel.statements[way.at], _groups(instruction)
+    *_, outer, inner = ("", *s.reduces) if len(s.reduces) < 2 else s.reduces
+    if size < 2 or not outer or not all(s.domain.extent(a).is_constant for a in (outer, inner)):
+        return False
+    taps, channels = (s.domain.extent(a).const for a in (outer, inner))
+    window = _window(way.kernel, way.now(region), outer, inner)
+    if min(taps, channels) < 2 or not most // 2 < taps * channels < most or window is None:
+        return False
+    before = way.state()
+    n, source, dim = window
+    image = way.kernel.statements[n].sources[source]
+    try:
+        way.take(Unfold(), Site.of(statement=n, source=source, dim=dim))
+        put_together(way, outer, inner)
+        axis = way.kernel.statements[way.at].reduces[-1]
+        mine = tuple(i for i in way.now(region) if axis in way.kernel.statements[i].domain.names)
+        way.take(RoundUpSum((most,)), Site.of(axis=axis, statements=mine, extent=most))
+    except StepRefused:
+        way.back_to(before)
+        return False
+    assert isinstance(image, Access)
+    for made in [i for i, w in enumerate(way.kernel.statements) if w.dest.buffer == image.buffer]:
+        names = way.kernel.statements[made].domain.names
+        with suppress(StepRefused):  # what makes the image does so in longer rows
+            way.at = made
+            put_together(way, *names[-2:])
+    way.at = way.now((statement,))[0]
+    return True
+
+
+def _window(kernel: Kernel, region: Sequence[int], outer: str, inner: str) -> tuple[int, int, int] | None:
+    """Where something is read that one axis of a sum slides over while another goes through its last dimension: the
+    statement, the source and the dimension."""
+    for n in region:
+        for k, x in enumerate(kernel.statements[n].sources):
+            if isinstance(x, Access) and len(x.index) > 1 and x.index[-1].names == (inner,):
+                row = x.index[-2]
+                if outer in row.names and len(row.names) > 1:
+                    return n, k, len(x.index) - 2
+    return None
 
 
 def _parallel(instruction: Instruction) -> list[str]:

@@ -7,17 +7,18 @@ from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import DTYPES
-from isam.ir.kernel import Access, Buffer, Domain, Kernel, Literal, Statement
+from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, names_in, splice
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
-from isam.transforms.structure.rows import uncertain, used_axes
+from isam.transforms.structure.rows import axis_of, uncertain, used_axes
 
 IDENTITY = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
 
 
 class Unfold(Transform):
-    """A source whose rows mix or scale axes is copied first, one dimension per axis."""
+    """A source whose rows mix or scale axes is copied first, one dimension per axis. A site with ``dim``: only what
+    indexes that dimension gets dimensions of its own there, the others stay as they are."""
 
     law = "unfold"
     equation = "f(x[a + b])  =>  u[a][b] = x[a + b]; f(u[a][b])"
@@ -38,11 +39,12 @@ class Unfold(Transform):
         s = kernel.statements[i]
         x = s.sources[k]
         assert isinstance(x, Access)
-        axes = used_axes(x, s)
-        name = fresh(names_in(kernel), f"{x.buffer}_u")
+        taken = names_in(kernel)
+        name = fresh(taken, f"{x.buffer}_u")
+        axes, read, rows = _rows(kernel, s, x, site.get("dim"), taken)
         copy = Access(name, tuple(Affine.of(a.name) for a in axes), x.loc)
-        into = Statement(Domain(axes, uncertain(kernel, x, axes)), copy, "copy", (x,), False, x.loc)
-        after = replace(s, sources=tuple(copy if y == x else y for y in s.sources))
+        into = Statement(Domain(axes, uncertain(kernel, read, axes)), copy, "copy", (read,), False, x.loc)
+        after = replace(s, sources=tuple(replace(copy, index=rows) if y == x else y for y in s.sources))
         shape = tuple(a.extent for a in axes)
         buffers = (*kernel.buffers, Buffer(name, shape, kernel.buffer(x.buffer).dtype, "temp", loc=x.loc))
         new, origin = splice(kernel, {i: ((into, ()), (after, (i,)))}, buffers=buffers)
@@ -56,6 +58,30 @@ class Unfold(Transform):
         buffer, at = mismatch.about("buffer"), mismatch.about("statement")
         found = [s for s in self.sites(kernel) if _source(kernel, s).buffer == buffer]
         return tuple([s for s in found if s["statement"] == at] or found)
+
+
+def _rows(
+    kernel: Kernel, s: Statement, x: Access, dim: int | None, taken: set[str]
+) -> tuple[tuple[Axis, ...], Access, tuple[Affine, ...]]:
+    """What a copy goes over, what it reads there, and where the statement finds it."""
+    axes = used_axes(x, s)
+    if dim is None:
+        return axes, x, tuple(Affine.of(a.name) for a in axes)
+    out: list[Axis] = []
+    read, rows = list(x.index), []
+    for d, size in enumerate(kernel.buffer(x.buffer).shape):
+        plain = next((a for a in axes if axis_of(x.index[d]) == a.name and a.extent == size), None)
+        if d == dim or plain is not None:
+            own = [a for a in axes if x.index[d].coefficient(a.name)]
+            out += own
+            rows += [Affine.of(a.name) for a in own]
+            continue
+        name = fresh(taken, f"d{d}")
+        taken.add(name)
+        out.append(Axis(name, size))
+        read[d] = Affine.of(name)
+        rows.append(x.index[d])
+    return tuple(out), replace(x, index=tuple(read)), tuple(rows)
 
 
 class UnfoldSum(Transform):
