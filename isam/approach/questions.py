@@ -120,7 +120,8 @@ QUESTIONS: tuple[Question, ...] = (
             "into": "the instructions of those before it",
             "past": "whether it goes past nests that stand between; asked with those that it takes along, then without",
             "apart": "axes that it does not share though it could, because calls of one nest take more of them than "
-            "those of another; asked after all that it could share",
+            "those of another, else those of its own; it has loops along these inside; asked after all that it could "
+            "share",
             "_group": "those before it",
             "_nest": "the nest, its axes renamed to theirs",
             "_kernel": "the kernel",

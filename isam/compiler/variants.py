@@ -164,10 +164,8 @@ def _goes_on(trace: Trace, alone: bool) -> bool:
 
 
 def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
-    from isam.schedule.sharing import shared
-
     job.taken, job.cover = taken, taken.cover
-    job.schedule = shared(replace(schedule, trace=job.behind(taken.cover, schedule)))
+    job.schedule = replace(schedule, trace=job.behind(taken.cover, schedule))
 
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:

@@ -163,14 +163,15 @@ class Grouping:
         its own along these, inside those that they share. What it needs and lacks one of those stays before."""
         apart = _crossed(group, n)
         alone = join(group, n, apart)
+        own = apart if alone is None else apart or _own(group, n, alone)
         needed = [g for g in aside if _depends(g, n)]
-        if alone is None or any(len(g) > 1 or any(_tied(g, h) for h in aside if h is not g) for g in needed):
+        if alone is None or not own or any(len(g) > 1 or any(_tied(g, h) for h in aside if h is not g) for g in needed):
             return None
         parallel = alone.extents.keys() & {a for m in group for a in m.extents} - set(alone.reduced)
         each = zip(needed, _along(group, [p for (p,) in needed], n, alone), strict=True)
         taken = [(g, p) for g, p in each if parallel <= p.extents.keys()]
         along = tuple(p for _, p in taken)
-        joined = self._joined((*group, *along), n, past=bool(aside), apart=apart, along=along)
+        joined = self._joined((*group, *along), n, past=bool(aside), apart=apart, along=along, own=own)
         before = [g for g in aside if not any(g is h for h, _ in taken)]
         return None if joined is None else [*before, (*group, *along, joined)]
 
@@ -190,10 +191,12 @@ class Grouping:
         apart: frozenset[str] = frozenset(),
         along: Nests = (),
         behind: Nests = (),
+        own: frozenset[str] = frozenset(),
     ) -> Nest | None:
         """The nest as it shares the group's loops, where it may and the Approach wants it to. ``past``: it goes past
         others, which it could join instead. ``apart``: axes that it does not share; it takes ``along`` the last nests
-        of the group then. ``behind``: nests of the group that it comes before."""
+        of the group then, and has loops along its ``own`` axes inside. ``behind``: nests of the group that it comes
+        before."""
         joined = self._may(group, n, apart, behind)
         if joined is None:
             return None
@@ -202,7 +205,7 @@ class Grouping:
             "nest": n.instruction.name,
             "into": [m.instruction.name for m in group],
             "past": past,
-            "apart": sorted(apart),
+            "apart": sorted(own),
             "_group": [m for m in group if m not in along],
             "_nest": joined,
             "_kernel": self.kernel,
@@ -265,6 +268,12 @@ def _common(group: Nests, n: Nest, joined: Nest) -> set[str]:
     """The axes of a nest that, as it has ``joined`` a group, are also the group's."""
     axes = {a for m in group for a in m.extents}
     return {b for b, a in zip(n.extents, joined.extents, strict=True) if a in axes}
+
+
+def _own(group: Nests, n: Nest, joined: Nest) -> frozenset[str]:
+    """The axes of a nest that, as it has ``joined`` a group, are none of the group's."""
+    theirs = {a for m in group for a in m.extents}
+    return frozenset(b for b, a in zip(n.extents, joined.extents, strict=True) if a not in theirs)
 
 
 def _deeper(group: Nests, n: Nest) -> int | None:

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.kernels import sources, with_constants
 from isam.compiler.stages import new_job, run_stages
 from isam.ir.text import parse_kernel
+from isam.schedule.tree import Issue, Schedule, distinct
 from isam.system.features import lacking
 from isam.system.load import load_system
 from tests.elsewhere import elsewhere
@@ -23,6 +24,10 @@ LAYERS = {
     "a 3x3 convolution": ("convolution_padded_bf16", {**ROWS, "R": 3, "S": 3}, 1),
     "a strided one": ("convolution_bf16", {**ROWS, "R": 3, "S": 3, "stride": 2}, 1),
     "a first layer": ("convolution_padded_bf16", {"H": 9, "W": 20, "C": 3, "K": 24, "R": 5, "S": 5, "stride": 2}, 1),
+    "one of few channels": (
+        "convolution_padded_bf16",
+        {"H": 9, "W": 20, "C": 3, "K": 24, "R": 7, "S": 7, "stride": 2, "pad": 3}, 1,
+    ),
     "an odd sum": ("product_bf16", {"M": 33, "N": 40, "K": 75}, 1),
     "a block": ("block_bf16", {**ROWS, "R": 3, "S": 3}, 1),
     "attention": ("attention_bf16", {"H": 2, "M": 40, "N": 64, "D": 64, "V": 48}, 2),
@@ -45,6 +50,40 @@ def test_large_sums_go_through_tiles_and_are_right(layer: str, bound: bool) -> N
     taken = [m.instruction.name for m in job.cover.mappings]
     assert taken.count("tile_dot2_bf16") == sums
     assert fault(Case(1, kernel, given, "moderate", False, bound), "host-amx", True) is None
+
+
+def scheduled(layer: str, sizes: dict[str, int] | None = None) -> Schedule:
+    name, usual, _ = LAYERS[layer]
+    kernel, given = with_constants(sources()[name], sizes or dict(usual))
+    job = run_stages(new_job(kernel, load_system("host-amx"), given, None), "schedule")
+    assert job.schedule is not None
+    return job.schedule
+
+
+def test_pixels_of_several_rows_fill_a_tile() -> None:
+    """108 pixels in 6 rows of 18 are seven tiles, not twelve; neither the image nor the result is copied for that."""
+    s = scheduled("a 1x1 convolution")
+    assert s.cover.kernel.buffer("x").shape[0].const == 6 * 18
+    assert [m.instruction.name for m in s.cover.mappings] == ["tile_zero_f32", "tile_dot2_bf16", "round_v_f32_bf16"]
+
+
+def test_windows_of_few_channels_are_rows_of_whole_tiles() -> None:
+    """Seven taps of three channels, zeros behind: no call takes less than a tile has, and none is brought in parts."""
+    s = scheduled("one of few channels")
+    depths = {dict(i.sizes)["K"] for i in distinct(s.call) if isinstance(i, Issue) and i.instruction == "tile_dot2_bf16"}
+    assert depths == {16}
+    assert [d.const for d in s.cover.kernel.buffer("z_u").shape] == [23, 20, 32]
+
+
+def test_what_is_laid_out_in_groups_is_not_copied_before() -> None:
+    """K and X of attention are seen in pairs; scores of 32 rows by 32 columns are worked on a few rows at a time, and
+    those of all rows of a head are never there at once."""
+    s = scheduled("attention", {"H": 2, "M": 64, "N": 256, "D": 64, "V": 64})
+    assert not any("copy_v" in m.instruction.name for m in s.cover.mappings)
+    assert [d.const for d in s.cover.kernel.buffer("K").shape] == [2, 256, 32, 2]
+    calls = [c for c in distinct(s.call) if isinstance(c, Issue) and c.instruction == "exp_v_f32"]
+    assert 0 < len(calls) <= 16
+    assert next(x.bytes for x in s.workspace if x.name == "z") <= 32 * (256 * 4 + 64)
 
 
 def test_products_that_are_not_summed_up_are_left_to_vectors() -> None:

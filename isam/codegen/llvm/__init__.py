@@ -32,8 +32,9 @@ def to_ir(schedule: Schedule) -> tuple[str, dict[str, str]]:
     from isam.codegen.llvm.irtext import Module
     from isam.codegen.llvm.lower import Lowering
     from isam.runtime.linking import vscale
+    from isam.schedule.sharing import shared
 
-    module = Module(vscale(schedule.system.needs))
+    module, schedule = Module(vscale(schedule.system.needs)), shared(schedule)
     lowering = Lowering(schedule, module)
     lowering.main("bind", schedule.bind)
     lowering.main("call", schedule.call)
