@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from functools import cached_property
+from itertools import combinations
 from math import lcm, prod
 
 from isam.classes import dataclass
@@ -18,6 +19,7 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.oblique import Oblique
 from isam.scheduler.trim import Segment, even_segments, segments
 
+LESS = 1 / 4  # of the work of the nest that has most
 FEW = 1 / 16  # of the calls of a group's main nest
 USED = 0.9  # of a memory, by boxes that are brought there ahead; the rest is for what passes through
 Members = tuple[int, ...]  # nests of a group that take part, by position
@@ -63,8 +65,10 @@ class Group:
 
     @cached_property
     def main(self) -> Nest:
-        """The nest with the most work."""
-        return max(self.nests, key=Nest.work)
+        """The nest with the most work; a product that has not much less comes before others, whose operands are not
+        read again."""
+        most = max(n.work() for n in self.nests)
+        return max(self.nests, key=lambda n: (is_product(n) and n.work() >= LESS * most, n.work()))
 
     def length(self, axis: str) -> int:
         return next(n.length(axis) for n in self.nests if axis in n.extents)
@@ -189,6 +193,14 @@ def rename(nest: Nest, names: dict[str, str]) -> Nest:
         own={b: nest.own.get(a, a) for a, b in names.items()},
         where=tuple(w.substitute(sub) for w in nest.where),
     )
+
+
+def is_product(nest: Nest) -> bool:
+    """Whether a nest sums up products of operands each of which it reads again along an axis of the other."""
+    parallel = set(nest.axes) - set(nest.reduced)
+    read = [u for u in nest.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]
+    again = [parallel - {a for row in u.index for a in row.names} for u in read]
+    return bool(nest.reduced) and any(a - b and b - a for a, b in combinations(again, 2))
 
 
 def touches(nest: Nest, buffer: str) -> tuple[bool, bool]:
