@@ -18,6 +18,7 @@ from isam.system.graph import System
 SHOWN = 4  # buffers named, largest first
 LINE = 64  # bytes: parts of different instances share none
 ALIASED = 1024  # bytes: rows that lie multiples of it apart share few sets of a cache
+WAYS = 8  # lines that a set of a cache holds at least
 
 
 class Turn(NamedTuple):
@@ -36,6 +37,11 @@ class Turn(NamedTuple):
         """Where in it the part of the present one begins."""
         before = sum(span * _apart(size, step) for span, step in self.spans[: self.at])
         return self.since * _apart(size, self.spans[self.at][1]) + before
+
+
+def _rows_apart(rows: int, size: int) -> int:
+    """Bytes between the begins of rows: a line more where so many would fall on sets that do not hold them."""
+    return size + LINE if rows > WAYS and size % ALIASED == 0 else size
 
 
 def _apart(size: int, step: int) -> int:
@@ -110,8 +116,8 @@ class Homes:
             if size < shape[d]:
                 self.folded.add(name)
                 shape[d] = size
-        way = ALIASED if name in self.folded and self.cached else 0
-        place = self.places[name] = mv.home_place(name, home, tuple(shape), dtype, way, LINE)
+        apart = _rows_apart if name in self.folded and self.cached else None
+        place = self.places[name] = mv.home_place(name, home, tuple(shape), dtype, apart)
         outer = max(zip(place.strides, shape, strict=True), default=(size_of(dtype), 1))
         total = self._bytes[name] = outer[0] * outer[1] if prod(shape) else 0
         for turn in fold.turns:

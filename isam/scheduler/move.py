@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise, permutations
 
 from isam.classes import dataclass
@@ -283,12 +283,13 @@ def sub_place(place: Place, tile: Tile, part: Tile) -> Place:
     return Place(place.memory, place.base, offset, place.strides, place.cell)
 
 
-def home_place(base: str, memory: str, shape: tuple[int, ...], dtype: str, way: int = 0, pad: int = 0) -> Place:
-    """A whole C-contiguous buffer in home memory; ``pad`` bytes more apart what would else lie multiples of ``way``
-    bytes apart."""
+def home_place(base: str, memory: str, shape: tuple[int, ...], dtype: str,
+               apart: Callable[[int, int], int] | None = None) -> Place:  # fmt: skip
+    """A whole C-contiguous buffer in home memory; ``apart``: how many bytes lie between the begins of so many parts of
+    so many bytes each, where that is more than these."""
     strides, n = [], size_of(dtype)
     for s in reversed(shape):
-        n += pad if way and s > 1 and n % way == 0 else 0
+        n = apart(s, n) if apart else n
         strides.append(n)
         n *= max(1, s)
     return Place(memory, base, Affine(), tuple(reversed(strides)))

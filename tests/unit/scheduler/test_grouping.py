@@ -11,8 +11,11 @@ from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler.job import Refused
 from isam.compiler.stages import new_job, run_stages
+from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
+from isam.schedule.tree import Tile
 from isam.scheduler.grouping import Grouping
+from isam.scheduler.homes import Fold, Homes
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.nests import nests_of
 from isam.scheduler.plan import shareable
@@ -136,12 +139,26 @@ LAYER_NORM = """kernel layer_norm(M, N)
 @pytest.mark.parametrize(("rows", "kept"), [(64, 64), (1024, 8), (4096, 1)])
 def test_temporaries_that_no_cache_holds_become_tiles(rows, kept):
     """1024 x 768 numbers take three times as much as the last cache: what is computed for eight rows at a time
-    shares loops with what goes row by row, and these eight lie a line more apart than 3 KiB. Of 4096 short rows, which
-    no cache holds, one is read at a time."""
+    shares loops with what goes row by row. Of 4096 short rows, which no cache holds, one is read at a time."""
     job = compiled(parse_kernel(LAYER_NORM), {"M": rows, "N": 768}, simulated("host-avx512"))
     assert job.schedule is not None
     size = next(s.bytes for s in job.schedule.workspace if s.name == "c")
-    assert size == kept * (768 * 4 + (64 if kept == 8 else 0))
+    assert size == kept * 768 * 4
+
+
+def test_rows_of_a_tile_that_would_share_few_sets_of_a_cache_lie_apart():
+    """Sixteen rows of 2 KiB take a line more each; eight, as many as a set has room for, do not, nor do rows of other
+    lengths, nor where there is no cache."""
+
+    def strides(rows, length, on="host-avx512"):
+        homes = Homes(parse_kernel(LAYER_NORM).with_sizes({"M": 64, "N": length}), simulated(on))
+        start = (Affine.of("i0"), Affine())
+        return homes.place(Tile("c", start, (1, 1), (1, 1)), Fold(((0, Affine.of("i0"), rows),))).strides
+
+    assert strides(16, 512) == (2048 + 64, 4)
+    assert strides(8, 512) == (2048, 4)
+    assert strides(16, 500) == (2000, 4)
+    assert strides(16, 512, "toy") == (2048, 4)
 
 
 def test_a_sum_takes_its_first_value_along():
