@@ -23,6 +23,8 @@ def load(fn: Function, at: Addressed, lanes: int, lane: int, spread: bool) -> st
         words = (fn.op(f"load {whole}, ptr {at.pointer}, align {size_of(at.dtype)}") if at.shape[0] == lanes else
                  fn.op(f"call {whole} @llvm.masked.load.v{lanes}{word}.p0({where}, <{lanes} x i1> "
                        f"{mask(at.shape[0], lanes)}, {whole} zeroinitializer)"))  # fmt: skip
+    elif at.shape[1] * size_of(at.dtype) == lane and at.steps[1] == size_of(at.dtype) and at.literal is None:
+        words = _words(fn, at, lanes, lane)
     else:
         words = _gathered(fn, at, lanes, lane)
     return fn.op(f"bitcast {whole} {words} to {_type(at, lanes, lane)}")
@@ -77,6 +79,20 @@ def _element(fn: Function, at: Addressed, offset: int) -> str:
     if at.literal is not None:
         return tiles.constant(at.dtype, at.literal)
     return fn.op(f"load {_bits(at)}, ptr {fn.gep(at.pointer, offset)}, align {size_of(at.dtype)}")
+
+
+def _words(fn: Function, at: Addressed, lanes: int, lane: int) -> str:
+    """Groups apart from each other, each of elements that lie together: a word for each."""
+    word, whole, n = f"i{8 * lane}", f"<{lanes} x i{8 * lane}>", at.shape[0]
+    if lanes == 16 and n > 2:  # as `tiles.gathers` says
+        spots = tiles.spots(fn, replace(at, shape=(n,), steps=at.steps[:1]), lanes)
+        return fn.op(f"call {whole} @llvm.masked.gather.v{lanes}{word}.v{lanes}p0({spots}, <{lanes} x i1> "
+                     f"{mask(n, lanes)}, {whole} zeroinitializer)")  # fmt: skip
+    out = "zeroinitializer"
+    for j in range(n):
+        x = fn.op(f"load {word}, ptr {fn.gep(at.pointer, j * at.steps[0])}, align {size_of(at.dtype)}")
+        out = fn.op(f"insertelement {whole} {out}, {word} {x}, i64 {j}")
+    return out
 
 
 def _gathered(fn: Function, at: Addressed, lanes: int, lane: int) -> str:

@@ -107,7 +107,7 @@ def load(fn: Function, at: Addressed, lanes: int) -> str:
     if at.literal is not None or (at.step == 0 and n == lanes):
         return splat(fn, at, lanes)
     if gathers(at, lanes):
-        return fn.op(f"call {v} @llvm.masked.gather.v{lanes}{SUFFIX[e]}.v{lanes}p0({_spots(fn, at, lanes)}, "
+        return fn.op(f"call {v} @llvm.masked.gather.v{lanes}{SUFFIX[e]}.v{lanes}p0({spots(fn, at, lanes)}, "
                      f"<{lanes} x i1> {mask(n, lanes)}, {v} zeroinitializer)")  # fmt: skip
     if at.step != size or n == 1:
         value = "zeroinitializer"
@@ -126,8 +126,8 @@ def gathers(at: Addressed, lanes: int) -> bool:
     return lanes == 16 and at.count > 2 and at.step != size_of(at.dtype) and size_of(at.dtype) >= 4
 
 
-def _spots(fn: Function, at: Addressed, lanes: int) -> str:
-    """The addresses of the elements, typed, with their alignment."""
+def spots(fn: Function, at: Addressed, lanes: int) -> str:
+    """The addresses of the elements along the only dimension, typed, with their alignment."""
     offsets = ", ".join(f"i64 {i * at.step if i < at.count else 0}" for i in range(lanes))
     pointers = fn.op(f"getelementptr i8, ptr {at.pointer}, <{lanes} x i64> <{offsets}>")
     return f"<{lanes} x ptr> align {size_of(at.dtype)} {pointers}"
@@ -138,7 +138,7 @@ def store(fn: Function, value: str, at: Addressed, lanes: int) -> None:
     n, size, e, v = at.count, size_of(at.dtype), ELEMENT[at.dtype], vector(at.dtype, lanes)
     _check(at, lanes)
     if gathers(at, lanes):
-        fn.do(f"call void @llvm.masked.scatter.v{lanes}{SUFFIX[e]}.v{lanes}p0({v} {value}, {_spots(fn, at, lanes)}, "
+        fn.do(f"call void @llvm.masked.scatter.v{lanes}{SUFFIX[e]}.v{lanes}p0({v} {value}, {spots(fn, at, lanes)}, "
               f"<{lanes} x i1> {mask(n, lanes)})")  # fmt: skip
     elif at.step != size or n == 1:  # LLVM 22 stores 32 bits for a single truncated 16-bit lane under a mask
         for i in range(n):
