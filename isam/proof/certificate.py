@@ -24,9 +24,9 @@ from isam.proof.filled import with_boxes
 from isam.proof.legal import Legality
 from isam.proof.points import check_form, check_points
 from isam.proof.sets import Isl
-from isam.schedule.sharing import shared
 from isam.proof.tree import check_tree
 from isam.proof.violation import OBLIGATIONS, Violation
+from isam.schedule.sharing import shared
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.system.graph import System
 

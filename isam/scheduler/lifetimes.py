@@ -36,11 +36,11 @@ class InGroup(Lifetimes):
     """What follows from a group's plan and where its walk stands.
 
     ``open``: axes of the kept loops we are in; ``further``: per loop the temporaries that are used behind it, too, by
-    nests that lack its axis as those do that take part in one of its iterations; ``only``: per loop the nests that alone
-    have it, None where all with its axis do; ``ending``: an iteration is being
-    closed, what only it could see is dead; ``leaf``: the nests of the present block; ``reads``: what its calls read of
-    private temporaries, each with the position of the last that does; ``near``: where that lies, by buffer; ``done``:
-    how many of them are over; ``dealt``: the dealt loops that we are in.
+    nests that lack its axis as those do that take part in one of its iterations; ``only``: per loop the nests that
+    alone have it, None where all with its axis do; ``ending``: an iteration is being closed, what only it could see is
+    dead; ``leaf``: the nests of the present block; ``reads``: what its calls read of private temporaries, each with the
+    position of the last that does; ``near``: where that lies, by buffer; ``done``: how many of them are over;
+    ``dealt``: the dealt loops that we are in.
     """
 
     def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop]):

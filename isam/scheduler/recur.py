@@ -122,7 +122,8 @@ class Recur:
     def _iteration(self, *, opening: bool, closing: bool) -> Iterator[None]:
         members = (*(self.first if opening else ()), *self.have, *(self.last if closing else ()))
         cut = self.cut
-        with self.walk.lives.within(cut.axis, members, cut.only), self.scope.variable(cut.var, cut.lo, cut.step, cut.bounds):
+        inside = self.walk.lives.within(cut.axis, members, cut.only)
+        with inside, self.scope.variable(cut.var, cut.lo, cut.step, cut.bounds):
             yield
 
     def _carry(self, entry: MachineState, end: MachineState, since: Since) -> dict[Key, Copy]:

@@ -211,7 +211,8 @@ class Walk:
                 self._level(d + 1, inner, members)
                 return
             before = frozenset(self.run.data.state.copies)
-            with self.lives.within(axis, members, self.plan.only(d)):  # other blocks of this axis may want what this one computes
+            # other blocks of this axis may want what this one computes
+            with self.lives.within(axis, members, self.plan.only(d)):
                 self._level(d + 1, inner, members)
             self._left(axis, before)
             return

@@ -70,7 +70,8 @@ def test_pixels_of_several_rows_fill_a_tile() -> None:
 def test_windows_of_few_channels_are_rows_of_whole_tiles() -> None:
     """Seven taps of three channels, zeros behind: no call takes less than a tile has, and none is brought in parts."""
     s = scheduled("one of few channels")
-    depths = {dict(i.sizes)["K"] for i in distinct(s.call) if isinstance(i, Issue) and i.instruction == "tile_dot2_bf16"}
+    products = [i for i in distinct(s.call) if isinstance(i, Issue) and i.instruction == "tile_dot2_bf16"]
+    depths = {dict(i.sizes)["K"] for i in products}
     assert depths == {16}
     assert [d.const for d in s.cover.kernel.buffer("z_u").shape] == [23, 20, 32]
 
