@@ -28,11 +28,13 @@ def longer_row(kernel: Kernel, at: int, outer: str, inner: str) -> tuple[Step, .
     return way.steps
 
 
-def put_together(way: Way, outer: str, inner: str) -> None:
-    """Goes on to where two axes at the sum are one. Raises ``StepRefused``."""
+def put_together(way: Way, outer: str, inner: str, view: bool = False) -> None:
+    """Goes on to where two axes at the sum are one. ``view``: arguments are seen otherwise for that, not copied. Raises
+    ``StepRefused``."""
     dimensions, axes = FuseDimensions(), FuseAxes()
     while (pair := _apart(way, outer, inner)) is not None:
-        way.take(dimensions, seen(way.kernel, Site.of(buffer=pair[0], dim=pair[1])))
+        site = Site.of(buffer=pair[0], dim=pair[1])
+        way.take(dimensions, seen(way.kernel, site) if view else site)
     wanted = (outer, inner)
     site = next((x for x in axes.sites(way.kernel) if (x["outer"], x["inner"]) == wanted and way.at in x["statements"]),
                 None)  # fmt: skip

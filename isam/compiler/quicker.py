@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TIMES = 10.0  # so many times the points in a cycle are looked for
 TRIED = 2  # instructions
 WIDER = 2  # times the lanes in parts that sums across them are made in: neighbours that go into a group stay together
+COPIED = 3 / 2  # times as many calls without, from which on a copy for it pays
 LARGE = 1 / 8  # of the points of the largest sum: others that are to be taken more quickly, too
 
 
@@ -72,8 +73,10 @@ def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequenc
 
     begin = way.state()
     way.at = way.now((statement,))[0]
-    _in_rows(way, able[0])
+    rows = _in_rows(way, able[0], region)
     if not _in_windows(way, able[0], statement, region):
+        if not rows:
+            _in_rows(way, able[0], region, copied=True)
         with suppress(StepRefused):
             _filled(way, able[0], region)
     found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
@@ -88,9 +91,10 @@ def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequenc
     way.back_to(begin)
 
 
-def _in_rows(way: Way, instruction: Instruction) -> None:
+def _in_rows(way: Way, instruction: Instruction, region: Sequence[int], copied: bool = False) -> bool:
     """Goes on to where two axes that are not summed over are one, where its calls are fuller then: of an image the
-    pixels of all rows, one after the other."""
+    pixels of all rows, one after the other; ``copied``: where that saves many calls, of a copy that has them so.
+    Whether it came there."""
     from isam.compiler.longer import put_together
     from isam.compiler.way import StepRefused
 
@@ -98,15 +102,39 @@ def _in_rows(way: Way, instruction: Instruction) -> None:
     most = max((instruction.span(a).most or 1 for a in _parallel(instruction)), default=1)
     *_, outer, inner, _ = ("", "", "", *(a for a in s.domain.names if a not in s.reduces))
     if not outer or not all(s.domain.extent(a).is_constant for a in (outer, inner)):
-        return
+        return False
     rows, length = s.domain.extent(outer).const, s.domain.extent(inner).const
-    if rows < 2 or -(-rows * length // most) >= rows * -(-length // most):
-        return
+    apart, together = rows * -(-length // most), -(-rows * length // most)
+    if rows < 2 or together >= apart or (copied and apart < COPIED * together):
+        return False
     before = way.state()
     try:
-        put_together(way, outer, inner)
+        if copied:
+            _unfolded(way, region, outer, inner)
+        put_together(way, outer, inner, view=True)
     except StepRefused:
         way.back_to(before)
+        return False
+    return True
+
+
+def _unfolded(way: Way, region: Sequence[int], outer: str, inner: str) -> None:
+    """Goes on to where what is read along two axes that something else moves along, too, or that leave elements out, is
+    copied so that each has a dimension of its own, in the order of the loops (im2col)."""
+    from isam.transforms.law import Site
+    from isam.transforms.structure.unfold import Unfold
+
+    law = Unfold()
+    while site := next((x for x in law.sites(way.kernel) if _slides(way, x, region, outer, inner)), None):
+        names = way.kernel.statements[site["statement"]].domain.names
+        way.take(law, Site.of(**dict(site.at), axes=names))
+
+
+def _slides(way: Way, site: Site, region: Sequence[int], outer: str, inner: str) -> bool:
+    """Whether a source at a statement of the region moves along both axes."""
+    x = way.kernel.statements[site["statement"]].sources[site["source"]]
+    named = {n for row in x.index for n in row.names} if isinstance(x, Access) else set[str]()
+    return site["statement"] in way.now(region) and {outer, inner} <= named
 
 
 def _in_windows(way: Way, instruction: Instruction, statement: int, region: Sequence[int]) -> bool:
@@ -131,7 +159,7 @@ def _in_windows(way: Way, instruction: Instruction, statement: int, region: Sequ
     image = way.kernel.statements[n].sources[source]
     try:
         way.take(Unfold(), Site.of(statement=n, source=source, dim=dim))
-        put_together(way, outer, inner)
+        put_together(way, outer, inner, view=True)
         axis = way.kernel.statements[way.at].reduces[-1]
         mine = tuple(i for i in way.now(region) if axis in way.kernel.statements[i].domain.names)
         way.take(RoundUpSum((most,)), Site.of(axis=axis, statements=mine, extent=most))
@@ -139,13 +167,26 @@ def _in_windows(way: Way, instruction: Instruction, statement: int, region: Sequ
         way.back_to(before)
         return False
     assert isinstance(image, Access)
-    for made in [i for i, w in enumerate(way.kernel.statements) if w.dest.buffer == image.buffer]:
-        names = way.kernel.statements[made].domain.names
-        with suppress(StepRefused):  # what makes the image does so in longer rows
-            way.at = made
-            put_together(way, *names[-2:])
+    _longer(way, image.buffer)
     way.at = way.now((statement,))[0]
     return True
+
+
+def _longer(way: Way, buffer: str) -> None:
+    """Goes on to where what makes a buffer does so in longer rows. ``at`` is somewhere else then."""
+    from isam.compiler.longer import put_together
+    from isam.compiler.way import StepRefused
+
+    for n in range(sum(s.dest.buffer == buffer for s in way.kernel.statements)):
+        made = [i for i, s in enumerate(way.kernel.statements) if s.dest.buffer == buffer]
+        names = way.kernel.statements[made[n]].domain.names
+        before = way.state()
+        if len(names) >= 2:
+            way.at = made[n]
+            try:
+                put_together(way, *names[-2:], view=True)
+            except StepRefused:
+                way.back_to(before)
 
 
 def _window(kernel: Kernel, region: Sequence[int], outer: str, inner: str) -> tuple[int, int, int] | None:

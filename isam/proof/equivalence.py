@@ -67,8 +67,9 @@ class Equivalence:
         """
         before = parted(before, after)
         faults = self._faults(before) or self._faults(after)
-        before, after = in_rows(before, after)
-        faults = _differences(before, after) or faults
+        if not faults:
+            before, after = in_rows(before, after)
+            faults = _differences(before, after)
         if faults:
             return Verdict(False, (), tuple(faults))
         allowed = [x for x in LICENCES if permitted(before, x)]

@@ -39,7 +39,7 @@ class Turn(NamedTuple):
         return self.since * _apart(size, self.spans[self.at][1]) + before
 
 
-def _rows_apart(rows: int, size: int) -> int:
+def _spaced(rows: int, size: int) -> int:
     """Bytes between the begins of rows: a line more where so many would fall on sets that do not hold them."""
     return size + LINE if rows > WAYS and size % ALIASED == 0 else size
 
@@ -63,7 +63,7 @@ NO_FOLD = Fold()
 
 class Homes:
     """``places``: per buffer; ``slots``: the workspace; ``folded``: temporaries whose home holds one block only;
-    ``kept``: those that are there from when constants are bound."""
+    ``kept``: those that are there from when constants are bound; ``cached``: whether caches lie before it."""
 
     def __init__(self, kernel: Kernel, system: System):
         self.kernel, self.memory, self.cached = kernel, system.home, bool(system.caches)
@@ -116,7 +116,7 @@ class Homes:
             if size < shape[d]:
                 self.folded.add(name)
                 shape[d] = size
-        apart = _rows_apart if name in self.folded and self.cached else None
+        apart = _spaced if name in self.folded and self.cached else None
         place = self.places[name] = mv.home_place(name, home, tuple(shape), dtype, apart)
         outer = max(zip(place.strides, shape, strict=True), default=(size_of(dtype), 1))
         total = self._bytes[name] = outer[0] * outer[1] if prod(shape) else 0

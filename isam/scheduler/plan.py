@@ -146,7 +146,9 @@ class Plan:
         return next((only for d, only in self.alone if d == depth), None)
 
     def within(self, at: int, axis: str, block: int, members: Members) -> Plan:
-        """The plan with one more loop, that only some nests have, around those from depth ``at`` on."""
+        """The plan with one more loop, that only some nests have, around those from depth ``at`` on, none of which they
+        share with others: what others do in the first or last iteration of one of these they would do for a few rows
+        only."""
         assert not self.rotate
         moved = [replace(s, depth=s.depth + (s.depth > at), by=None if s.by is None else s.by + (s.by > at))
                  for s in self.stages]  # fmt: skip
@@ -334,10 +336,11 @@ def one_order(nests: tuple[Nest, ...]) -> tuple[str, ...] | None:
 def in_order(plan: Plan) -> bool:
     """Whether every nest adds its terms in the order of its domain: what is left of one axis of a sum in an iteration
     of the next would be added too late."""
-    for n in plan.group.nests:
+    for i, n in enumerate(plan.group.nests):
         left, seen = {a: n.length(a) for a in n.reduced}, 0
         inner = [(a, n.unit(a)) for a in plan.unroll] + [(a, 1) for a in n.reduced]
-        for axis, block in (*plan.order, *inner) if len(left) > 1 else ():
+        outer = [loop for d, loop in enumerate(plan.order) if not plan.alone or plan.having(d, (i,))]
+        for axis, block in (*outer, *inner) if len(left) > 1 else ():
             if axis in left and block < left[axis]:
                 place = n.reduced.index(axis)
                 if place < seen:

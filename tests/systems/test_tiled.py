@@ -4,17 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest import mock
 
+import numpy as np
 import pytest
 
+import isam
 from benchmarks.kernels import sources, with_constants
+from isam.codegen.simulator.run import Simulation
 from isam.compiler.stages import new_job, run_stages
+from isam.ir.dtype import numpy_dtype
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Issue, Schedule, distinct
+from isam.schedule.tree import Issue, Loop, Schedule, distinct
+from isam.scheduler.plans import shared_home
 from isam.system.features import lacking
 from isam.system.load import load_system
 from tests.elsewhere import elsewhere
 from tests.native_cases import Case, fault
+from tests.pipeline import simulated
 
 pytestmark = pytest.mark.skipif(bool(lacking(load_system("host-avx512").needs)), reason="needs AVX-512")
 
@@ -85,6 +92,71 @@ def test_what_is_laid_out_in_groups_is_not_copied_before() -> None:
     calls = [c for c in distinct(s.call) if isinstance(c, Issue) and c.instruction == "exp_v_f32"]
     assert 0 < len(calls) <= 16
     assert next(x.bytes for x in s.workspace if x.name == "z") <= 32 * (256 * 4 + 64)
+
+
+def test_what_is_seen_otherwise_is_taken_and_given_as_the_caller_has_it() -> None:
+    """By the simulator, too, bound or not, and by what a schedule in a file is run with."""
+    kernel = sources()["convolution_bf16"]
+    sizes = {"H": 3, "W": 7, "C": 16, "K": 20, "R": 1, "S": 1}
+    rng = np.random.default_rng(5)
+    x, w = (rng.integers(-4, 5, s).astype(numpy_dtype("bf16")) for s in ((3, 7, 16), (1, 1, 16, 20)))
+    want = np.einsum("hvc,ck->hvk", x.astype(np.float32), w[0, 0].astype(np.float32))
+    machine = simulated("host-amx")
+    fn = isam.compile(kernel, machine, sizes=sizes, cache=False)
+    assert any(m.instruction.name == "tile_dot2_bf16" for m in fn.mapping.mappings)
+    assert len(fn.schedule.kernel.buffer("x").shape) == 2
+    assert [len(a.shape) for a in fn.artifact.arguments] == [3, 4, 3]
+    for y in (fn(x, w), fn.bind(w=w)(x)):
+        np.testing.assert_array_equal(y.astype(np.float32), want.astype(y.dtype).astype(np.float32))
+    arrays = {"x": x, "w": w}
+    got = Simulation(fn.schedule).once(arrays)["y"]
+    assert got.shape == (3, 7, 20)
+
+
+@pytest.mark.parametrize("more", ["z[0, 0, 0] = 0", "forall c < 3\n    z[0, 0, c] = x[1, 1, c]", ""])
+def test_images_that_are_made_point_by_point_are_windowed_too(more: str) -> None:
+    """Beside the copy of an image, what writes one element or one pixel of it: no longer rows are made of that."""
+    text = f"""kernel first()
+  in    x: bf16[10, 22, 3]
+  const w: bf16[7, 7, 3, 24]
+  out   y: f32[4, 16, 24]
+  temp  z: bf16[10, 22, 3]
+  permits reassociate, contract, flush
+  forall h < 10, v < 22, c < 3
+    z[h, v, c] = x[h, v, c]
+  {more}
+  forall h < 4, v < 16, k < 24
+    y[h, v, k] = 0
+  forall h < 4, v < 16, k < 24, r < 7, s < 7, c < 3
+    y[h, v, k] += f32(z[h + r, v + s, c]) * f32(w[r, s, c, k])
+"""
+    kernel = parse_kernel(text)
+    job = run_stages(new_job(kernel, load_system("host-amx"), {}, None))
+    assert any(m.instruction.name == "tile_dot2_bf16" for m in job.cover.mappings)
+    assert [b.shape[-1].const for b in job.schedule.cover.kernel.buffers if b.name in ("z_u", "x_u")] == [32]
+    assert fault(Case(2, kernel, {}, "moderate", False, True), "host-amx", True) is None
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_seven_by_seven_pixels_fill_four_tiles(stride: int) -> None:
+    """What slides over an image, or leaves pixels out, is copied so that its rows are one: seven tiles else."""
+    sizes = {"H": 7, "W": 7, "C": 32, "K": 40, "R": 3 if stride == 1 else 1, "S": 3 if stride == 1 else 1}
+    name = "convolution_padded_bf16" if stride == 1 else "convolution_bf16"
+    kernel, given = with_constants(sources()[name], {**sizes, "stride": stride})
+    job = run_stages(new_job(kernel, load_system("host-amx"), given, None))
+    product = next(m for m in job.cover.mappings if m.instruction.name == "tile_dot2_bf16")
+    extents = {a.name: a.extent.const for a in job.schedule.cover.kernel.statements[product.statements[-1]].domain.axes}
+    assert extents[dict(product.axes)["i"]] == 49
+    assert fault(Case(4, kernel, given, "moderate", False, True), "host-amx", True) is None
+
+
+def test_loops_that_some_nests_have_alone_are_dealt_to_cores_too() -> None:
+    kernel, given = with_constants(sources()["attention_bf16"], {"H": 8, "M": 96, "N": 128, "D": 64, "V": 64})
+    with mock.patch.object(shared_home, "MEETING", -1e12):  # no loop is too short for threads
+        job = run_stages(new_job(kernel, load_system("host-amx").threaded(2), given, None))
+    assert not job.unproved
+    loops = [n for n in distinct(job.schedule.call) if isinstance(n, Loop)]
+    assert any(n.deal is not None for n in loops)
 
 
 def test_products_that_are_not_summed_up_are_left_to_vectors() -> None:

@@ -127,14 +127,20 @@ class Machine:
         """An argument's elements at home, fresh."""
         bank, truth = self.bank(self.schedule.system.home, name), self.truth(name)
         bank.end = bank.size
-        self._elements(name, bank, truth)[...] = array
+        seen = array if self._given(name, truth) != array.shape else np.reshape(array, truth.shape)
+        self._elements(name, bank, truth)[...] = seen
         truth.stamps[...] = self.stamp(truth.stamps.size).reshape(truth.shape)
         bank.stamps[:] = np.repeat(truth.stamps.ravel(), size_of(self.dtypes[name]))
 
     def read(self, name: str) -> np.ndarray:
-        """An argument's elements at home, copied."""
+        """An argument's elements at home, copied, in the shape that a caller gives."""
         bank, truth = self.bank(self.schedule.system.home, name), self.truth(name)
-        return np.array(self._elements(name, bank, truth), order="C")
+        return np.array(self._elements(name, bank, truth), order="C").reshape(self._given(name, truth))
+
+    def _given(self, name: str, truth: Truth) -> tuple[int, ...]:
+        """The shape in which a caller gives an argument that the schedule sees in another (ADR 22)."""
+        shape = self.schedule.cover.original.buffer(name).shape
+        return tuple(d.const for d in shape) if all(d.is_constant for d in shape) else truth.shape
 
     def _elements(self, name: str, bank: Bank, truth: Truth) -> np.ndarray:
         """An argument's values at home: one per element, at its first byte."""

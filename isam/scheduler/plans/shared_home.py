@@ -82,5 +82,6 @@ def _dealt(plan: Plan, group: Group, dealing: Dealing, system: System) -> Plan |
         stages.append(replace(s, depth=s.depth + first, memory=memory))
     order = (*((a, n) for a, n, _ in dealing), *plan.order)
     rotate = frozenset(d + first for d in plan.rotate)
-    return replace(plan, group=group, order=order, stages=tuple(stages), rotate=rotate,
+    alone = tuple((d + first, members) for d, members in plan.alone)
+    return replace(plan, group=group, order=order, stages=tuple(stages), rotate=rotate, alone=alone,
                    deals=tuple(d for _, _, d in dealing))  # fmt: skip

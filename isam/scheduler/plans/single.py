@@ -64,8 +64,12 @@ class Rows:
     own: frozenset[str]
 
     def around(self, plan: Plan) -> Plan:
-        """The plan with this loop: around those along axes of its own, else the innermost."""
-        at = next((d for d, (a, _) in enumerate(plan.order) if a in self.own), len(plan.order))
+        """The plan with this loop: around those along axes of its own, where no loop that others have as well is among
+        these, else the innermost."""
+        depths = range(len(plan.order))
+        others = tuple(i for i in range(len(plan.group.nests)) if i not in self.members)
+        shared = [d for d in depths if plan.having(d, self.members) and plan.having(d, others)]
+        at = next((d for d in depths if plan.order[d][0] in self.own and d > max(shared, default=-1)), len(plan.order))
         return plan.within(at, self.axis, self.block, self.members)
 
 

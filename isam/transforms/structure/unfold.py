@@ -18,7 +18,8 @@ IDENTITY = {"add": 0, "mul": 1, "max": float("-inf"), "min": float("inf")}
 
 class Unfold(Transform):
     """A source whose rows mix or scale axes is copied first, one dimension per axis. A site with ``dim``: only what
-    indexes that dimension gets dimensions of its own there, the others stay as they are."""
+    indexes that dimension gets dimensions of its own there, the others stay as they are; with ``axes``: the dimensions
+    are in that order."""
 
     law = "unfold"
     equation = "f(x[a + b])  =>  u[a][b] = x[a + b]; f(u[a][b])"
@@ -42,6 +43,8 @@ class Unfold(Transform):
         taken = names_in(kernel)
         name = fresh(taken, f"{x.buffer}_u")
         axes, read, rows = _rows(kernel, s, x, site.get("dim"), taken)
+        if site.get("axes") is not None:
+            axes, read, rows = _ordered(axes, x, site["axes"], taken)
         copy = Access(name, tuple(Affine.of(a.name) for a in axes), x.loc)
         into = Statement(Domain(axes, uncertain(kernel, read, axes)), copy, "copy", (read,), False, x.loc)
         after = replace(s, sources=tuple(replace(copy, index=rows) if y == x else y for y in s.sources))
@@ -73,6 +76,8 @@ def _rows(
         plain = next((a for a in axes if axis_of(x.index[d]) == a.name and a.extent == size), None)
         if d == dim or plain is not None:
             own = [a for a in axes if x.index[d].coefficient(a.name)]
+            if any(a in out for a in own):
+                raise ValueError(f"an axis counts dimension {d} of '{x.buffer}' and another one")
             out += own
             rows += [Affine.of(a.name) for a in own]
             continue
@@ -82,6 +87,21 @@ def _rows(
         read[d] = Affine.of(name)
         rows.append(x.index[d])
     return tuple(out), replace(x, index=tuple(read)), tuple(rows)
+
+
+def _ordered(
+    axes: tuple[Axis, ...], x: Access, order: tuple[str, ...], taken: set[str]
+) -> tuple[tuple[Axis, ...], Access, tuple[Affine, ...]]:
+    """The same with dimensions in the order of the axes given; the copy's own axes have names of their own, so that
+    what becomes of the statement's is not asked of it."""
+    inside = sorted(axes, key=lambda a: order.index(a.name))
+    own: dict[str, Affine | int] = {}
+    for a in inside:
+        name = fresh(taken, f"{a.name}_u")
+        taken.add(name)
+        own[a.name] = Affine.of(name)
+    renamed = tuple(Axis(str(own[a.name]), a.extent) for a in inside)
+    return renamed, x.substitute(own), tuple(Affine.of(a.name) for a in inside)
 
 
 class UnfoldSum(Transform):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from isam.ir.affine import Affine
+from isam.ir.kernel import Access
 from isam.ir.text import parse_kernel
 from isam.proof.equivalence import equivalent
 from isam.proof.viewed import in_rows
@@ -83,3 +87,13 @@ def test_what_cannot_be_seen_otherwise_is_refused():
     for name in "xt":
         with pytest.raises(ValueError, match="another shape"):
             FuseDimensions().apply(kernel, Site.of(buffer=name, dim=0, view=True))
+
+
+def test_a_kernel_that_is_none_is_refused_not_met_with_an_error():
+    """Three indices of what has one dimension: a forged step."""
+    x = Access("x", (Affine.of("i"), Affine.of("k"), Affine()))
+    forged = parse_kernel(SEEN)
+    body = tuple(s.accessing(lambda a: x if a.buffer == "x" else a) for s in forged.statements)
+    verdict = equivalent(parse_kernel(ROWS), replace(forged, body=body, template=None))
+    assert not verdict
+    assert "not a kernel" in str(verdict)
