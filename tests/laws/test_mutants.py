@@ -249,7 +249,7 @@ MUTANTS = [
     ("structure.fuse", "FuseAxes", "(*rows, *s.domain.where)", "rows", FUSE.format(where="a <= b", row="0, 0")),
     ("structure.axes", "SplitAxis", " and g[2] == extent", "",
      _kernel("forall i < 8", "  t[i] = x[i]", "forall i < 3", "  y[i] = t[i]")),
-    ("structure.unfold", "Unfold", "uncertain(kernel, x, axes)", "()",
+    ("structure.unfold", "Unfold", "uncertain(kernel, read, axes)", "()",
      _kernel("forall i < 8, k < 3 where i + k < 8", "  y[i] += x[i + k]")),
     ("structure.unfold", "UnfoldSum", "uncertain(kernel, y, axes)", "()",
      _kernel("forall i < 8, k < 3 where i + k < 8", "  y[i + k] += x[i]")),
