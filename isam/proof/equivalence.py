@@ -69,7 +69,7 @@ class Equivalence:
         faults = self._faults(before) or self._faults(after)
         if not faults:
             before, after = in_rows(before, after)
-            faults = _differences(before, after)
+        faults = _differences(before, after) or faults
         if faults:
             return Verdict(False, (), tuple(faults))
         allowed = [x for x in LICENCES if permitted(before, x)]
