@@ -90,29 +90,26 @@ def _panel(title: str, dtype: str, some: list[Point], roofs: dict[str, Any], lef
     x, y = _axes(some, roofs["reads"], peak, left, top + HEAD)
     groups = list(dict.fromkeys(p.row.group for p in some))
     parts = [text(left, top + 14, title, more=' font-weight="bold"'), *_grid(x, y)]
-    said = f"computes {peak / 1e9:.3g} Gop/s at most" if peak else "what it computes at most was not measured"
+    said = f"computes {peak / 1e9:.3g} Gop/s at most" if peak else "no level line was measured"
     parts += [text(x.end, top + 14, said, "end", ' fill="#333"'), *_roofs(x, y, roofs["reads"], peak)]
     for n, group in enumerate(groups):
         at, kind = left + 6 + 116 * n, group.removesuffix("-bf16")
         parts.append(mark(SHAPES[n], at, top + HEAD - 14, INKS[n], True))
         parts.append(text(at + 10, top + HEAD - 10, SHORT.get(kind) or TITLES[kind]))
-    if (words := above(some, peak)):
-        parts.append(text(x.end, y.begin + 46, words, "end", ' font-size="11"'))
+    for n, words in enumerate(above(some, peak)):
+        parts.append(text(x.end, y.begin + 44 + 12 * n, words, "end", ' font-size="11"'))
     for p in some:
         n = groups.index(p.row.group)
         parts += _marks(p, x, y, INKS[n], SHAPES[n])
     return parts
 
 
-def above(some: list[Point], peak: float | None) -> str:
-    """What is to be said of marks above the level line; empty where there are none."""
+def above(some: list[Point], peak: float | None) -> list[str]:
+    """What is to be said of marks above the level line, a line each; nothing where there are none."""
     found = [(v / peak, v * p.within / peak) for p in some for v in (p.ours, p.theirs) if peak and v > peak]
-    if not found:
-        return ""
     padded, odd = [within for _, within in found if within <= 1], [far for far, within in found if within > 1]
-    said = [f"{len(some)} above the {what} {max(some):.1%} of it" for some, what in
+    return [f"{len(some)} above the {what} {max(some):.1%} of it" for some, what in
             ((padded, "line: without products with padding at most"), (odd, "measured peak: up to")) if some]
-    return "; ".join(said)
 
 
 def _axes(some: list[Point], reads: dict[str, float], peak: float | None, left: float, top: float) -> tuple[Log, Log]:

@@ -185,7 +185,7 @@ def test_the_roofline_tells_roofs_types_and_groups() -> None:
     said = words(svg)
     assert {"L1: 200 GB/s", "L2: 100 GB/s", "memory: 20 GB/s", "Products of bytes", "Rows"} <= set(said)
     assert "computes 200 Gop/s at most" in said
-    assert "what it computes at most was not measured" in said, "of bytes there is no roof here"
+    assert "no level line was measured" in said, "of bytes there is no roof here"
     assert "A &lt; B" in svg
     assert svg == roofline.picture(json.loads(json.dumps(results)))
 
@@ -218,8 +218,8 @@ def test_what_lies_above_the_line_is_said_and_why() -> None:
     ):
         results = {"resnet50": [row(name, ratio, flops=flops)], "roofs": ROOFS}
         some = roofline.points(results, ("resnet50",))
-        assert roofline.above(some, None) == ""
-        assert roofline.above(some, 1e11) == said
+        assert roofline.above(some, None) == []
+        assert roofline.above(some, 1e11) == [said] * bool(said)
         assert (said in words(roofline.picture(results))) == bool(said)
 
 
@@ -230,7 +230,7 @@ def test_no_convolution_of_the_pages_computes_more_within_its_image_than_the_roo
         peak = results["roofs"]["rates"][dtype]
         some = roofline.points(results, groups)
         over += sum(max(p.ours, p.theirs) > peak for p in some)
-        assert "measured peak" not in roofline.above(some, peak)
+        assert not any("measured peak" in said for said in roofline.above(some, peak))
     assert over > 5
 
 
