@@ -16,7 +16,7 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.system.graph import System
 
 SHOWN = 4  # buffers named, largest first
-LINE = 64  # bytes: parts of different instances share none
+LINE = 64  # bytes of a line of a cache: parts of different instances share none
 ALIASED = 1024  # bytes: rows that lie multiples of it apart share few sets of a cache
 WAYS = 8  # lines that a set of a cache holds at least
 

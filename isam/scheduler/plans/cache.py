@@ -8,6 +8,7 @@ from math import ceil, inf, prod
 
 from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
+from isam.scheduler.homes import WAYS
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.register import axes_of
@@ -15,7 +16,6 @@ from isam.system.graph import System
 
 WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew pays
 ANEW = 2  # traffic of a byte that is laid out anew near by when it is read, beside one that is only read (measured)
-WAYS = 8  # of a cache
 SHARE = 3 / 4  # of a cache that a box may fill without what passes by driving it out (measured)
 FILLED = 5 / 8  # of it that a block fills where the next one is much slower than it is read: what is driven out costs
                 # more than wider blocks bring (measured)

@@ -10,10 +10,11 @@ from heapq import heappush, heappushpop
 from math import ceil, gcd, prod
 
 from isam.ir.dtype import size_of
+from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.plans.cache import SHARE, levels, outer_blocks, pace, reads, slowed, streamed, volume
-from isam.scheduler.plans.pack import LINE, copied
+from isam.scheduler.plans.pack import copied
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
 from isam.system.graph import System
 

@@ -9,13 +9,13 @@ from math import prod
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
+from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, StagedBox
 from isam.scheduler.plans.cache import WORTH_PACKING, caches, outside
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import MANAGED, System
 
-LINE = 64  # bytes of a line of a cache
 LINED_UP = 8  # times a row is brought, from which on copying it to whole lines pays (measured)
 
 
