@@ -21,27 +21,27 @@ from isam.ir.normal import normal_form
 from isam.ir.text import parse_kernel
 from isam.mapper.cover import cover
 from isam.system.load import load_system
-from tests.clock import quickest
+from tests.clock import pace, quickest
 
 SHAPES = (SQUARES[5], DEEPBENCH[3], RESNET50[2])
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: s.name)
 def test_compiling_cold_and_warm(shape: Gemm | Convolution) -> None:
-    have = sample(shape)
+    have, slow = sample(shape), pace()
     for _ in range(2):
-        if not over(have):
+        if not over(have, slow):
             break
-        have = least([have, sample(shape)])
-    assert not over(have), table([{"name": shape.name, **have}])
+        have, slow = least([have, sample(shape)]), max(slow, pace())
+    assert not over(have, slow), table([{"name": shape.name, **have}])
 
 
-def over(have: dict[str, dict[str, float]]) -> list[str]:
-    """The ceilings passed: three times what is aimed at."""
+def over(have: dict[str, dict[str, float]], slow: float) -> list[str]:
+    """The ceilings passed on a core that is ``slow`` times slower: three times what is aimed at."""
     ceilings = {k: limit if k == "import" else 3 * limit for k, limit in LIMITS.items()}
     is_ = {"cold alone": have["cold"]["alone"], "warm": have["warm"]["all"], "cover warm": have["warm"]["cover"],
            "import": have["cold"]["import"]}  # fmt: skip
-    return [k for k, limit in ceilings.items() if is_[k] > limit]
+    return [k for k, limit in ceilings.items() if is_[k] > limit * slow]
 
 
 def test_the_table_judges_what_it_shows() -> None:
@@ -61,7 +61,7 @@ def test_import_alone() -> None:
     code = "import time; t = time.process_time(); import isam; print(time.process_time() - t)"
     best = min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
                for _ in range(2))  # fmt: skip
-    assert best < LIMITS["import"]
+    assert best < LIMITS["import"] * pace()
 
 
 def program(statements: int, seed: int) -> Kernel:

@@ -40,11 +40,11 @@ def test_the_facade_is_lazy_and_complete():
         assert getattr(isam, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'compyle'"):
         _ = isam.compyle
-    code = ("import sys, time; t = time.process_time(); import isam; t = time.process_time() - t\n"
+    code = ("import isam, sys\n"
             "heavy = ('numpy', 'islpy', 'llvmlite', 'scipy', 'pydantic', 'yaml', 'typer', 'networkx')\n"
-            "print([m for m in heavy if m in sys.modules], t < 0.35)")  # fmt: skip
+            "print([m for m in heavy if m in sys.modules])")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[] True\n"
+    assert done.stdout == "[]\n"
 
 
 def test_every_stage_says_why_it_stands_where_it_stands():

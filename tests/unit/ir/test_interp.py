@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import ml_dtypes
@@ -14,6 +13,7 @@ from isam.ir.bounds import enclose, outside
 from isam.ir.interp import run
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse
+from tests.clock import quickest
 from tests.corpus import CASES, SURFACE, random_arrays
 
 
@@ -186,6 +186,4 @@ def test_a_million_points_take_about_a_second_at_most():
     k = CASES["matmul"].load()
     sizes = {"M": 100, "N": 100, "K": 100}
     arrays = random_arrays(k, sizes)
-    start = time.process_time()
-    run(k, arrays)
-    assert time.process_time() - start < 1
+    assert quickest(lambda: run(k, arrays), 1.0) < 1.0

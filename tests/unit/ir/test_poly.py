@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Domain, Sym
 from isam.ir.poly import affine_map, make, relation
 from isam.ir.poly_domain import access_map, box, context, dependence, domain_set, footprint, shape_set
+from tests.clock import quickest
 
 A = Affine.of
 
@@ -151,10 +151,12 @@ def test_counters_become_dimensions():
 def test_counting_needs_sizes_and_is_fast():
     with pytest.raises(ValueError, match="fix them"):
         box(("i",), [A("N")]).count()
-    t = time.process_time()
-    assert make(("i", "j"), [A("i"), 999999 - A("i"), A("j"), 999999 - A("j")]).count() == 10**12
+    def large():
+        return make(("i", "j"), [A("i"), 999999 - A("i"), A("j"), 999999 - A("j")]).count()
+
+    assert large() == 10**12
     assert box(("i", "j"), [0, 5]).count() == 0
-    assert time.process_time() - t < 0.5
+    assert quickest(large, 0.25) < 0.25
 
 
 def test_simple_questions_take_under_a_millisecond():
@@ -162,9 +164,7 @@ def test_simple_questions_take_under_a_millisecond():
     syms = [Sym(n) for n in "NHWC"]
     inside = shape_set([A("N"), A("H"), A("W"), A("C")])
 
-    def once():
-        t = time.process_time()
-        assert footprint(domain_set(d, syms), x).is_subset(inside)
-        return time.process_time() - t
+    def twenty():
+        assert all(footprint(domain_set(d, syms), x).is_subset(inside) for _ in range(20))
 
-    assert min(once() for _ in range(20)) < 1e-3
+    assert quickest(twenty, 20e-3) < 20e-3
