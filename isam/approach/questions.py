@@ -209,6 +209,20 @@ QUESTIONS: tuple[Question, ...] = (
         "and a move that states what prefetching costs.",
     ),
     Question(
+        "order",
+        "whether a loop goes through its iterations backwards every other time",
+        ("builtins.str",),
+        {
+            "loop": "its axis",
+            "around": "the variable of the loop around it, in whose odd iterations it would go backwards",
+            "bytes": "what it goes through and only reads, the same in every iteration around",
+            "rate": "bytes of that per second that its computations take",
+            "_system": "the machine",
+        },
+        note="`forth`, then `back and forth`. Asked where the machine has several caches, the second nearest holds "
+        "less than those bytes, and no iteration of the loop finds what another one has left.",
+    ),
+    Question(
         "schedule",
         "which decision of a schedule that was made is taken otherwise in the next, or whether to keep the quickest",
         ("isam.compiler.alternatives.Made", "isam.compiler.alternatives.Otherwise"),

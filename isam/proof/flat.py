@@ -235,6 +235,8 @@ class Replay:
     def loop(self, n: Loop, env: dict[str, int]) -> None:
         try:
             values = range(max(low(b, env) for b in n.lo), min(high(b, env) for b in n.hi), n.step)
+            if n.serpentine is not None and n.serpentine.back(env):
+                values = values[::-1]
         except KeyError as e:
             self.out.add(11, "scope", f"the bounds of loop '{n.var}' name {e}, which has no value there")
             return

@@ -149,7 +149,8 @@ class Program:
     def _plain(self, n: Loop, scope: Scope) -> bool:
         bounds = (*n.lo, *n.hi)
         fits = self._fits([b.expr for b in bounds], scope) and all(0 < b.div <= w.MOST for b in bounds)
-        return bool(fits and n.lo and n.hi and n.deal is None and n.var not in scope and 0 < n.step <= w.MOST)
+        upwards = n.deal is None and n.serpentine is None
+        return bool(fits and n.lo and n.hi and upwards and n.var not in scope and 0 < n.step <= w.MOST)
 
     def _routine(self, n: Node, scope: Scope) -> int:
         """Where the code of a node begins; it ends by going back to where it was called."""

@@ -86,12 +86,16 @@ def add(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
     facts.merge_into(state, f, same, ctx)
 
 
-def survives(f: Fact, var: str, over: Span, log: list[Write], facts: Facts, ctx: Context, fresh: str) -> bool:
-    """Whether a fact about an earlier iteration is untouched by everything a later one writes."""
+def survives(
+    f: Fact, var: str, over: Span, log: list[Write], facts: Facts, ctx: Context, fresh: str, back: bool = False
+) -> bool:
+    """Whether a fact about an earlier iteration is untouched by everything a later one writes. ``back``: they go
+    backwards, so the earlier one has the larger value of the variable."""
     now = Affine.of(var)
     old = substituted(f, var, Affine.of(fresh), facts)
     d = over.desc
-    ctx = ctx.with_var(Var(fresh, d.lo, (*d.hi, Bound(now - over.step)), d.step, d.origin))
+    lo, hi = ((*d.lo, Bound(now + over.step)), d.hi) if back else (d.lo, (*d.hi, Bound(now - over.step)))
+    ctx = ctx.with_var(Var(fresh, lo, hi, d.step, d.origin))
     if old.holes:
         return False
     for w in log:

@@ -276,7 +276,7 @@ class Order:
             self.walk(n.first, self._with(ctx, loop_var(n), first), before)
         peeled = (n.first is not None) + (n.last is not None)
         if n.trip is None or n.trip > peeled:
-            history = self._all(n, earlier(n), earlier(n, n.first is not None))
+            history = {} if n.serpentine else self._all(n, earlier(n), earlier(n, n.first is not None))
             inner = self._with(ctx, span(n, n.first is not None, n.last is not None).desc, None)
             self.walk(n.body, inner, _after(_after(before, history), extra))
         if n.last is not None:

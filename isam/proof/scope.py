@@ -43,6 +43,8 @@ class Scope:
         if not NAME.fullmatch(n.var):
             self.out.add(11, "scope", f"'{n.var}' is no name for a loop variable")
         bounds = frozenset(name for b in (*n.lo, *n.hi) for name in b.expr.names)
+        if n.serpentine is not None:
+            bounds |= {n.serpentine.var}
         return once[0] | (often[0] - {n.var}) | bounds, once[1] | often[1] | {n.var}
 
     def _union(self, nodes: Iterable[Node]) -> tuple[Names, Names]:

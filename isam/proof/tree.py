@@ -283,11 +283,11 @@ class Tree:
             if len(found) or any(implied(over, f, self.facts, ctx) for f in gone):
                 guess, end, found = self._fixpoint(n, base, inner, middle)
         made = self._made(n, end, left, middle, ctx)
-        if len(found) and (extra := self._history(n, base, end, middle, ctx, made)):
+        if len(found) and not n.serpentine and (extra := self._history(n, base, end, middle, ctx, made)):
             end, found = self._once_more(n, guess, extra, inner)
         out.extend(found.found)
         final = forget(end, n.var, middle, self.facts)
-        if middle.last is not None:
+        if middle.last is not None and not n.serpentine:
             # what the last iteration left, with its value of the variable
             for f in end:
                 if f.mentions(n.var):
@@ -326,7 +326,8 @@ class Tree:
         return state, found
 
     def _made(self, n: Loop, end: State, left: State | None, middle: Span, ctx: Context) -> list[tuple[Fact, Span]]:
-        """Facts at the end of an iteration that are about it, and that no later iteration may destroy."""
+        """Facts at the end of an iteration that are about it, and that no later iteration may destroy: of a serpentine
+        loop, no other one."""
         out = []
         logs = self.writes.seen_around(n, [w for p in (n.body, n.last) if p is not None for w in self.writes.of(p)])
         whole, any_time = span(n), self._with(ctx, loop_var(n), None)
@@ -335,7 +336,9 @@ class Tree:
                 continue
             key = (f, id(n), any_time)
             if key not in self.lasting:
-                self.lasting[key] = survives(f, n.var, whole, logs, self.facts, any_time, self.fresh())
+                orders = (False, True) if n.serpentine else (False,)
+                self.lasting[key] = all(survives(f, n.var, whole, logs, self.facts, any_time, self.fresh(), back)
+                                        for back in orders)  # fmt: skip
             if self.lasting[key]:
                 first_too = left is not None and f in left.of.get(f.buffer, ())
                 out.append((f, span(n, False, n.last is not None) if first_too else middle))

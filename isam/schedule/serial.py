@@ -27,6 +27,7 @@ from isam.schedule.tree import (
     Prefetch,
     Schedule,
     Seq,
+    Serpentine,
     Tile,
     Wait,
 )
@@ -153,7 +154,8 @@ class _Tables:
         else:
             parts = [None if p is None else self.node(p) for p in (n.enter, n.first, n.body, n.last, n.exit)]
             row = ("loop", n.var, self.bounds(n.lo), self.bounds(n.hi), n.step, *parts, n.axis,
-                   None if n.deal is None else (n.deal.group, n.deal.first, n.deal.stride))
+                   None if n.deal is None else (n.deal.group, n.deal.first, n.deal.stride),
+                   *(() if n.serpentine is None else (tuple(n.serpentine),)))
         at = self.seen[id(n)] = self.row("node", row, list(row))
         return at
 
@@ -192,11 +194,12 @@ def _nodes(d: dict[str, Any]) -> list[Node]:
         elif kind == "seq":
             nodes.append(Seq(tuple([nodes[i] for i in row[1:]])))
         elif kind == "loop":
-            _, var, lo, hi, step, enter, first, body, last, exit_, axis, deal = row
+            _, var, lo, hi, step, enter, first, body, last, exit_, axis, deal, *back = row
             lower, upper = (tuple([Bound(affines[e], k) for e, k in b]) for b in (lo, hi))
             one, end = (None if i is None else nodes[i] for i in (first, last))
             dealt = None if deal is None else typed(Deal(*deal))
-            nodes.append(Loop(var, lower, upper, step, nodes[body], nodes[enter], one, end, nodes[exit_], axis, dealt))
+            nodes.append(Loop(var, lower, upper, step, nodes[body], nodes[enter], one, end, nodes[exit_], axis, dealt,
+                              typed(Serpentine(*back[0])) if back else None))  # fmt: skip
         else:
             raise fail("schedule-damaged", f"unknown node '{kind}'")
         typed(nodes[-1])

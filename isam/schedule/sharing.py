@@ -36,7 +36,7 @@ def _pooled(node: Node, pool: dict[object, Any], seen: dict[int, Node]) -> Node:
     old = {n: p for n in names if (p := getattr(node, n)) is not None}
     new_parts = {n: _one(p, pool, seen) for n, p in old.items()}
     new = node if all(new_parts[n] is old[n] for n in old) else replace(node, **new_parts)
-    itself = (node.var, node.lo, node.hi, node.step, node.axis, node.deal)
+    itself = (node.var, node.lo, node.hi, node.step, node.axis, node.deal, node.serpentine)
     key = (Loop, *itself, *((n, id(p)) for n, p in new_parts.items()))
     return pool.setdefault(key, new)
 

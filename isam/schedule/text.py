@@ -11,7 +11,21 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from isam.schedule.summary import Group, Run, groups, hull, place_range
-from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Operand, Place, Schedule, Seq, Tile, children, distinct
+from isam.schedule.tree import (
+    Bound,
+    Deal,
+    Issue,
+    Loop,
+    Node,
+    Operand,
+    Place,
+    Schedule,
+    Seq,
+    Serpentine,
+    Tile,
+    children,
+    distinct,
+)
 
 
 def print_schedule(schedule: Schedule, full: bool = False) -> str:
@@ -47,6 +61,11 @@ def print_issue(issue: Issue) -> str:
 
 def _prefetch(issue: Issue) -> str:
     return "" if (p := issue.prefetch) is None else f", prefetch {p.ahead:+} B to {p.memory}"
+
+
+def print_serpentine(serpentine: Serpentine) -> str:
+    var, period = serpentine
+    return f"backwards where {var if period == 1 else f'{var} / {period}'} is odd"
 
 
 def print_deal(deal: Deal) -> str:
@@ -144,7 +163,8 @@ class _Drawing:
         of = f" (axis {loop.axis})" if loop.axis and loop.axis != loop.var else ""
         lo, hi = _bound(loop.lo, "max", "ceil"), _bound(loop.hi, "min", "floor")
         dealt = "" if loop.deal is None else f" dealt to {print_deal(loop.deal)}"
-        yield f"{pad}for {loop.var} from {lo} below {hi} step {loop.step}{of}{dealt}{trip}"
+        back = "" if loop.serpentine is None else f", {print_serpentine(loop.serpentine)}"
+        yield f"{pad}for {loop.var} from {lo} below {hi} step {loop.step}{of}{dealt}{back}{trip}"
         parts = [(p, getattr(loop, p)) for p in ("enter", "first", "body", "last", "exit")]
         shown = [(t, n) for t, n in parts if n is not None and n != Seq()]
         for title, n in shown:

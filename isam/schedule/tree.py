@@ -158,6 +158,18 @@ class Deal:
     stride: int = 1
 
 
+class Serpentine(NamedTuple):
+    """A loop goes through its iterations backwards where ``var // period`` is odd, ``var`` being the variable of a loop
+    around it: what one sweep has left in a cache, the next one begins with."""
+
+    var: str
+    period: int
+
+    def back(self, scope: Mapping[str, int]) -> bool:
+        """Whether iterations go backwards. Raises ``KeyError`` where the loop around has no value."""
+        return scope[self.var] // self.period % 2 == 1
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     """``for var in range(max(lo), min(hi), step)``.
@@ -171,6 +183,10 @@ class Loop:
     shared memory where one writes it, and none finds anything in an instance's memories but what it has brought there,
     and in the instance's slots what an iteration on the same instance has left. Such a loop has a static trip, no
     peeled bodies, and nothing in ``enter`` and ``exit``. What is dealt to nobody runs on instance 0.
+
+    ``serpentine``: every other time the iterations come in the opposite order. None of them finds anything that another
+    one has left, and no two write one element of what is used after the loop. Such a loop has a trip known ahead and
+    no peeled bodies, and nothing in it waits.
     """
 
     var: str
@@ -184,6 +200,7 @@ class Loop:
     exit: Node = Seq()
     axis: str = ""  # the kernel axis it cuts, for printing
     deal: Deal | None = None
+    serpentine: Serpentine | None = None
 
     @property
     def static(self) -> tuple[int, int] | None:
@@ -193,10 +210,12 @@ class Loop:
         return None
 
     def values(self, scope: Mapping[str, int]) -> range:
-        """The values of the variable, given those of the variables and sizes around the loop. Raises ``KeyError``."""
+        """The values of the variable in order of execution, given those of the variables and sizes around the loop.
+        Raises ``KeyError``."""
         low = max(-(-b.expr.evaluate(scope) // b.div) for b in self.lo)
         high = min(b.expr.evaluate(scope) // b.div for b in self.hi)
-        return range(low, high, self.step)
+        values = range(low, high, self.step)
+        return values[::-1] if self.serpentine is not None and self.serpentine.back(scope) else values
 
     @property
     def trip(self) -> int | None:

@@ -30,6 +30,7 @@ from isam.scheduler.plans.dealing import undealt
 from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import prepared, whole
+from isam.scheduler.serpentine import with_serpentines
 from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, stay_bytes
 from isam.scheduler.tiles import FAR
 from isam.scheduler.waits import with_waits
@@ -47,7 +48,8 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        return with_waits(with_registers(with_bursts(with_prefetches(_built(cover, system, trace), trace))))
+        made = with_serpentines(with_prefetches(_built(cover, system, trace), trace), trace)
+        return with_waits(with_registers(with_bursts(made)))
     except NoSchedule as no:
         return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
 

@@ -33,7 +33,7 @@ class Greedy(Approach):
             return choice.options[0]
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
-    search = kernel = cover = layout = pack = tile = tail = order = _cheapest
+    search = kernel = cover = layout = pack = tile = tail = _cheapest
     source = place = route = schedule = measure = _cheapest
 
     def device(self, choice: Choice) -> Any:
@@ -122,6 +122,17 @@ class Greedy(Approach):
             return choice.options[0]
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]
         return choice.options[0] if not able or able[0] == caches[0].name else able[0]
+
+    def order(self, choice: Choice) -> Any:
+        """Back and forth, where a cache holds at least half of what is gone through, but is slower than the
+        computations: nearer ones then have part of it. One whose bandwidth is not known is taken to have half that of
+        the second. What comes from memory, hardware fetches ahead only where it goes on and on (all measured)."""
+        caches, size = choice.context["_system"].caches, choice.context["bytes"]
+        holds = next((m for m in caches[2:] if size <= 2 * m.capacity), None)
+        if holds is None:
+            return choice.options[0]
+        speed = holds.bandwidth or (caches[1].bandwidth or 0.0) / 2
+        return choice.options[0 < speed < choice.context["rate"]]
 
     def victim(self, choice: Choice) -> Any:
         """The copy whose next use lies farthest (Belady); of those never used again a clean one before a dirty one."""

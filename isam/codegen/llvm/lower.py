@@ -5,11 +5,11 @@ from __future__ import annotations
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import Function, Module, vector
 from isam.codegen.llvm.lanes import lane_of, lanes_of, snippets_of
-from isam.codegen.llvm.liveness import Flow, references, weight
 from isam.codegen.llvm.share import Share
 from isam.codegen.llvm.walk import Walk
 from isam.ir.affine import Affine
 from isam.ir.dtype import ANY
+from isam.schedule.liveness import Flow, references, weight
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq, distinct
 
 SMALLEST_FUNCTION = 12  # issues: below that a shared node is emitted in place
@@ -194,6 +194,8 @@ def _free(node: Node, bases: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[st
             out |= names(n.enter) | names(n.exit)
             for b in n.lo + n.hi:
                 out.update(b.expr.names)
+            if n.serpentine is not None:
+                out.add(n.serpentine.var)
         seen[id(n)] = out
         return out
 

@@ -13,7 +13,6 @@ from isam.classes import dataclass
 from isam.codegen.llvm import tiles
 from isam.codegen.llvm.address import Addresses
 from isam.codegen.llvm.irtext import Function
-from isam.codegen.llvm.liveness import NOTHING, Cell
 from isam.codegen.llvm.narrow import fitted, lanes_of_call
 from isam.codegen.llvm.share import regions
 from isam.codegen.llvm.template import Setting, expand
@@ -21,7 +20,8 @@ from isam.diagnostics import InternalError, fail
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.fills import begin
-from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Seq
+from isam.schedule.liveness import NOTHING, Cell
+from isam.schedule.tree import Bound, Issue, Loop, Node, Operand, Seq, Serpentine
 
 if TYPE_CHECKING:
     from isam.codegen.llvm.lower import Lowering
@@ -153,6 +153,7 @@ class Walk:
         carried = sorted(c for c in effect.writes & effect.exposed if c in self.cells)
         self.labels += 1
         tag = f"{self.labels}"
+        back = None if node.serpentine is None else self._back(node.serpentine, low, high, node.step)
         before, var = fn.block, f"%i{tag}"
         fn.emit(f"br label %loop{tag}")
         fn.label(f"loop{tag}")
@@ -162,8 +163,9 @@ class Walk:
             v = entering[c]
             self.cells[c] = Value(fn.fresh(), v.dtype, v.splat)
         names = {c: self.cells[c].ssa for c in carried}
-        self.env[node.var] = Affine.of(var)
-        self.addresses.push(fn.buffer(), var)
+        value = var if back is None else fn.op(f"add i64 {back[0]}, {fn.op(f'mul i64 {back[1]}, {var}')}")
+        self.env[node.var] = Affine.of(value)
+        self.addresses.push(fn.buffer(), value)
         self.emit(node.body, live)
         self.addresses.pop()
         following = fn.op(f"add nsw i64 {var}, {node.step}")
@@ -179,6 +181,18 @@ class Walk:
                     f"[ {new.ssa}, %{fn.block} ]", phis)  # fmt: skip
         fn.emit(f"br i1 {again}, label %loop{tag}, label %done{tag}")
         fn.label(f"done{tag}")
+
+    def _back(self, serpentine: Serpentine, low: str, high: str, step: int) -> tuple[str, str]:
+        """``(a, b)``: what counts upwards is ``v`` where the loop's variable is ``a + b * v``, from its last value down
+        where the loop goes backwards."""
+        fn, number = self.fn, self.addresses.value(self.env[serpentine.var])
+        if serpentine.period > 1:  # rounded down, below 0 too
+            less = fn.op(f"icmp slt i64 {fn.op(f'srem i64 {number}, {serpentine.period}')}, 0")
+            number = fn.op(f"sdiv i64 {number}, {serpentine.period}")
+            number = fn.op(f"sub i64 {number}, {fn.op(f'zext i1 {less} to i64')}")
+        odd = fn.op(f"trunc i64 {number} to i1")
+        ends = fn.op(f"add i64 {low}, {fn.op(f'sub i64 {high}, {step}')}")
+        return fn.op(f"select i1 {odd}, i64 {ends}, i64 0"), fn.op(f"select i1 {odd}, i64 -1, i64 1")
 
     def _guarded(self, node: Loop, live: frozenset[Cell]) -> None:
         """A loop whose number of iterations shows at run time: nothing runs when there is none."""

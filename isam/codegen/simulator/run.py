@@ -130,6 +130,8 @@ class Simulation:
             if loop.step < 1 or loop.var in scope:
                 raise SimulationFault("loop", f"loop over {loop.var}: step {loop.step}, scope {sorted(scope)}")
             values = range(lo, hi, loop.step)
+            if loop.serpentine is not None and loop.serpentine.back(scope):
+                values = values[::-1]
             if not values:
                 return
             if len(values) < peeled:
