@@ -26,7 +26,7 @@ WAYS = ("line", "result", "all")
 
 def shifted(a: Array, past: int) -> Array:
     """The same, beginning so many bytes after a line."""
-    made = room(a.nbytes + LINE, "u1")[past : past + a.nbytes].view(a.dtype).reshape(a.shape)
+    made = room(a.nbytes + past, "u1")[past:].view(a.dtype).reshape(a.shape)
     made[...] = a
     return made
 
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command. Returns the exit code, 0."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--shape", action="append", help="only shapes whose name contains this; several times")
-    p.add_argument("--past", type=int, default=PAST, help=f"bytes after a line ({PAST})")
+    p.add_argument("--past", type=int, default=PAST, help=f"bytes after a line ({PAST}); {LINE}: on the next one")
     p.add_argument("--rounds", type=int, default=5, help="turns that each way gets")
     p.add_argument("--seconds", type=float, default=0.08, help="seconds per turn")
     a = p.parse_args(arguments)
