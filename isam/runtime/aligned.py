@@ -99,7 +99,7 @@ def linked() -> Functions | None:
                 "PyArray_NewFromDescr": in_table(NEW_ARRAY), "PyDataMem_GetHandler": in_table(GET_HANDLER),
                 "PyDataMem_SetHandler": in_table(SET_HANDLER)}  # fmt: skip
     with gate.inside():
-        code = link("aligned", to_object(text), symbols, ("make", "array", "handler", "capsule"))
+        code = link("aligned", to_object(text, 0), symbols, ("make", "array", "handler", "capsule"))
     _forever(code)
     form = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_int, ctypes.c_void_p)
     return Functions(code["make"], form(code["array"]), code)

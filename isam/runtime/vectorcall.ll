@@ -1,19 +1,16 @@
 ; How Python calls a compiled kernel without going through Python: a vectorcall function (PEP 590) for all kernels.
 ; What it checks and calls stands in a record of the object that is called; `vectorcall.py` has the same types, and
-; fills @RECORD, the record's distance from the object's begin, and @LEAST, bytes of the smallest output that is to begin
-; with a cache line. Arrays that are not just as the code wants them
+; fills @RECORD, the record's distance from the object's begin. Arrays that are not just as the code wants them
 ; (another type, shape or order, an overlap with something written, a missing argument) go to the Python function
 ; `thorough`, which copies, refuses, explains.
 
 %Array = type { i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32 } ; NumPy's: references, type, data, rank, shape, strides, base, dtype, flags
 %Tuple = type { i64, ptr, i64, [0 x ptr] }                    ; CPython's: references, type, length, items
-%Spec = type { ptr, i32, i32, ptr, i64, i64, ptr, i64 }       ; dtype, rank, flags that are set, shape, bytes, place among the pointers, name, whether written
+%Spec = type { ptr, i32, i32, ptr, i64, i64, ptr, ptr }       ; dtype, rank, flags that are set, shape, bytes, place among the pointers, name, of what is written who makes it (like PyArray_NewFromDescr), else null
 %Record = type { i64, i64, i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i32, i32 } ; positional arguments, with outputs, pointers, those of bound arrays, specs, call, bind, workspace, sizes, thorough, whether the lock is let go, whether the workspace is in use
 
 @PyArray_Type = external global i8
 @_Py_NoneStruct = external global i8
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-declare ptr @on_a_line(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr) ; the same, of memory that begins with a cache line
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyTuple_New(i64)
 declare void @Py_IncRef(ptr)
@@ -82,8 +79,8 @@ written:
   br i1 %i.more, label %check, label %apart
 check:
   %w.at = getelementptr %Spec, ptr %specs, i64 %i, i32 7
-  %w = load i64, ptr %w.at
-  %is.written = icmp ne i64 %w, 0
+  %w = load ptr, ptr %w.at
+  %is.written = icmp ne ptr %w, null
   %a.at = getelementptr ptr, ptr %objects, i64 %i
   %a = load ptr, ptr %a.at
   %is.given = icmp ne ptr %a, null
@@ -127,26 +124,6 @@ yes:
   ret i1 true
 apart:
   ret i1 false
-}
-
-; An output as a spec wants it; a large one begins with a line.
-define internal ptr @new(ptr %spec) {
-  %dtype = load ptr, ptr %spec
-  %rank.at = getelementptr %Spec, ptr %spec, i64 0, i32 1
-  %rank = load i32, ptr %rank.at
-  %shape.at = getelementptr %Spec, ptr %spec, i64 0, i32 3
-  %shape = load ptr, ptr %shape.at
-  %bytes.at = getelementptr %Spec, ptr %spec, i64 0, i32 4
-  %bytes = load i64, ptr %bytes.at
-  call void @Py_IncRef(ptr %dtype) ; which the next call takes over
-  %is.large = icmp uge i64 %bytes, @LEAST
-  br i1 %is.large, label %large, label %small
-small:
-  %plain = tail call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr null, ptr null, i32 0, ptr null)
-  ret ptr %plain
-large:
-  %aligned = tail call ptr @on_a_line(ptr @PyArray_Type, ptr %dtype, i32 %rank, ptr %shape, ptr null, ptr null, i32 0, ptr null)
-  ret ptr %aligned
 }
 
 ; Binds, where that is done per call, and calls.
@@ -297,8 +274,16 @@ keep:
   call void @Py_IncRef(ptr %o.object)
   br label %had
 make:
-  %o.spec = getelementptr %Spec, ptr %specs, i64 %o
-  %made = call ptr @new(ptr %o.spec)
+  %o.dtype.at = getelementptr %Spec, ptr %specs, i64 %o, i32 0
+  %o.dtype = load ptr, ptr %o.dtype.at
+  %o.rank.at = getelementptr %Spec, ptr %specs, i64 %o, i32 1
+  %o.rank = load i32, ptr %o.rank.at
+  %o.shape.at = getelementptr %Spec, ptr %specs, i64 %o, i32 3
+  %o.shape = load ptr, ptr %o.shape.at
+  call void @Py_IncRef(ptr %o.dtype) ; which the next call takes over
+  %o.maker.at = getelementptr %Spec, ptr %specs, i64 %o, i32 7
+  %o.maker = load ptr, ptr %o.maker.at
+  %made = call ptr %o.maker(ptr @PyArray_Type, ptr %o.dtype, i32 %o.rank, ptr %o.shape, ptr null, ptr null, i32 0, ptr null)
   %failed = icmp eq ptr %made, null
   br i1 %failed, label %undo, label %new
 new:
