@@ -22,8 +22,8 @@ from isam.runtime.layout import CAPSULE, GET_HANDLER, NEW_ARRAY, SET_HANDLER, Ar
 from isam.runtime.linking import link, to_object
 
 LINE = 64  # bytes
-LEAST = 1 << 16  # bytes of the smallest result that begins with a line: a call that makes less would be longer by it
-NAME = "isam"
+LEAST = 1 << 16  # bytes of the smallest result that begins with a line: 160 ns more would be felt in a call with less
+NAME = "isam"  # of the handler
 
 
 class Functions(NamedTuple):
@@ -35,20 +35,21 @@ class Functions(NamedTuple):
     code: Any
 
 
-def empty(shape: int | tuple[int, ...], dtype: Any = np.float64) -> Array:
+def empty(shape: int | tuple[int, ...] | list[int], dtype: Any = np.float64) -> Array:
     """A new array whose content is undefined, C-contiguous, that begins with a cache line: its address is a multiple
     of 64 bytes. For arguments of kernels, and for results that are given as ``C=out``.
 
-    ``shape``: elements along each dimension, or a number for one dimension; ``dtype``: what NumPy takes for one. The
-    array owns its memory, unless a memory handler other than NumPy's own is set: then it is a view of a longer one.
-    Raises what ``numpy.empty`` raises: ``ValueError`` for a size below zero or too large, ``TypeError`` for what is no
-    shape or no dtype, ``MemoryError``.
+    ``shape``: a tuple or list of elements along each dimension, or a number for one; ``dtype``: what NumPy takes for
+    one. The array owns its memory, unless a memory handler other than NumPy's own is set, or this NumPy's are not
+    known: then it is a view of a longer one (of Python objects, an array that begins anywhere). Raises what
+    ``numpy.empty`` raises: ``ValueError`` for a size below zero or too large, ``TypeError`` for what is no shape or no
+    dtype, ``MemoryError``.
     """
     wanted = np.dtype(dtype)
     dims = tuple(map(index, shape)) if isinstance(shape, tuple | list) else (index(shape),)
     made = _new(dims, wanted)
     there = address(made) % LINE == 0 or not made.nbytes or wanted.hasobject
-    return made if there else _within(dims, wanted)
+    return made if there else _within(made.shape, made.dtype)
 
 
 def result(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -64,6 +65,7 @@ def copied(a: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _within(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A view of a longer array."""
     size = prod(shape) * dtype.itemsize
     longer = np.empty(size + LINE, np.uint8)
     start = -address(longer) % LINE

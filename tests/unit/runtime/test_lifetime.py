@@ -117,6 +117,7 @@ def test_a_handler_that_somebody_has_set_makes_results_and_stays():
         assert sys.getrefcount(counting.capsule) < references + 50
         assert handler_of(y) == handler_of() == "counting"
         assert 4 * LARGE in counting.live.values()
+        assert isam.empty(3, ("f4", 2)).shape == (3, 2)
         x = isam.empty((3, 5), np.float32)
         assert (past(x), x.shape, x.flags.c_contiguous, handler_of()) == (0, (3, 5), True, "counting")
         assert handler_of(np.zeros(LARGE)) == "counting"
