@@ -1,4 +1,4 @@
-"""Random operands and what the results must be: f64, with a bound per element."""
+"""Random operands, where they lie, and what the results must be: f64, with a bound per element."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
+import isam
 from isam.ir.bounds import enclose, products
 
 from . import near
@@ -16,6 +17,21 @@ from .shapes import Case, Convolution, Gemm, Shape
 Array = np.ndarray[Any, Any]
 SCALED = {"block": ("p",), "gru": ("w", "u")}  # of a kernel, what is added up over the last axis but one
 RESULTS: dict[str, Any] = {"f32": np.float32, "bf16": bfloat16, "int8": np.int32, "i32": np.int32}
+LINE = 64  # bytes: arrays of all contenders begin with a cache line
+
+
+def room(shape: Any, dtype: Any = np.float32) -> Array:
+    """Room for a result or an argument, of whoever it is: it begins with a line."""
+    return isam.empty(shape, dtype)
+
+
+def placed(a: Array) -> Array:
+    """The same in order, where it begins with a line."""
+    if a.flags.c_contiguous and a.ctypes.data % LINE == 0:
+        return a
+    made = room(a.shape, a.dtype)
+    made[...] = a
+    return made
 
 
 def operands(shape: Gemm | Convolution) -> tuple[Array, Array]:
@@ -26,14 +42,18 @@ def operands(shape: Gemm | Convolution) -> tuple[Array, Array]:
     if isinstance(shape, Gemm):
         left, right = (shape.m, shape.k), (shape.k, shape.n)
         if shape.kind == "int8":  # 0 to 127, the bytes that are the same number with a sign, which peers want
-            return rng.integers(0, 128, left, np.uint8), rng.integers(-128, 128, right, np.int8)
-        a, b = rng.standard_normal(left, np.float32), rng.standard_normal(right, np.float32)
-        return (a.astype(bfloat16), b.astype(bfloat16)) if shape.kind == "bf16" else (a, b)
+            return placed(rng.integers(0, 128, left, np.uint8)), placed(rng.integers(-128, 128, right, np.int8))
+        return _of_kind(shape, rng.standard_normal(left, np.float32), rng.standard_normal(right, np.float32))
     images = (shape.batch,) if shape.batch > 1 else ()
     x = rng.standard_normal((*images, shape.size, shape.size, shape.channels), np.float32)
     w = rng.standard_normal((shape.taps, shape.taps, shape.channels, shape.filters), np.float32)
     w *= np.float32(shape.terms**-0.5)
-    return (x.astype(bfloat16), w.astype(bfloat16)) if shape.kind == "bf16" else (x, w)
+    return _of_kind(shape, x, w)
+
+
+def _of_kind(shape: Gemm | Convolution, a: Array, b: Array) -> tuple[Array, Array]:
+    kind = bfloat16 if shape.kind == "bf16" else np.float32
+    return placed(a.astype(kind, copy=False)), placed(b.astype(kind, copy=False))
 
 
 def windows(shape: Convolution, x: Array) -> Array:
@@ -72,9 +92,9 @@ def _arguments(case: Case) -> dict[str, Array]:
     made = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
     for name in SCALED.get(case.kernel, ()):  # so that sums are of the size of 1
         made[name] *= np.float32(shapes[name][-2] ** -0.5)
-    if case.kind == "f32":
-        return made
-    return {b.name: made[b.name].astype(bfloat16).astype(RESULTS[b.dtype]) for b in given}
+    if case.kind != "f32":
+        made = {b.name: made[b.name].astype(bfloat16).astype(RESULTS[b.dtype]) for b in given}
+    return {name: placed(a) for name, a in made.items()}
 
 
 class Judge:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
-
 import isam
 
 from . import peers
-from .data import RESULTS, Array, Judge, arrays_of
+from .data import RESULTS, Array, Judge, arrays_of, room
 from .kernels import kernel_of
 from .peers import Form, Given
 from .shapes import Convolution, Gemm, Shape
@@ -50,7 +48,7 @@ def passed(shape: Shape, arrays: Given, bound: bool = False) -> tuple[tuple[Arra
     kernel, sizes = kernel_of(shape, bound)
     arguments = kernel.with_sizes(sizes).arguments
     constants = {b.name: arrays[b.name] for b in arguments if b.role == "const"}
-    out = {b.name: np.empty([int(n) for n in b.shape], RESULTS[b.dtype]) for b in arguments if b.role == "out"}
+    out = {b.name: room([int(n) for n in b.shape], RESULTS[b.dtype]) for b in arguments if b.role == "out"}
     return tuple(v for n, v in arrays.items() if n not in constants), constants, out
 
 

@@ -15,6 +15,7 @@ from isam.cli import fair
 
 from . import machine, peers
 from .compiling import SAMPLES, cold
+from .data import LINE
 from .measure import BEST, Settings, Wrong, compiled, measure, weighted
 from .saved import SCHEMA
 from .shapes import GROUPS, Gemm
@@ -108,7 +109,7 @@ def _measured(settings: Settings, groups: tuple[str, ...], shapes: tuple[str, ..
 
     began = time.time()
     results: dict[str, Any] = {"schema": SCHEMA, "settings": {"rounds": settings.rounds, "seconds": settings.seconds,
-                               "on": settings.on, "threads": 1}}  # fmt: skip
+                               "on": settings.on, "threads": 1, "line": LINE}}  # fmt: skip
     with threadpool_limits(1):
         isam.load_system(settings.on)
         results["machine"] = machine.facts()

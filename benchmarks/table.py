@@ -159,7 +159,13 @@ def conditions(results: dict[str, Any]) -> str:
     return (f"Machine: {m['cpu']}, {m['cpus']} CPUs, {' '.join(m['features'])}; {caches}. Load when it began "
             f"{m['load']}, at the end {m['load at the end']} (others work on this machine: ratios count, not "
             f"numbers).  \nVersions: Python {m['python']}; {versions}.{absent}  \n{s['rounds']} rounds of "
-            f"{s['seconds']} s per contender on system `{s['on']}`.\n")  # fmt: skip
+            f"{s['seconds']} s per contender on system `{s['on']}`.{aligned(s)}\n")  # fmt: skip
+
+
+def aligned(settings: dict[str, Any]) -> str:
+    """Where arrays lay, as far as the settings of a run say it: those of older ones do not."""
+    line = settings.get("line")
+    return f" Arrays of all contenders begin with a cache line of {line} bytes." if line else ""
 
 
 def rows(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:

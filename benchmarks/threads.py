@@ -20,13 +20,12 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-import numpy as np
-
+from .data import LINE, Judge, arrays_of, operands, room
 from .data import RESULTS as DTYPES
-from .data import Judge, arrays_of, operands
 from .machine import facts
 from .measure import Wrong, compiled, passed
 from .shapes import DEEPBENCH, DEPTHWISE, LARGE, RESNET50, ROWS, SQUARES, Case, Gemm, Shape
+from .table import aligned
 from .timing import Call, alternate, ratio
 
 SCHEMA = "isam.threads/1"
@@ -51,7 +50,7 @@ def calls_of(shape: Shape, threads: Sequence[int]) -> tuple[dict[str, Callable[[
         a, b = operands(shape)
         judge, given = Judge.product(shape, a, b), (a,)
         constants = {"B" if isinstance(shape, Gemm) else "w": b}
-        named = {"C": np.empty((shape.m, shape.n), DTYPES[shape.kind])} if isinstance(shape, Gemm) else {}
+        named = {"C": room((shape.m, shape.n), DTYPES[shape.kind])} if isinstance(shape, Gemm) else {}
     calls = {}
     for n in threads:
         fn, _ = compiled(shape, "host", isinstance(shape, Gemm), n)
@@ -82,7 +81,8 @@ def page(results: dict[str, Any]) -> str:
         f"{n} (`isam.compile(..., threads={n})`), called in turns, time on the wall; every result judged "
         "against float64, element by element. The ratio is that of the best calls, in brackets the median of the "
         "rounds. A kernel that is too short for threads is compiled for one.", "",
-        f"Machine: {machine['cpu']}, {machine['cpus']} CPUs; load when it began {machine['load']}.", "",
+        f"Machine: {machine['cpu']}, {machine['cpus']} CPUs; load when it began {machine['load']}."
+        f"{aligned(results)}", "",
         "| what | asked | measured (geometric mean) |", "|---|---:|---:|",
     ]  # fmt: skip
     lines += [f"| {g} | {COMPUTE.get(g, '')} | {m:.2f} |" for g, m in results["means"].items()]
@@ -102,7 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--only", nargs="+", choices=list(GROUPS), default=list(GROUPS))
     p.add_argument("--keep", action="store_true")
     a = p.parse_args(arguments)
-    results: dict[str, Any] = {"schema": SCHEMA, "threads": a.threads, "machine": facts(), "groups": {}, "means": {}}
+    results: dict[str, Any] = {"schema": SCHEMA, "threads": a.threads, "line": LINE, "machine": facts(),
+                               "groups": {}, "means": {}}  # fmt: skip
     for group in a.only:
         rows = results["groups"][group] = []
         for shape in GROUPS[group]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from isam.frontend.einsum import einsum
     from isam.frontend.python import kernel
     from isam.ir.text import parse, parse_file, parse_instruction
+    from isam.runtime.aligned import empty
     from isam.runtime.entry import load
     from isam.system.load import load_system
     from isam.system.register import instruction
@@ -39,6 +40,7 @@ _WHERE = {
     "IsamError": "isam.diagnostics",
     "compile": "isam.compiler",
     "einsum": "isam.frontend.einsum",
+    "empty": "isam.runtime.aligned",
     "explain": "isam.compiler",
     "instruction": "isam.system.register",
     "kernel": "isam.frontend.python",
@@ -49,8 +51,8 @@ _WHERE = {
     "parse_instruction": "isam.ir.text",
 }
 
-__all__ = ["Approach", "InternalError", "IsamError", "compile", "einsum", "explain", "instruction", "kernel", "load",
-           "load_system", "parse", "parse_file", "parse_instruction"]  # fmt: skip
+__all__ = ["Approach", "InternalError", "IsamError", "compile", "einsum", "empty", "explain", "instruction", "kernel",
+           "load", "load_system", "parse", "parse_file", "parse_instruction"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ from isam.ir.bounds import enclose, outside
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.kernel import Access, Kernel
 from isam.runtime import native
-from isam.runtime.arguments import address
+from isam.runtime.layout import address
 from isam.runtime.signature import Signature
 from tests import values
 from tests.native import Guarded

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import placed
 from ..shapes import Shape
 from .layers import Layer, layers
 from .library import Array, Form, Given, Library
@@ -58,9 +59,9 @@ def product(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
 def convolutions(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     """Channels last. Depthwise ones as XLA has them, and as sums over what is shifted."""
     image, chain = layers(shape, given)
-    arrays = [np.ascontiguousarray(image.transpose(0, 2, 3, 1))]
+    arrays = [placed(image.transpose(0, 2, 3, 1))]
     for layer in chain:
-        arrays.append(np.ascontiguousarray(layer.weight.transpose(2, 3, 1, 0)))
+        arrays.append(placed(layer.weight.transpose(2, 3, 1, 0)))
         arrays += [] if layer.bias is None else [layer.bias]
     ways = {"": _convolved, "shifted": _shifted} if chain[0].groups > 1 else {"": _convolved}
     return {n: (partial(_chain, jax, chain, way), arrays, lambda y: y[0] if len(y) == 1 else y)
@@ -114,7 +115,7 @@ def bias_gelu(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
 
 def attention(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     """Its own function, which has heads inside of rows, and the three steps."""
-    inside = [np.ascontiguousarray(given[n].transpose(1, 0, 2))[None] for n in "QKX"]
+    inside = [placed(given[n].transpose(1, 0, 2))[None] for n in "QKX"]
     scale = given["Q"].shape[-1] ** -0.5
 
     def steps(q: Any, k: Any, x: Any) -> Any:
@@ -138,7 +139,7 @@ def gru(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
 
         return jax.lax.scan(step, first, x @ w + b)[1]
 
-    w, u = (np.ascontiguousarray(given[n].transpose(1, 0, 2)).reshape(-1, 3 * units) for n in "wu")
+    w, u = (placed(given[n].transpose(1, 0, 2)).reshape(-1, 3 * units) for n in "wu")
     b, c = (given[n].ravel().astype(w.dtype) for n in "bc")
     return {"": (function, [given["x"], given["g"], w, u, b, c], itself)}
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from ..data import placed
 from ..shapes import Convolution, Shape
 from .library import Array, Given
 
@@ -34,14 +33,14 @@ class Layer:
 def layers(shape: Shape, given: Given) -> tuple[Array, list[Layer]]:
     """The image, and the layers that it goes through."""
     if isinstance(shape, Convolution):
-        weight = np.ascontiguousarray(given["w"].transpose(3, 2, 0, 1))
+        weight = placed(given["w"].transpose(3, 2, 0, 1))
         return channels_first(given["x"]), [Layer(weight, shape.stride, shape.pad)]
     stride, channels = dict(shape.sizes)["stride"], given["w"].shape[2]
-    wide = np.ascontiguousarray(given["w"].transpose(2, 0, 1)[:, None])
+    wide = placed(given["w"].transpose(2, 0, 1)[:, None])
     image = channels_first(given["X"])
     if shape.work == "depthwise":
         return image, [Layer(wide, stride, groups=channels)]
-    narrow = np.ascontiguousarray(given["p"].T[:, :, None, None])
+    narrow = placed(given["p"].T[:, :, None, None])
     return image, [Layer(wide, stride, 0, channels, given["b"], True), Layer(narrow, 1, bias=given["q"], cut=True)]
 
 
@@ -55,7 +54,7 @@ def shape_after(image: Array, chain: list[Layer]) -> tuple[int, ...]:
 
 def channels_first(x: Array) -> Array:
     """Images of (height, width, channels) as (number, channels, height, width)."""
-    return np.ascontiguousarray(x.reshape(-1, *x.shape[-3:]).transpose(0, 3, 1, 2))
+    return placed(x.reshape(-1, *x.shape[-3:]).transpose(0, 3, 1, 2))
 
 
 def channels_last(y: Array) -> Array:

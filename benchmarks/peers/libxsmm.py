@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import placed, room
 from ..shapes import Convolution, Gemm, Shape
 from ..timing import Call
 from .layers import channels_last, layers
@@ -75,7 +76,7 @@ class Handle:
 
 def _small(lib: Any, shape: Gemm, a: Array, b: Array) -> dict[str, Form]:
     """A row-major product is a column-major one of the factors in the other order."""
-    made, out = Handle(lib, "small", shape.n, shape.m, shape.k), np.empty((shape.m, shape.n), np.float32)
+    made, out = Handle(lib, "small", shape.n, shape.m, shape.k), room((shape.m, shape.n), np.float32)
     if made.at is None:
         return {}
     keep = (made, a, b, out)
@@ -89,7 +90,7 @@ def _blocked(lib: Any, shape: Gemm, a: Array, b: Array) -> dict[str, Form]:
     made = Handle(lib, "gemm", shape.n, shape.m, shape.k, *blocks, _at(b), _at(a))
 
     def read(_: Any) -> Array:
-        out = np.empty((shape.m, shape.n), np.float32)
+        out = room((shape.m, shape.n), np.float32)
         lib.xs_gemm_out(made.at, _at(out))
         return out
 
@@ -109,7 +110,7 @@ def _convolutions(lib: Any, shape: Convolution, given: Given) -> dict[str, Form]
     n, c, h, w = image.shape
     for padded in (0, 1):
         p = shape.pad * padded
-        x = np.ascontiguousarray(np.pad(image, ((0, 0), (0, 0), (p, p), (p, p))))
+        x = placed(np.pad(image, ((0, 0), (0, 0), (p, p), (p, p))))
         how = (n, c, h, w, shape.filters, shape.taps, shape.taps, shape.stride, shape.pad, padded)
         made = Handle(lib, "convolution", (ctypes.c_int * len(how))(*how), _at(x), _at(layer.weight))
         if made.at:
@@ -118,7 +119,7 @@ def _convolutions(lib: Any, shape: Convolution, given: Given) -> dict[str, Form]
         return {}
 
     def read(_: Any) -> Array:
-        out = np.empty(result, np.float32)
+        out = room(result, np.float32)
         lib.xs_convolution_out(made.at, _at(out))
         return channels_last(out)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import room
 from ..shapes import Gemm, Shape
 from ..timing import Call
 from .library import Array, Form, Given, Library
@@ -51,7 +52,7 @@ def of(shape: Shape, given: Given) -> dict[str, Form]:
 
 def _floats(lib: Any, shape: Gemm, a: Array, b: Array) -> dict[str, Form]:
     m, n, k = map(ctypes.c_int, (shape.m, shape.n, shape.k))
-    out, one, zero = np.empty((shape.m, shape.n), np.float32), ctypes.c_float(1), ctypes.c_float(0)
+    out, one, zero = room((shape.m, shape.n), np.float32), ctypes.c_float(1), ctypes.c_float(0)
     packed = _room(lib.cblas_sgemm_pack_get_size(SECOND, m, n, k))
     lib.cblas_sgemm_pack(ROW_MAJOR, SECOND, AS_IT_IS, m, n, k, one, _at(b), n, _at(packed))
     plain = (ROW_MAJOR, AS_IT_IS, AS_IT_IS, m, n, k, one, _at(a), k, _at(b), n, zero, _at(out), n)
@@ -69,7 +70,7 @@ def _floats(lib: Any, shape: Gemm, a: Array, b: Array) -> dict[str, Form]:
 def _bytes(lib: Any, shape: Gemm, a: Array, b: Array) -> dict[str, Form]:
     """Row major, it is the first factor that has no sign."""
     m, n, k = map(ctypes.c_int, (shape.m, shape.n, shape.k))
-    out, one, zero = np.empty((shape.m, shape.n), np.int32), ctypes.c_float(1), ctypes.c_float(0)
+    out, one, zero = room((shape.m, shape.n), np.int32), ctypes.c_float(1), ctypes.c_float(0)
     offset, none = np.zeros(1, np.int32), ctypes.c_int8(0)
     packed = _room(lib.cblas_gemm_s8u8s32_pack_get_size(SECOND, m, n, k))
     lib.cblas_gemm_s8u8s32_pack(ROW_MAJOR, SECOND, AS_IT_IS, m, n, k, _at(b), n, _at(packed))
@@ -93,9 +94,8 @@ def _at(x: Array) -> ctypes.c_void_p:
 
 
 def _room(size: int) -> Array:
-    """So many bytes and some more, at the start of a cache line."""
-    made = np.zeros(size + 128, np.uint8)
-    return made[-made.ctypes.data % 64 :]
+    """So many bytes and some more."""
+    return room(size + 128, np.uint8)
 
 
 LIBRARY = Library("mkl", "MKL", version, of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..data import windows
+from ..data import room, windows
 from ..shapes import Convolution, Gemm, Shape
 from ..timing import Call
 from .library import Form, Given, Library
@@ -25,7 +25,7 @@ def of(shape: Shape, given: Given) -> dict[str, Form]:
     """Products into an array that is there, by ``matmul`` and by ``dot``, whose call is quicker. Convolutions of one
     image (more of them make matrices of gigabytes) as one product."""
     if isinstance(shape, Gemm) and shape.kind == "f32":
-        factors, out = (given["A"], given["B"]), {"out": np.empty((shape.m, shape.n), np.float32)}
+        factors, out = (given["A"], given["B"]), {"out": room((shape.m, shape.n), np.float32)}
         return {"matmul": Form(Call(np.matmul, factors, out)), "dot": Form(Call(np.dot, factors, out))}
     if isinstance(shape, Convolution) and shape.kind == "f32" and shape.batch == 1:
         return {"im2col": _convolution(shape, given)}
@@ -34,9 +34,18 @@ def of(shape: Shape, given: Given) -> dict[str, Form]:
 
 def _convolution(shape: Convolution, given: Given) -> Form:
     """Windows copied side by side, then one product; a 1x1 convolution at stride 1 copies nothing."""
-    x, flat = given["x"], given["w"].reshape(shape.terms, shape.filters)
-    rows, result = shape.batch * shape.out * shape.out, (*x.shape[:-3], shape.out, shape.out, shape.filters)
-    return Form(lambda: (windows(shape, x).reshape(rows, shape.terms) @ flat).reshape(result))
+    x, flat, rows = given["x"], given["w"].reshape(shape.terms, shape.filters), shape.batch * shape.out * shape.out
+    out = room((*x.shape[:-3], shape.out, shape.out, shape.filters))
+    into = {"out": out.reshape(rows, -1)}
+    if shape.taps == shape.stride == 1:
+        return Form(Call(np.matmul, (x.reshape(rows, -1), flat), into), lambda _: out)
+    side_by_side = room(windows(shape, x).shape)
+
+    def call() -> None:
+        np.copyto(side_by_side, windows(shape, x))
+        np.matmul(side_by_side.reshape(rows, -1), flat, **into)
+
+    return Form(call, lambda _: out)
 
 
 LIBRARY = Library("numpy", "NumPy", version, of)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import RESULTS
+from ..data import RESULTS, placed, room
 from ..shapes import Gemm, Shape
 from ..timing import Call
 from .layers import channels_last, layers, shape_after
@@ -40,7 +40,7 @@ class Graph:
         self.inputs: dict[str, Array] = {}
 
     def input(self, x: Array) -> str:
-        self.inputs[name := f"x{len(self.inputs)}"] = x
+        self.inputs[name := f"x{len(self.inputs)}"] = placed(x)
         return name
 
     def constant(self, x: Array) -> str:
@@ -64,7 +64,7 @@ class Graph:
 
         kinds = {n: helper.np_dtype_to_tensor_dtype(x.dtype) for n, x in self.inputs.items()}
         ins = [helper.make_tensor_value_info(n, kinds[n], x.shape) for n, x in self.inputs.items()]
-        name, out = f"y{len(self.nodes) - 1}", np.empty(result, dtype)
+        name, out = f"y{len(self.nodes) - 1}", room(result, dtype)
         outs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(out.dtype), result)]
         graph = helper.make_graph(self.nodes, "g", ins, outs, self.constants)
         known = [helper.make_opsetid("", OPSET), helper.make_opsetid(OWN, 1)]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
+from ..data import placed, room
 from ..shapes import Shape
 from ..timing import Call
 from .layers import channels_last, layers, shape_after
@@ -47,7 +48,7 @@ class Graph:
 
     def input(self, x: Array) -> Any:
         made = operators().parameter(list(x.shape), getattr(_types(), self.kind))
-        self.inputs.append((made, x))
+        self.inputs.append((made, placed(x)))
         return made if self.kind == "f32" else operators().convert(made, "f32")
 
     def constant(self, x: Array) -> Any:
@@ -62,7 +63,7 @@ class Graph:
         request = core().compile_model(model, "CPU", {
             "INFERENCE_PRECISION_HINT": self.kind, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": 1,
             "NUM_STREAMS": 1, "ENABLE_CPU_PINNING": False}).create_infer_request()  # fmt: skip
-        out = np.empty(result, np.float32 if self.kind == "f32" else bfloat16)
+        out = room(result, np.float32 if self.kind == "f32" else bfloat16)
         for at, (_, x) in enumerate(self.inputs):
             request.set_input_tensor(at, _tensor(x))
         request.set_output_tensor(0, _tensor(out))
@@ -143,7 +144,7 @@ def attention(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
 def gru(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
     """Its gates are in the order update, reset, new; the batch is outside of the steps."""
     o, first = operators(), given["g"]
-    x = np.ascontiguousarray(given["x"].transpose(1, 0, 2))
+    x = given["x"].transpose(1, 0, 2)
     order, (batch, units) = [1, 0, 2], first.shape
     w, u = (given[n][order].transpose(0, 2, 1).reshape(1, 3 * units, -1) for n in "wu")
     bias = np.concatenate([given["b"][order].ravel(), given["c"]])[None]

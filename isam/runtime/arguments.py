@@ -19,7 +19,6 @@ overlap are refused.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,10 +26,9 @@ import numpy as np
 
 from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError
+from isam.runtime.aligned import copied, result
+from isam.runtime.layout import PLAIN
 from isam.runtime.signature import Array, Parameter, Signature
-
-C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
-PLAIN = C_CONTIGUOUS | ALIGNED
 
 
 @dataclass(slots=True)
@@ -95,15 +93,15 @@ def _arrange(signature: Signature, plain: dict[str, Array], written: list[str], 
         p = signature.by_name[name]
         if usable(a, p):
             clash = not p.written and any(np.may_share_memory(a, plain[w]) for w in written)
-            arrays[name] = a.copy() if clash else a
+            arrays[name] = copied(a, p.dtype) if clash else a
         else:
-            arrays[name] = np.array(a, dtype=p.dtype, order="C", copy=True, subok=False)
+            arrays[name] = copied(a, p.dtype)
             if p.written:
                 back.append((a, arrays[name]))
     results: dict[str, Array] = {}
     for p in signature.outputs:
         if p.name not in arrays:
-            arrays[p.name] = np.empty(signature.shape(p, sizes), p.dtype)
+            arrays[p.name] = result(signature.shape(p, sizes), p.dtype)
         results[p.name] = plain.get(p.name, arrays[p.name])
     return Prepared(arrays, back, results, sizes)
 
@@ -190,30 +188,3 @@ def _fault(code: str, message: str, hint: str = "") -> Diagnostic:
 def _stop(faults: list[Diagnostic]) -> None:
     if faults:
         raise IsamError(faults)
-
-
-def _slow_address(a: Array) -> int:
-    return a.__array_interface__["data"][0]
-
-
-def _quick_address(a: Array) -> int:
-    return _pointer(id(a) + 16).value or 0
-
-
-_pointer = ctypes.c_void_p.from_address
-
-
-def _probe() -> bool:
-    """Whether an array object's third word is its data pointer (NumPy's ABI on CPython), tried on some arrays."""
-    import sys
-
-    gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    tuples = tuple.__basicsize__ == 24  # references, type, length: then the items
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or not gil or not tuples:
-        return False
-    tried = [np.zeros(3), np.zeros((2, 5), np.int8)[1:, 1:], np.frombuffer(b"abcdefgh", np.float32), np.zeros((0, 4))]
-    return all(_quick_address(a) == _slow_address(a) for a in tried)
-
-
-QUICK = _probe()
-address = _quick_address if QUICK else _slow_address

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from isam import registry
 from isam.artifact import Artifact, load_artifact
+from isam.runtime.aligned import copied
 from isam.runtime.arguments import Prepared, prepare
 from isam.runtime.forks import gate
 from isam.runtime.signature import Array, Signature
@@ -66,7 +67,7 @@ class Entry:
         """
         self.signature.check_bound(constants, self.bound)
         p = prepare(self.signature.only(constants), constants, {})
-        fixed = {**self.bound, **{n: p.arrays[n].copy() for n in constants}}
+        fixed = {**self.bound, **{n: copied(p.arrays[n], p.arrays[n].dtype) for n in constants}}
         missing = [q.name for q in self.signature.parameters if q.role == "const" and q.name not in fixed]
         state = None if missing else self.runner.bind(fixed, p.sizes)
         return Entry(self.artifact, runner=self.runner, state=state, bound=fixed)

@@ -124,7 +124,7 @@ def link(name: str, code: bytes, symbols: Mapping[str, int], wanted: Iterable[st
         return builder.link(_jit(), f"{name}.{next(_numbers)}")
 
 
-def to_object(text: str) -> bytes:
+def to_object(text: str, level: int = 1) -> bytes:
     """Object code of LLVM IR that comes with the runtime."""
     llvm = initialised()
-    return target_machine(1).emit_object(llvm.parse_assembly(text))
+    return target_machine(level).emit_object(llvm.parse_assembly(text))

@@ -16,8 +16,9 @@ import numpy as np
 
 from isam.artifact import Artifact
 from isam.diagnostics import fail
-from isam.runtime.arguments import address
+from isam.runtime.aligned import copied
 from isam.runtime.external import Externals
+from isam.runtime.layout import address
 from isam.runtime.linking import features, link
 from isam.runtime.signature import Array
 from isam.runtime.vectorcall import Launch
@@ -63,7 +64,7 @@ class Runner:
 
     def bind(self, constants: dict[str, Array], sizes: Mapping[str, int]) -> State:
         """Runs the bind part once; the constants are kept as they are now."""
-        kept = {n: a.copy() for n, a in constants.items()}
+        kept = {n: copied(a, a.dtype) for n, a in constants.items()}
         room, start = allocate(self.artifact.workspace)
         if self.binder is not None:
             pointers = [address(kept[n]) if n in kept else 0 for n in self.names]

@@ -11,8 +11,7 @@ from isam.artifact import Argument, Artifact, Row, Size
 from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean
 from isam.ir.dtype import numpy_dtype
-
-Array = np.ndarray[Any, Any]
+from isam.runtime.layout import Array as Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,11 @@
 
 %Array = type { i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32 } ; NumPy's: references, type, data, rank, shape, strides, base, dtype, flags
 %Tuple = type { i64, ptr, i64, [0 x ptr] }                    ; CPython's: references, type, length, items
-%Spec = type { ptr, i32, i32, ptr, i64, i64, ptr, i64 }       ; dtype, rank, flags that are set, shape, bytes, place among the pointers, name, whether written
+%Spec = type { ptr, i32, i32, ptr, i64, i64, ptr, ptr }       ; dtype, rank, flags that are set, shape, bytes, place among the pointers, name, of what is written who makes it (like PyArray_NewFromDescr), else null
 %Record = type { i64, i64, i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i32, i32 } ; positional arguments, with outputs, pointers, those of bound arrays, specs, call, bind, workspace, sizes, thorough, whether the lock is let go, whether the workspace is in use
 
 @PyArray_Type = external global i8
 @_Py_NoneStruct = external global i8
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyTuple_New(i64)
 declare void @Py_IncRef(ptr)
@@ -80,8 +79,8 @@ written:
   br i1 %i.more, label %check, label %apart
 check:
   %w.at = getelementptr %Spec, ptr %specs, i64 %i, i32 7
-  %w = load i64, ptr %w.at
-  %is.written = icmp ne i64 %w, 0
+  %w = load ptr, ptr %w.at
+  %is.written = icmp ne ptr %w, null
   %a.at = getelementptr ptr, ptr %objects, i64 %i
   %a = load ptr, ptr %a.at
   %is.given = icmp ne ptr %a, null
@@ -282,7 +281,9 @@ make:
   %o.shape.at = getelementptr %Spec, ptr %specs, i64 %o, i32 3
   %o.shape = load ptr, ptr %o.shape.at
   call void @Py_IncRef(ptr %o.dtype) ; which the next call takes over
-  %made = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %o.dtype, i32 %o.rank, ptr %o.shape, ptr null, ptr null, i32 0, ptr null)
+  %o.maker.at = getelementptr %Spec, ptr %specs, i64 %o, i32 7
+  %o.maker = load ptr, ptr %o.maker.at
+  %made = call ptr %o.maker(ptr @PyArray_Type, ptr %o.dtype, i32 %o.rank, ptr %o.shape, ptr null, ptr null, i32 0, ptr null)
   %failed = icmp eq ptr %made, null
   br i1 %failed, label %undo, label %new
 new:

@@ -20,24 +20,23 @@ from typing import Any, TypeVar
 import numpy as np
 
 from isam.classes import dataclass
-from isam.runtime.arguments import PLAIN, QUICK, WRITEABLE, address
+from isam.runtime.aligned import LEAST, maker
+from isam.runtime.layout import NEW_ARRAY, PLAIN, QUICK, WORD, WRITEABLE, address, in_table
 from isam.runtime.signature import Array, Parameter
 
 C = TypeVar("C", bound=type)
 WRITTEN = PLAIN | WRITEABLE
-NEW_ARRAY = 94  # PyArray_NewFromDescr in NumPy's table of functions
 BASETYPE, VECTORCALL, DEFAULT = 1 << 10, 1 << 11, 1 << 18  # Py_TPFLAGS_...
 TP_CALL, TP_MEMBERS = 50, 72  # Py_tp_..., from typeslots.h
 SSIZE, READONLY = 19, 1  # T_PYSSIZET and READONLY of structmember.h
-WORD = ctypes.sizeof(ctypes.c_void_p)
 
 
 class Spec(ctypes.Structure):
-    """What an argument has to be."""
+    """What an argument has to be; ``maker``: of one that is written, who makes it where it is not given."""
 
     _fields_ = [("dtype", ctypes.c_void_p), ("rank", ctypes.c_int32), ("flags", ctypes.c_int32),
                 ("shape", ctypes.c_void_p), ("bytes", ctypes.c_int64), ("order", ctypes.c_int64),
-                ("name", ctypes.c_void_p), ("written", ctypes.c_int64)]  # fmt: skip
+                ("name", ctypes.c_void_p), ("maker", ctypes.c_void_p)]  # fmt: skip
 
 
 class Record(ctypes.Structure):
@@ -151,7 +150,8 @@ def _fill(record: Record, parameters: Sequence[Parameter], bound: dict[str, Arra
         dims = p.shape or ()
         spec.dtype, spec.rank, spec.flags = id(p.dtype), len(dims), WRITTEN if p.written else PLAIN
         spec.shape, spec.bytes = ctypes.addressof(shape), prod(dims) * p.dtype.itemsize
-        spec.order, spec.name, spec.written = order[p.name], id(name), p.written
+        spec.order, spec.name = order[p.name], id(name)
+        spec.maker = _maker(p, spec.bytes) if p.written else None
     record.positional, record.all, record.pointers = len(wanted), len(taken), len(parameters)
     record.bound, record.specs = ctypes.addressof(pointers), ctypes.addressof(specs)
     record.call, record.bind, record.workspace = launch.call, launch.bind, launch.workspace
@@ -159,27 +159,23 @@ def _fill(record: Record, parameters: Sequence[Parameter], bound: dict[str, Arra
     return pointers, shapes, names, specs, bound, tuple(p.dtype for p in taken), launch.alive
 
 
+def _maker(p: Parameter, size: int) -> int:
+    """The address of who makes it: of an output of so many bytes that it is to begin with a line, another one."""
+    return maker() if p.role == "out" and size >= LEAST else in_table(NEW_ARRAY)
+
+
 @lru_cache(maxsize=1)
 def _functions() -> tuple[int, int]:
     """Addresses of ``quick`` and ``thorough``, compiled once in a process."""
     from isam.runtime.linking import link, to_object
 
-    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8").replace("@RECORD", str(HEADER + WORD))
+    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8")
+    text = text.replace("@RECORD", str(HEADER + WORD))
     api = ctypes.pythonapi
     called = ("PyObject_Vectorcall", "PyTuple_New", "Py_IncRef", "Py_DecRef", "PyEval_SaveThread",
               "PyEval_RestoreThread")  # fmt: skip
     symbols = {n: ctypes.cast(getattr(api, n), ctypes.c_void_p).value or 0 for n in called}
-    symbols |= {"PyArray_Type": id(np.ndarray), "_Py_NoneStruct": id(None), "PyArray_NewFromDescr": _new_array()}
+    symbols |= {"PyArray_Type": id(np.ndarray), "_Py_NoneStruct": id(None)}
     library = link("vectorcall", to_object(text), symbols, ("quick", "thorough"))
     _alive.append(library)
     return library["quick"], library["thorough"]
-
-
-def _new_array() -> int:
-    """The address of ``PyArray_NewFromDescr``."""
-    core: Any = getattr(np, "_core", None) or np.core  # NumPy 1 has the second
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )
-    table = get(core._multiarray_umath._ARRAY_API, None)
-    return ctypes.c_void_p.from_address(table + NEW_ARRAY * WORD).value or 0

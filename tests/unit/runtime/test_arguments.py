@@ -8,7 +8,8 @@ import pytest
 import isam
 from isam.artifact import Argument, Size
 from isam.diagnostics import IsamError
-from isam.runtime.arguments import _slow_address, address, prepare, shares_itself
+from isam.runtime.arguments import prepare, shares_itself
+from isam.runtime.layout import address, slow_address
 from isam.runtime.signature import Signature
 
 ROWS = ((3, ()), (4, ()))
@@ -207,7 +208,7 @@ def test_run_time_sizes_follow_from_shapes():
 
 def test_the_quick_address_is_the_address():
     for a in (np.zeros((3, 4)), np.zeros((0,)), np.zeros((5, 5))[1:, 2:], np.zeros(())):
-        assert address(a) == _slow_address(a)
+        assert address(a) == slow_address(a)
 
 
 def test_a_hint_never_loses_a_result():
