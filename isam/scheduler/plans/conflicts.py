@@ -41,7 +41,7 @@ def spread(
     short = short_rows(passed, main, known[-1][0])
     near, speed = known[0][0], known[1][1] if len(known) > 1 else 0.0
     given = speed / pace(main, system)  # bytes for each call
-    lines, cells = near // PERIOD, max(system.memories[m].limit for m in memories)
+    lines, cells = max(1, near // PERIOD), max(system.memories[m].limit for m in memories)
 
     def cost(b: Block) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
