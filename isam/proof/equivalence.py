@@ -15,6 +15,7 @@ from isam.classes import dataclass
 from isam.ir.kernel import Buffer, Item, Kernel, Recurrence
 from isam.ir.relation import Region, Rel, TooMuch, bounded
 from isam.ir.verify import verify
+from isam.once import once
 from isam.proof.execution import Execution, Memory, shared_buffers, written_in
 from isam.proof.local import between
 from isam.proof.operations import Licence, Operations
@@ -51,14 +52,6 @@ class Equivalence:
 
     def __init__(self) -> None:
         self._executions: dict[tuple[object, ...], Execution] = {}
-        self._verified: dict[int, tuple[Kernel, list[str]]] = {}
-
-    def _faults(self, kernel: Kernel) -> list[str]:
-        """What makes a kernel none at all: indices out of range, elements read before they are written, ..."""
-        if id(kernel) not in self._verified:
-            found = [f"not a kernel: {d.message}" for d in verify(kernel) if d.code not in UNWRITTEN]
-            self._verified[id(kernel)] = (kernel, found)
-        return self._verified[id(kernel)][1]
 
     def judge(self, before: Kernel, after: Kernel, claimed: Sequence[str] = ("exact",)) -> Verdict:
         """``claimed``: the numerics that the step says it needs; less is tried only where it claims none.
@@ -66,7 +59,7 @@ class Equivalence:
         What the user of ``before`` does not permit is never used.
         """
         before = parted(before, after)
-        faults = self._faults(before) or self._faults(after)
+        faults = _faults(before) or _faults(after)
         if not faults:
             before, after = in_rows(before, after)
         faults = _differences(before, after) or faults
@@ -101,6 +94,12 @@ class Equivalence:
 def equivalent(before: Kernel, after: Kernel) -> Verdict:
     """One comparison by itself."""
     return Equivalence().judge(before, after)
+
+
+@once
+def _faults(kernel: Kernel) -> list[str]:
+    """What makes a kernel none at all: indices out of range, elements read before they are written, ..."""
+    return [f"not a kernel: {d.message}" for d in verify(kernel) if d.code not in UNWRITTEN]
 
 
 def granted_numerics(kernel: Kernel) -> frozenset[str]:
