@@ -229,6 +229,16 @@ class Transfer:
         source, target = ends
         if source is None or target is None:
             return None
+        alone = self.alone and tile == self.tile
+        key = (self.path, i, tile.shape, tile.steps, source.strides, target.strides, *self.forms, self.lanes,
+               self.dtype, alone)  # fmt: skip
+        if key not in data.hops:
+            data.hops[key] = self._carrier(i, tile, source, target)
+        return data.hops[key]
+
+    def _carrier(self, i: int, tile: Tile, source: Place, target: Place) -> Hop | None:
+        """What carries most of a part between two places; it depends on shapes and strides alone."""
+        data = self.data
         best: tuple[int, mv.Carrier, tuple[int | None, ...]] | None = None
         for c in data.fit.carriers_of(self.path[i], self.path[i + 1]):
             if not mv.admits(c, self.dtype):
