@@ -113,7 +113,7 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
         for way in ways:
             rewrite = way.transform.apply(changed, way.site)
             there = [n for n, old in enumerate(rewrite.back.statements) if set(old) & set(region)]
-            found = match(rewrite.kernel, instruction, strided=True, normalise=False, region=there)
+            found = match(rewrite.kernel, instruction, strided=True, normalise=False, region=there, why=False)
             if isinstance(found, Matches):
                 yield min(Pricing(rewrite.kernel).candidate(m).price for m in found), (cut, way)
 

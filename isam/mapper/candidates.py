@@ -126,7 +126,7 @@ class _Gathering:
         operands could not be laid out."""
         from isam.mapper import match
 
-        found = match(self.kernel, instruction, strided=True, normalise=False, region=region)
+        found = match(self.kernel, instruction, strided=True, normalise=False, region=region, why=False)
         if isinstance(found, Mismatch):
             return [], []
         out: list[Candidate] = []
