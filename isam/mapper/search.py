@@ -21,6 +21,7 @@ from isam.mapper.cover import Offer, settle
 from isam.mapper.goals import Covered, Used
 from isam.mapper.laws import SHIPPED, Laws
 from isam.mapper.match import BUDGET, normal
+from isam.mapper.recalled import follow
 from isam.mapper.space import Budget, Outcome, Step, explore
 from isam.mapper.uncovered import Uncovered, reports
 from isam.transforms.law import Correspondence, Transform, taken
@@ -202,6 +203,7 @@ def cover_with_search(
     for s in ahead:
         rewrite = taken(s.transform, kernel, s.site)
         kernel, back = rewrite.kernel, back.then(rewrite.back)
+        follow(kernel, original)
     result = find(kernel, instructions, trace, budget, require=require, penalties=penalties, saves=saves)
     if not result.paths:
         assert result.uncovered is not None
