@@ -64,6 +64,7 @@ class Transfer:
         self.forms = [source.form] + [None] * (len(path) - 2) + [target.form]
         self.dtype = data.homes.dtype(tile.buffer)
         self.lanes = lanes
+        self._best: tuple[int, ...] | None = None  # see ``_part``
 
     def run(self) -> None:
         if any(n == 0 for n in self.tile.shape):
@@ -116,6 +117,11 @@ class Transfer:
 
     def _part(self) -> tuple[int, ...]:
         """The part of the tile one issue per hop carries: the largest that some choice of carriers admits."""
+        if self._best is None:
+            self._best = self._largest()
+        return self._best
+
+    def _largest(self) -> tuple[int, ...]:
         best: tuple[float, tuple[int, ...]] | None = None
         whole = _crop(self.tile, self.most)
         long = [d for d, n in enumerate(whole.shape) if n > 1]
