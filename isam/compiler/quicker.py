@@ -94,7 +94,7 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
     from isam.compiler.longer import seen
     from isam.mapper.match import Matches, match
     from isam.mapper.space import Step
-    from isam.transforms.law import Site
+    from isam.transforms.law import Site, taken
     from isam.transforms.structure.axes import SplitAxis
     from isam.transforms.structure.dimensions import SplitDimension, divides
     from isam.transforms.structure.unfold import Unfold
@@ -103,7 +103,7 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
     for axis in (a for a in reversed(s.reduces) if size > 1 and divides(size, s.domain.extent(a))):
         mine = tuple(i for i in region if axis in kernel.statements[i].domain.names)
         cut = Step(SplitAxis((size,)), Site.of(axis=axis, statements=mine, factor=size), None)
-        changed = cut.transform.apply(kernel, cut.site).kernel
+        changed = taken(cut.transform, kernel, cut.site).kernel
         read = dict.fromkeys(x.buffer for i in region for x in changed.statements[i].sources if isinstance(x, Access))
         parted = [x for x in SplitDimension((size,)).sites(changed) if x["buffer"] in read]
         other = [x for x in Unfold().sites(changed) if x["statement"] in region]  # a copy, where what is there stays
@@ -111,9 +111,9 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
         parted = [seen(changed, x) for x in parted]
         ways = [Step(SplitDimension((size,)), x, None) for x in parted] + [Step(Unfold(), x, None) for x in other]
         for way in ways:
-            rewrite = way.transform.apply(changed, way.site)
+            rewrite = taken(way.transform, changed, way.site)
             there = [n for n, old in enumerate(rewrite.back.statements) if set(old) & set(region)]
-            found = match(rewrite.kernel, instruction, strided=True, normalise=False, region=there)
+            found = match(rewrite.kernel, instruction, strided=True, normalise=False, region=there, why=False)
             if isinstance(found, Matches):
                 yield min(Pricing(rewrite.kernel).candidate(m).price for m in found), (cut, way)
 

@@ -8,8 +8,8 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.mapper.space import Step
-from isam.proof.equivalence import equivalent
-from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted
+from isam.proof.equivalence import Equivalence
+from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted, taken
 from isam.transforms.structure.axes import joined
 from isam.transforms.structure.dimensions import SplitDimension
 from isam.transforms.structure.peel import PeelSum
@@ -34,10 +34,10 @@ class Way:
         if not granted(self.kernel, law.needs, dtypes_at(self.kernel, site)):
             raise StepRefused
         try:
-            rewrite = law.apply(self.kernel, site)
+            rewrite = taken(law, self.kernel, site)
         except ValueError:
             raise StepRefused from None
-        if not equivalent(self.kernel, rewrite.kernel):
+        if not Equivalence().judge(self.kernel, rewrite.kernel, sorted(law.needs)):
             raise StepRefused
         places = [n for n, old in enumerate(rewrite.back.statements) if self.at in old]
         self.kernel, self.at = rewrite.kernel, places[-1 if late else 0]

@@ -35,6 +35,7 @@ DTYPES: dict[str, DType] = {
         DType("u8", "u", 8), DType("bool", "b", 8),
     )
 }  # fmt: skip
+_BYTES = {name: d.bytes for name, d in DTYPES.items()}
 ANY = "any"  # an instruction operand of any element type (a move)
 
 
@@ -53,4 +54,4 @@ def numpy_dtype(name: str) -> np.dtype:
 
 def size_of(name: str) -> int:
     """Bytes of one element."""
-    return DTYPES[name].bytes
+    return _BYTES[name]

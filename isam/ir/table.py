@@ -6,7 +6,7 @@ without reading their bodies: the element types that they need.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from isam.ir.instruction import Instruction
@@ -84,10 +84,11 @@ class Table(Mapping[str, Instruction]):
 
 
 class Some(Sequence[Instruction]):
-    """Some of a table's instructions, in its order."""
+    """Some of a table's instructions, in its order. ``fit``: those of them that were found for a kind of kernel."""
 
     def __init__(self, table: Table, names: Sequence[str]):
         self.table, self.names = table, tuple(names)
+        self.fit: dict[Hashable, tuple[Instruction, ...]] = {}
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):

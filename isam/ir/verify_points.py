@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
+from isam.diagnostics import Loc
 from isam.ir.affine import Affine
 from isam.ir.infer import located
 from isam.ir.kernel import REDUCTIONS, Access, Axis, Kernel, Statement, Sym
@@ -15,50 +17,72 @@ if TYPE_CHECKING:
     from isam.ir.poly import Set
     from isam.ir.verify import Findings
 
+Add = Callable[[str, str, Loc, str], None]
+
 
 @dataclass(frozen=True)
 class Place:
-    """A statement with the recurrent loops around it."""
+    """A statement with the recurrent loops around it, the shapes of what it accesses, in order, and the sizes."""
 
-    at: int
     s: Statement
     outer: tuple[Axis, ...]
+    shapes: tuple[tuple[Affine, ...], ...]
+    syms: tuple[Sym, ...]
 
-    def points(self, syms: Sequence[Sym]) -> Set:
+    @property
+    def accesses(self) -> list[Access]:
+        """The destination, then what is read."""
+        return [self.s.dest, *(x for x in self.s.sources if isinstance(x, Access))]
+
+    def points(self) -> Set:
         """The statement's points; the counters of the loops around it are the first dimensions."""
         from isam.ir.poly_domain import domain_set
 
-        return domain_set(self.s.domain, syms, tuple((a.name, a.extent) for a in self.outer))
+        return domain_set(self.s.domain, self.syms, tuple((a.name, a.extent) for a in self.outer))
 
 
 def check_points(f: Findings) -> None:
     """Examines every statement whose structure is sound."""
-    places = [Place(at, s, outer) for at, (s, outer) in enumerate(located(f.kernel.body)) if at not in f.broken]
-    for p in places:
-        for a in (p.s.dest, *(x for x in p.s.sources if isinstance(x, Access))):
-            _range(f, p, a)
-        _injective(f, p)
-        _own_order(f, p)
+    k = f.kernel
+    for at, (s, outer) in enumerate(located(k.body)):
+        if at not in f.broken:
+            shapes = (k.by_name[x.buffer].shape for x in (s.dest, *s.sources) if isinstance(x, Access))
+            place = Place(s, outer, tuple(shapes), k.syms)
+            if not _sound(place):
+                _examine(place, f.add)
     if not f.broken:
         from isam.ir.verify_order import check_written
 
         check_written(f)
 
 
-def _range(f: Findings, p: Place, a: Access) -> None:
+@lru_cache(maxsize=1024)
+def _sound(p: Place) -> bool:
+    """Whether nothing is wrong there: chains of kernels differ in few of their statements."""
+    found: list[str] = []
+    _examine(p, lambda code, *_: found.append(code))
+    return not found
+
+
+def _examine(p: Place, add: Add) -> None:
+    for a, shape in zip(p.accesses, p.shapes, strict=True):
+        _range(p, a, shape, add)
+    _injective(p, add)
+    _own_order(p, add)
+
+
+def _range(p: Place, a: Access, shape: Sequence[Affine], add: Add) -> None:
     """Every index of the access lies in its dimension."""
-    shape = f.kernel.buffer(a.buffer).shape
-    axes = (*p.outer, *p.s.domain.axes)
-    syms = f.kernel.syms
+    axes, syms = (*p.outer, *p.s.domain.axes), p.syms
     for d, (row, dim) in enumerate(zip(a.index, shape, strict=True)):
         low, high = lower(row, axes), dim - 1 - upper(row, axes)
         if nonnegative(low, syms, axes) and nonnegative(high, syms, axes):
             continue
         for outside, what in ((-row - 1, "falls below 0"), (row - dim, f"reaches the size {dim}")):
-            bad = p.points(syms).where([outside])
+            bad = p.points().where([outside])
             if not bad.is_empty():
-                f.add("V430", f"index {d + 1} of '{a.buffer}' {what}: {row} leaves 0 .. {dim - 1}", a.loc,
-                      f"for example with {_example(bad, axes, syms)}; restrict it with 'where', or change the shape")
+                add("V430", f"index {d + 1} of '{a.buffer}' {what}: {row} leaves 0 .. {dim - 1}", a.loc,
+                    f"for example with {_example(bad, axes, syms)}; restrict it with 'where', or change the shape")
                 break
 
 
@@ -68,7 +92,7 @@ def _example(bad: Set, axes: Sequence[Axis], syms: Sequence[Sym]) -> str:
     return ", ".join(f"{n} = {point[n]}" for n in order if n in point) or "any sizes"
 
 
-def _injective(f: Findings, p: Place) -> None:
+def _injective(p: Place, add: Add) -> None:
     """A plain assignment (and a select) writes each element at most once."""
     s = p.s
     if s.accumulate and s.op in REDUCTIONS:
@@ -80,23 +104,23 @@ def _injective(f: Findings, p: Place) -> None:
     missing = [n for n in s.reduces if not _single(s.domain.extent(n))]
     if missing and not s.domain.where:
         n = missing[0]
-        f.add("V431", f"'{s.dest.buffer}' is assigned once per '{n}', which its index does not mention", s.dest.loc,
-              f"accumulate with += (or max=, min=, *=), or leave '{n}' out of the forall")
+        add("V431", f"'{s.dest.buffer}' is assigned once per '{n}', which its index does not mention", s.dest.loc,
+            f"accumulate with += (or max=, min=, *=), or leave '{n}' out of the forall")
         return
     from isam.ir.poly_domain import access_map
 
-    points = p.points(f.kernel.syms)
+    points = p.points()
     tagged = Access(s.dest.buffer, (*(Affine.of(a.name) for a in p.outer), *s.dest.index))
     if not access_map(tagged, points.names).on(points).is_injective():
-        f.add("V431", f"two points of this statement assign the same element of '{s.dest.buffer}'", s.dest.loc,
-              "accumulate with += (or max=, min=, *=), or index it so that each point has its own element")
+        add("V431", f"two points of this statement assign the same element of '{s.dest.buffer}'", s.dest.loc,
+            "accumulate with += (or max=, min=, *=), or index it so that each point has its own element")
 
 
 def _single(extent: Affine) -> bool:
     return extent.is_constant and extent.const <= 1
 
 
-def _own_order(f: Findings, p: Place) -> None:
+def _own_order(p: Place, add: Add) -> None:
     """Inside a statement the order is free (IR-4): no point may read what another one writes."""
     s = p.s
     for a in s.sources:
@@ -109,14 +133,14 @@ def _own_order(f: Findings, p: Place) -> None:
         from isam.ir.poly import affine_map
         from isam.ir.poly_domain import access_map
 
-        points = p.points(f.kernel.syms)
+        points = p.points()
         outer = tuple(Affine.of(x.name) for x in p.outer)
         one = access_map(Access("", (*outer, *s.dest.index)), points.names).on(points)
         two = access_map(Access("", (*outer, *a.index)), points.names).on(points)
         same = affine_map(points.names, [Affine.of(n) for n in points.names], points.names)
         if not (one.then(two.inverse()) - same).is_empty():
-            f.add("V433", f"this statement reads {a} while another of its points writes it", a.loc,
-                  "the order inside a statement is free: go through a temporary, or use a recurrent loop")
+            add("V433", f"this statement reads {a} while another of its points writes it", a.loc,
+                "the order inside a statement is free: go through a temporary, or use a recurrent loop")
 
 
 def covers(s: Statement, kernel: Kernel) -> bool:

@@ -13,8 +13,10 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
 from isam.mapper.alike import in_one_part, kinds, moved
+from isam.mapper.dataflow import Node, flow_of
 from isam.mapper.filters import present
 from isam.mapper.pricing import Candidate, Pricing
+from isam.mapper.recalled import Found, found_at, sole
 
 PER_INSTRUCTION = 64  # mappings looked at per instruction and region
 
@@ -119,14 +121,42 @@ class _Gathering:
     pricing: Pricing
     best: dict[tuple[str, str, int], Candidate] = field(default_factory=dict)
     refused: dict[tuple[str, object], Mismatch] = field(default_factory=dict)
+    at: dict[int, dict[int, Found]] = field(default_factory=dict)  # see ``found_at``
     cut: bool = False
 
     def match(self, instruction: Instruction, region: Sequence[int] | None) -> tuple[list[Candidate], list[Mapped]]:
         """Adds what the instruction can carry out in the region (None: anywhere). Returns that, and the mappings whose
         operands could not be laid out."""
+        key = sole(instruction) if region is None and not self.pricing.penalties else None
+        if key is None:
+            out, refused = self._look(instruction, region)
+            self.add(out)
+            return out, refused
+        for node in dict.fromkeys(n for n, _ in flow_of(self.kernel).by_key.get(key, ())):
+            self.add(self._recall(instruction, node).candidates)
+        return [], []
+
+    def _recall(self, instruction: Instruction, node: Node) -> Found:
+        """What an instruction of one statement can do with a statement."""
+        if node.index not in self.at:
+            self.at[node.index] = found_at(self.kernel, node, self.pricing)
+        known, number = self.at[node.index], id(instruction)
+        if number not in known:
+            before, self.cut = self.cut, False
+            out, refused = self._look(instruction, (node.index,))
+            known[number] = Found(instruction, node.index, tuple(out), tuple(refused), self.cut)
+            self.cut = self.cut or before
+            return known[number]
+        found = known[number].moved(self.kernel, node.index)
+        for m in found.refused:
+            self.refuse(m)
+        self.cut = self.cut or found.cut
+        return found
+
+    def _look(self, instruction: Instruction, region: Sequence[int] | None) -> tuple[list[Candidate], list[Mapped]]:
         from isam.mapper import match
 
-        found = match(self.kernel, instruction, strided=True, normalise=False, region=region)
+        found = match(self.kernel, instruction, strided=True, normalise=False, region=region, why=False)
         if isinstance(found, Mismatch):
             return [], []
         out: list[Candidate] = []
@@ -146,7 +176,6 @@ class _Gathering:
                 refused.append(mapping)
             else:
                 out.append(self.pricing.candidate(mapping))
-        self.add(out)
         self.cut = self.cut or not getattr(found, "complete", True)
         return out, refused
 

@@ -351,12 +351,15 @@ class Extension(Contradictions):
                 pair.classes[a] = len(self.classes)
                 self.classes.append(pair.node.extents[a])
                 self.class_origin.append((pair.node, a))
-        yield from self._operand(at, pair, 0)
+        owner = {k: c for c, k in enumerate(self.axes) if k >= 0}
+        names = {a: owner[k] for a, k in enumerate(pair.classes) if k in owner}
+        yield from self._operand(at, pair, 0, owner, names)
         pair.classes = kept
         del self.classes[size:]
         del self.class_origin[size:]
 
-    def _operand(self, at: int, pair: Pair, n: int) -> Iterator[None]:
+    def _operand(self, at: int, pair: Pair, n: int, owner: dict[int, int], names: dict[int, int]) -> Iterator[None]:
+        """``owner``: per axis of the region the instruction's, ``names``: per axis of the statement."""
         while n < len(pair.forms):
             want, have = pair.forms[n]
             if isinstance(want, Form) and isinstance(have, Form) and want.buffer not in self.pattern.loose:
@@ -369,8 +372,6 @@ class Extension(Contradictions):
                     pair.learn(blame)
             return
         name = want.buffer
-        owner = {k: c for c, k in enumerate(self.axes) if k >= 0}
-        names = {a: owner[k] for a, k in enumerate(pair.classes) if k in owner}
         found = False
         sizes = self.sizes() if any(r.terms for r in want.rests) else {}
         for size in (n for r in want.rests for n in r.names if n not in sizes):
@@ -382,11 +383,11 @@ class Extension(Contradictions):
             if name in self.dims:
                 if (dims, steps, base) == (self.dims[name], self.steps[name], self.bases[name]):
                     found = True
-                    yield from self._operand(at, pair, n + 1)
+                    yield from self._operand(at, pair, n + 1, owner, names)
                 continue
             found = True
             self.dims[name], self.steps[name], self.bases[name] = dims, steps, base
-            yield from self._operand(at, pair, n + 1)
+            yield from self._operand(at, pair, n + 1, owner, names)
             del self.dims[name], self.steps[name], self.bases[name]
         if not found:
             self.reporter.no(self.depth, lambda: self.no_rows(pair, want, have))

@@ -12,6 +12,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.table import Some
 from isam.once import once
 
+KINDS = 64  # of kernels for which the instructions of a machine are remembered
 MIRROR = {"gt": "lt", "ge": "le"}  # a > b is b < a
 
 
@@ -34,12 +35,23 @@ def needs_of(instruction: Instruction) -> Needs:
 
 
 def present(instructions: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
-    """The instructions all of whose operations and element types the kernel has, and whose liberties it grants."""
+    """The instructions all of whose operations and element types the kernel has, and whose liberties it grants. Those
+    of a machine are looked through once for all kernels that have the same."""
+    dtypes = frozenset(b.dtype for b in kernel.buffers)
+    if not isinstance(instructions, Some):
+        return _present(instructions, kernel, dtypes)
+    key = (kernel.operations, dtypes, kernel.permits)
+    if key not in instructions.fit:
+        if len(instructions.fit) >= KINDS:
+            instructions.fit.clear()
+        some = instructions.that_may_fit(dtypes, frozenset(o for o, _, _ in kernel.operations))
+        instructions.fit[key] = tuple(_present(some, kernel, dtypes))
+    return list(instructions.fit[key])
+
+
+def _present(instructions: Sequence[Instruction], kernel: Kernel, dtypes: frozenset[str]) -> list[Instruction]:
     mine = {(MIRROR.get(o, o), d) for o, _, d in kernel.operations}
     mine |= {(o, ANY) for o, _ in mine}
-    dtypes = frozenset(b.dtype for b in kernel.buffers)
-    if isinstance(instructions, Some):
-        instructions = instructions.that_may_fit(dtypes, frozenset(o for o, _, _ in kernel.operations))
     return [
         i
         for i in instructions

@@ -16,6 +16,7 @@ from isam.mapper.filters import MIRROR
 from isam.mapper.laws import Laws
 from isam.mapper.match import BUDGET, normal, probe
 from isam.mapper.pricing import Pricing
+from isam.mapper.recalled import follow
 from isam.mapper.space import Look, Rank, State, Step
 from isam.mapper.uncovered import Uncovered
 from isam.mapper.waste import wasted
@@ -55,6 +56,8 @@ class Covered:
 
     def look(self, kernel: Kernel, back: Correspondence) -> Look[Offer | Uncovered]:
         shown = kernel is self.kernel  # only the report about the user's own kernel will be read
+        if not shown:
+            follow(kernel, self.kernel)
         found = offer(kernel, self.instructions, require=self.require, penalties=self.penalties, remedies=shown)
         if isinstance(found, Offer):
             asks = tuple(self._limited(wasted(found, self.instructions)))

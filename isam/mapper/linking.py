@@ -36,19 +36,20 @@ def unify(
                 open_axes.append((a, c))
             elif want.pop(now[a], None) != c:
                 return
-        for filled in terms(open_axes, want, now):
+        if len(open_axes) != len(want):
+            return
+        for filled in terms(open_axes, want, now) if want else (now,):
             yield from row(at + 1, filled)
 
     def terms(axes: list[tuple[int, int]], want: dict[int, int], now: list[int]) -> Iterator[list[int]]:
-        if not axes:
-            if not want:
-                yield now
-            return
         (a, c), rest = axes[0], axes[1:]
         for k, d in want.items():
             if c == d and k not in now and classes[k] == extents[a]:
                 after = list(now)
                 after[a] = k
-                yield from terms(rest, {x: y for x, y in want.items() if x != k}, after)
+                if rest:
+                    yield from terms(rest, {x: y for x, y in want.items() if x != k}, after)
+                else:
+                    yield after
 
     yield from row(0, list(fixed))

@@ -146,12 +146,14 @@ def match(
     region: Iterable[int] | None = None,
     budget: int = BUDGET,
     normalise: bool = True,
+    why: bool = True,
 ) -> Matches | Mismatch:
     """Every way in which ``instruction`` carries out statements of ``kernel`` (MAP-1 to MAP-8).
 
     ``strided`` admits other coefficients than the instruction's and records them as steps (MAP-7); ``swap`` tries
     commutative sources in both orders; ``region`` confines the search to these statements; ``budget`` is the number
-    of pairs tried before the search ends (``Matches.complete`` tells). Returns the deepest mismatch when there is none.
+    of pairs tried before the search ends (``Matches.complete`` tells). Returns the deepest mismatch when there is none;
+    without ``why`` some mismatch, which says nothing.
 
     Statement numbers are those of ``Matches.kernel``: the kernel itself if it is in normal form, if a ``region`` is
     given or ``normalise`` is off; else its normal form.
@@ -160,7 +162,7 @@ def match(
     outside = _never(kernel, instruction, body)
     if outside is not None:
         return outside
-    reporter = Reporter()
+    reporter = Reporter(silent=not why)
     if normalise and region is None:
         kernel = normal(kernel)
     found = Matches(Enumeration(flow_of(kernel), pattern_of(instruction, body), reporter,

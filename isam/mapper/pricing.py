@@ -78,17 +78,30 @@ class Pricing:
         self.kernel = kernel
         self.penalties = penalties or {}
         self._strides: dict[str, list[int]] = {}
+        self._extents: dict[tuple[int, ...], dict[str, int]] = {}  # by statements
+        self._taken: dict[tuple[str, tuple[tuple[str, str], ...], tuple[int, ...]], dict[str, int]] = {}  # see ``tile``
         self.ahead = determined(kernel)
         self.fixed = self.ahead | {b.name for b in kernel.buffers if b.role == "const"}
         self.trips = trips(kernel)
 
     def extents(self, mapping: Mapped) -> dict[str, int]:
         """Extents of the axes of the mapping's statements."""
-        statements = (self.kernel.statements[i] for i in mapping.statements)
-        return {a.name: number(a.extent) for s in statements for a in s.domain.axes}
+        known = self._extents.get(mapping.statements)
+        if known is None:
+            statements = (self.kernel.statements[i] for i in mapping.statements)
+            known = {a.name: number(a.extent) for s in statements for a in s.domain.axes}
+            self._extents[mapping.statements] = known
+        return known
 
     def tile(self, mapping: Mapped) -> dict[str, int]:
         """What one full call takes along each mapped kernel axis."""
+        key = (mapping.instruction.name, mapping.axes, mapping.statements)
+        known = self._taken.get(key)
+        if known is None:
+            known = self._taken[key] = self._tile(mapping)
+        return known
+
+    def _tile(self, mapping: Mapped) -> dict[str, int]:
         extents, pattern = self.extents(mapping), pattern_of(mapping.instruction, normal(mapping.instruction.body))
         spans = dict(zip(pattern.axis_names, pattern.spans, strict=True))
         sizes = ((k, extents.get(k, 1), spans[i]) for i, k in mapping.axes)

@@ -28,18 +28,21 @@ def place(thing: Access | Literal | Statement, within: Statement) -> Loc:
 
 
 class Reporter:
-    """Keeps the deepest mismatch; with ``collect`` all of them, each once."""
+    """Keeps the deepest mismatch; with ``collect`` all of them, each once; ``silent``: none."""
 
-    __slots__ = ("all", "best", "collect", "limit")
+    __slots__ = ("all", "best", "collect", "limit", "silent")
 
-    def __init__(self, collect: bool = False, limit: int = 200):
+    def __init__(self, collect: bool = False, limit: int = 200, silent: bool = False):
         self.best: Mismatch | None = None
         self.collect = collect
+        self.silent = silent
         self.limit = limit
         self.all: list[Mismatch] = []
 
     def no(self, depth: int, build: Callable[[], Mismatch]) -> None:
         """Reports a contradiction after ``depth`` agreed pairs; ``build`` is called only when it will be kept."""
+        if self.silent:
+            return
         deeper = self.best is None or depth > self.best.depth
         if not deeper and not (self.collect and len(self.all) < self.limit):
             return

@@ -21,9 +21,10 @@ from isam.mapper.cover import Offer, settle
 from isam.mapper.goals import Covered, Used
 from isam.mapper.laws import SHIPPED, Laws
 from isam.mapper.match import BUDGET, normal
+from isam.mapper.recalled import follow
 from isam.mapper.space import Budget, Outcome, Step, explore
 from isam.mapper.uncovered import Uncovered, reports
-from isam.transforms.law import Correspondence, Transform
+from isam.transforms.law import Correspondence, Transform, taken
 from isam.transforms.saving import ErrorBound
 
 __all__ = ["Budget", "Path", "Reached", "SearchResult", "Step", "cover_with_search", "find", "reach"]
@@ -200,8 +201,9 @@ def cover_with_search(
     """
     original, back = kernel, Correspondence.identity(kernel)
     for s in ahead:
-        rewrite = s.transform.apply(kernel, s.site)
+        rewrite = taken(s.transform, kernel, s.site)
         kernel, back = rewrite.kernel, back.then(rewrite.back)
+        follow(kernel, original)
     result = find(kernel, instructions, trace, budget, require=require, penalties=penalties, saves=saves)
     if not result.paths:
         assert result.uncovered is not None
@@ -212,18 +214,18 @@ def cover_with_search(
         costs = [p.price[0] for p in result.paths]
         path = trace.choose(Choice("kernel", result.paths, {"options": [p.label() for p in result.paths]}, costs))
     made = settle(path.found, trace)
-    taken = (*ahead, *path.steps)
+    steps = (*ahead, *path.steps)
     back = back.then(path.back) if ahead and path.steps else back if ahead else path.back
     notes = {
         **made.notes,
         "ahead": len(ahead),
-        "numerics": sorted(needed(taken)),
-        "because": tuple(s.reason for s in taken),
-        "errors": errors(original, taken),
+        "numerics": sorted(needed(steps)),
+        "because": tuple(s.reason for s in steps),
+        "errors": errors(original, steps),
         "blind expansions": result.blind_expansions,
     }
-    backs, chain = (back,) if taken else (), rewritings(original, taken)
-    return replace(made, original=original, steps=tuple(map(str, taken)), back=backs, chain=chain, notes=notes)
+    backs, chain = (back,) if steps else (), rewritings(original, steps)
+    return replace(made, original=original, steps=tuple(map(str, steps)), back=backs, chain=chain, notes=notes)
 
 
 def needed(steps: Sequence[Step]) -> frozenset[str]:
@@ -235,7 +237,7 @@ def rewritings(kernel: Kernel, steps: Sequence[Step]) -> tuple[Rewriting, ...]:
     """The chain of kernels that the steps lead through: what the proof asks for."""
     out: list[Rewriting] = []
     for s in steps:
-        kernel = s.transform.apply(kernel, s.site).kernel
+        kernel = taken(s.transform, kernel, s.site).kernel
         out.append(Rewriting(s.transform.law, str(s.site), tuple(sorted(s.transform.needs)), kernel))
     return tuple(out)
 
@@ -249,6 +251,6 @@ def errors(kernel: Kernel, steps: Sequence[Step]) -> tuple[str, ...]:
         if bound is not None:
             total = max(back.statements[s.site["sum"]])
             found[total] = found[total].within(bound) if total in found else bound
-        rewrite = s.transform.apply(kernel, s.site)
+        rewrite = taken(s.transform, kernel, s.site)
         kernel, back = rewrite.kernel, back.then(rewrite.back)
     return tuple(f"{original.statements[i].dest.buffer}: {bound}" for i, bound in sorted(found.items()))

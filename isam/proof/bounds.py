@@ -48,6 +48,13 @@ def proved(e: Affine, ctx: Context, isl: Isl) -> bool:
     return ctx.nonneg(e) or (not e.is_constant and isl.nonneg(e, ctx))
 
 
+def _between(least: int, at: Affine, most: int, ctx: Context, isl: Isl) -> bool:
+    """Whether ``at + least >= 0`` and ``at <= most``; of many places only the constants differ."""
+    low, high = ctx.lower(at), ctx.upper(at)
+    begins = (low is not None and low + least >= 0) or proved(at + least, ctx, isl)
+    return begins and ((high is not None and high <= most) or proved(most - at, ctx, isl))
+
+
 def _tile(o: Operand, shape: tuple[Affine, ...], ctx: Context, isl: Isl, issue: Issue, out: Findings) -> None:
     for d, (s, n, k, full) in enumerate(zip(o.tile.start, o.tile.shape, o.tile.steps, shape, strict=True)):
         key = (s, (n - 1) * k, full)
@@ -79,6 +86,6 @@ def _address(o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out
         inside = proved(p.offset + least, ctx, isl) and proved(cell - most - p.offset, ctx, isl)
         if not inside:
             out.add(9, "cell", f"operand {o.name}: byte {p.offset} to {p.offset + most} may leave its cell", issue)
-    if not proved(at + least, ctx, isl) or not proved(size - most - at, ctx, isl):
+    if not _between(least, at, size - most, ctx, isl):
         what = f"'{p.base}'" if p.base else f"'{memory.name}'"
         out.add(7, "address", f"operand {o.name}: byte {at} to {at + most} leaves {what} ({size} bytes)", issue)

@@ -78,9 +78,9 @@ def joined(one: Box, two: Box) -> Box | None:
     return None
 
 
-def merge(families: Iterable[Family]) -> list[Family]:
-    """Fewer families with the same points, each as often as before."""
-    out: list[Family] = []
+def merge(families: Iterable[Family], have: Iterable[Family] = ()) -> list[Family]:
+    """Fewer families with the same points, each as often as before. ``have``: before them, merged already."""
+    out = list(have)
     for f in families:
         while True:
             for i in range(len(out) - 1, -1, -1):

@@ -39,6 +39,8 @@ class Context:
     )  # (start, span, extent): see ``bounds``
     placed: set[tuple[int, int]] = field(default_factory=set)  # operands, by identity, that are: see ``bounds``
     _lower: dict[tuple[tuple[str, int], ...], int | None] = field(default_factory=dict)
+    _upper: dict[tuple[tuple[str, int], ...], int | None] = field(default_factory=dict)
+    _left: dict[tuple[int, tuple[tuple[str, int], ...]], int | None] = field(default_factory=dict)  # see ``remainder``
     _at: dict[str, int] = field(default_factory=dict)
     _more: dict[Var, Context] = field(default_factory=dict)  # see ``with_var``
 
@@ -67,6 +69,17 @@ class Context:
         if terms not in self._lower:
             self._lower[terms] = self._search(Affine(terms))
         got = self._lower[terms]
+        return None if got is None else got + e.const
+
+    def upper(self, e: Affine) -> int | None:
+        """A number that ``e`` is never above, or ``None`` when none was found."""
+        if not e.terms:
+            return e.const
+        terms = e.terms
+        if terms not in self._upper:
+            low = self.lower(-Affine(terms))
+            self._upper[terms] = None if low is None else -low
+        got = self._upper[terms]
         return None if got is None else got + e.const
 
     def _search(self, e: Affine) -> int | None:
@@ -116,6 +129,13 @@ class Context:
         """``e`` modulo ``n`` where it is the same number for all values, or ``None``."""
         if n == 1:
             return 0
+        key = (n, e.terms)
+        if key not in self._left:
+            self._left[key] = self._remainder(n, Affine(e.terms))
+        left = self._left[key]
+        return None if left is None else (left + e.const) % n
+
+    def _remainder(self, n: int, e: Affine) -> int | None:
         for _ in range(len(self.vars) + 1):
             left = [(self._at.get(m, -1), c) for m, c in e.terms if c % n]
             if not left:

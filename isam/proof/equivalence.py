@@ -15,6 +15,7 @@ from isam.classes import dataclass
 from isam.ir.kernel import Buffer, Item, Kernel, Recurrence
 from isam.ir.relation import Region, Rel, TooMuch, bounded
 from isam.ir.verify import verify
+from isam.once import know, once
 from isam.proof.execution import Execution, Memory, shared_buffers, written_in
 from isam.proof.local import between
 from isam.proof.operations import Licence, Operations
@@ -25,6 +26,7 @@ from isam.proof.viewed import in_rows
 
 ROUNDS = 12
 UNWRITTEN = ("V420", "V421")  # an output left as it was is compared as such
+Question = tuple[object, ...]
 LICENCES = (Licence(free=False), Licence(), Licence(finite=True))
 """From the least that may be used to the most."""
 
@@ -51,22 +53,17 @@ class Equivalence:
 
     def __init__(self) -> None:
         self._executions: dict[tuple[object, ...], Execution] = {}
-        self._verified: dict[int, tuple[Kernel, list[str]]] = {}
-
-    def _faults(self, kernel: Kernel) -> list[str]:
-        """What makes a kernel none at all: indices out of range, elements read before they are written, ..."""
-        if id(kernel) not in self._verified:
-            found = [f"not a kernel: {d.message}" for d in verify(kernel) if d.code not in UNWRITTEN]
-            self._verified[id(kernel)] = (kernel, found)
-        return self._verified[id(kernel)][1]
+        self._shown: set[Question] = set()
 
     def judge(self, before: Kernel, after: Kernel, claimed: Sequence[str] = ("exact",)) -> Verdict:
         """``claimed``: the numerics that the step says it needs; less is tried only where it claims none.
 
         What the user of ``before`` does not permit is never used.
         """
+        self._shown = _shown(before)
+        know(_shown, after, self._shown)
         before = parted(before, after)
-        faults = self._faults(before) or self._faults(after)
+        faults = _faults(before) or _faults(after)
         if not faults:
             before, after = in_rows(before, after)
         faults = _differences(before, after) or faults
@@ -87,20 +84,51 @@ class Equivalence:
         return Verdict(False, (), why)
 
     def _try(self, before: Kernel, after: Kernel, licence: Licence) -> tuple[str, ...]:
-        key = (licence, before.syms)
-        if key not in self._executions:
-            self._executions[key] = Execution(Operations(licence), before.syms)
         part = between(before, after)
-        if part is not None:
-            one, two, seen = part
-            if not _Pair(self._executions[key], one, two).differences(seen):
-                return ()
-        return _Pair(self._executions[key], before, after).differences()
+        if part is not None and not self._asked(*part, licence):
+            return ()
+        return self._asked(before, after, frozenset(), licence)
+
+    def _asked(self, a: Kernel, b: Kernel, seen: frozenset[str], licence: Licence) -> tuple[str, ...]:
+        """As :meth:`_Pair.differences`, looked for once."""
+        asked = _question(a, b, seen, licence)
+        if asked in self._shown:
+            return ()
+        key = (licence, a.syms)
+        if key not in self._executions:
+            self._executions[key] = Execution(Operations(licence), a.syms)
+        found = _Pair(self._executions[key], a, b).differences(seen)
+        if not found:
+            self._shown.add(asked)
+        return found
 
 
 def equivalent(before: Kernel, after: Kernel) -> Verdict:
     """One comparison by itself."""
     return Equivalence().judge(before, after)
+
+
+@once
+def _faults(kernel: Kernel) -> list[str]:
+    """What makes a kernel none at all: indices out of range, elements read before they are written, ..."""
+    return [f"not a kernel: {d.message}" for d in verify(kernel) if d.code not in UNWRITTEN]
+
+
+@once
+def _shown(kernel: Kernel) -> set[Question]:
+    """What was shown of a kernel and of those that it became, kept with them: chains that begin with the same kernel
+    share steps."""
+    return set()
+
+
+def _question(a: Kernel, b: Kernel, seen: frozenset[str], licence: Licence) -> Question:
+    """All that what :meth:`_Pair.differences` says depends on. A buffer that is the same on both sides and that neither
+    touches does not count."""
+    touched = {x.buffer for k in (a, b) for s in k.statements for x in (s.dest, *s.reads)}
+    names = seen or {x.name for x in a.arguments}
+    names = {n for n in names if n in touched or a.by_name.get(n) != b.by_name.get(n)}
+    buffers = tuple((n, k.by_name.get(n)) for n in sorted(names | touched) for k in (a, b))
+    return licence, a.syms, a.body, b.body, buffers, frozenset(names)
 
 
 def granted_numerics(kernel: Kernel) -> frozenset[str]:

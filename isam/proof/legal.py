@@ -31,6 +31,7 @@ class Legality:
     outer: list[tuple[Axis, ...]] = field(default_factory=list)
     contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)  # equal contexts are one object
     bounded: dict[tuple[int, Context, str], list[Violation]] = field(default_factory=dict)  # see ``bounds``
+    formed: list[Violation] | None = None  # see ``points.check_form``
     streams: dict[str, str] = field(init=False)  # of units and clusters: the replica that has them, or ''
     _signatures: dict[tuple, Signature] = field(default_factory=dict)
     judge: Judge = field(init=False)

@@ -404,5 +404,5 @@ def _after(before: Done, items: Items) -> Done:
         return before
     out = dict(before)
     for i, more in items.items():
-        out[i] = merge([*out.get(i, []), *(f for f, _ in more)])
+        out[i] = merge((f for f, _ in more), out.get(i, ()))
     return out

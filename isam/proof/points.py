@@ -24,6 +24,14 @@ def check_points(schedule: Schedule, isl: Isl | None = None, legality: Legality 
 
 def check_form(schedule: Schedule, lg: Legality) -> Findings:
     """What every node shows by itself: workspace, names, steps, loops. Nothing else is judged before this holds."""
+    if lg.formed is None:
+        lg.formed = _form(schedule, lg).found
+    out = Findings()
+    out.extend(lg.formed)
+    return out
+
+
+def _form(schedule: Schedule, lg: Legality) -> Findings:
     out = Findings()
     check_workspace(schedule, lg, out)
     check_scope(schedule, out)

@@ -6,9 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from isam.once import once
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq
 
 
+@once
 def shared(schedule: Schedule) -> Schedule:
     """The same schedule with equal nodes, and equal operands, made one object."""
     pool: dict[object, Any] = {}

@@ -53,6 +53,7 @@ class InGroup(Lifetimes):
         self.reads: dict[Tile, int] = {}
         self.near: dict[str, Near] = {}
         self.done = 0
+        self.folds: dict[str, list[tuple[int, str, int, int, int]] | None] = {}  # per buffer, see _folds
 
     def begin(self, calls: list[Call]) -> None:
         """A block of these calls, or none."""
@@ -111,14 +112,28 @@ class InGroup(Lifetimes):
 
     def fold(self, tile: Tile) -> Fold:
         """Dimensions of a private temporary that need room for one block only, of the iterations of each instance."""
-        private = self.group.private.get(tile.buffer)
+        if tile.buffer not in self.folds:
+            self.folds[tile.buffer] = self._folds(tile.buffer)
+        found = self.folds[tile.buffer]
+        if found is None:
+            return NO_FOLD
+        out = [(d, self._origin(axis, tile.start[d] - const, block) + const, size)
+               for d, axis, const, block, size in found]  # fmt: skip
+        axes = {axis for _, axis, _, _, _ in found}
+        return Fold(tuple(out), tuple(self._turn(n) for n in reversed(self.dealt) if n.axis in axes))
+
+    def _folds(self, buffer: str) -> list[tuple[int, str, int, int, int]] | None:
+        """Per dimension that needs room for one block only the axis that indexes it, where it begins, the block in the
+        plan, and the largest block; None for what is not private to a group, nor to the instances."""
+        private = self.group.private.get(buffer)
         deals = len(self.plan.deals)
         if not private or not private.issuperset(a for a, _ in self.plan.order[:deals]):
-            return NO_FOLD
-        rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == tile.buffer)
-        users = self.group.users(tile.buffer)
+            return None
+        rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == buffer)
+        users = self.group.users(buffer)
         between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
-        out, outer = [], set()
+        out: list[tuple[int, str, int, int, int]] = []
+        outer: set[str] = set()
         for depth, (axis, block) in enumerate(self.plan.order):
             if depth < deals:
                 continue
@@ -131,10 +146,9 @@ class InGroup(Lifetimes):
                     if row.terms == ((axis, 1),):
                         lengths = [p.size for p in self._shares(axis)] or [self.group.length(axis)]
                         size = max((p.size for n in lengths for p in self.plan.parts(axis, n, block)), default=1)
-                        out.append((d, self._origin(axis, tile.start[d] - row.const, block) + row.const, size))
+                        out.append((d, axis, row.const, block, size))
             outer.add(axis)
-        folded = {rows[d].names[0] for d, _, _ in out}
-        return Fold(tuple(out), tuple(self._turn(n) for n in reversed(self.dealt) if n.axis in folded))
+        return out
 
     def _shares(self, axis: str) -> tuple[Segment, ...]:
         """How an axis is dealt out; nothing where it is not."""

@@ -91,6 +91,10 @@ class Nest:
 
     def calls(self) -> int:
         """Dynamic calls, with tiles as large as the instruction admits."""
+        return self._calls
+
+    @cached_property
+    def _calls(self) -> int:
         total = 1
         for a in self.axes:
             m = self.mapped.get(a)

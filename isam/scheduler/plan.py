@@ -76,14 +76,29 @@ class Group:
     def parts(self, axis: str, length: int, block: int, even: bool = False) -> tuple[Segment, ...]:
         """How a length of an axis is cut: the same for every nest of the group, in multiples of what one call takes.
         ``even``: without a small block at the end, where no nest sums over the axis."""
-        nests = [n for n in self.nests if axis in n.extents]
-        if even and not any(axis in n.reduced for n in nests):
-            return even_segments(length, block, self.unit(axis))
-        return segments(length, block, self.unit(axis), any(axis in n.reduced for n in nests))
+        key = (axis, length, block, even)
+        if key not in self._parts:
+            summed = any(axis in n.reduced for n in self.nests if axis in n.extents)
+            self._parts[key] = (even_segments(length, block, self.unit(axis)) if even and not summed
+                                else segments(length, block, self.unit(axis), summed))  # fmt: skip
+        return self._parts[key]
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, int, int, bool], tuple[Segment, ...]]:
+        return {}
 
     def unit(self, axis: str) -> int:
         """What blocks of an axis are multiples of: the largest call, and all calls in a block as they are admitted.
         Calls that would be few even if each took the least it may need not be large."""
+        if axis not in self._units:
+            self._units[axis] = self._unit(axis)
+        return self._units[axis]
+
+    @cached_property
+    def _units(self) -> dict[str, int]:
+        return {}
+
+    def _unit(self, axis: str) -> int:
         mapped = [(n, n.mapped[axis]) for n in self.nests if axis in n.mapped]
         step = lcm(*(m.unit for _, m in mapped))
         wide = [m.limit or 1 for n, m in mapped if n.calls() * (m.limit or 1) > FEW * self.main.calls() * m.unit]
@@ -104,7 +119,12 @@ class Group:
 
     def users(self, buffer: str) -> frozenset[int]:
         """The nests that touch a buffer."""
-        return frozenset(i for i, n in enumerate(self.nests) if any(u.buffer == buffer for u in n.uses))
+        return self._users.get(buffer, frozenset())
+
+    @cached_property
+    def _users(self) -> dict[str, frozenset[int]]:
+        pairs = [(u.buffer, i) for i, n in enumerate(self.nests) for u in n.uses]
+        return {b: frozenset(i for other, i in pairs if other == b) for b, _ in pairs}
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class Residency:
         self.later: dict[Tile, list[int]] = {}
         self.at_bind: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
+        self.hops: dict[object, Hop | None] = {}
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies in home memory."""

@@ -64,6 +64,7 @@ class Transfer:
         self.forms = [source.form] + [None] * (len(path) - 2) + [target.form]
         self.dtype = data.homes.dtype(tile.buffer)
         self.lanes = lanes
+        self._best: tuple[int, ...] | None = None  # see ``_part``
 
     def run(self) -> None:
         if any(n == 0 for n in self.tile.shape):
@@ -116,6 +117,11 @@ class Transfer:
 
     def _part(self) -> tuple[int, ...]:
         """The part of the tile one issue per hop carries: the largest that some choice of carriers admits."""
+        if self._best is None:
+            self._best = self._largest()
+        return self._best
+
+    def _largest(self) -> tuple[int, ...]:
         best: tuple[float, tuple[int, ...]] | None = None
         whole = _crop(self.tile, self.most)
         long = [d for d, n in enumerate(whole.shape) if n > 1]
@@ -229,6 +235,16 @@ class Transfer:
         source, target = ends
         if source is None or target is None:
             return None
+        alone = self.alone and tile == self.tile
+        key = (self.path, i, tile.shape, tile.steps, source.strides, target.strides, *self.forms, self.lanes,
+               self.dtype, alone)  # fmt: skip
+        if key not in data.hops:
+            data.hops[key] = self._carrier(i, tile, source, target)
+        return data.hops[key]
+
+    def _carrier(self, i: int, tile: Tile, source: Place, target: Place) -> Hop | None:
+        """What carries most of a part between two places; it depends on shapes and strides alone."""
+        data = self.data
         best: tuple[int, mv.Carrier, tuple[int | None, ...]] | None = None
         for c in data.fit.carriers_of(self.path[i], self.path[i + 1]):
             if not mv.admits(c, self.dtype):

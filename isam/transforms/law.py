@@ -131,6 +131,21 @@ def _once_per_law(sites: Callable[[Any, Kernel], tuple[Site, ...]]) -> Callable[
     return found
 
 
+@once
+def _known_rewrites(kernel: Kernel) -> dict[Any, Rewrite]:
+    """By law and site; filled in as steps are taken."""
+    return {}
+
+
+def taken(law: Transform, kernel: Kernel, site: Site) -> Rewrite:
+    """What a law makes of a kernel, made once for all who take that step: who tries it, covers what it leads to, lists
+    the chain for a proof. What a search only looks at is not kept."""
+    known, key = _known_rewrites(kernel), (law, site)
+    if key not in known:
+        known[key] = law.apply(kernel, site)
+    return known[key]
+
+
 class Transform:
     """A law: a small value. Subclasses with options are frozen dataclasses whose fields are these; those without are
     plain, equal to each other, so that the many laws are quick to import.

@@ -6,7 +6,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Axis, Domain, Kernel, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import accesses, fresh, names_in
+from isam.transforms.edit import accesses, fresh, names_in, readers, writers
 from isam.transforms.law import Rewrite, Site, Transform
 from isam.transforms.staging import Index, box_copy, reshaped, stageable
 
@@ -112,7 +112,7 @@ def split_row(row: Affine, factor: int) -> tuple[Affine, Affine]:
 
 def _splits(kernel: Kernel, buffer: str, dim: int, factor: int) -> bool:
     """Does every access stay within ``0 <= rest < factor``?"""
-    for s in kernel.statements:
+    for s in (kernel.statements[i] for i in sorted({*readers(kernel, buffer), *writers(kernel, buffer)})):
         ranges = {a.name: (0, a.extent.const - 1) for a in s.domain.axes if a.extent.is_constant}
         for a in accesses(s):
             if a.buffer != buffer:

@@ -80,7 +80,8 @@ def stub(monkeypatch):
     """A matcher that maps statement for statement by operation, axes by name."""
     calls: list[str] = []
 
-    def match(kernel, instruction, *, strided=False, swap=True, region=None, budget=None, normalise=True):
+    def match(kernel, instruction, *, strided=False, swap=True, region=None, budget=None, normalise=True,
+              why=True):  # fmt: skip
         calls.append(instruction.name)
         ss, want = kernel.statements, instruction.body.statements
         found = []
