@@ -95,7 +95,7 @@ def _in_windows(way: Way, instruction: Instruction, statement: int, region: Sequ
         put_together(way, outer, inner, view=True)
         axis = way.kernel.statements[way.at].reduces[-1]
         mine = tuple(i for i in way.now(region) if axis in way.kernel.statements[i].domain.names)
-        way.take(RoundUpSum((most,)), Site.of(axis=axis, statements=mine, extent=most))
+        way.take(RoundUpSum((most,)), Site.of(axis=axis, statements=mine, extent=most, near=True))
     except StepRefused:
         way.back_to(before)
         return False

@@ -82,6 +82,8 @@ def test_windows_of_few_channels_are_rows_of_whole_tiles() -> None:
     depths = {dict(i.sizes)["K"] for i in products}
     assert depths == {16}
     assert [d.const for d in s.cover.kernel.buffer("z_u").shape] == [23, 20, 32]
+    made = [n for n, x in enumerate(s.cover.kernel.statements) if x.dest.buffer == "z_u"]
+    assert made == [made[0], made[0] + 1], "zeros are still near when what lies beside them is written"
 
 
 def test_what_is_laid_out_in_groups_is_not_copied_before() -> None:
