@@ -13,7 +13,7 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, StagedBox
-from isam.scheduler.plans.cache import WORTH_PACKING, caches, outside, volume
+from isam.scheduler.plans.cache import SHARE, WORTH_PACKING, caches, outside, volume
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import MANAGED, System
 
@@ -60,7 +60,7 @@ def packs(
         else:
             rows = lined_up(plan, main, u, system) if along else row_copy(plan, main, u, width, depth_of, system)
             if rows is not None:
-                out.append(once(plan, main, u, rows))
+                out.append(once(plan, main, u, rows, system))
     return tuple(out)
 
 
@@ -164,16 +164,17 @@ def row_copy(
     return StagedBox(use.buffer, below(plan, main, use), system.home, tuple(range(len(use.index))), pad=LINE)
 
 
-def once(plan: Plan, main: Nest, use: Use, stage: StagedBox) -> StagedBox:
-    """Rows that are copied anew for each of several blocks of columns, copied once before these; also where no cache
-    holds all of them, for what is copied comes from as far away."""
+def once(plan: Plan, main: Nest, use: Use, stage: StagedBox, system: System) -> StagedBox:
+    """Rows that are copied anew for each of several blocks of columns, copied once before these; where no cache holds
+    all of them, for twice as many: what is copied comes from as far away, but all goes there first."""
     mine, length, through = axes_of(use), {a: main.length(a) for a in main.axes}, 1
     for a, size in plan.order[: stage.depth]:
         through *= 1 if a in mine else -(-length[a] // size)
         length[a] = min(size, length[a])
     outer = sum(1 for _ in takewhile(mine.__contains__, (a for a, _ in plan.order)))
     whole = volume(main, use, {a for a, _ in plan.order[:outer]}) * size_of(use.dtype)
-    return replace(stage, depth=outer) if through >= ONCE and whole <= ROOM else stage
+    enough = ONCE if whole <= SHARE * caches(system)[-1] else 2 * ONCE
+    return replace(stage, depth=outer) if through >= enough and whole <= ROOM else stage
 
 
 def below(plan: Plan, main: Nest, use: Use) -> int:
