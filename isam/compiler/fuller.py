@@ -21,22 +21,25 @@ from isam.transforms.structure.unfold import Unfold
 COPIED = 3 / 2  # times as many calls without, from which on a copy for it pays
 
 
-def fill(way: Way, instruction: Instruction, statement: int, region: Sequence[int]) -> None:
+def fill(way: Way, instruction: Instruction, statement: int, region: Sequence[int], part: bool = True) -> bool:
     """Goes on to where calls of an instruction are as full as they can be at a sum. ``statement``: the sum in the
-    kernel that the way began with, ``region``: what belongs to it there."""
+    kernel that the way began with, ``region``: what belongs to it there; ``part``: also where what makes an operand
+    has to keep two axes where the sum has one. Whether that is so."""
     rows = _in_rows(way, instruction, region)
-    if _in_windows(way, instruction, statement, region):
-        return
-    if not rows:
-        _in_rows(way, instruction, region, copied=True)
-    with suppress(StepRefused):
-        _filled(way, instruction, region)
+    parted = not rows and part and _in_rows(way, instruction, region, only=region)
+    if not _in_windows(way, instruction, statement, region):
+        if not rows and not parted:
+            _in_rows(way, instruction, region, copied=True)
+        with suppress(StepRefused):
+            _filled(way, instruction, region)
+    return parted
 
 
-def _in_rows(way: Way, instruction: Instruction, region: Sequence[int], copied: bool = False) -> bool:
+def _in_rows(way: Way, instruction: Instruction, region: Sequence[int], copied: bool = False,
+             only: Sequence[int] = ()) -> bool:  # fmt: skip
     """Goes on to where two axes that are not summed over are one, where its calls are fuller then: of an image the
-    pixels of all rows, one after the other; ``copied``: where that saves many calls, of a copy that has them so.
-    Whether it came there."""
+    pixels of all rows, one after the other; ``copied``: where that saves many calls, of a copy that has them so;
+    ``only``: at the sum and behind it. Whether it came there."""
     s = way.kernel.statements[way.at]
     most = max((instruction.span(a).most or 1 for a in _parallel(instruction)), default=1)
     *_, outer, inner, _ = ("", "", "", *(a for a in s.domain.names if a not in s.reduces))
@@ -50,7 +53,7 @@ def _in_rows(way: Way, instruction: Instruction, region: Sequence[int], copied: 
     try:
         if copied:
             _unfolded(way, region, outer, inner)
-        put_together(way, outer, inner, view=True)
+        put_together(way, outer, inner, view=True, region=only)
     except StepRefused:
         way.back_to(before)
         return False
@@ -92,7 +95,7 @@ def _in_windows(way: Way, instruction: Instruction, statement: int, region: Sequ
         put_together(way, outer, inner, view=True)
         axis = way.kernel.statements[way.at].reduces[-1]
         mine = tuple(i for i in way.now(region) if axis in way.kernel.statements[i].domain.names)
-        way.take(RoundUpSum((most,)), Site.of(axis=axis, statements=mine, extent=most))
+        way.take(RoundUpSum((most,)), Site.of(axis=axis, statements=mine, extent=most, near=True))
     except StepRefused:
         way.back_to(before)
         return False

@@ -6,15 +6,18 @@ Rows have to lie one after the other for that, in the buffers too. Whether it pa
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from isam.compiler.way import StepRefused, Way
 from isam.ir.affine import Affine
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Access, Kernel, Statement
 from isam.mapper.space import Step
 from isam.transforms.edit import accesses
 from isam.transforms.law import Site
 from isam.transforms.staging import viewable
+from isam.transforms.structure.axes import joined
 from isam.transforms.structure.fuse import FuseAxes, FuseDimensions
-from isam.transforms.structure.rows import axis_of, inside
+from isam.transforms.structure.rows import axis_of, inside, users
 
 
 def longer_row(kernel: Kernel, at: int, outer: str, inner: str) -> tuple[Step, ...]:
@@ -28,19 +31,32 @@ def longer_row(kernel: Kernel, at: int, outer: str, inner: str) -> tuple[Step, .
     return way.steps
 
 
-def put_together(way: Way, outer: str, inner: str, view: bool = False) -> None:
-    """Goes on to where two axes at the sum are one. ``view``: arguments are seen otherwise for that, not copied. Raises
-    ``StepRefused``."""
-    dimensions, axes = FuseDimensions(), FuseAxes()
-    while (pair := _apart(way, outer, inner)) is not None:
+def put_together(way: Way, outer: str, inner: str, view: bool = False, region: Collection[int] = ()) -> None:
+    """Goes on to where two axes at the sum are one. ``view``: arguments are seen otherwise for that, not copied.
+    ``region``: only there, in statements of the kernel that the way began with, and where what they write is used; who
+    makes what they read keeps both axes, and writes it where one finds it. Raises ``StepRefused``."""
+    dimensions, group = FuseDimensions(), _joining(way, outer, region)
+    if not group or not all(_straight(way.kernel, i, outer, inner) for i in group):
+        raise StepRefused
+    while (pair := _apart(way.kernel, group, outer, inner)) is not None:
         site = Site.of(buffer=pair[0], dim=pair[1])
         way.take(dimensions, seen(way.kernel, site) if view else site)
-    wanted = (outer, inner)
-    site = next((x for x in axes.sites(way.kernel) if (x["outer"], x["inner"]) == wanted and way.at in x["statements"]),
-                None)  # fmt: skip
-    if site is None:
-        raise StepRefused
-    way.take(axes, site)
+        group = _joining(way, outer, region)
+    way.take(FuseAxes(), Site.of(outer=outer, inner=inner, statements=group))
+
+
+def _joining(way: Way, axis: str, region: Collection[int]) -> tuple[int, ...]:
+    """The statements in which two axes become one: all that share the outer one; of a ``region``, those of it, and all
+    that use temporaries which such statements write."""
+    along = {i for group in joined(way.kernel, axis) for i in group if way.at in group}
+    if not region:
+        return tuple(sorted(along))
+    found, edge = set[int](), along.intersection(way.now(region))
+    while edge:
+        found |= edge
+        written = {way.kernel.statements[i].dest.buffer for i in edge}
+        edge = {i for b in written if way.kernel.buffer(b).role == "temp" for i in users(way.kernel, b)} & along - found
+    return tuple(sorted(found))
 
 
 def seen(kernel: Kernel, site: Site) -> Site:
@@ -48,18 +64,35 @@ def seen(kernel: Kernel, site: Site) -> Site:
     return Site.of(**dict(site.at), view=True) if viewable(kernel.buffer(site["buffer"])) else site
 
 
-def _apart(way: Way, outer: str, inner: str) -> tuple[str, int] | None:
-    """A buffer with the two axes in neighbouring dimensions, the inner one alone, but for axes of one step, and in
-    full."""
-    group = way.group(outer)
-    private = inside(way.kernel, group)  # these follow the axes
-    extent = way.kernel.statements[way.at].domain.extent(inner)
-    for s in (way.kernel.statements[n] for n in group):
-        single = {a.name for a in s.domain.axes if a.extent == Affine((), 1)}
+def _straight(kernel: Kernel, at: int, outer: str, inner: str) -> bool:
+    """Whether a statement goes through rows of the inner axis one after the other, in all that it touches: there they
+    are one row, or lie in dimensions that may become one."""
+    s = kernel.statements[at]
+    if inner not in s.domain.names or not (size := s.domain.extent(inner)).is_constant:
+        return False
+    for x in accesses(s):
+        d = _neighbours(kernel, s, x, outer, inner)
+        rows = [r for n, r in enumerate(x.index) if d is None or n not in (d, d + 1)]
+        if any(r.coefficient(outer) != size.const * r.coefficient(inner) for r in rows):
+            return False
+    return True
+
+
+def _apart(kernel: Kernel, group: Sequence[int], outer: str, inner: str) -> tuple[str, int] | None:
+    """A buffer with the two axes in neighbouring dimensions, which statements of the group do not have to themselves:
+    such dimensions follow the axes."""
+    private = inside(kernel, group)
+    for s in (kernel.statements[n] for n in group):
         for x in (x for x in accesses(s) if x.buffer not in private):
-            shape = way.kernel.buffer(x.buffer).shape
-            for d in range(len(shape) - 1):
-                row = x.index[d + 1].substitute(dict.fromkeys(single, 0))
-                if shape[d + 1] == extent and axis_of(row) == inner and outer in x.index[d].names:
-                    return x.buffer, d
+            if (d := _neighbours(kernel, s, x, outer, inner)) is not None:
+                return x.buffer, d
     return None
+
+
+def _neighbours(kernel: Kernel, s: Statement, x: Access, outer: str, inner: str) -> int | None:
+    """The first of two neighbouring dimensions that two axes go through, the inner one alone, but for axes of one step,
+    and in full."""
+    single = {a.name: 0 for a in s.domain.axes if a.extent == Affine((), 1)}
+    shape, extent = kernel.buffer(x.buffer).shape, s.domain.extent(inner)
+    found = (d for d in range(len(shape) - 1) if shape[d + 1] == extent and outer in x.index[d].names)
+    return next((d for d in found if axis_of(x.index[d + 1].substitute(single)) == inner), None)

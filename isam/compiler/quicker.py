@@ -29,29 +29,31 @@ LARGE = 1 / 8  # of the points of the largest sum: others that are to be taken m
 
 def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
             across: Mapping[str, int]) -> Iterator[tuple[Step, ...]]:  # fmt: skip
-    """Steps after which such instructions carry out the large sums; what the judge of rewritings cannot decide is not
-    offered. ``across``: per buffer into which others are summed across lanes, how many these are."""
+    """Steps after which such instructions carry out the large sums, all there are and, where a sum has one axis instead
+    of two that what makes its operands has, without that; what the judge of rewritings cannot decide is not offered.
+    ``across``: per buffer into which others are summed across lanes, how many these are."""
     if cover.steps:
         return
     sums = [(m, n) for m in cover.mappings for n in m.statements[-1:]
             if kernel.statements[n].accumulate and kernel.statements[n].reduces]  # fmt: skip
     trips = Pricing(kernel).trips
     points = {n: trips[n] * prod(max(1, a.extent.const) for a in kernel.statements[n].domain.axes) for _, n in sums}
-    way: Way | None = None
-    for m, n in sorted(sums, key=lambda pair: -points[pair[1]]):
-        if points[n] < LARGE * max(points.values()):
+    large = LARGE * max(points.values(), default=0)
+    able = [(n, m.statements, found) for m, n in sorted(sums, key=lambda pair: -points[pair[1]])
+            if points[n] >= large and (found := _quick(m.instruction, offered, kernel))]  # fmt: skip
+    if not able:
+        return
+    from isam.compiler.partial import in_lanes
+    from isam.compiler.way import Way
+
+    wider = {b: WIDER * n for b, n in across.items()}
+    for part in (True, False):
+        way = Way(kernel, 0)
+        parted = [_onto(way, found, n, region, part) for n, region, found in able]
+        if way.steps:
+            yield (*way.steps, *in_lanes(way.kernel, wider))
+        if not any(parted):
             break
-        able = _quick(m.instruction, offered, kernel)
-        if able:
-            from isam.compiler.way import Way
-
-            way = way or Way(kernel, 0)
-            _onto(way, able, n, m.statements)
-    if way is not None and way.steps:
-        from isam.compiler.partial import in_lanes
-
-        wider = {b: WIDER * n for b, n in across.items()}
-        yield (*way.steps, *in_lanes(way.kernel, wider))
 
 
 def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Kernel) -> list[Instruction]:
@@ -64,25 +66,27 @@ def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Ker
     return sorted(able, key=rate, reverse=True)[:TRIED]
 
 
-def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int]) -> None:
+def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int], part: bool) -> bool:
     """Goes on to where one of the instructions carries out a sum; nowhere, where none can. ``statement``: the sum in
-    the kernel that the way began with, ``region``: what belongs to it there."""
+    the kernel that the way began with, ``region``: what belongs to it there; ``part``: as for :func:`fill`. Whether a
+    part of the kernel has one axis there where another has two."""
     from isam.compiler.fuller import fill
     from isam.compiler.way import StepRefused
 
     begin = way.state()
     way.at = way.now((statement,))[0]
-    fill(way, able[0], statement, region)
+    parted = fill(way, able[0], statement, region, part)
     found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
     for _, steps in sorted(found, key=lambda f: f[0]):
         before = way.state()
         try:
             for s in steps:
                 way.take(s.transform, s.site)
-            return
+            return parted
         except StepRefused:
             way.back_to(before)
     way.back_to(begin)
+    return False
 
 
 def _laid_out(kernel: Kernel, instruction: Instruction, at: int,

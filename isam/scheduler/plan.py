@@ -20,6 +20,7 @@ from isam.scheduler.oblique import Oblique
 from isam.scheduler.trim import Segment, even_segments, segments
 
 LESS = 1 / 4  # of the work of the nest that has most
+HARDLY = 7 / 8  # of it
 FEW = 1 / 16  # of the calls of a group's main nest
 USED = 0.9  # of a memory, by boxes that are brought there ahead; the rest is for what passes through
 Members = tuple[int, ...]  # nests of a group that take part, by position
@@ -66,9 +67,13 @@ class Group:
     @cached_property
     def main(self) -> Nest:
         """The nest with the most work; a product that has not much less comes before others, whose operands are not
-        read again."""
+        read again, and a sum that has hardly less before what goes through elements once."""
         most = max(n.work() for n in self.nests)
-        return max(self.nests, key=lambda n: (is_product(n) and n.work() >= LESS * most, n.work()))
+
+        def rank(n: Nest) -> tuple[bool, bool, float]:
+            return is_product(n) and n.work() >= LESS * most, bool(n.reduced) and n.work() >= HARDLY * most, n.work()
+
+        return max(self.nests, key=rank)
 
     def length(self, axis: str) -> int:
         return next(n.length(axis) for n in self.nests if axis in n.extents)

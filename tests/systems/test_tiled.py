@@ -37,6 +37,7 @@ LAYERS = {
     ),
     "an odd sum": ("product_bf16", {"M": 33, "N": 40, "K": 75}, 1),
     "a block": ("block_bf16", {**ROWS, "R": 3, "S": 3}, 1),
+    "one of a small image": ("block_bf16", {"H": 7, "W": 7, "C": 64, "K": 40, "R": 3, "S": 3}, 1),
     "attention": ("attention_bf16", {"H": 2, "M": 40, "N": 64, "D": 64, "V": 48}, 2),
     "a cell": ("gru_bf16", {"T": 3, "B": 18, "X": 64, "H": 48}, 2),
 }
@@ -81,6 +82,8 @@ def test_windows_of_few_channels_are_rows_of_whole_tiles() -> None:
     depths = {dict(i.sizes)["K"] for i in products}
     assert depths == {16}
     assert [d.const for d in s.cover.kernel.buffer("z_u").shape] == [23, 20, 32]
+    made = [n for n, x in enumerate(s.cover.kernel.statements) if x.dest.buffer == "z_u"]
+    assert made == [made[0], made[0] + 1], "zeros are still near when what lies beside them is written"
 
 
 def test_what_is_laid_out_in_groups_is_not_copied_before() -> None:
@@ -148,6 +151,19 @@ def test_seven_by_seven_pixels_fill_four_tiles(stride: int) -> None:
     extents = {a.name: a.extent.const for a in job.schedule.cover.kernel.statements[product.statements[-1]].domain.axes}
     assert extents[dict(product.axes)["i"]] == 49
     assert fault(Case(4, kernel, given, "moderate", False, True), "host-amx", True) is None
+
+
+@pytest.mark.parametrize(("pixels", "parts"), [(7, [49]), (16, [16, 16])])
+def test_pixels_of_a_block_are_one_row_for_tiles_alone(pixels: int, parts: list[int]) -> None:
+    """Windows slide over both axes of an image, so that what makes the rows keeps them; its results lie in a row."""
+    sizes = {"H": pixels, "W": pixels, "C": 64, "K": 40, "R": 3, "S": 3}
+    s = scheduled("a block", sizes)
+    product = next(m for m in s.cover.mappings if m.instruction.name == "tile_dot2_bf16")
+    windows = next(m for m in s.cover.mappings if m.instruction.name == "fma_vv_bf16_f32")
+    domains = [s.cover.kernel.statements[m.statements[-1]].domain for m in (windows, product)]
+    assert [a.extent.const for a in domains[0].axes[:2]] == [pixels, pixels]
+    assert [a.extent.const for a in domains[1].axes][: len(parts)] == parts
+    assert [d.const for d in s.cover.kernel.buffer("z").shape] == [*parts, 64]
 
 
 def test_loops_that_some_nests_have_alone_are_dealt_to_cores_too() -> None:

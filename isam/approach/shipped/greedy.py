@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
     from isam.ir.mapping import Mapping, OperandMap
     from isam.scheduler.nests import Nest
-    from isam.system.graph import System
+    from isam.system.graph import Memory, System
 
 SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
 SWOLLEN = 4  # times the room of the constants that it is made of, up to which a temporary is made when they are bound
+SLOW = 4  # times slower that the last cache is than the nearest one, where short rows come too late (measured)
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
 
 
@@ -110,8 +111,9 @@ class Greedy(Approach):
 
     def prefetch(self, choice: Choice) -> Any:
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
-        iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time
-        (measured). Streams, where the cache that holds them is known to be slower than they are read: the nearest."""
+        iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time, but
+        where the last is much slower (measured). Streams, where the cache that holds them is known to be slower than
+        they are read: the nearest."""
         from isam.scheduler.plans.cache import SHARE
 
         context, caches = choice.context, choice.context["_system"].caches
@@ -121,7 +123,8 @@ class Greedy(Approach):
         if context["bytes"] * context["iterations"] <= caches[-1].capacity // 2:
             return choice.options[0]
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]
-        return choice.options[0] if not able or able[0] == caches[0].name else able[0]
+        in_time = able[:1] == [caches[0].name] and not slow(caches)
+        return choice.options[0] if not able or in_time else able[0]
 
     def order(self, choice: Choice) -> Any:
         """Back and forth, where a cache holds at least half of what is gone through, but is slower than the
@@ -162,6 +165,12 @@ class Locality(Greedy):
         kept = common and not swells(choice.context["_kernel"], nest, group)
         kept = kept and not idles(choice.context["_system"], nest, group)
         return bool(kept) or super().fuse(choice)
+
+
+def slow(caches: Sequence[Memory]) -> bool:
+    """Whether the last of several caches is known to be much slower than the nearest of which that is known."""
+    known = [m.bandwidth for m in caches if m.bandwidth]
+    return bool(known) and known[0] >= SLOW * (caches[-1].bandwidth or known[0])
 
 
 def made(kernel: Kernel, mapping: Mapping) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 from math import prod
 
@@ -12,10 +13,12 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, StagedBox
-from isam.scheduler.plans.cache import WORTH_PACKING, caches, outside
+from isam.scheduler.plans.cache import SHARE, WORTH_PACKING, caches, outside, volume
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import MANAGED, System
 
+ONCE = 3  # blocks of columns that rows are copied for, from which on they are copied once for all (measured)
+ROOM = 1 << 27  # bytes that such a copy may take: as much memory more in a call
 LINED_UP = 8  # times a row is brought, from which on copying it to whole lines pays (measured)
 
 
@@ -57,7 +60,7 @@ def packs(
         else:
             rows = lined_up(plan, main, u, system) if along else row_copy(plan, main, u, width, depth_of, system)
             if rows is not None:
-                out.append(rows)
+                out.append(once(plan, main, u, rows, system))
     return tuple(out)
 
 
@@ -159,6 +162,19 @@ def row_copy(
     if not copied(main, use, width):
         return None
     return StagedBox(use.buffer, below(plan, main, use), system.home, tuple(range(len(use.index))), pad=LINE)
+
+
+def once(plan: Plan, main: Nest, use: Use, stage: StagedBox, system: System) -> StagedBox:
+    """Rows that are copied anew for each of several blocks of columns, copied once before these; where no cache holds
+    all of them, for twice as many: what is copied comes from as far away, but all goes there first."""
+    mine, length, through = axes_of(use), {a: main.length(a) for a in main.axes}, 1
+    for a, size in plan.order[: stage.depth]:
+        through *= 1 if a in mine else -(-length[a] // size)
+        length[a] = min(size, length[a])
+    outer = sum(1 for _ in takewhile(mine.__contains__, (a for a, _ in plan.order)))
+    whole = volume(main, use, {a for a, _ in plan.order[:outer]}) * size_of(use.dtype)
+    enough = ONCE if whole <= SHARE * caches(system)[-1] else 2 * ONCE
+    return replace(stage, depth=outer) if through >= enough and whole <= ROOM else stage
 
 
 def below(plan: Plan, main: Nest, use: Use) -> int:

@@ -62,7 +62,8 @@ class FuseDimensions(Transform):
 
 
 class FuseAxes(Transform):
-    """Two axes that every access takes proportionally are one: the outer's column is the inner's times its extent."""
+    """Two axes that every access takes proportionally are one: the outer's column is the inner's times its extent. A
+    site may name some only of the statements that share them: others go on in two loops."""
 
     law = "fuse-axes"
     equation = "forall a < A, b < B: f(B * a + b)  =>  forall c < A * B: f(c)"
@@ -80,6 +81,8 @@ class FuseAxes(Transform):
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
         a, b, group = site["outer"], site["inner"], site["statements"]
+        if not _fuses(kernel, group, a, b):
+            raise ValueError(f"'{self.law}' does not apply at {site}")
         name = fresh(names_in(kernel), f"{a}_{b}")
         size = kernel.statements[group[0]].domain.extent(b).const
         back = Correspondence.identity(kernel)
@@ -118,13 +121,13 @@ def _pairs(kernel: Kernel, group: tuple[int, ...], a: str, b: str) -> tuple[tupl
 
 def _fuses(kernel: Kernel, group: tuple[int, ...], a: str, b: str) -> bool:
     """Does every statement have both axes, the inner one with one extent, and take them proportionally?"""
-    first = kernel.statements[group[0]].domain.extent(b)
-    if not first.is_constant:
+    both = all({a, b} <= set(kernel.statements[i].domain.names) for i in group)
+    if not both or not (first := kernel.statements[group[0]].domain.extent(b)).is_constant:
         return False
     kept = set(_pairs(kernel, group, a, b))
     for i in group:
         s = kernel.statements[i]
-        if b not in s.domain.names or s.domain.extent(b) != first or not _in_order(s, a, b):
+        if s.domain.extent(b) != first or not _in_order(s, a, b):
             return False
         rows = [
             r

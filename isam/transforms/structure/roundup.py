@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
+from isam.ir.dataflow import levels
 from isam.ir.kernel import Access, Axis, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import Part, accesses, fresh, names_in, splice, writers
@@ -23,7 +24,8 @@ ZERO_OF_ZEROS = frozenset({"copy", "cast", "neg", "add", "sub", "mul", "max", "m
 
 @dataclass(frozen=True)
 class RoundUp(Transform):
-    """An axis along which nothing is summed gets more steps: what they compute is written beside the result."""
+    """An axis along which nothing is summed gets more steps: what they compute is written beside the result. A site
+    with ``near``: zeros in a temporary are written just before it is made, not at the begin of the kernel."""
 
     factors: tuple[int, ...] = (4, 16)
 
@@ -67,16 +69,19 @@ class RoundUp(Transform):
         made: list[Buffer] = []
         first: list[Part] = []
         last: list[Part] = []
+        before: dict[int, list[Part]] = {}
         for b, d in wide.items():
             old = kernel.buffer(b)
             new = replace(resized(old, d, size), name=names[b], role="temp", declared=True)
             made.append(new)
             if old.role == "inout" or _unfilled(kernel, b, group):
-                first.append((filled(kernel, new), ()))
+                maker = _maker(kernel, b) if site.get("near") else None
+                (first if maker is None else before.setdefault(maker, [])).append((filled(kernel, new), ()))
             into, back = _copies(kernel, b, names[b])
             first.extend([(into, ())] if old.role in ("in", "const", "inout") else [])
             last.extend([(back, ())] if old.role in ("out", "inout") else [])
-        parts = {i: ((_widened(kernel, i, site, names, size), (i,)),) for i in range(len(kernel.statements))}
+        wider = ((i, _widened(kernel, i, site, names, size)) for i in range(len(kernel.statements)))
+        parts = {i: (*before.get(i, ()), (s, (i,))) for i, s in wider}
         kept = [b for b in kernel.buffers if b.name not in wide or b.role != "temp"]
         new, origin = splice(kernel, parts, buffers=[*kept, *made], first=first, last=last)
         relation = tuple(sorted((b, (b, n)) for b, n in names.items() if b != n))
@@ -184,6 +189,12 @@ def _unfilled(kernel: Kernel, buffer: str, group: tuple[int, ...]) -> bool:
     made = writers(kernel, buffer)
     first = kernel.statements[made[0]] if made else None
     return first is None or not set(made) <= set(group) or bool(first.domain.where)
+
+
+def _maker(kernel: Kernel, buffer: str) -> int | None:
+    """The statement that first writes a buffer, where it stands in no loop."""
+    made = writers(kernel, buffer)
+    return made[0] if made and levels(kernel)[0].own >> made[0] & 1 else None
 
 
 def _copies(kernel: Kernel, buffer: str, name: str) -> tuple[Statement, Statement]:

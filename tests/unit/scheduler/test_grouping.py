@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from benchmarks.kernels import sources
 from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler.job import Refused
@@ -17,8 +19,8 @@ from isam.schedule.tree import Tile
 from isam.scheduler.grouping import Grouping
 from isam.scheduler.homes import Fold, Homes
 from isam.scheduler.infeasible import NoSchedule
-from isam.scheduler.nests import nests_of
-from isam.scheduler.plan import shareable
+from isam.scheduler.nests import Nest, nests_of
+from isam.scheduler.plan import Group, shareable
 from tests.corpus import CASES
 from tests.pipeline import compiled, judge, simulated
 from tests.random_kernels import random_kernel
@@ -300,3 +302,29 @@ def test_what_is_fused_by_the_toss_of_a_coin_is_right_and_proved(seed, on):
     except Refused:
         pytest.skip("the machine cannot")
     judge(kernel, sizes, job, seed)
+
+
+class Seen(Greedy):
+    """Keeps the groups that were planned."""
+
+    def __init__(self):
+        self.groups = list[Group]()
+
+    def tile(self, choice: Choice) -> Any:
+        self.groups.append(choice.context["_group"])
+        return super().tile(choice)
+
+
+@pytest.mark.parametrize(("steps", "sums"), [(62, True), (56, True), (40, False)])
+def test_a_sum_with_hardly_less_work_than_what_goes_through_elements_is_planned_for(steps, sums):
+    """Of rows of 1000 elements 63 calls take all, and 62 those in lanes that are summed apart from the rest."""
+    approach = Seen()
+    compiled(sources()["softmax"], {"M": 128, "N": 1000}, simulated("host-avx512"), approach)
+    group = approach.groups[-1]
+    assert not max(group.nests, key=lambda n: n.work()).reduced
+
+    def shorter(n: Nest) -> Nest:
+        return replace(n, extents={a: Affine((), steps) if e.const == 62 else e for a, e in n.extents.items()})
+
+    nests = tuple(shorter(n) if n.reduced else n for n in group.nests)
+    assert bool(replace(group, nests=nests).main.reduced) is sums

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Issue, Operand, Schedule, distinct
-from isam.scheduler.plans.pack import LINE
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, distinct
+from isam.scheduler.plans import pack
+from isam.scheduler.plans.pack import LINE, ROOM
 from tests.pipeline import compiled, simulated
 
 PRODUCT = """kernel product(M, N, K)
@@ -56,3 +59,34 @@ def test_rows_for_vectors_stay():
     """Elements of them are broadcast, one at a time."""
     schedule = scheduled({"M": 64, "N": 512, "K": 256}, on="host-avx512", left="f32", right="f32")
     assert {o.place.base for o in sources(schedule, "splat")} == {"A"}
+
+
+def copies(schedule: Schedule) -> set[int]:
+    """In how many loops rows of the first factor are copied."""
+
+    def found(node: Node, depth: int) -> Iterator[int]:
+        for o in node.operands if isinstance(node, Issue) and node.instruction.startswith("store") else ():
+            if o.tile.buffer == "A" and o.place.base not in ("", "A"):
+                yield depth
+        for c in children(node):
+            yield from found(c, depth + isinstance(node, Loop))
+
+    return set(found(schedule.call, 0))
+
+
+@pytest.mark.parametrize(("rows", "columns", "room", "loops"), [
+    (70, 1800, ROOM, {2}), (70, 500, ROOM, {3}), (70, 1800, 1 << 17, {3, 4}), (1700, 700, ROOM, {3, 4}),
+    (1700, 4000, ROOM, {2}),
+])  # fmt: skip
+def test_rows_are_copied_once_for_several_blocks_of_columns(rows, columns, room, loops, monkeypatch):
+    """Before all blocks; inside the loop over rows for one or two of them, for three where no cache holds all rows, or
+    where that would take too much room."""
+    monkeypatch.setattr(pack, "ROOM", room)
+    sizes = {"M": rows, "N": columns, "K": 1024}
+    assert copies(scheduled(sizes, on="host-avx512", left="f32", right="f32")) == loops
+
+
+def test_tiles_find_rows_that_were_copied_once():
+    schedule = scheduled({"M": 640, "N": 2560, "K": 2048})
+    assert copies(schedule) == {2}
+    assert {o.place.base for o in sources(schedule, "tileload")} == {"A.0"}

@@ -69,6 +69,16 @@ def test_what_is_not_asked_for(text, sizes):
     assert not asking(scheduled(text, sizes).schedule)
 
 
+@pytest.mark.parametrize(("last", "asked"), [(20e9, {"l1"}), (40e9, set())])
+def test_short_rows_are_asked_for_where_the_last_cache_is_much_slower(last, asked):
+    """156 GB/s beside 20, not beside 40: rows of 3 KB, two of which the nearest cache holds."""
+    system = simulated("host-amx")
+    far = replace(system.memories["l3"], bandwidth=last)
+    system = replace(system, memories={**system.memories, "l3": far})
+    job = compiled(parse_kernel(SOFTMAX), {"M": 4096, "N": 768}, system, check=True)
+    assert {i.prefetch.memory for i in asking(job.schedule) if i.prefetch} == asked
+
+
 def test_machines_without_caches_or_without_the_means_are_not_asked():
     approach = Asks("l1")
     host = simulated("host-avx512")
