@@ -1,0 +1,62 @@
+"""Which loops may go back and forth, as far as memory is concerned: spans of bytes against brute force."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from isam.approach.choice import Trace
+from isam.approach.shipped.greedy import Greedy
+from isam.ir.affine import Affine
+from isam.ir.text import parse_kernel
+from isam.schedule.tree import Loop, distinct
+from isam.scheduler import serpentine
+from isam.scheduler.serpentine import Touch
+from isam.system.load import load_system
+from tests.pipeline import compiled
+from tests.systems.test_serpentine import CELL, NARROW
+
+
+def touch(*spans: tuple[int, int], step: int = 8, writes: bool = False, **inside: int) -> Touch:
+    return Touch(spans, step, Affine(), tuple(inside.items()), writes)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_iterations_share_no_byte_that_one_writes(seed: int) -> None:
+    r = random.Random(seed)
+    step, trip = r.choice((4, 8, 16, -8)), r.randint(2, 6)
+    found = [touch((low := r.randrange(0, 64, 4), low + r.choice((4, 8, 12))), step=step, writes=r.random() < 0.5)
+             for _ in range(r.randint(1, 4))]  # fmt: skip
+
+    def bytes_of(n: int, writes: bool) -> set[int]:
+        spans = [s for t in found if t.writes or not writes for s in t.spans]
+        return {b + n * step for low, high in spans for b in range(low, high)}
+
+    meet = any(bytes_of(m, True) & bytes_of(n, False) for m in range(trip) for n in range(trip) if m != n)
+    assert serpentine._independent(found, trip) == (not meet)
+
+
+def test_what_is_written_in_the_same_iteration_is_its_own() -> None:
+    wrote = touch((0, 64), step=0, writes=True)
+    assert serpentine._private([wrote, touch((0, 32), step=0), touch((32, 64), step=0)])
+    assert not serpentine._private([touch((0, 32), step=0), wrote])
+    assert not serpentine._private([wrote, touch((32, 68), step=0)])
+    assert not serpentine._private([wrote, touch((0, 32), step=4)])
+
+
+def test_what_is_written_row_by_row_is_there_for_the_same_row_and_afterwards() -> None:
+    rows = touch((0, 64), step=0, writes=True, q=16)
+    assert serpentine._private([rows, touch((0, 64), step=0, q=16)])
+    assert serpentine._private([rows, touch((0, 64), step=0)])
+    assert serpentine._private([rows, touch((0, 64), step=0, i=4)])
+    assert not serpentine._private([rows, touch((0, 64), step=0, q=-16)])
+
+
+def test_sums_that_lie_in_memory_between_two_blocks_are_handed_on() -> None:
+    job = compiled(parse_kernel(CELL.replace("const", "in")), {"T": 6, "B": 1, "H": 64}, load_system(NARROW))
+    assert job.schedule is not None
+    asked = serpentine._Serpentines(job.schedule, Trace(Greedy()))
+    loops = [n for n in distinct(job.schedule.call) if isinstance(n, Loop)]
+    assert [asked._apart(n) for n in loops if n.axis == "k" and n.first is not None] == [False]
+    assert any(asked._apart(n) for n in loops if n.axis == "j")
