@@ -185,8 +185,8 @@ class Facts:
         usable = [g for f in near if (g := self._usable(f, t, ctx)) is not None]
         if covered(t.box, usable, ctx):
             return True
-        grown = (self._usable(f, t, ctx) for f in self._progressions(near))
-        if any(g is not None and contains(g.box, t.box, ctx) for g in grown):
+        grown = [g for f in self._progressions(near) if (g := self._usable(f, t, ctx)) is not None]
+        if grown and covered(t.box, grown, ctx):
             return True
         names = tuple(str(i) for i in range(len(t.box)))
         if len(usable) > 1 and self.isl.covers(t.box, usable, ctx, (), names):

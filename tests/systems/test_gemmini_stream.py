@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import isam
-from benchmarks.gemmini import CONVOLUTION, PRODUCT, by_hand, scheduled
+from benchmarks.gemmini import CONVOLUTION, LAYERS, PRODUCT, by_hand, convolved, scheduled
 from isam.codegen.stream import judge, stream
 from isam.diagnostics import IsamError
 from isam.ir.kernel import Kernel
@@ -57,6 +57,13 @@ def test_convolutions_without_im2col(size: tuple[int, int, int, int]) -> None:
     want = sum(x[r : r + h, s : s + v] @ w[r, s] for r in range(3) for s in range(3))
     np.testing.assert_array_equal(a["y"], want)
     assert machine.told["mvout"] == -(-h * v * size[3] // 256) or machine.told["mvout"] >= 1
+
+
+@pytest.mark.parametrize("size", LAYERS)
+def test_layers_of_the_page_are_proved(size: tuple[int, int, int, int]) -> None:
+    """Rows of 28 pixels come in two pieces, in groups of channels each: what a window has of both is there."""
+    found = convolved(size)
+    assert found["unfolded"] > found["isam"]["bytes"]
 
 
 def test_loops_and_no_loops_are_the_same_commands() -> None:
