@@ -16,6 +16,7 @@ from isam.system.graph import Move
 from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.pipeline import compiled, simulated
+from tests.systems.test_serpentine import CELL, NARROW
 
 TABLE = {q.point: q for q in QUESTIONS}
 
@@ -69,6 +70,7 @@ def asked() -> list[Choice]:
     curious = Curious()
     compiled(CASES["softmax"].load(), {"M": 64, "N": 128}, MACHINES[-1], curious)
     compiled(parse_kernel(SCALED), {"M": 4, "N": 8}, MACHINES[-1], curious)
+    compiled(parse_kernel(CELL), {"T": 2, "B": 1, "H": 64}, load_system(NARROW), curious)
     trying = Trying()
     compiled(CASES["matmul"].load(), CASES["matmul"].small[0], MACHINES[0], trying)
     return [*found, *curious.asked, *trying.asked]
