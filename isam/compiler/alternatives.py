@@ -25,7 +25,7 @@ from isam.scheduler.infeasible import Infeasible
 from isam.scheduler.stays import MANY
 from isam.system.graph import System
 
-Script = tuple[tuple[int, int], ...]  # which decisions are given, and by which option
+Script = tuple[tuple[int, int], ...]  # which decisions are taken otherwise, and by which option
 Watch = Callable[[int, int], None]  # is told how many were made, and of how many at most
 WATCH: ContextVar[Watch | None] = ContextVar("isam_schedules", default=None)
 
@@ -59,31 +59,32 @@ class Otherwise:
 
 
 class Scripted(Approach):
-    """Another Approach, but for decisions that are given by their number."""
+    """Another Approach, but for the first decisions, which are given: the options taken."""
 
-    def __init__(self, base: Approach, script: Script):
-        self.base, self.script, self.asked = base, dict(script), 0
+    def __init__(self, base: Approach, taken: Sequence[int]):
+        self.base, self.taken, self.asked = base, taken, 0
         self.name = base.name
 
     def because(self, choice: Choice) -> str:
         return self.base.because(choice)
 
     def decide(self, choice: Choice) -> Any:
-        option = self.script.get(self.asked)
         self.asked += 1
-        return self.base.decide(choice) if option is None else choice.options[option]
+        if self.asked > len(self.taken):
+            return self.base.decide(choice)
+        return choice.options[self.taken[self.asked - 1]]
 
 
-def quickest(cover: Cover, system: System, trace: Trace,
-             known: tuple[Schedule, Sequence[Decision]] | None = None) -> Schedule | Infeasible:  # fmt: skip
+def quickest(cover: Cover, system: System, trace: Trace, known: tuple[Schedule, Sequence[Decision]] | None = None,
+             by: Approach | None = None) -> Schedule | Infeasible:  # fmt: skip
     """The quickest of the schedules that the trace's Approach asks for; its decisions are added to the trace.
 
     ``Infeasible`` when the first one is: the Approach's own decisions come first. ``known``: the first, made already,
-    and the decisions on it.
+    and the decisions on it. ``by``: who decides on each of them, where that is not quite the trace's Approach.
     """
-    approach = trace.approach
+    approach, by = trace.approach, by or trace.approach
     if known is None:
-        answer, first = _make(cover, system, approach, 0, None, ())
+        answer, first = _make(cover, system, by, 0, None, None)
     else:
         answer, first = known[0], Made(0, None, (), tuple(known[1]), seconds(known[0]))
     made, best, open_, watch = [first], answer, _ways(first, approach), WATCH.get()
@@ -94,8 +95,7 @@ def quickest(cover: Cover, system: System, trace: Trace,
         if not isinstance(way, Otherwise):
             break
         open_.remove(way)
-        script = (*way.made.script, (way.at, way.option))
-        other, new = _make(cover, system, approach, len(made), way.made.number, script)
+        other, new = _make(cover, system, by, len(made), way.made, way)
         if new.seconds < least.seconds:
             best = other
         made.append(new)
@@ -106,12 +106,17 @@ def quickest(cover: Cover, system: System, trace: Trace,
     return best
 
 
-def _make(cover: Cover, system: System, approach: Approach, number: int, parent: int | None,
-          script: Script) -> tuple[Schedule | Infeasible, Made]:  # fmt: skip
-    trace = Trace(Scripted(approach, script))
+def _make(cover: Cover, system: System, by: Approach, number: int, parent: Made | None,
+          way: Otherwise | None) -> tuple[Schedule | Infeasible, Made]:  # fmt: skip
+    """A schedule by the decisions of ``parent`` up to that which ``way`` takes otherwise, then by whoever decides."""
+    given, script = (), ()
+    if parent is not None and way is not None:
+        given = (*(d.chosen for d in parent.decisions[: way.at]), way.option)
+        script = (*parent.script, (way.at, way.option))
+    trace = Trace(Scripted(by, given))
     answer = schedule(cover, system, trace)
     taken = seconds(answer) if isinstance(answer, Schedule) else inf
-    return answer, Made(number, parent, script, tuple(trace.decisions), taken)
+    return answer, Made(number, None if parent is None else parent.number, script, tuple(trace.decisions), taken)
 
 
 def seconds(schedule: Schedule) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
-from isam.approach.choice import Decision, Trace
+from isam.approach.choice import Approach, Decision, Trace
 from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
@@ -32,11 +32,13 @@ class Refused(IsamError):
 @dataclass(slots=True, eq=False)
 class Candidate:
     """A cover that may be taken, by which steps its kernel was made from the one as written, and its schedule.
-    ``answer``: a ``Schedule`` or ``Infeasible``; None while it was not worth scheduling."""
+    ``answer``: a ``Schedule`` or ``Infeasible``; None while it was not worth scheduling. ``by``: whose decisions it is
+    made by, where those are not the Approach's own."""
 
     cover: Cover
     ahead: tuple[str, ...] = ()
     answer: Any = None
+    by: Approach | None = None
     timed: dict[tuple[tuple[str, int], ...], float] = field(default_factory=dict)  # seconds, by run-time sizes
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
+from typing import Any
 
-from isam.approach.choice import Choice, Trace
+from isam.approach.choice import Approach, Choice, Trace
 from isam.classes import dataclass
 from isam.compiler.job import Candidate, Job, Refused
 from isam.ir.kernel import Kernel
@@ -22,9 +22,6 @@ from isam.schedule.tree import Schedule
 from isam.scheduler.infeasible import Infeasible
 from isam.scheduler.stays import MANY
 from isam.system.graph import System
-
-if TYPE_CHECKING:
-    from isam.compiler.alternatives import Script
 
 AGREEING = "smaller calls that agree"
 FAR = 4  # times less that the calls of a cover take than those of the first, for it to be scheduled before that
@@ -112,23 +109,37 @@ def _make(job: Job, candidate: Candidate) -> None:
     from isam.scheduler.agree import offered
 
     candidate.answer = job.deciding(schedule, candidate.cover, job.system, job.trace)
-    mine = enumerate(job.decisions(candidate.answer))
-    script = {at: d.count - 1 for at, d in mine if offered(d) and not d.chosen}
-    if not script or not isinstance(candidate.answer, Schedule):
+    apart = any(offered(d) and not d.chosen for d in job.decisions(candidate.answer))
+    if not apart or not isinstance(candidate.answer, Schedule):
         return
-    answer = job.deciding(_scripted, candidate.cover, job.system, job.trace, tuple(script.items()))
-    smaller = Candidate(candidate.cover, (*candidate.ahead, AGREEING), answer)
+    by = Agreeing(job.trace.approach)
+    answer = job.deciding(_decided, candidate.cover, job.system, job.trace, by)
+    smaller = Candidate(candidate.cover, (*candidate.ahead, AGREEING), answer, by)
     job.candidates.insert(job.candidates.index(candidate) + 1, smaller)
 
 
-def _scripted(cover: Cover, system: System, trace: Trace, script: Script) -> Schedule | Infeasible:
-    """The schedule by the same decisions but for some."""
-    from isam.compiler.alternatives import Scripted
+class Agreeing(Approach):
+    """Another Approach, but nests that could agree on smaller calls do."""
+
+    def __init__(self, base: Approach):
+        self.base, self.name = base, base.name
+
+    def because(self, choice: Choice) -> str:
+        return self.base.because(choice)
+
+    def decide(self, choice: Choice) -> Any:
+        from isam.scheduler.agree import offered
+
+        return choice.options[-1] if offered(choice) else self.base.decide(choice)
+
+
+def _decided(cover: Cover, system: System, trace: Trace, by: Approach) -> Schedule | Infeasible:
+    """The schedule by another's decisions."""
     from isam.scheduler import schedule
 
     if trace.replays:
         return schedule(cover, system, trace)
-    other = Trace(Scripted(trace.approach, script))
+    other = Trace(by)
     answer = schedule(cover, system, other)
     trace.decisions += other.decisions
     return answer
@@ -147,7 +158,8 @@ def _take(job: Job) -> None:
     taken = made[0] if alone else _chosen(made, job)
     known: Schedule = taken.answer
     if job.trace.approach.tries > 1 and not job.trace.replays:
-        best = job.deciding(quickest, taken.cover, job.system, job.trace, (known, job.decisions(known)))
+        mine = known, job.decisions(known)
+        best = job.deciding(quickest, taken.cover, job.system, job.trace, mine, taken.by)
     elif _goes_on(job.trace, alone):
         best = job.deciding(schedule, taken.cover, job.system, job.trace)
     else:

@@ -34,8 +34,8 @@ class Agreement:
         return ", ".join(f"{n} of {a} in {nest}" for nest, a, n in self.units) or "each as much as it may"
 
 
-def offered(decision: Decision) -> bool:
-    """Whether it was decided on an agreement."""
+def offered(decision: Choice | Decision) -> bool:
+    """Whether an agreement is, or was, decided on."""
     return decision.point == "tail" and isinstance(decision.context["nest"], Sequence)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -188,3 +189,68 @@ def test_who_watches_is_told_how_many_were_made():
     finally:
         WATCH.reset(token)
     assert told == [(n, 8) for n in range(2, 9)]
+
+
+UNEQUAL = """kernel steps(T, F)
+  in  a: f32[T, F]
+  in  b: f32[T, F]
+  out y: f32[T, F]
+  forall t < T, f < F
+    s[t, f] = a[t, f] + b[t, f]
+  forall t < T, f < F
+    y[t, f] = max(s[t, f], 0)
+"""
+LIMITS = """isam: 1
+system: limits
+memories:
+  dram: {kind: managed, capacity: 1 GiB, home: true}
+  sp:   {kind: managed, capacity: 64 KiB}
+units:
+  vec: {runs: [add, top], clock: 1 GHz}
+  dma: {runs: [copy], clock: 1 GHz}
+moves:
+  - {from: dram, to: sp, by: copy, issuer: dma, both_ways: true}
+instructions:
+  add:
+    body: |
+      instruction add(M <= 6, N <= 10)
+        in  A: f32[M, N]
+        in  B: f32[M, N]
+        out D: f32[M, N]
+        forall i < M, j < N
+          D[i, j] = A[i, j] + B[i, j]
+    homes: {A: [sp], B: [sp], D: [sp]}
+    cost: {issue: 4 cycles, latency: 8 cycles}
+  top:
+    body: |
+      instruction top(M <= 4, N <= 12)
+        in  A: f32[M, N]
+        out D: f32[M, N]
+        forall i < M, j < N
+          D[i, j] = max(A[i, j], 0)
+    homes: {A: [sp], D: [sp]}
+    cost: {issue: 4 cycles, latency: 8 cycles}
+  copy:
+    body: |
+      instruction copy(M, N)
+        in  S: any[M, N]
+        out D: any[M, N]
+        forall i < M, j < N
+          D[i, j] = S[i, j]
+    strides: {S: [free, free], D: [free, free]}
+    cost: {setup: 10 cycles, bandwidth: 16 B/cycle}
+"""
+
+
+@pytest.mark.parametrize("make", [MonteCarlo, Random, Exhaustive, Beam, BestFirst])
+def test_more_is_made_of_smaller_calls_that_agree(make: type[BestFirst], tmp_path: Path):
+    """What is decided otherwise is a decision of the schedule taken, whose nests agree where the Approach had not."""
+    path = tmp_path / "limits.yaml"
+    path.write_text(LIMITS)
+    kernel, sizes = parse_kernel(UNEQUAL), {"T": 24, "F": 24}
+    machine = simulated(str(path))
+    few = make()
+    few.tries = 6
+    job = compiled(kernel, sizes, machine, few, check=True)
+    judge(kernel, sizes, job)
+    assert "agree" in next(d.label for d in job.trace.decisions if d.point == "variant")
