@@ -265,6 +265,8 @@ def test_a_new_system_runs_a_product(cli, matmul, tmp_path):
 def test_code_and_doctor(cli):
     assert cli("code", "V401").out.startswith("V401: ")
     assert cli("code", "error[V401]").code == 0
+    assert cli("code", "axis-missing").out.startswith("axis-missing: The instruction has an axis")
+    assert cli("code", "[escapes]").code == 0
     assert len(cli("code", "--json").json("code")["codes"]) > 100
     ran = cli("doctor", "--json")
     assert ran.code == 0, ran.out
