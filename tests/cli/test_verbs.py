@@ -282,6 +282,21 @@ def test_run_demands_an_instruction(cli, matmul, tmp_path):
     assert cli("run", out, "--require", "fma_sv_f32").code == 2  # it is compiled already
 
 
+def test_run_takes_threads_as_schedule_does(cli, tmp_path):
+    """Two threads are what is compiled for: an artifact of theirs, and a schedule with a loop dealt to them, are other
+    ones than those of one thread."""
+    from unittest.mock import patch
+
+    file = tmp_path / "scale.isam"
+    file.write_text("kernel scale(N)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i] * 2\n")
+    with patch("isam.compile", wraps=isam.compile) as seen:
+        ran = cli("run", file, "--on", "host-generic", "-D", "N=100", "--threads", 2, "--check")
+    assert ran.code == 0, ran.out
+    assert seen.call_args.kwargs["threads"] == 2
+    assert cli("compile", file, "--on", "toy", "-D", "N=8", "-o", tmp_path / "a").code == 0
+    assert "--threads is for kernels" in cli("run", tmp_path / "a", "--threads", 2).err
+
+
 def test_a_simulator_has_steps_and_no_speed(cli, matmul, tmp_path):
     from isam.codegen.simulator.run import Simulation
     from isam.schedule.serial import from_json
