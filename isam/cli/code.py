@@ -16,8 +16,8 @@ CODE = Annotated[str, typer.Argument(metavar="CODE", help="Such as V401 or axis-
 
 @answering("code", codes="code or reason to explanation")
 def code(code: CODE = "", as_json: AsJson = False) -> Answer:
-    """Explains the code of a diagnostic, the word between the brackets of ``error[...]``, or why the mapper says no, the
-    word between the brackets that ``isam map`` and ``isam explain`` print."""
+    """Explains the code of a diagnostic, the word between the brackets of ``error[...]``, or the reason for which an
+    instruction does not fit, a word in brackets in the reports of ``isam map`` and ``isam explain``."""
     codes = all_codes() | {kind: str(reason) for kind, reason in KINDS.items()}
     if code:
         word = code.strip().removeprefix("error").strip("[]")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 
+
 class Reason(NamedTuple):
     """What a kind of mismatch means, and what helps."""
 

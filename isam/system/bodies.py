@@ -105,8 +105,8 @@ def _unfilled(body: Scalar, to_file: Relocate, faults: Faults) -> set[int]:
     for n, line in enumerate(body.text.split("\n"), 1):
         for m in HOLE.finditer(line.partition("#")[0]):
             names = dict(body.env)
-            faults.add("system-family", f"no parameter '{m[1]}'", to_file(Loc("", n, m.start() + 1)),
-                       nearest(m[1], names, "" if names else "parameters are named by the 'for:' of a family"))  # fmt: skip
+            hint = nearest(m[1], names, "" if names else "parameters are named by the 'for:' of a family")
+            faults.add("system-family", f"no parameter '{m[1]}'", to_file(Loc("", n, m.start() + 1)), hint)
             lines.add(n)
     return lines
 
