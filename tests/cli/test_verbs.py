@@ -283,8 +283,7 @@ def test_run_demands_an_instruction(cli, matmul, tmp_path):
 
 
 def test_run_takes_threads_as_schedule_does(cli, tmp_path):
-    """Two threads are what is compiled for: an artifact of theirs, and a schedule with a loop dealt to them, are other
-    ones than those of one thread."""
+    """Code is made for that many; an artifact is made already."""
     from unittest.mock import patch
 
     file = tmp_path / "scale.isam"
