@@ -4,7 +4,7 @@ from __future__ import annotations
 
 CODES: dict[str, str] = {
     "cli-array": "An array given with --input, or asked for with --output, does not exist or cannot be used.",
-    "cli-code": "No diagnostic has this code.",
+    "cli-code": "No diagnostic has this code, and the mapper gives no reason of this name.",
     "calibrate-backend": "A machine without code for this CPU is to be measured on it.",
     "calibrate-none": "No instruction between registers has the name that is to be measured.",
     "cli-file": "A file named on the command line cannot be read or written, or is no text.",

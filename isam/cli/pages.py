@@ -21,6 +21,8 @@ An Approach is a class with a method per choice point ([approaches.md](approache
 `options`, all legal, of the classes named here; `costs`, one per option, where the core predicts them; `context`, a
 dictionary. It returns one of the options. Values under keys with an underscore are live objects, to be read, not
 changed; the others are recorded in the trace."""
+REASONS = """\
+The word in brackets in the reports of `isam map` and `isam explain`: what keeps an instruction from fitting."""
 HEAD = "<!-- generated: python -m isam.cli.pages docs -->\n"
 
 
@@ -76,16 +78,23 @@ def _argument(p: Any) -> str:
 
 
 def codes_page() -> str:
-    """Every diagnostic's code, by the part that gives it."""
+    """Every reason of a "no", and every diagnostic's code by the part that gives it."""
     from isam.diagnostics import CODE_TABLES
+    from isam.ir.mismatch import KINDS
 
     lines = [HEAD, "# Codes of diagnostics", "", "`isam code CODE` prints the same."]
+    lines += ["", "## Why the mapper says no", REASONS, "", "| reason | meaning | what helps |", "|---|---|---|"]
+    lines += [f"| `{kind}` | {_cell(r.meaning)} | {_cell(r.helps)} |" for kind, r in KINDS.items()]
     for module in CODE_TABLES:
         found = import_module(module)
         lines += ["", f"## {module.removeprefix('isam.').removesuffix('.codes')}", (found.__doc__ or "").strip(), "",
                   "| code | meaning |", "|---|---|"]  # fmt: skip
-        lines += [f"| `{c}` | {text.replace('|', '&#124;')} |" for c, text in sorted(found.CODES.items())]
+        lines += [f"| `{c}` | {_cell(text)} |" for c, text in sorted(found.CODES.items())]
     return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "&#124;")
 
 
 def choices_page() -> str:

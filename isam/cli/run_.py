@@ -13,7 +13,7 @@ from isam.cli import given
 from isam.cli.answer import SUBJECT, Answer, answering
 from isam.cli.data import operations, pairs, read_arrays, write_arrays
 from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, within_memory
-from isam.cli.options import Approach, AsJson, On, Replay, Require, Sizes
+from isam.cli.options import Approach, AsJson, On, Replay, Require, Sizes, Threads
 from isam.cli.progress import schedules
 from isam.cli.timing import Times, repeated, shown
 from isam.diagnostics import fail
@@ -49,7 +49,7 @@ OUTPUT = Annotated[
 def run(
     what: WHAT, on: On = "host", define: Sizes = None, check: CHECK = False, repeat: REPEAT = 1, seed: SEED = 0,
     limit: LIMIT = 0, inputs: INPUT = None, outputs: OUTPUT = None, approach: Approach = "", replay: Replay = None,
-    require: Require = None, as_json: AsJson = False,
+    require: Require = None, threads: Threads = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Runs a kernel on a machine (const arguments bound once) and says how long a call takes.
 
@@ -60,14 +60,14 @@ def run(
         raise fail("cli-number", "--repeat is from 1 to 1000000, --seed and --limit are not negative")
     numbers = given.sizes(define)
     if given.is_artifact(what):
-        if require:
-            raise fail("cli-array", "--require is for kernels: an artifact is compiled", hint="isam compile --require")
+        for option in ["--require"] * bool(require) + ["--threads"] * (threads is not None):
+            raise fail("cli-array", f"{option} is for kernels: an artifact is compiled", hint=f"isam compile {option}")
         k, entry, system = _artifact(what, numbers)
         within_memory(k, judged=check)
     else:
         k = given.sized(given.kernel(what)[0], numbers, whole=True)
         within_memory(k, judged=check)
-        entry = _compiled(k, on, approach, replay, require)
+        entry = _compiled(k, on, approach, replay, require, threads)
         system = entry.system.name
     points = judged_points(k, limit or POINTS) if check else 0
     steps = simulated_steps(entry.artifact, k, numbers, limit or STEPS, "smaller sizes, or --limit N")
@@ -119,11 +119,12 @@ def _calls(times: Times) -> str:
     return f" (best of {len(times.samples)}, median {shown(times.median)})" if len(times.samples) > 1 else ""
 
 
-def _compiled(k: Kernel, on: str, approach: str, replay: Path | None, require: list[str] | None) -> Any:
+def _compiled(k: Kernel, on: str, approach: str, replay: Path | None, require: list[str] | None,
+              threads: int | None) -> Any:  # fmt: skip
     from isam import compile
 
     with schedules():
-        return compile(k, on=on, approach=approach or None, replay=replay, require=require or ())
+        return compile(k, on=on, approach=approach or None, replay=replay, require=require or (), threads=threads)
 
 
 def _artifact(path: str, numbers: dict[str, int]) -> tuple[Kernel, Any, str]:

@@ -203,6 +203,9 @@ class BoundFunction:
             bound = self._bound[id(entry)] = entry.bind(**self.constants)
         return bound(*args, **kwargs)
 
+    def __repr__(self) -> str:
+        return f"{repr(self.function)[:-1]}, bound {', '.join(self.constants) or 'nothing'}>"
+
 
 def run_time(kernel: Kernel) -> frozenset[str]:
     """Sizes that may stay open in the code: trips of recurrent loops that bound nothing else and on which neither

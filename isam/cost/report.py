@@ -14,6 +14,7 @@ from isam.cost.timeline import Timeline, Work, timeline
 from isam.schedule.tree import Schedule
 from isam.system.draw_mesh import channel_name
 from isam.system.graph import System
+from isam.system.show import frequency
 
 TOLD = 4  # bounds in the table
 
@@ -35,10 +36,18 @@ class Report:
         return self.time.seconds / self.floor.seconds if self.floor.seconds and self.time.seconds else None
 
     @property
+    def clocks(self) -> str:
+        """At which clocks the seconds hold: those that the description states, whatever the machine here runs at."""
+        hertz = sorted({self.system.units[u].clock for u in self.time.units})
+        if len(hertz) < 2:
+            return f"at {frequency(hertz[0])} as described" if hertz else "as described"
+        return f"at {frequency(hertz[0])} to {frequency(hertz[-1])} as described"
+
+    @property
     def data(self) -> dict[str, Any]:
         t = self.time
-        units = {u: {"calls": w.calls, "busy": w.busy * TICK, "share": t.share(w), "instances": w.copies}
-                 for u, w in t.units.items()}  # fmt: skip
+        units = {u: {"clock": self.system.units[u].clock, "calls": w.calls, "busy": w.busy * TICK, "share": t.share(w),
+                     "instances": w.copies} for u, w in t.units.items()}  # fmt: skip
         replicas = {n: {"instances": r.count, "used": self.used[n], "undealt": list(self.undealt)}
                     for n, r in self.system.replicas.items()}  # fmt: skip
         edges = {" -> ".join(e): self._moved(w) for e, w in t.edges.items()}
@@ -84,7 +93,7 @@ class Report:
     def __str__(self) -> str:
         t, far = self.time, self.distance
         away = f", {far:.2f} times the least ({self.floor.name})" if far is not None else ""
-        lines = [f"in time: {duration(t.seconds)} for {t.calls} calls{away}"]
+        lines = [f"in time, {self.clocks}: {duration(t.seconds)} for {t.calls} calls{away}"]
         if self.trips:
             lines.append("  with " + ", ".join(f"{n} = {v}" for n, v in self.trips.items()))
         rows = list(self.rows())
@@ -95,7 +104,7 @@ class Report:
                 why = f": {'; '.join(self.undealt)}" if self.undealt else ""
                 idle = r.count - used
                 lines.append(f"  {idle} of {r.count} instances of {n} {'is' if idle == 1 else 'are'} idle{why}")
-        lines.append("  at least" + ("" if self.floor.bounds else ": nothing is known"))
+        lines.append(f"  at least, {self.clocks}" + ("" if self.floor.bounds else ": nothing is known"))
         for b in self.floor.bounds[:TOLD]:
             lines.append(f"    {duration(b.seconds):>8}  {b}: {b.why}")
         if self.system.assumed:

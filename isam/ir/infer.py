@@ -77,7 +77,7 @@ def _box(
             if hull is None or _covers(need, hull, syms):
                 hull = need
             elif not _covers(hull, need, syms):
-                say("L211", f"dimension {d + 1} of the undeclared '{name}' is written up to {hull} and up to {need}",
+                say("L211", f"dimension {d} of the undeclared '{name}' is written up to {hull} and up to {need}",
                     s.dest.loc, f"declare it: temp {name}: f32[...]")
         assert hull is not None
         shape.append(hull)

@@ -3,24 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, Loc
 
-KINDS = (
-    "operation",         # the instruction does one operation here, the kernel another
-    "axis-missing",      # the instruction has an axis that nothing in the kernel can play
-    "extra-dependence",  # a row not chosen depends on a chosen column (MAP-2 ii)
-    "coefficient",       # the chosen sub-matrix has another coefficient than the instruction
-    "dtype",
-    "extent",
-    "escapes",           # a temporary inside the region is used outside it
-    "aliasing",
-    "literal",
-    "domain",            # a `where` the instruction cannot respect
-    "budget",
-)  # fmt: skip
+
+class Reason(NamedTuple):
+    """What a kind of mismatch means, and what helps."""
+
+    meaning: str
+    helps: str
+
+    def __str__(self) -> str:
+        return f"{self.meaning} {self.helps}"
+
+
+KINDS: dict[str, Reason] = {
+    "operation": Reason(
+        "The instruction does another operation where the kernel has this one, more or fewer statements, or takes "
+        "liberties that the kernel does not grant.",
+        "Write the kernel as the instruction computes, allow more with 'permits', or take another instruction."),
+    "axis-missing": Reason(
+        "The instruction has an axis that nothing in the kernel can play: it makes more at once than is asked for.",
+        "Give the kernel that axis (an extent of 1 counts), or an instruction without it."),
+    "extra-dependence": Reason(
+        "An index of the kernel depends on an axis that the instruction's operand may not depend on.",
+        "Give the axis a dimension of its own (a copy, as im2col makes it, or another layout), or let a loop around "
+        "the calls run over it."),
+    "coefficient": Reason(
+        "An axis has another step in the kernel's index, or another distance in memory, than the operand admits.",
+        "Copy the array or exchange its dimensions, so that the distance is the one needed."),
+    "dtype": Reason(
+        "The arrays have another type of element than the operands.",
+        "Convert to the type that the instruction takes, or choose an instruction of that type."),
+    "extent": Reason(
+        "Calls of admitted sizes cannot take as many steps along an axis as the kernel has.",
+        "Change the size to a number that they can take, or pad the array to it."),
+    "escapes": Reason(
+        "A value that stays inside the instruction is used elsewhere in the kernel.",
+        "Compute it a second time for the other use, or take an instruction that gives it as a result."),
+    "aliasing": Reason(
+        "The instruction has one array where the kernel has two, or two where the kernel has one.",
+        "Copy the array, or name the same one in both places."),
+    "literal": Reason(
+        "A number stands where the instruction has another number or an array, or an array where it has a number.",
+        "Write the instruction's number, or hand the number over as an array."),
+    "domain": Reason(
+        "Statements of the kernel do not run together as those of the instruction: another 'where', other elements, "
+        "a step left over, or a write in between.",
+        "Give the statements the same axes and conditions, and write them one after the other."),
+    "budget": Reason(
+        "The search ended before it had an answer: too many pairs to try, or too many statements for one instruction.",
+        "Match a smaller kernel or part of it, or give the search a larger budget."),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

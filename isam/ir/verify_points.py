@@ -81,7 +81,7 @@ def _range(p: Place, a: Access, shape: Sequence[Affine], add: Add) -> None:
         for outside, what in ((-row - 1, "falls below 0"), (row - dim, f"reaches the size {dim}")):
             bad = p.points().where([outside])
             if not bad.is_empty():
-                add("V430", f"index {d + 1} of '{a.buffer}' {what}: {row} leaves 0 .. {dim - 1}", a.loc,
+                add("V430", f"index {row} (dimension {d}) of '{a.buffer}' {what}: it leaves 0 .. {dim - 1}", a.loc,
                     f"for example with {_example(bad, axes, syms)}; restrict it with 'where', or change the shape")
                 break
 

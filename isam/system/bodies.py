@@ -17,8 +17,8 @@ from isam.diagnostics import Diagnostic, IsamError, Loc
 from isam.ir.dtype import DTYPES
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import BINARY, UNARY, Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement
-from isam.system.families import column_before
-from isam.system.faults import Faults
+from isam.system.families import HOLE, column_before
+from isam.system.faults import Faults, nearest
 from isam.system.source import Scalar
 
 Relocate = Callable[[Loc], Loc]
@@ -93,8 +93,22 @@ def _reported(body: Scalar, to_file: Relocate, faults: Faults) -> None:
     try:
         parse_instruction(body.text)
     except IsamError as e:
+        lines = _unfilled(body, to_file, faults)
         for d in e.diagnostics:
-            faults.take(Diagnostic(d.code, d.message, to_file(d.loc), d.hint))
+            if d.loc.line not in lines:
+                faults.take(Diagnostic(d.code, d.message, to_file(d.loc), d.hint))
+
+
+def _unfilled(body: Scalar, to_file: Relocate, faults: Faults) -> set[int]:
+    """Reports the braces that name no parameter, and gives their lines: what else is wrong there follows from them."""
+    lines: set[int] = set()
+    for n, line in enumerate(body.text.split("\n"), 1):
+        for m in HOLE.finditer(line.partition("#")[0]):
+            names = dict(body.env)
+            hint = nearest(m[1], names, "" if names else "parameters are named by the 'for:' of a family")
+            faults.add("system-family", f"no parameter '{m[1]}'", to_file(Loc("", n, m.start() + 1)), hint)
+            lines.add(n)
+    return lines
 
 
 @lru_cache(maxsize=4096)

@@ -33,7 +33,7 @@ from isam.system.faults import Faults, nearest
 from isam.system.source import MAX_SCALAR, Mapping, Node, Scalar, Sequence, describe
 
 MAX_MEMBERS = 4096
-_HOLE = re.compile(r"\{([A-Za-z_]\w{0,60})\}")
+HOLE = re.compile(r"\{([A-Za-z_]\w{0,60})\}")
 _CONDITION = re.compile(r"\s*(\S+)\s+(==|!=|in|not in)\s+(.+?)\s*")
 _PARAMETER = re.compile(r"[A-Za-z_]\w{0,60}")
 
@@ -87,7 +87,7 @@ def _beginning(text: str, words: tuple[str, ...], those: bool) -> str:
 @lru_cache(maxsize=8192)
 def _cut(text: str) -> tuple[str, ...]:
     """Text, name of a hole, text, name of a hole, ..., text."""
-    return tuple(_HOLE.split(text))
+    return tuple(HOLE.split(text))
 
 
 def fill(text: str, env: Env) -> str:
@@ -197,8 +197,8 @@ def spoken(key: str) -> str:
     >>> spoken("{P}gemm_{V}"), spoken("v_{op}_{T}"), spoken("{n}")
     ('gemm', 'v', 'n')
     """
-    words = [w for w in _HOLE.sub("_", key).split("_") if w]
-    return "_".join(words) or "_".join(_HOLE.findall(key))
+    words = [w for w in HOLE.sub("_", key).split("_") if w]
+    return "_".join(words) or "_".join(HOLE.findall(key))
 
 
 def _closed(env: Env) -> Env:
@@ -271,7 +271,7 @@ def _holds(condition: Scalar, env: Env, faults: Faults) -> bool:
     m = _CONDITION.fullmatch(condition.text)
     assert m is not None
     left, right = fill(m[1], env), fill(m[3], env)
-    if _HOLE.search(left + right):
+    if HOLE.search(left + right):
         faults.add("system-family", "this condition names something that is no parameter", condition.loc,
                    nearest("", env, f"parameters: {', '.join(env)}"))  # fmt: skip
         return False

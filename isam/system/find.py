@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from isam.diagnostics import Loc, fail
+from isam.diagnostics import fail
 from isam.system.faults import nearest
 
 _SYSTEM = re.compile(r"^system:", re.MULTILINE)
@@ -45,8 +45,14 @@ def find_system(name: str) -> Path:
     if plugged is not None:
         return plugged
     known = sorted(list_systems())
-    raise fail("system-unknown", f"no system is called '{name[:60]}'", Loc("<system>"),
+    raise fail("system-unknown", f"no system is called '{name[:60]}'", hint=_beside(name) or
                nearest(name, known) + "; a path ends in .yaml")  # fmt: skip
+
+
+def _beside(name: str) -> str:
+    """A hint at a description of this name in the working directory, or the empty string."""
+    here = next((f for end in (".yaml", ".yml") if len(name) <= 200 and Path(f := name + end).is_file()), "")
+    return f"the file {here} is here: with its ending, '{here}', it is a path" if here else ""
 
 
 def _candidates(name: str) -> Iterator[Path]:

@@ -114,10 +114,10 @@ def _memory(m: Memory) -> list[str]:
 
 
 def size_text(m: Memory) -> str:
-    return f"{m.cells} x {_bytes(m.cell or 0)}" if m.cells is not None else _bytes(m.capacity)
+    return f"{m.cells} x {bytes_text(m.cell or 0)}" if m.cells is not None else bytes_text(m.capacity)
 
 
-def _bytes(n: int) -> str:
+def bytes_text(n: int) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
         if n < 1024 or n % 1024:
             return f"{n} {unit}"

@@ -265,6 +265,8 @@ def test_a_new_system_runs_a_product(cli, matmul, tmp_path):
 def test_code_and_doctor(cli):
     assert cli("code", "V401").out.startswith("V401: ")
     assert cli("code", "error[V401]").code == 0
+    assert cli("code", "axis-missing").out.startswith("axis-missing: The instruction has an axis")
+    assert cli("code", "[escapes]").code == 0
     assert len(cli("code", "--json").json("code")["codes"]) > 100
     ran = cli("doctor", "--json")
     assert ran.code == 0, ran.out
@@ -278,6 +280,20 @@ def test_run_demands_an_instruction(cli, matmul, tmp_path):
     out = tmp_path / "a"
     assert cli("compile", matmul, *SMALL, "-o", out).code == 0
     assert cli("run", out, "--require", "fma_sv_f32").code == 2  # it is compiled already
+
+
+def test_run_takes_threads_as_schedule_does(cli, tmp_path):
+    """Code is made for that many; an artifact is made already."""
+    from unittest.mock import patch
+
+    file = tmp_path / "scale.isam"
+    file.write_text("kernel scale(N)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i] * 2\n")
+    with patch("isam.compile", wraps=isam.compile) as seen:
+        ran = cli("run", file, "--on", "host-generic", "-D", "N=100", "--threads", 2, "--check")
+    assert ran.code == 0, ran.out
+    assert seen.call_args.kwargs["threads"] == 2
+    assert cli("compile", file, "--on", "toy", "-D", "N=8", "-o", tmp_path / "a").code == 0
+    assert "--threads is for kernels" in cli("run", tmp_path / "a", "--threads", 2).err
 
 
 def test_a_simulator_has_steps_and_no_speed(cli, matmul, tmp_path):

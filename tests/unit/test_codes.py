@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from isam.diagnostics import CODE_TABLES, all_codes, explain_code
+from isam.ir.mismatch import KINDS
 
 ROOT = Path(__file__).parents[2] / "isam"
 CODE = re.compile(r"[A-Z]\d{3}|[a-z]+(-[a-z0-9]+)+|infeasible|uncovered")
@@ -26,6 +27,28 @@ def codes_in_use() -> dict[str, str]:
                 if asked and isinstance(text, str) and CODE.fullmatch(text):
                     out[text] = f"{path.relative_to(ROOT)}:{node.lineno}"
     return out
+
+
+def reasons_in_use() -> set[str]:
+    out: set[str] = set()
+    for path in sorted((ROOT / "mapper").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
+                "Mismatch", "_mismatch",
+            ):  # fmt: skip
+                first = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "kind")]
+                out |= {n.value for n in first if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    return out
+
+
+def test_every_reason_in_use_is_explained():
+    used = reasons_in_use()
+    assert used <= set(KINDS), f"add to isam.ir.mismatch.KINDS: {used - set(KINDS)}"
+    assert len(used) > 8
+    for kind, reason in KINDS.items():
+        assert reason.meaning.endswith("."), kind
+        assert reason.helps.endswith("."), kind
+    assert not set(KINDS) & set(all_codes())
 
 
 def test_every_code_in_use_is_explained():

@@ -155,6 +155,7 @@ def test_bind_with_given_and_with_open_sizes():
         np.testing.assert_array_equal(bound(x), np.outer(x, w))
         np.testing.assert_array_equal(bound(x=x[::-1]), np.outer(x[::-1], w))
         assert isinstance(bound, BoundFunction) == (not sizes)
+        assert repr(bound) == ("<k(x) for simulator>" if sizes else "<k on toy, open sizes M, N, bound w>")
         with pytest.raises(IsamError, match="bind-role"):
             fn.bind(x=x)
 

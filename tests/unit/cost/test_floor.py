@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -216,6 +217,12 @@ def test_the_report_tells_what_the_timeline_says():
     assert r.data["seconds"] == timeline(schedule, late).seconds
     assert all(0 <= u["share"] <= 1 for u in r.data["units"].values())
     assert "times the least" in str(r)
+    clocks = {TOY.units[u].clock for u in r.data["units"]}
+    assert {u["clock"] for u in r.data["units"].values()} == clocks == {1e9}
+    assert str(r).startswith("in time, at 1 GHz as described: ")
+    assert "\n  at least, at 1 GHz as described\n" in str(r)
+    other = replace(TOY, units={**TOY.units, "dma": replace(TOY.units["dma"], clock=2.5e9)})
+    assert replace(r, system=other).clocks == "at 1 GHz to 2.5 GHz as described"
 
 
 def test_a_trace_has_every_call_once_and_in_its_stream():

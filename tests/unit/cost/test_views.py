@@ -6,15 +6,17 @@ import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import combinations, pairwise
+from math import dist
 from xml.etree import ElementTree
 
 from isam.cost.occupancy import occupancy
-from isam.cost.page import page
+from isam.cost.page import LEFT, WIDE, colours, page, ticks
 from isam.cost.perfetto import trace
-from isam.cost.timeline import Event, timeline
+from isam.cost.timeline import TICK, Event, timeline
 from isam.ir.affine import Affine
 from isam.schedule.tree import Place
+from isam.system.show import bytes_text
 from tests.corpus import CASES
 from tests.double_buffered import product
 from tests.machines import CROWD
@@ -93,12 +95,49 @@ def test_pictures_of_the_page_are_xml_and_their_words_stay_beside_the_plots():
     for text in pictures:
         root = ElementTree.fromstring(text)
         width, height = float(root.get("width", "")), float(root.get("height", ""))
-        plots = [float(e.get("x", "0")) for e in root if e.tag.endswith("rect")]
+        plots = [float(e.get("x", "0")) for e in root.iter() if e.tag.endswith("rect")]
         for e in root:
             if e.tag.endswith("text"):
                 x, y = float(e.get("x", "")), float(e.get("y", ""))
                 assert y <= height
                 assert x + 0.6 * 12 * len(e.text or "") <= (min(plots) if x == 0 else width)
+
+
+def lightness_and_hue(colour: str) -> tuple[float, float, float]:
+    """CIELAB: where colours lie as far apart as they look."""
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    r, g, b = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts)
+    x, y, z = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b, (
+        0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089  # fmt: skip
+    fx, fy, fz = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in (x, y, z))
+    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
+
+
+def test_no_two_instructions_of_a_picture_look_alike():
+    assert len({colours(k) for k in range(40)}) == 40
+    assert {len(colours(k)) for k in range(12)} == {1}
+    shown = [lightness_and_hue(c) for k in range(12) for c in colours(k)]
+    assert min(dist(a, b) for a, b in combinations([*shown, lightness_and_hue("#ffffff")], 2)) > 20
+
+
+def test_a_picture_names_its_bars_and_has_round_times_between_its_ends():
+    schedule = crowd()
+    text = page(schedule)
+    (chart,) = re.findall(r"<h2>Streams</h2><p>[^<]*</p>\s*(<svg.*?</svg>)<p>", text, re.DOTALL)
+    named = {e.text for e in ElementTree.fromstring(chart).iter() if e.tag.endswith("title")}
+    events = list[Event]()
+    timeline(schedule, watch=events.append, whole=True)
+    assert named == {e.issue.instruction for e in events}
+    for end in (1, 7, 2880, 10**6, 123456789):
+        marks = ticks(end)
+        assert 2 <= len(marks) <= 10
+        assert all(LEFT < x < LEFT + WIDE for x, _ in marks)
+        for x, told in marks:
+            number, unit = told.split()
+            seconds = float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}[unit]
+            assert abs((x - LEFT) / WIDE - seconds / (end * TICK)) < 1e-2
+    for _, told in ticks(max(e.finish for e in events)):
+        assert f">{told}</text>" in chart
 
 
 def test_a_memory_of_which_little_is_used_is_drawn_to_what_is_used():
@@ -113,7 +152,7 @@ def test_a_memory_of_which_little_is_used_is_drawn_to_what_is_used():
     tops = [[float(y) for y in re.findall(r",([\d.]+)", e.get("d", ""))] for e in root if e.tag.endswith("path")]
     assert all((max(ys) - min(ys)) * 4 >= high for ys, high in zip(tops, heights, strict=True))
     for m in used:
-        assert f">{used[m]} of {rooms[m]} B<" in chart
+        assert f">peak {bytes_text(used[m])} of {bytes_text(rooms[m])}<" in chart
 
 
 def test_what_is_overwritten_in_part_stays_in_the_rest():

@@ -106,7 +106,7 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
         "C[j] += A[j] * B[j]",
         "C[j] += A[j + 1] * B[j]",
         ["46:19 V430"],
-        "index 1 of 'A' reaches the size J: j + 1 leaves 0 .. J - 1",
+        "index j + 1 (dimension 0) of 'A' reaches the size J: it leaves 0 .. J - 1",
         "for example with J = 1, j = 0; restrict it with 'where', or "),
     "output-not-written": (
         "          D[j] = exp(A[j])",

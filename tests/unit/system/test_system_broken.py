@@ -79,3 +79,42 @@ def test_faults_of_included_files_name_them(tmp_path) -> None:
         load_system(str(main))
     assert [(d.loc.file, d.loc.line, d.code) for d in e.value.diagnostics] == [
         (str(main), 6, "system-unit"), (str(part), 3, "system-unknown-key")]  # fmt: skip
+
+
+def test_braces_that_name_no_parameter_are_reported_once_with_the_one_that_was_meant() -> None:
+    family = "\n".join([
+        "  v_{op}_{T}:",
+        "    for: {T: [bf16, f32], op: {add: {e: 'A[j] + B[j]'}, mul: {e: 'A[j] * B[j]'}, max: {e: 'A[j]'}}}",
+        "    body: |",
+        "      instruction v_{op}_{T}(J <= 16)",
+        "        in  A: {T}[J]",
+        "        in  B: {T}[J]",
+        "        out D: {T}[J]",
+        "        forall j < J",
+        "          D[j] = {ee}",
+        "",
+    ])  # fmt: skip
+    first = TINY.count("\n") + 2
+    with pytest.raises(IsamError) as e:
+        parse_system(TINY + family, "m.yaml")
+    places = [(d.code, d.loc.line - first, d.loc.column, d.message, d.hint) for d in e.value.diagnostics]
+    assert places == [("system-family", 7, 18, "no parameter 'ee'", "did you mean 'e'?")]
+    with pytest.raises(IsamError) as e:
+        parse_system(TINY.replace("instruction copy(", "instruction copy{X}("), "m.yaml")
+    assert [(d.code, d.message) for d in e.value.diagnostics] == [("system-family", "no parameter 'X'")]
+
+
+def test_a_name_that_no_system_has_suggests_one_and_a_file_beside(tmp_path, monkeypatch) -> None:
+    from isam.system.load import load_system
+
+    monkeypatch.chdir(tmp_path)
+    for name, hint in (("hosst", "did you mean 'host'?; a path ends in .yaml"), ("vega", "known here")):
+        with pytest.raises(IsamError) as e:
+            load_system(name)
+        assert hint in e.value.diagnostics[0].hint
+        assert str(e.value).startswith(f"error[system-unknown]: no system is called '{name}'")  # and in no file
+    (tmp_path / "vega.yaml").write_text(TINY)
+    with pytest.raises(IsamError) as e:
+        load_system("vega")
+    assert e.value.diagnostics[0].hint == "the file vega.yaml is here: with its ending, 'vega.yaml', it is a path"
+    assert load_system("vega.yaml").name == "tiny"
