@@ -8,6 +8,7 @@ somebody has set a memory handler of his own, results are made as NumPy makes th
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from math import prod
@@ -47,6 +48,8 @@ def empty(shape: int | tuple[int, ...] | list[int], dtype: Any = np.float64) -> 
     """
     wanted = np.dtype(dtype)
     dims = tuple(map(index, shape)) if isinstance(shape, tuple | list) else (index(shape),)
+    if any(abs(n) > sys.maxsize for n in dims):
+        raise ValueError("a dimension is below zero or too large")
     made = _new(dims, wanted)
     there = address(made) % LINE == 0 or not made.nbytes or wanted.hasobject
     return made if there else _within(made.shape, made.dtype)

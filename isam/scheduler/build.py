@@ -48,8 +48,8 @@ def schedule(cover: Cover, system: System, trace: Trace) -> Schedule | Infeasibl
     Returns an :class:`Infeasible` (falsy) when the machine cannot hold it.
     """
     try:
-        made = with_serpentines(with_prefetches(_built(cover, system, trace), trace), trace)
-        return with_waits(with_registers(with_bursts(made)))
+        made = with_prefetches(_built(cover, system, trace), trace)
+        return with_serpentines(with_waits(with_registers(with_bursts(made))), trace)
     except NoSchedule as no:
         return replace(no.reason, levers=_levers(cover, system, trace.approach, no.reason))
 

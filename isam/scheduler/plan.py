@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import combinations
-from math import lcm, prod
+from math import ceil, lcm, prod
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -182,8 +182,11 @@ class Plan:
         return replace(self, order=order, stages=tuple(moved), alone=alone)
 
     def shares(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
-        """How a length of an axis is dealt out: as evenly as it can be."""
-        return self.group.parts(axis, length, block, even=True)
+        """How a length of an axis is dealt out: as evenly as it can be. A piece of a domain may be longer than what the
+        plan is made for: it has no more parts, longer ones."""
+        group, unit = self.group, self.group.unit(axis)
+        most = sum(s.count for s in group.parts(axis, group.length(axis), block, even=True))
+        return group.parts(axis, length, max(block, ceil(ceil(length / unit) / most) * unit), even=True)
 
     def rotates(self, depth: int) -> int:
         """How many blocks an iteration of the loop at ``depth`` holds."""

@@ -6,7 +6,8 @@ next cache. If every other sweep goes backwards, as much as the cache holds is s
 boustrophedon).
 
 A loop may go backwards where no iteration finds anything that another one has left: neither in registers, nor in
-memory, where what is read has been written in the same iteration or in none.
+memory, where what is read has been written in the same iteration or in none. Nothing in it waits, and it is the only
+stream that runs: waits of another one count its calls in the tree's order.
 """
 
 from __future__ import annotations
@@ -79,8 +80,11 @@ class Touch:
 
 
 def with_serpentines(schedule: Schedule, trace: Trace) -> Schedule:
-    """The schedule with loops that go back and forth, where there are caches and the Approach wants it."""
-    if len(schedule.system.caches) < 2:
+    """The schedule, its waits in it, with loops that go back and forth, where there are caches and the Approach wants
+    it."""
+    system = schedule.system
+    units = {n.unit for n in distinct(schedule.call) if isinstance(n, Issue)}
+    if len(system.caches) < 2 or len({system.cluster_of(u) or u for u in units}) > 1:
         return schedule
     call = _Serpentines(schedule, trace).node(schedule.call, None)
     return schedule if call is schedule.call else replace(schedule, call=call)

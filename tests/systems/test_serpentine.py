@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import isam
 from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler.job import Job, Refused
@@ -17,6 +18,7 @@ from isam.ir.text import parse_kernel
 from isam.proof import check_flat, check_points, check_tree
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Deal, Issue, Loop, Node, Schedule, Seq, Serpentine, Wait, distinct
+from isam.scheduler.plans import shared_home
 from isam.system.load import load_system
 from tests.campaign import right_numbers
 from tests.pipeline import compiled, judge, simulated
@@ -78,6 +80,19 @@ def test_steps_that_are_known_when_it_runs() -> None:
     assert turned(job.schedule)
     for steps in (0, 1, 2, 5):
         judge(kernel, {"B": 3, "H": 64}, job, run_time={"T": steps})
+
+
+@pytest.mark.parametrize("sizes", [{"T": 3, "B": 31, "H": 31}, {"T": 2, "B": 40, "H": 33}])
+def test_what_waits_for_another_core_goes_forth_alone(sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each core goes through all rows again for every few columns, and the first time waits for those of the others."""
+    monkeypatch.setattr(shared_home, "MEETING", -1e12)  # no loop is too short for threads
+    kernel = parse_kernel(CELL)
+    fn = isam.compile(kernel, on=NARROW, sizes=sizes, check=True, cache=False, threads=2)
+    schedule = fn.schedule
+    assert schedule is not None
+    loops = [n for n in distinct(schedule.call) if isinstance(n, Loop)]
+    assert any(n.deal is not None and any(isinstance(c, Issue) and c.after for c in distinct(n)) for n in loops)
+    assert not any(isinstance(c, Issue) and c.after for n in turned(schedule) for c in distinct(n))
 
 
 @pytest.mark.parametrize("seed", range(5))

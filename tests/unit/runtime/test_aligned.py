@@ -110,7 +110,8 @@ def test_objects_are_none_and_are_let_go():
 
 @pytest.mark.parametrize(("shape", "error"), [(-1, ValueError), ((3, -1), ValueError), ("a", TypeError),
                                               (1.5, TypeError), ((1 << 62, 8), ValueError), ((1,) * 65, ValueError),
-                                              (1 << 56, MemoryError)])  # fmt: skip
+                                              (1 << 56, MemoryError), ((1 << 64) + 5, ValueError),
+                                              ((-1 << 64, 2), ValueError)])  # fmt: skip
 def test_empty_refuses_what_numpy_refuses_and_leaves_the_handler(shape, error):
     for f in (isam.empty, np.empty):
         with pytest.raises(error):

@@ -14,6 +14,7 @@ from isam.ir.text import parse_kernel
 from isam.schedule.tree import Loop, distinct
 from isam.scheduler.nests import nests_of
 from isam.scheduler.oblique import Line, Oblique, Strip, oblique
+from isam.scheduler.plans import shared_home
 from tests.on_the_tree import on_the_tree
 from tests.pipeline import compiled, judge, simulated
 
@@ -190,3 +191,34 @@ def test_half_of_a_product_takes_about_half_the_time() -> None:
         assert job.schedule is not None
         seconds.append(timeline(job.schedule).seconds)
     assert seconds[1] < 0.9 * seconds[0]
+
+
+LONGER = """kernel longer(M, P)
+  permits nothing
+  in    x: i16[M, M]
+  inout y: i16[M + 1, M, P]
+  const w: i16[P + 1, M, 2*P + 1]
+  forall i < P, j < M + 1, k < M where 2 <= i + j
+    t[i, j, k] = w[i + 1, k, 2*i + 2] * x[k, k]
+    y[j, k, i] += t[i, j, k]
+"""
+ROWS = """kernel rows(N)
+  in  x: i64[N, N + 2]
+  out y: i64[2*N - 1, N]
+  forall p < 2*N - 1, q < N
+    y[p, q] = 0
+  forall i < N, j < N where j <= i
+    y[2*i, j] = x[j, j + 2]
+"""
+
+
+@pytest.mark.parametrize(("text", "sizes", "cores"), [
+    (LONGER, {"M": 64, "P": 3}, 2), (ROWS, {"N": 69}, 2), (ROWS, {"N": 130}, 3),
+])  # fmt: skip
+def test_pieces_longer_than_a_block_are_dealt_to_the_cores_that_there_are(
+    text: str, sizes: dict[str, int], cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_home, "MEETING", -1e12)  # no loop is too short for threads
+    kernel = parse_kernel(text)
+    job = compiled(kernel, sizes, simulated("host-generic").threaded(cores), check=True)
+    judge(kernel, sizes, job)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from isam.approach.choice import Trace
+from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Loop, distinct
+from isam.schedule.tree import Issue, Loop, Seq, distinct
 from isam.scheduler import serpentine
-from isam.scheduler.serpentine import Touch
+from isam.scheduler.serpentine import Touch, with_serpentines
 from isam.system.load import load_system
 from tests.pipeline import compiled
-from tests.systems.test_serpentine import CELL, NARROW
+from tests.systems.test_serpentine import CELL, NARROW, turned
+
+
+class Forth(Greedy):
+    def order(self, choice: Choice) -> Any:
+        return choice.options[0]
 
 
 def touch(*spans: tuple[int, int], step: int = 8, writes: bool = False, **inside: int) -> Touch:
@@ -60,3 +67,15 @@ def test_sums_that_lie_in_memory_between_two_blocks_are_handed_on() -> None:
     loops = [n for n in distinct(job.schedule.call) if isinstance(n, Loop)]
     assert [asked._apart(n) for n in loops if n.axis == "k" and n.first is not None] == [False]
     assert any(asked._apart(n) for n in loops if n.axis == "j")
+
+
+def test_the_calls_of_one_stream_that_another_counts_keep_their_order() -> None:
+    """A unit that waits for all calls of another one but the last few knows which those are."""
+    job = compiled(parse_kernel(CELL), {"T": 7, "B": 1, "H": 64}, load_system(NARROW), Forth())
+    s = job.schedule
+    assert s is not None
+    assert turned(with_serpentines(s, Trace(Greedy())))
+    last = next(n for n in distinct(s.call) if isinstance(n, Issue))
+    units = {**s.system.units, "other": replace(s.system.units[last.unit], name="other")}
+    two = replace(s, system=replace(s.system, units=units), call=Seq((s.call, replace(last, unit="other"))))
+    assert not turned(with_serpentines(two, Trace(Greedy())))
