@@ -177,6 +177,11 @@ def _schedule(d: dict[str, Any]) -> Schedule:
     ))  # fmt: skip
 
 
+def _only(more: list[Any]) -> None:
+    if len(more) > 1:
+        raise ValueError(f"{len(more)} fields where there may be one")
+
+
 def _nodes(d: dict[str, Any]) -> list[Node]:
     affines = [read_affine(r) for r in d["affines"]]
     places = [typed(Place(m, b, affines[o], tuple(s), c)) for m, b, o, s, c in d["places"]]
@@ -187,6 +192,7 @@ def _nodes(d: dict[str, Any]) -> list[Node]:
         kind = row[0]
         if kind == "issue":
             _, unit, ins, sizes, ops, nest, point, after, joined, *prefetch = row
+            _only(prefetch)
             nodes.append(Issue(unit, ins, tuple([(n, v) for n, v in sizes]), tuple([operands[o] for o in ops]), nest,
                                tuple([(n, affines[e]) for n, e in point]),
                                tuple([typed(Wait(*w)) for w in after]), joined,
@@ -195,6 +201,7 @@ def _nodes(d: dict[str, Any]) -> list[Node]:
             nodes.append(Seq(tuple([nodes[i] for i in row[1:]])))
         elif kind == "loop":
             _, var, lo, hi, step, enter, first, body, last, exit_, axis, deal, *back = row
+            _only(back)
             lower, upper = (tuple([Bound(affines[e], k) for e, k in b]) for b in (lo, hi))
             one, end = (None if i is None else nodes[i] for i in (first, last))
             dealt = None if deal is None else typed(Deal(*deal))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from dataclasses import replace
@@ -13,6 +14,7 @@ import isam
 from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler.job import Job, Refused
+from isam.diagnostics import IsamError
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.proof import check_flat, check_points, check_tree
@@ -270,3 +272,13 @@ def test_it_is_written_and_read() -> None:
     assert again.call == job.schedule.call
     assert turned(again)
     judge(kernel, {"T": 4, "B": 1, "H": 64}, replace(job, schedule=again))
+
+
+def test_a_row_with_more_than_it_may_have_is_no_schedule() -> None:
+    _, job = made(CELL, T=4, B=1, H=64)
+    assert job.schedule is not None
+    document = json.loads(to_json(job.schedule))
+    row = next(r for r in document["nodes"] if r[0] == "loop" and r[-1] == ["t", 1])
+    row.append(["t", 2])
+    with pytest.raises(IsamError, match="one"):
+        from_json(json.dumps(document))
