@@ -129,6 +129,19 @@ class Approach:
     bind = fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
 
 
+class Behind(Approach):
+    """An Approach that decides as another one does, which what is derived from it may change."""
+
+    def __init__(self, base: Approach):
+        self.base, self.name = base, base.name
+
+    def because(self, choice: Choice) -> str:
+        return self.base.because(choice)
+
+    def decide(self, choice: Choice) -> Any:
+        return self.base.decide(choice)
+
+
 class Trace:
     """Records decisions, or replays recorded ones."""
 

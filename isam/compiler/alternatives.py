@@ -15,7 +15,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from isam.approach.choice import Approach, Choice, Decision, Trace
+from isam.approach.choice import Approach, Behind, Choice, Decision, Trace
 from isam.classes import dataclass
 from isam.cost.timeline import timeline
 from isam.ir.mapping import Cover
@@ -58,20 +58,17 @@ class Otherwise:
         return f"schedule {self.made.number} with {d.point} {self.at} otherwise: option {self.option} of {d.count}"
 
 
-class Scripted(Approach):
+class Scripted(Behind):
     """Another Approach, but for the first decisions, which are given: the options taken."""
 
     def __init__(self, base: Approach, taken: Sequence[int]):
-        self.base, self.taken, self.asked = base, taken, 0
-        self.name = base.name
-
-    def because(self, choice: Choice) -> str:
-        return self.base.because(choice)
+        super().__init__(base)
+        self.taken, self.asked = taken, 0
 
     def decide(self, choice: Choice) -> Any:
         self.asked += 1
         if self.asked > len(self.taken):
-            return self.base.decide(choice)
+            return super().decide(choice)
         return choice.options[self.taken[self.asked - 1]]
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from isam.approach.choice import Approach, Choice, Trace
+from isam.approach.choice import Approach, Behind, Choice, Trace
 from isam.classes import dataclass
 from isam.compiler.job import Candidate, Job, Refused
 from isam.ir.kernel import Kernel
@@ -118,19 +118,13 @@ def _make(job: Job, candidate: Candidate) -> None:
     job.candidates.insert(job.candidates.index(candidate) + 1, smaller)
 
 
-class Agreeing(Approach):
+class Agreeing(Behind):
     """Another Approach, but nests that could agree on smaller calls do."""
-
-    def __init__(self, base: Approach):
-        self.base, self.name = base, base.name
-
-    def because(self, choice: Choice) -> str:
-        return self.base.because(choice)
 
     def decide(self, choice: Choice) -> Any:
         from isam.scheduler.agree import offered
 
-        return choice.options[-1] if offered(choice) else self.base.decide(choice)
+        return choice.options[-1] if offered(choice) else super().decide(choice)
 
 
 def _decided(cover: Cover, system: System, trace: Trace, by: Approach) -> Schedule | Infeasible:

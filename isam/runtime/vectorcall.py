@@ -169,8 +169,7 @@ def _functions() -> tuple[int, int]:
     """Addresses of ``quick`` and ``thorough``, compiled once in a process."""
     from isam.runtime.linking import link, to_object
 
-    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8")
-    text = text.replace("@RECORD", str(HEADER + WORD))
+    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8").replace("@RECORD", str(HEADER + WORD))
     api = ctypes.pythonapi
     called = ("PyObject_Vectorcall", "PyTuple_New", "Py_IncRef", "Py_DecRef", "PyEval_SaveThread",
               "PyEval_RestoreThread")  # fmt: skip

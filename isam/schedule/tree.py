@@ -9,8 +9,8 @@ executed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -311,3 +311,15 @@ def distinct(node: Node) -> Iterator[Node]:
         yield n
         if not isinstance(n, Issue):  # most are
             stack.extend(reversed(children(n)))
+
+
+def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
+    """A node with its parts changed; itself where none is."""
+    if isinstance(node, Seq):
+        parts = tuple(change(c) for c in node.children)
+        return node if all(a is b for a, b in zip(parts, node.children, strict=True)) else Seq(parts)
+    if isinstance(node, Loop):
+        old = {n: p for n in ("enter", "first", "body", "last", "exit") if (p := getattr(node, n)) is not None}
+        new = {n: change(p) for n, p in old.items()}
+        return node if all(new[n] is old[n] for n in old) else replace(node, **new)
+    return node

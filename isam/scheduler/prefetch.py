@@ -11,7 +11,7 @@ it gives it to somebody who waits for every line. It is asked for a fixed number
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
@@ -19,11 +19,12 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
-from isam.schedule.tree import Issue, Loop, Node, Operand, Prefetch, Schedule, Seq, children, distinct
+from isam.schedule.tree import Issue, Loop, Node, Operand, Prefetch, Schedule, Seq, children, distinct, mapped
+from isam.scheduler.spans import Span, merged, within
+from isam.system.graph import System
 
 AHEAD = 4096  # bytes ahead of a stream (measured: 2048 is too few, 8192 no better)
 FLIGHT = 512  # instructions that a large core has in flight: it asks for what they read by itself
-Span = tuple[int, int]  # bytes from .. to
 NOWHERE = "none"  # is asked
 Ranges = Mapping[str, tuple[int, int]]  # least and largest value of the variables of loops inside
 
@@ -69,7 +70,7 @@ class _Prefetches:
             return node
         got = self.done.get(id(node))
         if got is None:
-            got = self.done[id(node)] = self._loop(node) if isinstance(node, Loop) else _mapped(node, self.node)
+            got = self.done[id(node)] = self._loop(node) if isinstance(node, Loop) else mapped(node, self.node)
         return got
 
     def _loop(self, loop: Loop) -> Node:
@@ -78,8 +79,8 @@ class _Prefetches:
     def _streaming(self, loop: Loop) -> Node:
         """An innermost loop with calls that ask for what lies ahead of them in its streams."""
         found = self._streams(loop)
-        size = sum(high - low for touches in found.values() for low, high in _runs(touches))
-        seconds = self._seconds(loop.body) if found else 0.0
+        size = sum(high - low for touches in found.values() for low, high in merged(t.span for t in touches))
+        seconds = seconds_of(loop.body, self.schedule.system) if found else 0.0
         if not seconds or size * FLIGHT >= 2 * AHEAD * sum(1 for _ in _issues(loop.body)):
             return loop
         memory = self._chosen(loop, found, size, max(self.panels[base] for base in found), size / seconds)
@@ -98,15 +99,6 @@ class _Prefetches:
             bases.setdefault(t.base, []).append(t)
         return {base: touches for base, touches in bases.items() if base in self.panels and _dense(touches)}
 
-    def _seconds(self, node: Node) -> float:
-        """What the computations of an innermost body keep their units."""
-        system, busy = self.schedule.system, dict[str, float]()
-        for n in _issues(node):
-            if not n.is_move:
-                cycles = system.instructions[n.instruction].cost.cycles(dict(n.sizes))
-                busy[n.unit] = busy.get(n.unit, 0.0) + cycles / system.units[n.unit].clock
-        return max(busy.values(), default=0.0)
-
     def _chosen(self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float) -> str:
         context = {
             "loop": loop.axis or loop.var,
@@ -123,12 +115,12 @@ class _Prefetches:
         """The loop with calls that ask for what the next iteration reads; else whatever there is inside."""
         found = self._found(loop)
         if not found:
-            return _mapped(loop, self.node)
+            return mapped(loop, self.node)
         steps = {t.base: abs(t.step) for t in found}
         size = sum(steps.values())
         memory = self._chosen(loop, steps, size, size * (loop.trip or 1), 0.0)
         if memory == NOWHERE:
-            return _mapped(loop, self.node)
+            return mapped(loop, self.node)
         return replace(loop, body=_with(loop.body, {id(t.issue): Prefetch(t.step, memory) for t in found}, {}))
 
     def _found(self, loop: Loop) -> list[Touch]:
@@ -185,23 +177,33 @@ class _Prefetches:
         return Touch(issue, o.place.base, Affine.from_terms(beside, 0), (low, high + reach), step, writes, asks)
 
 
+def seconds_of(node: Node, system: System) -> float:
+    """What the computations in a node keep the unit that has most of them; loops of an open trip count once."""
+    return max(_busy(node, system).values(), default=0.0)
+
+
+def _busy(node: Node, system: System) -> dict[str, float]:
+    """Seconds by unit."""
+    out: dict[str, float] = {}
+    if isinstance(node, Issue):
+        if not node.is_move:
+            cycles = system.instructions[node.instruction].cost.cycles(dict(node.sizes))
+            out[node.unit] = cycles / system.units[node.unit].clock
+        return out
+    trip = (node.trip or 1) - (node.first is not None) - (node.last is not None) if isinstance(node, Loop) else 1
+    for c in children(node):
+        for unit, seconds in _busy(c, system).items():
+            often = trip if isinstance(node, Loop) and c is node.body else 1
+            out[unit] = out.get(unit, 0.0) + often * seconds
+    return out
+
+
 def _dense(touches: list[Touch]) -> bool:
     """Whether moves that can ask read, in one or several streams, all of what an iteration moves on by, and nothing
     else."""
     step = touches[0].step
     able = all(t.asks and not t.writes and t.step == step for t in touches)
-    return able and all(high - low == step for low, high in _runs(touches))
-
-
-def _runs(touches: list[Touch]) -> list[Span]:
-    """What calls touch together, in order, without gaps."""
-    out: list[Span] = []
-    for low, high in sorted(t.span for t in touches):
-        if out and low <= out[-1][1]:
-            low, end = out.pop()
-            high = max(high, end)
-        out.append((low, high))
-    return out
+    return able and all(high - low == step for low, high in merged(t.span for t in touches))
 
 
 def _issues(node: Node) -> Iterator[Issue]:
@@ -224,7 +226,7 @@ def _again(touches: list[Touch]) -> list[Touch]:
     out: list[Touch] = []
     seen: tuple[list[Span], list[Span]] = ([], [])
     for t in touches:
-        times = sum(_within(t.span, s) for s in seen)
+        times = sum(within(t.span, s) for s in seen)
         if times < 2:
             seen[times].append(t.span)
         if times == 1:
@@ -232,29 +234,8 @@ def _again(touches: list[Touch]) -> list[Touch]:
     return out
 
 
-def _within(span: Span, some: list[Span]) -> bool:
-    """Whether some spans together hold one."""
-    at = span[0]
-    for low, high in sorted(some):
-        if low <= at < high:
-            at = high
-    return at >= span[1]
-
-
 def _holds_loops(node: Node) -> bool:
     return isinstance(node, Loop) or (isinstance(node, Seq) and any(map(_holds_loops, node.children)))
-
-
-def _mapped(node: Node, change: Callable[[Node], Node]) -> Node:
-    """A node with its parts changed; itself where none is."""
-    if isinstance(node, Seq):
-        parts = tuple(change(c) for c in node.children)
-        return node if all(a is b for a, b in zip(parts, node.children, strict=True)) else Seq(parts)
-    if isinstance(node, Loop):
-        old = {n: p for n in ("enter", "first", "body", "last", "exit") if (p := getattr(node, n)) is not None}
-        new = {n: change(p) for n, p in old.items()}
-        return node if all(new[n] is old[n] for n in old) else replace(node, **new)
-    return node
 
 
 def _with(node: Node, asked: Mapping[int, Prefetch], done: dict[int, Node]) -> Node:
@@ -262,5 +243,5 @@ def _with(node: Node, asked: Mapping[int, Prefetch], done: dict[int, Node]) -> N
     if isinstance(node, Issue):
         return replace(node, prefetch=asked[id(node)]) if id(node) in asked else node
     if id(node) not in done:
-        done[id(node)] = _mapped(node, lambda n: _with(n, asked, done))
+        done[id(node)] = mapped(node, lambda n: _with(n, asked, done))
     return done[id(node)]

@@ -12,7 +12,7 @@ stream that runs: waits of another one count its calls in the tree's order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -25,14 +25,14 @@ from isam.ir.dtype import size_of
 from isam.schedule.fills import reach
 from isam.schedule.literals import is_literal
 from isam.schedule.liveness import Flow
-from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq, Serpentine, children, distinct
-from isam.scheduler.prefetch import AHEAD
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Serpentine, children, distinct, mapped
+from isam.scheduler.prefetch import AHEAD, seconds_of
+from isam.scheduler.spans import Span, merged, within
 
 FORTH, BACK = "forth", "back and forth"
 PARTS = 8  # of a cache: what goes through less than that may as well go on as it does
 FAR = 1 << 62
 MOST, FEW = 2048, 64  # places in a base that are told apart, of a call that writes and of one that reads
-Span = tuple[int, int]  # bytes from .. to
 Base = tuple[str, str, int]  # memory, name, first cell
 
 
@@ -103,12 +103,8 @@ class _Serpentines:
             return node
         key = (id(node), around)
         if key not in self.done:
-            if isinstance(node, Seq):
-                parts = tuple(self.node(c, around) for c in node.children)
-                same = all(a is b for a, b in zip(parts, node.children, strict=True))
-                self.done[key] = node if same else Seq(parts)
-            else:
-                self.done[key] = self._loop(node, around)
+            inside = isinstance(node, Loop)
+            self.done[key] = self._loop(node, around) if inside else mapped(node, lambda c: self.node(c, around))
         return self.done[key]
 
     def _loop(self, loop: Loop, around: Serpentine | None) -> Node:
@@ -116,19 +112,16 @@ class _Serpentines:
         if back is not None:
             return self._turned(loop, back)
         inner = None if loop.deal is not None else Serpentine(loop.var, loop.step)
-        parts = {n: self.node(p, inner) for n in ("first", "body", "last") if (p := getattr(loop, n)) is not None}
-        same = all(getattr(loop, n) is p for n, p in parts.items())
-        return loop if same else replace(loop, **parts)
+        return mapped(loop, lambda p: self.node(p, None if p is loop.enter or p is loop.exit else inner))
 
     def _turned(self, loop: Loop, back: Serpentine) -> Loop:
         """The loop going back and forth, and in it those that go through much of the same."""
         much = self.schedule.system.caches[1].capacity // PARTS
 
         def inside(node: Node) -> Node:
-            if isinstance(node, Seq):
-                return Seq(tuple(inside(c) for c in node.children))
-            further = isinstance(node, Loop) and self._swept(node, back.var) > much and self._may(node)
-            return self._turned(node, back) if further and isinstance(node, Loop) else node
+            if not isinstance(node, Loop):
+                return mapped(node, inside)
+            return self._turned(node, back) if self._swept(node, back.var) > much and self._may(node) else node
 
         made = replace(loop, body=inside(loop.body), serpentine=back)
         self.kept.append(made)
@@ -142,20 +135,10 @@ class _Serpentines:
         size = self._swept(loop, around.var)
         if size <= caches[1].capacity or not self._may(loop):
             return False
-        seconds = self._seconds(loop)
+        seconds = seconds_of(loop, self.schedule.system)
         context = {"loop": loop.axis or loop.var, "around": around.var, "bytes": size,
                    "rate": size / seconds if seconds else 0.0, "_system": self.schedule.system}  # fmt: skip
         return self.trace.choose(Choice("order", (FORTH, BACK), context)) == BACK
-
-    def _seconds(self, node: Node) -> float:
-        """What the computations in a node take, one after the other."""
-        if isinstance(node, Issue):
-            system = self.schedule.system
-            cycles = system.instructions[node.instruction].cost.cycles(dict(node.sizes))
-            return 0.0 if node.is_move else cycles / system.units[node.unit].clock
-        if isinstance(node, Seq):
-            return sum(map(self._seconds, node.children))
-        return self._seconds(node.enter) + (node.trip or 1) * self._seconds(node.body) + self._seconds(node.exit)
 
     def _swept(self, loop: Loop, around: str) -> int:
         """Bytes that a loop goes through and only reads, the same ones in every iteration around."""
@@ -227,7 +210,7 @@ class _Serpentines:
 
     def _apart(self, loop: Loop) -> bool:
         """Whether in memory, too, no iteration finds what another one has left."""
-        written = {_base(o) for n, o, _ in self._operands(loop.body, NOWHERE) if self._written(n, o)}  # fmt: skip
+        written = {_base(o) for n, o, _ in self._operands(loop.body, NOWHERE) if self._written(n, o)}
         found: dict[Base, list[Touch]] = {}
         for issue, o, inside in self._operands(loop.body, NOWHERE):
             base = _base(o)
@@ -241,7 +224,7 @@ class _Serpentines:
     def _touch(self, issue: Issue, o: Operand, loop: Loop, inside: Inside) -> Touch | None:
         """Where a call touches memory, byte by byte; None where that are too many places, or not known ones."""
         offset = o.place.offset.substitute(inside.at)
-        within = tuple((name, offset.coefficient(name)) for name in inside.gone)
+        moving = tuple((name, offset.coefficient(name)) for name in inside.gone)
         beside = Affine.from_terms([(n, c) for n, c in offset.terms if n not in inside.gone and n != loop.var], 0)
         run, apart, writes = size_of(self.schedule.dtype(o.tile.buffer)), [], self._written(issue, o)
         dims, begin = [(s * k, n) for s, n, k in _rows(o)], offset.const
@@ -251,7 +234,7 @@ class _Serpentines:
             if box is None:
                 return None
             run, dims, begin = box[1] - box[0], [], begin + box[0]
-        dims += [(c * gone.step, len(gone)) for name, c in within if c and (gone := inside.gone[name])]
+        dims += [(c * gone.step, len(gone)) for name, c in moving if c and (gone := inside.gone[name])]
         for stride, n in sorted(dims, key=lambda d: abs(d[0])):
             if stride == run:
                 run *= n
@@ -264,7 +247,7 @@ class _Serpentines:
             run, apart = run + sum(map(abs, ends)), [[sum(e for e in ends if e < 0)]]
         starts = sorted({begin + sum(at) for at in product(*apart)})
         step = offset.coefficient(loop.var) * loop.step
-        return Touch(_merged((s, s + run) for s in starts), step, beside, within, writes)
+        return Touch(tuple(merged((s, s + run) for s in starts)), step, beside, moving, writes)
 
 
 def _along(one: Stretch, at: set[int], loop: Loop) -> tuple[Stretch, set[int]]:
@@ -287,23 +270,13 @@ def _rows(o: Operand) -> list[tuple[int, int, int]]:
     return list(zip(o.place.strides, o.tile.shape, o.tile.steps, strict=True))
 
 
-def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    out: list[Span] = []
-    for low, high in sorted(spans):
-        if out and low <= out[-1][1]:
-            out[-1] = (out[-1][0], max(high, out[-1][1]))
-        else:
-            out.append((low, high))
-    return tuple(out)
-
-
 def _independent(touches: list[Touch], trip: int) -> bool:
     """Whether no iteration touches what another one writes."""
     step, beside = touches[0].step, touches[0].beside
     if not step or any((t.step, t.beside) != (step, beside) for t in touches):
         return False
-    every = _merged(s for t in touches for s in t.spans)
-    wrote = _merged(s for t in touches if t.writes for s in t.spans)
+    every = merged(s for t in touches for s in t.spans)
+    wrote = merged(s for t in touches if t.writes for s in t.spans)
     if len(every) * len(wrote) > MOST * MOST // 4:
         return False
     return not any(_meet(a, b, abs(step), trip) for a in wrote for b in every)
@@ -322,8 +295,8 @@ def _private(touches: list[Touch]) -> bool:
         if t.writes:
             wrote.append(t)
             continue
-        before = _merged(s for w in wrote if _alike(t, w) for s in w.spans)
-        if not all(any(low <= s[0] and s[1] <= high for low, high in before) for s in t.spans):
+        before = merged(s for w in wrote if _alike(t, w) for s in w.spans)
+        if not all(within(s, before) for s in t.spans):
             return False
     return True
 

@@ -129,7 +129,7 @@ class Greedy(Approach):
     def order(self, choice: Choice) -> Any:
         """Back and forth, where a cache holds at least half of what is gone through, but is slower than the
         computations: nearer ones then have part of it. One whose bandwidth is not known is taken to have half that of
-        the second. What comes from memory, hardware fetches ahead only where it goes on and on (all measured)."""
+        the second. What comes from memory is left to the hardware, which fetches ahead of what goes on and on."""
         caches, size = choice.context["_system"].caches, choice.context["bytes"]
         holds = next((m for m in caches[2:] if size <= 2 * m.capacity), None)
         if holds is None:

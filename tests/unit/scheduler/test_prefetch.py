@@ -18,7 +18,8 @@ from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Issue, Loop, Prefetch, Schedule, distinct
-from isam.scheduler.prefetch import AHEAD, Touch, _dense, _issues, _within
+from isam.scheduler.prefetch import AHEAD, Touch, _dense, _issues
+from isam.scheduler.spans import within
 from tests.pipeline import compiled, simulated
 from tests.unit.test_partial import SOFTMAX, total
 
@@ -209,4 +210,4 @@ def test_streams_leave_nothing_out(spans, step, yes):
     ],
 )
 def test_spans_together(span, some, yes):
-    assert _within(span, some) is yes
+    assert within(span, some) is yes
