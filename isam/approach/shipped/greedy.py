@@ -114,7 +114,7 @@ class Greedy(Approach):
         iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time, but
         where the last is much slower (measured). Streams, where the cache that holds them is known to be slower than
         they are read: the nearest."""
-        from isam.scheduler.plans.cache import SHARE
+        from isam.scheduler.plans.traffic import SHARE
 
         context, caches = choice.context, choice.context["_system"].caches
         if context["rate"]:
@@ -223,7 +223,7 @@ def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
 def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
     """Whether nests that share outer loops keep within half of a cache what one iteration of these touches, while what
     the group leaves for the nest, kept whole, would take more than that."""
-    from isam.scheduler.plans.cache import near_cache, volume
+    from isam.scheduler.plans.traffic import near_cache, volume
 
     room = near_cache(system) // 2
     if not room or idles(system, nest, group):
@@ -247,7 +247,7 @@ def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
 
 def spills(kernel: Kernel, system: System) -> bool:
     """Whether some temporary, kept whole, would not stay in the nearer caches."""
-    from isam.scheduler.plans.cache import near_cache
+    from isam.scheduler.plans.traffic import near_cache
 
     size = [b.bytes or 0 for b in kernel.buffers if b.role == "temp"]
     return 0 < near_cache(system) < max(size, default=0)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
-from isam.scheduler.plans.cache import caches
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.register import blocks, least, operand_memories
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import between, staged
+from isam.scheduler.plans.traffic import caches
 from isam.system.graph import System
 
 MOST = 64  # plans offered at most

@@ -7,22 +7,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from heapq import heappush, heappushpop
-from math import ceil, gcd, prod
+from math import ceil, prod
 
 from isam.ir.dtype import size_of
-from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
-from isam.scheduler.plans.cache import SHARE, levels, outer_blocks, pace, reads, slowed, streamed, volume
-from isam.scheduler.plans.pack import copied
+from isam.scheduler.plans.cache import outer_blocks, slowed, streamed
 from isam.scheduler.plans.register import Block, axes_of, operand_memories, steps
+from isam.scheduler.plans.sets import PERIOD, crowd
+from isam.scheduler.plans.traffic import HIDDEN, SHARE, levels, pace, reads, volume
 from isam.system.graph import System
 
-PERIOD = 4096  # bytes: addresses so far apart fall on the same set of a cache
 MISS = 8.0  # relative cycles for a line of results that has to be fetched
 AHEAD = 512  # bytes of a row that are there in time when several rows are read in turns (measured)
 LATE = 0.15  # relative cycles per call where more is wanted
-HIDDEN = 1 / 2  # of what a cache gives, up to which reading it is hidden behind calls (measured)
 SLOWER = 3 / 4  # relative cycles per call for all that it gives, beyond that (measured)
 BESIDE = 2  # rows at a time of those that are gone through, where what is made of them lies on the same sets
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
@@ -49,7 +47,7 @@ def spread(
         waits = late(main, b, bindable) + (0.0 if passed else fetched(main, b, near, given))
         width = {a: b.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
         farther = slowed(main, width, outer_blocks(group, main, width, system, bindable), system, bindable)
-        crowded = sum(max(0.0, _crowd(main, u, b) / (lines / BESIDE) - 1) for u in passed)
+        crowded = sum(max(0.0, crowd(main, u, width) / (lines / BESIDE) - 1) for u in passed)
         return (b.cost + conflicts(main, b, lines) + crowded + spilled + waits + broken) * farther
 
     def rank(b: Block) -> tuple[float, ...]:
@@ -116,24 +114,21 @@ def conflicts(main: Nest, block: Block, lines: int) -> float:
     per sum, of rows that are read element by element whenever one is. What else is read is laid out anew where that
     happens. ``lines``: of a set."""
     terms, cost, summed = prod(main.length(a) for a in main.reduced), 0.0, set(main.reduced)
+    width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
     for u in main.uses:
         slides = any(0 < len(summed.intersection(r.names)) < len(r.names) for r in u.index)
+        over = max(0.0, crowd(main, u, width) / lines - 1)
         if u.writes or slides:
-            over = max(0.0, _crowd(main, u, block) / lines - 1)
             cost += over if slides else MISS / terms if over else 0.0
-        elif stays(main, u, block):
-            rows = prod(block.of(a) for a in axes_of(u) - summed)
-            cost += max(0.0, _crowd(main, u, block) / lines - 1) * rows / block.calls
+        elif by_element(main, u):
+            cost += over * prod(block.of(a) for a in axes_of(u) - summed) / block.calls
     return cost
 
 
-def stays(main: Nest, use: Use, block: Block) -> bool:
-    """Whether a block reads rows side by side, element by element, where they lie: a line is wanted at many steps."""
+def by_element(main: Nest, use: Use) -> bool:
+    """Whether a block reads rows side by side, element by element: a line is wanted at many steps."""
     last = use.index[-1].names if use.index else ()
-    if not last or last[0] not in main.reduced or any(a in main.mapped for a in axes_of(use)):
-        return False
-    width = {a: block.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
-    return not copied(main, use, width)
+    return bool(last) and last[0] in main.reduced and not any(a in main.mapped for a in axes_of(use))
 
 
 def late(main: Nest, block: Block, bindable: frozenset[str]) -> float:
@@ -152,28 +147,3 @@ def fetched(main: Nest, block: Block, near: int, given: float) -> float:
     if line * prod(ceil(main.length(a) / main.unit(a)) for a in main.reduced) <= SHARE * near:
         return 0.0
     return SLOWER * max(0.0, line / block.calls / given - HIDDEN)
-
-
-def _crowd(main: Nest, use: Use, block: Block) -> int:
-    """How many of the lines that a block has side by side, in one step of the sum but the innermost, fall on the set on
-    which most do."""
-    stride, crowd = size_of(use.dtype), 1
-    steps_of = next((a for a in reversed(main.axes) if a in main.reduced), None)
-    for row in reversed(use.index):
-        inside = [(a, abs(c)) for a, c in row.terms if a in main.extents]
-        tiles = {a: min(block.of(a) * main.unit(a), main.length(a)) for a, _ in inside if a not in main.reduced}
-        if steps_of in row.names:
-            tiles[steps_of] = main.length(steps_of)
-        count, step = values_of([(c, tiles.get(a, 1)) for a, c in inside])
-        if stride % LINE == 0:
-            crowd *= -(-count * gcd(step * stride, PERIOD) // PERIOD)
-        stride *= 1 + sum(c * (main.length(a) - 1) for a, c in inside)
-    return crowd
-
-
-def values_of(terms: list[tuple[int, int]]) -> tuple[int, int]:
-    """How many values a sum of multiples takes at most, and at which distance; ``terms``: a factor, and how many values
-    it is multiplied with."""
-    moving = [(c, n) for c, n in terms if n > 1]
-    step = gcd(*(c for c, _ in moving)) or 1
-    return min(prod(n for _, n in moving), 1 + sum(c * (n - 1) for c, n in moving) // step), step

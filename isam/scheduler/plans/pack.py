@@ -1,4 +1,4 @@
-"""What is laid out anew in home memory: panels, rows whose stride aliases, operands whose contract asks for it."""
+"""What is laid out anew in home memory: panels, rows that begin within lines, operands whose contract asks for it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from isam.schedule.literals import is_literal
 from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Plan, StagedBox
-from isam.scheduler.plans.cache import SHARE, WORTH_PACKING, caches, outside, volume
 from isam.scheduler.plans.register import axes_of
+from isam.scheduler.plans.traffic import SHARE, WORTH_PACKING, caches, outside, volume
 from isam.system.graph import MANAGED, System
 
 ONCE = 3  # blocks of columns that rows are copied for, from which on they are copied once for all (measured)
@@ -37,10 +37,9 @@ def repack(nest: Nest, use: Use, system: System, bindable: frozenset[str]) -> St
 def packs(
     plan: Plan, main: Nest, width: dict[str, int], around: Sequence[str], system: System, bindable: frozenset[str]
 ) -> tuple[StagedBox, ...]:
-    """Boxes to lay out anew: panels of what is read along the vector axis, rows whose stride aliases in the cache.
+    """Boxes to lay out anew: panels of what is read along the vector axis, rows that begin within lines.
     ``around``: axes of the outermost loops; panels are made below those that all move the operand along."""
     out = []
-    depth_of = {a: i for i, (a, _) in reversed(list(enumerate(plan.order)))}
     for u in main.uses:
         if u.writes or not u.reads or is_literal(u.buffer) or not u.index or not main.reduced:
             continue
@@ -57,8 +56,8 @@ def packs(
             stage = panel(plan, main, u, along[0], width, depth, bindable, system)
             if stage is not None:
                 out.append(stage)
-        else:
-            rows = lined_up(plan, main, u, system) if along else row_copy(plan, main, u, width, depth_of, system)
+        elif along:
+            rows = lined_up(plan, main, u, system)
             if rows is not None:
                 out.append(once(plan, main, u, rows, system))
     return tuple(out)
@@ -139,29 +138,6 @@ def grouped(use: Use, system: System) -> tuple[int, int] | None:
     if inner != 1 or between is None or steps[:1] != [1] or any(c % between for c in steps[1:]):
         return None
     return (use.dims[-1], between) if m.lane or between > 1 else None
-
-
-def copied(main: Nest, use: Use, width: dict[str, int]) -> bool:
-    """Whether rows that lie multiples of 2 KiB apart are read so often that copying them apart pays."""
-    stride = size_of(use.dtype) * main.length(use.index[-1].names[0])
-    columns = prod(-(-main.length(a) // width.get(a, 1)) for a in main.mapped if a not in main.reduced)
-    return stride % 2048 == 0 and columns >= 4
-
-
-def row_copy(
-    plan: Plan, main: Nest, use: Use, width: dict[str, int], depth_of: dict[str, int], system: System
-) -> StagedBox | None:
-    """Rows read side by side whose distance is a multiple of 2 KiB fall on the same cache sets: copy them apart."""
-    rows = [(d, r) for d, r in enumerate(use.index) if any(width.get(n, 1) > 1 for n in r.names)]
-    if not rows or any(len(r.names) > 1 for r in use.index) or not caches(system):
-        return None
-    d, _r = rows[0]
-    last = use.index[-1]
-    if d == len(use.index) - 1 or not last.names or last.names[0] not in main.reduced:
-        return None
-    if not copied(main, use, width):
-        return None
-    return StagedBox(use.buffer, below(plan, main, use), system.home, tuple(range(len(use.index))), pad=LINE)
 
 
 def once(plan: Plan, main: Nest, use: Use, stage: StagedBox, system: System) -> StagedBox:

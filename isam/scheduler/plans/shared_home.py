@@ -10,11 +10,11 @@ from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Plan, StagedBox
-from isam.scheduler.plans.cache import volume
 from isam.scheduler.plans.conflicts import spread
 from isam.scheduler.plans.dealing import Dealing, dealings
 from isam.scheduler.plans.register import blocks, least, operand_memories
 from isam.scheduler.plans.single import blocked
+from isam.scheduler.plans.traffic import volume
 from isam.system.graph import MANAGED, System
 
 FEW = 8  # blocks of registers per way of dealing

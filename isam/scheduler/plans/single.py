@@ -11,9 +11,10 @@ from math import prod
 from isam.classes import dataclass
 from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Members, Plan, one_order
-from isam.scheduler.plans.cache import brought, caches, outer_blocks
+from isam.scheduler.plans.cache import outer_blocks
 from isam.scheduler.plans.pack import packs, repack
 from isam.scheduler.plans.register import Block, Room, axes_of, completed, steps, unroll_order
+from isam.scheduler.plans.traffic import brought, caches
 from isam.system.graph import System
 
 TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency

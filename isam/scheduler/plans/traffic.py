@@ -1,0 +1,92 @@
+"""What a nest reads, how often and how fast, and how fast caches give it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import ceil, prod
+
+from isam.ir.dtype import size_of
+from isam.schedule.literals import is_literal
+from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plans.register import axes_of
+from isam.system.graph import System
+
+SHARE = 3 / 4  # of a cache that a box may fill without what passes by driving it out (measured)
+HIDDEN = 1 / 2  # of what a cache gives, up to which reading it is hidden behind calls (measured)
+WORTH_PACKING = 4  # times an operand is read, from which on laying it out anew pays
+
+
+def levels(system: System) -> list[tuple[int, float]]:
+    """Capacities in bytes and bytes per second (0: not known) of caches in front of home memory, smallest first."""
+    return [(m.capacity, m.bandwidth or 0.0) for m in system.caches]
+
+
+def caches(system: System) -> list[int]:
+    """Capacities of caches in front of home memory, smallest first, in bytes."""
+    return [capacity for capacity, _ in levels(system)]
+
+
+def near_cache(system: System) -> int:
+    """Bytes of the second nearest cache, the one that blocks are for where nothing else is said; 0 without caches."""
+    return (caches(system) or [0])[:2][-1]
+
+
+def needed(main: Nest, width: dict[str, int], system: System) -> float:
+    """Bytes per second that a register block reads of what its rows share."""
+    calls = prod(-(-width[a] // main.unit(a)) for a in main.axes if a not in main.reduced)
+    return reads(main, width) * pace(main, system) / calls
+
+
+def pace(main: Nest, system: System) -> float:
+    """Calls of a nest's instruction in a second, each of them of full size."""
+    clock = max(u.clock for u in system.units_of(main.instruction.name))
+    lengths = {i: main.unit(k) for i, k in main.mapping.axes if k in main.extents}
+    return clock / main.instruction.cost.cycles(main.instruction.sizes_of(lengths))
+
+
+def reads(main: Nest, width: dict[str, int]) -> int:
+    """Bytes of what lies along the vector axes that a register block reads for one step of its sums."""
+    step = {a: width.get(a, main.unit(a)) for a in main.axes}
+    along = {a for a in main.mapped if a not in main.reduced}
+    held = (u for u in main.uses if u.reads and not u.writes and along & set(axes_of(u)))
+    return sum(prod(step[a] for a in axes_of(u)) * size_of(u.dtype) for u in held)
+
+
+def beyond(size: int, speed: float, system: System) -> float:
+    """Bytes per second from where so many bytes lie behind the second nearest cache, which gives ``speed``; of what is
+    not known, half of what the one before gives."""
+    for capacity, bandwidth in levels(system)[2:]:
+        speed = bandwidth or speed / 2
+        if size <= capacity:
+            return speed
+    return speed / 2
+
+
+def brought(main: Nest) -> list[Use]:
+    """Operands that a nest only reads, literals apart."""
+    return [u for u in main.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]
+
+
+def beside(main: Nest, along: str, width: dict[str, int]) -> int:
+    """How many boxes of what is read along an axis are held side by side: all that the loops inside one that reads them
+    again go through. Axes of a register block of one row are outside the others."""
+    loops = sorted((a for a in main.axes if a not in main.reduced and a not in main.mapped), key=lambda a: width[a] > 1)
+    most = 1
+    for mine in (axes_of(u) for u in main.uses if u.reads and not u.writes and along in axes_of(u)):
+        again = next((n for n, a in enumerate(loops) if a not in mine and main.length(a) > width[a]), len(loops))
+        held = prod(main.length(a) if n > again else width[a] for n, a in enumerate(loops) if a in mine)
+        most = max(most, held)
+    return most
+
+
+def volume(nest: Nest, use: Use, still: Collection[str] = ()) -> int:
+    """Elements of a buffer that the nest touches, while the axes ``still`` stand still."""
+    moving = nest.extents.keys() - set(still)
+    return prod(1 + sum(abs(c) * (nest.length(a) - 1) for a, c in r.terms if a in moving) for r in use.index)
+
+
+def outside(main: Nest, use: Use, width: dict[str, int]) -> int:
+    """How often blocks that the operand has no part in make it be read again."""
+    mine = axes_of(use)
+    others = (a for a in main.axes if a not in mine and a not in main.reduced)
+    return prod(ceil(main.length(a) / max(1, width.get(a, 1))) for a in others)
