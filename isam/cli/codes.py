@@ -12,5 +12,6 @@ CODES: dict[str, str] = {
     "cli-limit": "The simulator, or the judge of results, would work for longer than --limit allows.",
     "cli-memory": "There is not enough memory for the arrays or for the judge of results.",
     "cli-number": "A number on the command line is outside what the option takes.",
+    "cli-option": "An option says how a kernel is compiled, and what is run is compiled already.",
     "cli-size": "A size on the command line (-D NAME=NUMBER) is malformed, given twice, or missing.",
 }

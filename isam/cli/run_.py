@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -16,7 +16,7 @@ from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, withi
 from isam.cli.options import Approach, AsJson, On, Replay, Require, Sizes, Threads
 from isam.cli.progress import schedules
 from isam.cli.timing import Times, repeated, shown
-from isam.diagnostics import fail
+from isam.diagnostics import Diagnostic, IsamError, fail
 
 if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
@@ -60,8 +60,7 @@ def run(
         raise fail("cli-number", "--repeat is from 1 to 1000000, --seed and --limit are not negative")
     numbers = given.sizes(define)
     if given.is_artifact(what):
-        for option in ["--require"] * bool(require) + ["--threads"] * (threads is not None):
-            raise fail("cli-array", f"{option} is for kernels: an artifact is compiled", hint=f"isam compile {option}")
+        _compiles({"--approach": approach, "--replay": replay, "--require": require, "--threads": threads})
         k, entry, system = _artifact(what, numbers)
         within_memory(k, judged=check)
     else:
@@ -93,10 +92,17 @@ def run(
     return Answer("\n".join(lines + (["  right: every element within its bound"] if check else [])), data)
 
 
+def _compiles(options: Mapping[str, Any]) -> None:
+    """Refuses what only a compilation can heed. Raises ``IsamError``."""
+    if refused := [option for option, value in options.items() if value]:
+        raise IsamError(Diagnostic("cli-option", f"{option} is for kernels: an artifact is compiled",
+                                   hint=f"isam compile {option}") for option in refused)  # fmt: skip
+
+
 def _wrong(k: Kernel, entry: Any, system: str, fault: str) -> Exception:
     """Whose fault a wrong result is: that of an instruction which is wrong alone, or ours."""
     from isam.compiler.alone import culprits, theirs
-    from isam.diagnostics import InternalError, IsamError
+    from isam.diagnostics import InternalError
 
     found = culprits(entry.system, entry.schedule, run=True) if hasattr(entry, "schedule") else []
     if theirs(found):

@@ -32,13 +32,21 @@ WATCH: ContextVar[Watch | None] = ContextVar("isam_schedules", default=None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
-    """A schedule that was made, timed (``inf``: there is none) and, but for the quickest, dropped."""
+    """A schedule that was made, timed (``inf``: there is none) and, but for the quickest, dropped. ``way``: what it is
+    made by; None for the first."""
 
     number: int
-    parent: int | None
-    script: Script
+    way: Otherwise | None
     decisions: tuple[Decision, ...]
     seconds: float
+
+    @property
+    def parent(self) -> int | None:
+        return None if self.way is None else self.way.made.number
+
+    @property
+    def script(self) -> Script:
+        return () if self.way is None else (*self.way.made.script, (self.way.at, self.way.option))
 
     def label(self) -> str:
         return f"keep schedule {self.number}, {self.seconds * 1e6:.4g} us"
@@ -81,9 +89,9 @@ def quickest(cover: Cover, system: System, trace: Trace, known: tuple[Schedule, 
     """
     approach, by = trace.approach, by or trace.approach
     if known is None:
-        answer, first = _make(cover, system, by, 0, None, None)
+        answer, first = _make(cover, system, by, 0, None)
     else:
-        answer, first = known[0], Made(0, None, (), tuple(known[1]), seconds(known[0]))
+        answer, first = known[0], Made(0, None, tuple(known[1]), seconds(known[0]))
     made, best, open_, watch = [first], answer, _ways(first, approach), WATCH.get()
     while isinstance(answer, Schedule) and open_ and len(made) < approach.tries:
         least = min(made, key=lambda m: m.seconds)
@@ -92,7 +100,7 @@ def quickest(cover: Cover, system: System, trace: Trace, known: tuple[Schedule, 
         if not isinstance(way, Otherwise):
             break
         open_.remove(way)
-        other, new = _make(cover, system, by, len(made), way.made, way)
+        other, new = _make(cover, system, by, len(made), way)
         if new.seconds < least.seconds:
             best = other
         made.append(new)
@@ -103,17 +111,13 @@ def quickest(cover: Cover, system: System, trace: Trace, known: tuple[Schedule, 
     return best
 
 
-def _make(cover: Cover, system: System, by: Approach, number: int, parent: Made | None,
+def _make(cover: Cover, system: System, by: Approach, number: int,
           way: Otherwise | None) -> tuple[Schedule | Infeasible, Made]:  # fmt: skip
-    """A schedule by the decisions of ``parent`` up to that which ``way`` takes otherwise, then by whoever decides."""
-    given, script = (), ()
-    if parent is not None and way is not None:
-        given = (*(d.chosen for d in parent.decisions[: way.at]), way.option)
-        script = (*parent.script, (way.at, way.option))
+    """A schedule by the decisions of another one up to that which ``way`` takes otherwise, then by whoever decides."""
+    given = () if way is None else (*(d.chosen for d in way.made.decisions[: way.at]), way.option)
     trace = Trace(Scripted(by, given))
     answer = schedule(cover, system, trace)
-    taken = seconds(answer) if isinstance(answer, Schedule) else inf
-    return answer, Made(number, None if parent is None else parent.number, script, tuple(trace.decisions), taken)
+    return answer, Made(number, way, tuple(trace.decisions), seconds(answer) if isinstance(answer, Schedule) else inf)
 
 
 def seconds(schedule: Schedule) -> float:
@@ -125,7 +129,7 @@ def _ways(made: Made, approach: Approach) -> list[Otherwise]:
     """What of a schedule may be decided otherwise, after the last decision that was: so no script comes twice."""
     if made.seconds == inf:
         return []
-    after, out = made.script[-1][0] if made.script else -1, []
+    after, out = -1 if made.way is None else made.way.at, []
     for at, d in enumerate(made.decisions):
         if at > after and d.point in approach.varied:
             least = min(d.costs, default=0.0)

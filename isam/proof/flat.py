@@ -27,7 +27,7 @@ from isam.proof.prescribed import Prescribed, mask, told_apart
 from isam.proof.registers import Held, at_start, commands, judge
 from isam.proof.violation import Findings, Violation
 from isam.proof.workspace import check_workspace
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
 
 BUDGET = 500_000  # steps
 MANY = 20_000  # steps that take longer one by one than compiling the walk does
@@ -62,6 +62,11 @@ def replayed(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget:
     What is found is the same."""
     schedule = with_boxes(schedule)
     out, given = Findings(), schedule.cover.kernel.sizes(sizes or {})
+    for n in (n for t in (schedule.bind, schedule.call) for n in distinct(t)):
+        if isinstance(n, Loop) and not counted(n):
+            out.add(11, "form", f"loop '{n.var}' does not say which iterations it has, and in which order")
+    if len(out):
+        return Replayed(out.found, 0, 0)
     if compiled is None:
         compiled = expected(schedule, given) >= MANY and available()
     alone, left = 0, budget
@@ -76,6 +81,12 @@ def replayed(schedule: Schedule, sizes: Mapping[str, int] | None = None, budget:
     except MemoryError as e:
         out.add(0, "budget", str(e))
     return Replayed(out.found, budget - left, alone)
+
+
+def counted(n: Loop) -> bool:
+    """Whether a loop says what can be counted: bounds, a step ahead, and when it turns."""
+    bounds = n.lo and n.hi and all(b.div > 0 for b in n.lo + n.hi)
+    return bool(bounds and n.step > 0 and (n.serpentine is None or n.serpentine.period > 0))
 
 
 def expected(schedule: Schedule, sizes: Mapping[str, int]) -> int:

@@ -68,6 +68,7 @@ def _check_serpentine(n: Loop, peeled: int, out: Findings) -> None:
     """That its iterations need nothing of each other is followed with the states, and with what is done before them."""
     assert n.serpentine is not None
     if n.serpentine.period < 1 or n.trip is None or peeled or n.deal is not None:
-        out.add(11, "form", f"loop '{n.var}' goes back and forth, but has peeled bodies, instances or a run-time trip")
+        out.add(11, "form", f"loop '{n.var}' goes back and forth, but has no period, or peeled bodies, instances or a "
+                            "run-time trip")  # fmt: skip
     elif any(isinstance(c, Issue) and c.after for c in distinct(n)):
         out.add(11, "form", f"loop '{n.var}' goes back and forth, but something in it waits for earlier calls")

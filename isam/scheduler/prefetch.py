@@ -11,36 +11,18 @@ it gives it to somebody who waits for every line. It is asked for a fixed number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
-from isam.classes import dataclass
-from isam.ir.affine import Affine
-from isam.ir.dtype import size_of
-from isam.schedule.literals import is_literal
-from isam.schedule.tree import Issue, Loop, Node, Operand, Prefetch, Schedule, Seq, children, distinct, mapped
+from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, Seq, children, distinct, mapped
 from isam.scheduler.spans import Span, merged, within
+from isam.scheduler.touches import Touch, Touches
 from isam.system.graph import System
 
 AHEAD = 4096  # bytes ahead of a stream (measured: 2048 is too few, 8192 no better)
 FLIGHT = 512  # instructions that a large core has in flight: it asks for what they read by itself
 NOWHERE = "none"  # is asked
-Ranges = Mapping[str, tuple[int, int]]  # least and largest value of the variables of loops inside
-
-
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """A call touches ``span`` of a base in the first iteration, ``step`` bytes further on in the next one; where the
-    span begins beside its number. ``asks``: its instruction can prefetch."""
-
-    issue: Issue
-    base: str
-    beside: Affine
-    span: Span
-    step: int
-    writes: bool
-    asks: bool
 
 
 def with_prefetches(schedule: Schedule, trace: Trace) -> Schedule:
@@ -58,7 +40,7 @@ def with_prefetches(schedule: Schedule, trace: Trace) -> Schedule:
 
 class _Prefetches:
     def __init__(self, schedule: Schedule, trace: Trace, able: set[str]):
-        self.schedule, self.trace, self.able = schedule, trace, able
+        self.schedule, self.trace, self.able, self.touches = schedule, trace, able, Touches(schedule)
         self.options = (NOWHERE, *(m.name for m in schedule.system.caches))
         known = {b.name for b in schedule.kernel.buffers}
         self.panels = {s.name: s.bytes for s in schedule.workspace if s.literal is None and s.name not in known}
@@ -79,7 +61,7 @@ class _Prefetches:
     def _streaming(self, loop: Loop) -> Node:
         """An innermost loop with calls that ask for what lies ahead of them in its streams."""
         found = self._streams(loop)
-        size = sum(high - low for touches in found.values() for low, high in merged(t.span for t in touches))
+        size = sum(high - low for touches in found.values() for low, high in merged(t.hull for t in touches))
         seconds = seconds_of(loop.body, self.schedule.system) if found else 0.0
         if not seconds or size * FLIGHT >= 2 * AHEAD * sum(1 for _ in _issues(loop.body)):
             return loop
@@ -89,15 +71,16 @@ class _Prefetches:
         asked = {id(t.issue): Prefetch(AHEAD, memory) for touches in found.values() for t in touches}
         return replace(loop, body=_with(loop.body, asked, {}))
 
-    def _streams(self, loop: Loop) -> dict[str, list[Touch]]:
+    def _streams(self, loop: Loop) -> dict[str, Sequence[Touch]]:
         """Calls by what they read, where an iteration begins where the one before has ended, in what was laid out anew
         as it is read."""
-        bases: dict[str, list[Touch]] = {}
-        for t in self._touches(loop.body, loop, {}):
-            if t is None:
-                return {}
-            bases.setdefault(t.base, []).append(t)
-        return {base: touches for base, touches in bases.items() if base in self.panels and _dense(touches)}
+        found = self.touches.of(loop.body).items()
+        return {base.name: touches for base, touches in found
+                if base.name in self.panels and all(map(self._asks, touches)) and _dense(touches, loop)}  # fmt: skip
+
+    def _asks(self, t: Touch) -> bool:
+        """Whether a call reads and its instruction can prefetch."""
+        return not t.writes and t.issue.is_move and t.issue.instruction in self.able
 
     def _chosen(self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float) -> str:
         context = {
@@ -116,65 +99,23 @@ class _Prefetches:
         found = self._found(loop)
         if not found:
             return mapped(loop, self.node)
-        steps = {t.base: abs(t.step) for t in found}
-        size = sum(steps.values())
-        memory = self._chosen(loop, steps, size, size * (loop.trip or 1), 0.0)
+        ways = {name: touches[0].way(loop)[0] for name, touches in found.items()}
+        size = sum(map(abs, ways.values()))
+        memory = self._chosen(loop, ways, size, size * (loop.trip or 1), 0.0)
         if memory == NOWHERE:
             return mapped(loop, self.node)
-        return replace(loop, body=_with(loop.body, {id(t.issue): Prefetch(t.step, memory) for t in found}, {}))
+        asked = {id(t.issue): Prefetch(ways[name], memory) for name, touches in found.items() for t in touches}
+        return replace(loop, body=_with(loop.body, asked, {}))
 
-    def _found(self, loop: Loop) -> list[Touch]:
-        """Calls that read again what is new in each iteration."""
-        if loop.deal is not None or (loop.trip or 0) < 2 or not _holds_loops(loop.body):
-            return []
-        bases: dict[str, list[Touch] | None] = {}
-        for t in self._touches(loop.body, loop, {}):
-            if t is None:
-                return []
-            known = bases.setdefault(t.base, [])
-            if known is None or not t.step or any((k.step, k.beside) != (t.step, t.beside) for k in known[:1]):
-                bases[t.base] = None
-                continue
-            known.append(t)
-        able = (touches for touches in bases.values() if touches and not touches[0].writes and _new(touches))
-        return [t for touches in able for t in _again(touches) if t.asks and not t.writes]
-
-    def _touches(self, node: Node, loop: Loop, ranges: Ranges) -> Iterator[Touch | None]:
-        """What the calls in a node touch by address, in order; None: that does not show."""
-        if isinstance(node, Issue):
-            for o in node.operands:
-                if o.place.base and o.place.cell is None and not is_literal(o.tile.buffer):
-                    yield self._touch(node, o, loop, ranges)
-            return
-        if isinstance(node, Loop):
-            ends = node.static
-            if ends is None or node.deal is not None:
-                yield None
-                return
-            last = ends[0] + (max(1, node.trip or 1) - 1) * node.step
-            inner = {**ranges, node.var: (ends[0], last)}
-            for p in (node.enter, node.first, node.body, node.last, node.exit):
-                if p is not None:
-                    yield from self._touches(p, loop, ranges if p is node.enter or p is node.exit else inner)
-            return
-        for c in children(node):
-            yield from self._touches(c, loop, ranges)
-
-    def _touch(self, issue: Issue, o: Operand, loop: Loop, ranges: Ranges) -> Touch:
-        low = high = o.place.offset.const
-        beside = []
-        for name, c in o.place.offset.terms:
-            if name in ranges:
-                ends = [c * v for v in ranges[name]]
-                low, high = low + min(ends), high + max(ends)
-            elif name != loop.var:
-                beside.append((name, c))
-        rows = list(zip(o.place.strides, o.tile.shape, o.tile.steps, strict=True))
-        reach = sum(abs(s * k) * (n - 1) for s, n, k in rows) + size_of(self.schedule.dtype(o.tile.buffer))
-        writes = self.schedule.system.instructions[issue.instruction].operand(o.name).role != "in"
-        step = o.place.offset.coefficient(loop.var) * loop.step
-        asks = issue.is_move and issue.instruction in self.able
-        return Touch(issue, o.place.base, Affine.from_terms(beside, 0), (low, high + reach), step, writes, asks)
+    def _found(self, loop: Loop) -> dict[str, list[Touch]]:
+        """Calls that read again what is new in each iteration, by what they read."""
+        inside = (n for n in distinct(loop.body) if isinstance(n, Loop))
+        if loop.deal is not None or (loop.trip or 0) < 2 or any(n.static is None or n.deal is not None for n in inside):
+            return {}
+        again = {base.name: [t for t in _again(touches) if self._asks(t)]
+                 for base, touches in self.touches.of(loop.body).items()
+                 if base.name and not touches[0].writes and _new(touches, loop)}  # fmt: skip
+        return {name: touches for name, touches in again.items() if touches}
 
 
 def seconds_of(node: Node, system: System) -> float:
@@ -198,12 +139,11 @@ def _busy(node: Node, system: System) -> dict[str, float]:
     return out
 
 
-def _dense(touches: list[Touch]) -> bool:
-    """Whether moves that can ask read, in one or several streams, all of what an iteration moves on by, and nothing
-    else."""
-    step = touches[0].step
-    able = all(t.asks and not t.writes and t.step == step for t in touches)
-    return able and all(high - low == step for low, high in merged(t.span for t in touches))
+def _dense(touches: Sequence[Touch], loop: Loop) -> bool:
+    """Whether reads in one or several streams go through all of what an iteration moves on by, and nothing else."""
+    step = touches[0].way(loop)[0]
+    alike = all(t.way(loop)[0] == step for t in touches)
+    return alike and all(high - low == step for low, high in merged(t.hull for t in touches))
 
 
 def _issues(node: Node) -> Iterator[Issue]:
@@ -215,20 +155,24 @@ def _issues(node: Node) -> Iterator[Issue]:
             yield from _issues(c)
 
 
-def _new(touches: list[Touch]) -> bool:
+def _new(touches: Sequence[Touch], loop: Loop) -> bool:
     """Whether an iteration touches nothing that the one before did."""
-    low, high = min(t.span[0] for t in touches), max(t.span[1] for t in touches)
-    return high - low <= abs(touches[0].step)
+    way = touches[0].way(loop)
+    if not way[0] or any(t.way(loop) != way for t in touches):
+        return False
+    lows, highs = zip(*(t.hull for t in touches), strict=True)
+    return max(highs) - min(lows) <= abs(way[0])
 
 
-def _again(touches: list[Touch]) -> list[Touch]:
+def _again(touches: Sequence[Touch]) -> list[Touch]:
     """Those that touch something for the second time."""
     out: list[Touch] = []
     seen: tuple[list[Span], list[Span]] = ([], [])
     for t in touches:
-        times = sum(within(t.span, s) for s in seen)
+        hull = t.hull
+        times = sum(within(hull, s) for s in seen)
         if times < 2:
-            seen[times].append(t.span)
+            seen[times].append(hull)
         if times == 1:
             out.append(t)
     return out

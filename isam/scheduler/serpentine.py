@@ -12,71 +12,20 @@ stream that runs: waits of another one count its calls in the tree's order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
-from math import prod
-from typing import NamedTuple
 
 from isam.approach.choice import Choice, Trace
-from isam.classes import dataclass
-from isam.ir.affine import Affine
-from isam.ir.dtype import size_of
-from isam.schedule.fills import reach
-from isam.schedule.literals import is_literal
 from isam.schedule.liveness import Flow
-from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Serpentine, children, distinct, mapped
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Serpentine, distinct, mapped
 from isam.scheduler.prefetch import AHEAD, seconds_of
 from isam.scheduler.spans import Span, merged, within
+from isam.scheduler.touches import Touch, Touches
 
 FORTH, BACK = "forth", "back and forth"
 PARTS = 8  # of a cache: what goes through less than that may as well go on as it does
-FAR = 1 << 62
-MOST, FEW = 2048, 64  # places in a base that are told apart, of a call that writes and of one that reads
-Base = tuple[str, str, int]  # memory, name, first cell
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """Loops inside the one that is looked at. ``at``: their variables in terms of those around it and of how far each
-    loop has gone, a number in ``gone``."""
-
-    at: Mapping[str, Affine]
-    gone: Mapping[str, range]
-
-    def into(self, loop: Loop) -> Inside:
-        begin = loop.lo[0].expr.substitute(self.at)
-        gone = range(0, (loop.trip or 1) * loop.step, loop.step)
-        return Inside({**self.at, loop.var: begin + Affine.of(f"{loop.var}'")}, {**self.gone, f"{loop.var}'": gone})
-
-
-NOWHERE = Inside({}, {})
-
-
-class Stretch(NamedTuple):
-    """What calls of a loop touch of a base: ``size`` bytes within ``extent``, at a constant plus ``terms`` of what is
-    around, and again for each iteration of the loops inside: ``gone``, their variables, the bytes from one to the next,
-    and how many there are."""
-
-    base: Base
-    terms: tuple[tuple[str, int], ...]
-    gone: tuple[tuple[str, int, int], ...]
-    size: int
-    extent: int
-    writes: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """A call touches ``spans`` of a base in the first iteration of a loop, each ``step`` bytes further on in the next
-    one; ``beside``: the part of their addresses that loops around it and sizes say; ``inside``: bytes per step of each
-    loop inside that the call stands in."""
-
-    spans: tuple[Span, ...]
-    step: int
-    beside: Affine
-    inside: tuple[tuple[str, int], ...]
-    writes: bool
+MANY = 1024  # of spans that are compared with each other, on average
+Exact = Sequence[tuple[Touch, Sequence[Span]]]  # what calls touch, byte by byte in the first iteration of a loop
 
 
 def with_serpentines(schedule: Schedule, trace: Trace) -> Schedule:
@@ -92,10 +41,8 @@ def with_serpentines(schedule: Schedule, trace: Trace) -> Schedule:
 
 class _Serpentines:
     def __init__(self, schedule: Schedule, trace: Trace):
-        self.schedule, self.trace, self.flow = schedule, trace, Flow(schedule)
+        self.schedule, self.trace, self.flow, self.touches = schedule, trace, Flow(schedule), Touches(schedule)
         self.done: dict[tuple[int, Serpentine | None], Node] = {}
-        self.stretches: dict[int, dict[Stretch, set[int]]] = {}
-        self.kept: list[Node] = []  # made here, so that no other node has their identity
 
     def node(self, node: Node, around: Serpentine | None) -> Node:
         """A node with its loops; ``around``: how those directly in it would tell that they go backwards."""
@@ -123,9 +70,7 @@ class _Serpentines:
                 return mapped(node, inside)
             return self._turned(node, back) if self._swept(node, back.var) > much and self._may(node) else node
 
-        made = replace(loop, body=inside(loop.body), serpentine=back)
-        self.kept.append(made)
-        return made
+        return replace(loop, body=inside(loop.body), serpentine=back)
 
     # -- what is gone through ------------------------------------------------------------------------------------------
     def _sweeps(self, loop: Loop, around: Serpentine) -> bool:
@@ -142,56 +87,15 @@ class _Serpentines:
 
     def _swept(self, loop: Loop, around: str) -> int:
         """Bytes that a loop goes through and only reads, the same ones in every iteration around."""
-        lows, highs, read = dict[Base, int](), dict[Base, int](), dict[Base, int]()
-        moving, other = set[Base](), set[Base]()
-        for (base, terms, gone, size, extent, writes), at in self._stretches(loop).items():
-            if writes or any(name == around for name, _ in terms):
-                other.add(base)
-            if any(name == loop.var for name, _, _ in gone):
-                moving.add(base)
-            reach = [c * (n - 1) for _, c, n in gone]
-            lows[base] = min(lows.get(base, FAR), min(at) + sum(r for r in reach if r < 0))
-            highs[base] = max(highs.get(base, -FAR), max(at) + sum(r for r in reach if r > 0) + extent)
-            read[base] = read.get(base, 0) + len(at) * size * prod(n for _, _, n in gone)
-        return sum(min(highs[b] - lows[b], read[b]) for b in moving - other)  # with gaps, or with what is read twice
-
-    def _stretches(self, node: Node) -> dict[Stretch, set[int]]:
-        """Where the calls in a node touch addressed memory: the constant parts of the addresses of those alike."""
-        found = self.stretches.get(id(node))
-        if found is None:
-            found = dict[Stretch, set[int]]()
-            if isinstance(node, Issue):
-                for o in node.operands:
-                    if self.flow.cell(o) is None and not is_literal(o.tile.buffer):
-                        one, at = self._stretch(node, o)
-                        found.setdefault(one, set()).add(at)
-            for c in children(node):
-                once = isinstance(node, Loop) and (c is node.enter or c is node.exit)
-                for one, at in self._stretches(c).items():
-                    further = _along(one, at, node) if isinstance(node, Loop) and not once else (one, at)
-                    found.setdefault(further[0], set()).update(further[1])
-            self.stretches[id(node)] = found
-        return found
-
-    def _stretch(self, issue: Issue, o: Operand) -> tuple[Stretch, int]:
-        size = size_of(self.schedule.dtype(o.tile.buffer))
-        extent = size + sum(abs(s * k) * (n - 1) for s, n, k in _rows(o))
-        base, offset = _base(o), o.place.offset
-        return Stretch(base, offset.terms, (), size * prod(o.tile.shape), extent, self._written(issue, o)), offset.const
-
-    def _operands(self, node: Node, inside: Inside) -> Iterator[tuple[Issue, Operand, Inside]]:
-        """Operands in addressed memory of the calls in a node, in order, with the loops inside that they stand in."""
-        if isinstance(node, Issue):
-            yield from ((node, o, inside) for o in node.operands
-                        if self.flow.cell(o) is None and not is_literal(o.tile.buffer))  # fmt: skip
-            return
-        inner = inside.into(node) if isinstance(node, Loop) else inside
-        for c in children(node):
-            once = isinstance(node, Loop) and (c is node.enter or c is node.exit)
-            yield from self._operands(c, inside if once else inner)
-
-    def _written(self, issue: Issue, o: Operand) -> bool:
-        return self.flow.formal(issue, o).role != "in"
+        size = 0
+        for touches in self.touches.of(loop).values():
+            if any(t.writes or t.offset.coefficient(around) for t in touches):
+                continue
+            if any(s.size and s.var == loop.var for t in touches for s in t.inside):
+                lows, highs = zip(*(t.hull for t in touches), strict=True)
+                read = sum({(t.offset, t.steps): t.bytes for t in touches}.values())
+                size += min(max(highs) - min(lows), read)  # with gaps, or with what is read twice
+        return size
 
     # -- whether it may ------------------------------------------------------------------------------------------------
     def _may(self, loop: Loop) -> bool:
@@ -210,76 +114,24 @@ class _Serpentines:
 
     def _apart(self, loop: Loop) -> bool:
         """Whether in memory, too, no iteration finds what another one has left."""
-        written = {_base(o) for n, o, _ in self._operands(loop.body, NOWHERE) if self._written(n, o)}
-        found: dict[Base, list[Touch]] = {}
-        for issue, o, inside in self._operands(loop.body, NOWHERE):
-            base = _base(o)
-            if base in written:
-                touch = self._touch(issue, o, loop, inside)
-                if touch is None:
+        for touches in self.touches.of(loop.body).values():
+            if any(t.writes for t in touches):
+                found = [(t, spans) for t in touches if (spans := self.touches.spans(t)) is not None]
+                if len(found) < len(touches) or not (_independent(found, loop) or _private(found, loop)):
                     return False
-                found.setdefault(base, []).append(touch)
-        return all(_independent(touches, loop.trip or 1) or _private(touches) for touches in found.values())
-
-    def _touch(self, issue: Issue, o: Operand, loop: Loop, inside: Inside) -> Touch | None:
-        """Where a call touches memory, byte by byte; None where that are too many places, or not known ones."""
-        offset = o.place.offset.substitute(inside.at)
-        moving = tuple((name, offset.coefficient(name)) for name in inside.gone)
-        beside = Affine.from_terms([(n, c) for n, c in offset.terms if n not in inside.gone and n != loop.var], 0)
-        run, apart, writes = size_of(self.schedule.dtype(o.tile.buffer)), [], self._written(issue, o)
-        dims, begin = [(s * k, n) for s, n, k in _rows(o)], offset.const
-        instruction = self.schedule.system.instructions[issue.instruction]
-        if writes and instruction.fill is not None and instruction.fill.operand == o.name:
-            box = reach(instruction, o, dict(issue.sizes), run)
-            if box is None:
-                return None
-            run, dims, begin = box[1] - box[0], [], begin + box[0]
-        dims += [(c * gone.step, len(gone)) for name, c in moving if c and (gone := inside.gone[name])]
-        for stride, n in sorted(dims, key=lambda d: abs(d[0])):
-            if stride == run:
-                run *= n
-            elif n > 1:
-                apart.append([stride * i for i in range(n)])
-        if prod(len(a) for a in apart) > (MOST if writes else FEW):
-            if writes:
-                return None
-            ends = [a[-1] for a in apart]  # the gaps as well
-            run, apart = run + sum(map(abs, ends)), [[sum(e for e in ends if e < 0)]]
-        starts = sorted({begin + sum(at) for at in product(*apart)})
-        step = offset.coefficient(loop.var) * loop.step
-        return Touch(tuple(merged((s, s + run) for s in starts)), step, beside, moving, writes)
+        return True
 
 
-def _along(one: Stretch, at: set[int], loop: Loop) -> tuple[Stretch, set[int]]:
-    """The same, of all iterations of a loop."""
-    c = next((c for name, c in one.terms if name == loop.var), 0)
-    if not c:
-        return one, at
-    begin = loop.lo[0].expr
-    terms = Affine.from_terms([(n, k) for n, k in one.terms if n != loop.var], 0) + (begin - begin.const) * c
-    gone = (*one.gone, (loop.var, c * loop.step, loop.trip or 1))
-    return one._replace(terms=terms.terms, gone=gone), {a + begin.const * c for a in at}
-
-
-def _base(o: Operand) -> Base:
-    return o.place.memory, o.place.base, o.place.cell or 0
-
-
-def _rows(o: Operand) -> list[tuple[int, int, int]]:
-    """Bytes from one index to the next, elements and steps between them, of each dimension of a tile."""
-    return list(zip(o.place.strides, o.tile.shape, o.tile.steps, strict=True))
-
-
-def _independent(touches: list[Touch], trip: int) -> bool:
+def _independent(found: Exact, loop: Loop) -> bool:
     """Whether no iteration touches what another one writes."""
-    step, beside = touches[0].step, touches[0].beside
-    if not step or any((t.step, t.beside) != (step, beside) for t in touches):
+    way = found[0][0].way(loop)
+    if not way[0] or any(t.way(loop) != way for t, _ in found):
         return False
-    every = merged(s for t in touches for s in t.spans)
-    wrote = merged(s for t in touches if t.writes for s in t.spans)
-    if len(every) * len(wrote) > MOST * MOST // 4:
+    every = merged(s for _, spans in found for s in spans)
+    wrote = merged(s for t, spans in found if t.writes for s in spans)
+    if len(every) * len(wrote) > MANY * MANY:
         return False
-    return not any(_meet(a, b, abs(step), trip) for a in wrote for b in every)
+    return not any(_meet(a, b, abs(way[0]), loop.trip or 1) for a in wrote for b in every)
 
 
 def _meet(a: Span, b: Span, step: int, trip: int) -> bool:
@@ -288,20 +140,20 @@ def _meet(a: Span, b: Span, step: int, trip: int) -> bool:
     return max(least, 1 - trip) <= min(most, -1) or max(least, 1) <= min(most, trip - 1)
 
 
-def _private(touches: list[Touch]) -> bool:
+def _private(found: Exact, loop: Loop) -> bool:
     """Whether what an iteration reads of a base has all been written in the same one."""
-    wrote: list[Touch] = []
-    for t in touches:
+    wrote: list[tuple[Touch, Sequence[Span]]] = []
+    for t, spans in found:
         if t.writes:
-            wrote.append(t)
+            wrote.append((t, spans))
             continue
-        before = merged(s for w in wrote if _alike(t, w) for s in w.spans)
-        if not all(within(s, before) for s in t.spans):
+        before = merged(s for w, some in wrote if _alike(t, w, loop) for s in some)
+        if not all(within(s, before) for s in spans):
             return False
     return True
 
 
-def _alike(one: Touch, two: Touch) -> bool:
+def _alike(one: Touch, two: Touch, loop: Loop) -> bool:
     """Whether two touches move on alike, in all loops that both may stand in."""
-    other = dict(two.inside)
-    return (one.step, one.beside) == (two.step, two.beside) and all(other.get(n, c) == c for n, c in one.inside)
+    other = {s.var: s.size for s in two.inside}
+    return one.way(loop) == two.way(loop) and all(other.get(s.var, s.size) == s.size for s in one.inside)

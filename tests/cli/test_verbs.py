@@ -279,7 +279,11 @@ def test_run_demands_an_instruction(cli, matmul, tmp_path):
     assert cli("run", matmul, *sizes, "--require", "acc_max_s_f32").code == 1
     out = tmp_path / "a"
     assert cli("compile", matmul, *SMALL, "-o", out).code == 0
-    assert cli("run", out, "--require", "fma_sv_f32").code == 2  # it is compiled already
+    every = {"--require": "fma_sv_f32", "--approach": "greedy", "--replay": out, "--threads": 2}
+    ran = cli("run", out, *(word for option in every.items() for word in option))
+    assert ran.code == 2  # it is compiled already
+    assert all(f"{option} is for kernels" in ran.err for option in every)
+    assert cli("run", out).code == 0
 
 
 def test_run_takes_threads_as_schedule_does(cli, tmp_path):

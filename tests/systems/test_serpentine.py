@@ -15,11 +15,12 @@ from isam.approach.choice import Choice
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler.job import Job, Refused
 from isam.diagnostics import IsamError
+from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
-from isam.proof import check_flat, check_points, check_tree
+from isam.proof import ProofError, check_flat, check_points, check_tree, prove
 from isam.schedule.serial import from_json, to_json
-from isam.schedule.tree import Deal, Issue, Loop, Node, Schedule, Seq, Serpentine, Wait, distinct
+from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq, Serpentine, Wait, distinct
 from isam.scheduler.plans import shared_home
 from isam.system.load import load_system
 from tests.campaign import right_numbers
@@ -199,6 +200,23 @@ def test_forged_forms_are_refused(change: Any, kind: str) -> None:
     assert job.schedule is not None
     assert check_points(job.schedule) == []
     assert kind in {v.kind for v in check_points(edited(job.schedule, change))}
+
+
+@pytest.mark.parametrize("change", [
+    *(lambda n, p=p: replace(n, serpentine=Serpentine("t", p)) for p in (0, -1)),
+    *(lambda n, k=k: replace(n, step=k) for k in (0, -1)),
+    lambda n: replace(n, hi=(Bound(n.hi[0].expr, 0),)),
+    lambda n: replace(n, lo=()),
+    lambda n: replace(n, hi=(Bound(Affine.of("t", 64)), *n.hi), serpentine=Serpentine("t", 0)),
+])  # fmt: skip
+def test_loops_that_cannot_be_counted_are_refused_by_every_judge(change: Any) -> None:
+    _, job = made(CELL, T=4, B=1, H=64)
+    assert job.schedule is not None
+    assert prove(job.schedule)
+    forged = edited(job.schedule, change)
+    assert {v.kind for v in check_flat(forged)} == {"form"}
+    with pytest.raises(ProofError, match="form"):
+        prove(forged)
 
 
 def forged(s: Schedule, r: random.Random) -> tuple[Schedule, int]:

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 import isam
-from isam.approach.choice import Choice
+from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.codegen.llvm import to_ir
 from isam.cost.timeline import timeline
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.schedule.serial import from_json, to_json
-from isam.schedule.tree import Issue, Loop, Prefetch, Schedule, distinct
-from isam.scheduler.prefetch import AHEAD, Touch, _dense, _issues
+from isam.schedule.tree import Bound, Issue, Loop, Operand, Place, Prefetch, Schedule, Seq, Tile, distinct
+from isam.scheduler.prefetch import AHEAD, _dense, _issues, _Prefetches
 from isam.scheduler.spans import within
+from isam.scheduler.touches import Touch
 from tests.pipeline import compiled, simulated
 from tests.unit.test_partial import SOFTMAX, total
 
@@ -192,11 +193,27 @@ def test_of_a_stream_the_approach_is_told_how_fast_it_is_read():
     ],
 )
 def test_streams_leave_nothing_out(spans, step, yes):
-    touches = [Touch(None, "B", Affine(), span, step, writes=False, asks=True) for span in spans]  # type: ignore[arg-type]
-    assert _dense(touches) is yes
-    assert not _dense([*touches[1:], replace(touches[0], asks=False)])
-    assert not _dense([*touches[1:], replace(touches[0], writes=True)])
-    assert not _dense([*touches[1:], replace(touches[0], step=2 * step)])
+    loop = Loop("v", (Bound(Affine()),), (Bound(Affine((), 4)),), 1, Seq())
+
+    def touch(span: tuple[int, int], step: int = step) -> Touch:
+        row = Operand("x", Tile("B", (Affine(),), (span[1] - span[0],), (1,)), Place("home", "B", Affine(), (1,)), (0,))
+        return Touch(None, row, Affine.of("v", step, span[0]), (), 1, writes=False)  # type: ignore[arg-type]
+
+    touches = [touch(span) for span in spans]
+    assert [t.hull for t in touches] == spans
+    assert _dense(touches, loop) is yes
+    assert not _dense([*touches[1:], touch(spans[0], 2 * step)], loop)
+
+
+def test_what_asks_reads_and_can():
+    s = compiled(parse_kernel(PRODUCT), {"M": 64, "N": 1024, "K": 512}, slow()).schedule
+    assert s is not None
+    able, unable = (_Prefetches(s, Trace(Greedy()), some) for some in ({"load"}, set[str]()))
+    loop = next(n for n in innermost(s) if n.axis == "k")
+    streams = able._streams(loop)
+    assert [*streams] == ["B.b0"]
+    assert not unable._streams(loop)
+    assert not any(able._asks(t._replace(writes=True)) for t in streams["B.b0"])
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ from isam.approach.choice import Choice, Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Issue, Loop, Seq, distinct
+from isam.schedule.tree import Bound, Issue, Loop, Seq, distinct
 from isam.scheduler import serpentine
-from isam.scheduler.serpentine import Touch, with_serpentines
+from isam.scheduler.serpentine import with_serpentines
+from isam.scheduler.spans import Span
+from isam.scheduler.touches import Step, Touch
 from isam.system.load import load_system
 from tests.pipeline import compiled
 from tests.systems.test_serpentine import CELL, NARROW, turned
@@ -25,8 +27,14 @@ class Forth(Greedy):
         return choice.options[0]
 
 
-def touch(*spans: tuple[int, int], step: int = 8, writes: bool = False, **inside: int) -> Touch:
-    return Touch(spans, step, Affine(), tuple(inside.items()), writes)
+def around(trip: int = 2) -> Loop:
+    return Loop("v", (Bound(Affine()),), (Bound(Affine((), trip)),), 1, Seq())
+
+
+def touch(*spans: tuple[int, int], step: int = 8, writes: bool = False, **inside: int) -> tuple[Touch, list[Span]]:
+    """In an iteration of the loop around, and byte by byte in its first one."""
+    steps = tuple(Step(size, 4, var) for var, size in inside.items())
+    return Touch(None, None, Affine.of("v", step), steps, 4, writes), [*spans]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -37,27 +45,27 @@ def test_iterations_share_no_byte_that_one_writes(seed: int) -> None:
              for _ in range(r.randint(1, 4))]  # fmt: skip
 
     def bytes_of(n: int, writes: bool) -> set[int]:
-        spans = [s for t in found if t.writes or not writes for s in t.spans]
+        spans = [s for t, some in found if t.writes or not writes for s in some]
         return {b + n * step for low, high in spans for b in range(low, high)}
 
     meet = any(bytes_of(m, True) & bytes_of(n, False) for m in range(trip) for n in range(trip) if m != n)
-    assert serpentine._independent(found, trip) == (not meet)
+    assert serpentine._independent(found, around(trip)) == (not meet)
 
 
 def test_what_is_written_in_the_same_iteration_is_its_own() -> None:
     wrote = touch((0, 64), step=0, writes=True)
-    assert serpentine._private([wrote, touch((0, 32), step=0), touch((32, 64), step=0)])
-    assert not serpentine._private([touch((0, 32), step=0), wrote])
-    assert not serpentine._private([wrote, touch((32, 68), step=0)])
-    assert not serpentine._private([wrote, touch((0, 32), step=4)])
+    assert serpentine._private([wrote, touch((0, 32), step=0), touch((32, 64), step=0)], around())
+    assert not serpentine._private([touch((0, 32), step=0), wrote], around())
+    assert not serpentine._private([wrote, touch((32, 68), step=0)], around())
+    assert not serpentine._private([wrote, touch((0, 32), step=4)], around())
 
 
 def test_what_is_written_row_by_row_is_there_for_the_same_row_and_afterwards() -> None:
     rows = touch((0, 64), step=0, writes=True, q=16)
-    assert serpentine._private([rows, touch((0, 64), step=0, q=16)])
-    assert serpentine._private([rows, touch((0, 64), step=0)])
-    assert serpentine._private([rows, touch((0, 64), step=0, i=4)])
-    assert not serpentine._private([rows, touch((0, 64), step=0, q=-16)])
+    assert serpentine._private([rows, touch((0, 64), step=0, q=16)], around())
+    assert serpentine._private([rows, touch((0, 64), step=0)], around())
+    assert serpentine._private([rows, touch((0, 64), step=0, i=4)], around())
+    assert not serpentine._private([rows, touch((0, 64), step=0, q=-16)], around())
 
 
 def test_sums_that_lie_in_memory_between_two_blocks_are_handed_on() -> None:
