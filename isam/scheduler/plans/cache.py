@@ -140,10 +140,10 @@ def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use
 
 
 class Waits:
-    """Seconds for which the calls of a nest, which take ``calls`` seconds, wait where columns and a sum are cut. For
-    rows, which are read again for every block of columns: as far as they come slower than calls go on. For results,
-    with which every part of the sum but the first begins. For what is laid out in every call for a farther cache: it
-    goes there and back."""
+    """Seconds for which the calls of a nest wait where columns and a sum are cut. For rows, which are read again for
+    every block of columns: where a cache gives them, as far as they come slower than calls go on. For results, with
+    which every part of the sum but the first begins. For what is laid out in every call for a farther cache: it goes
+    there and back."""
 
     def __init__(self, main: Nest, width: dict[str, int], system: System, along: str, bindable: frozenset[str]):
         near, read = near_cache(system), brought(main)
@@ -151,15 +151,16 @@ class Waits:
         away = sum(volume(main, u) * size_of(u.dtype) for u in read if along in axes_of(u) and u.buffer not in bindable)
         speed = next((b for _, b in levels(system)[:2][-1:] if b), needed(main, width, system))
         blocks = prod(ceil(main.length(a) / width[a]) for a in main.axes if a not in main.reduced)
-        self.calls, self.columns = main.calls() / pace(main, system), main.length(along)
-        self.rows = rows / (speed if rows <= 2 * near else beyond(rows, speed, system))
+        rate, cached = (speed, True) if rows <= 2 * near else beyond(rows, speed, system)
+        self.rows, self.columns = rows / rate, main.length(along)
+        self.hidden = HIDDEN * main.calls() / pace(main, system) if cached else 0.0
         self.results = WAIT * blocks * sum(u.writes for u in main.uses)
         self.away = 2 * away / speed
 
     def seconds(self, columns: int, parts: int, away: bool) -> float:
         """With blocks of so many columns and parts of the sum; ``away``: they are for a farther cache."""
         rows = self.rows * ceil(self.columns / columns)
-        hidden = min(rows, HIDDEN * self.calls)
+        hidden = min(rows, self.hidden)
         return rows - hidden + SEEN * hidden + self.results * (parts - 1) + (self.away if away else 0.0)
 
 

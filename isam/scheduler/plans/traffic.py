@@ -52,14 +52,15 @@ def reads(main: Nest, width: dict[str, int]) -> int:
     return sum(prod(step[a] for a in axes_of(u)) * size_of(u.dtype) for u in held)
 
 
-def beyond(size: int, speed: float, system: System) -> float:
-    """Bytes per second from where so many bytes lie behind the second nearest cache, which gives ``speed``; of what is
-    not known, half of what the one before gives."""
+def beyond(size: int, speed: float, system: System) -> tuple[float, bool]:
+    """Bytes per second from where so many bytes lie that the second nearest cache, which gives ``speed``, does not
+    hold, and whether a cache gives them: of which it holds at least half. What is not known is half of what the one
+    before gives."""
     for capacity, bandwidth in levels(system)[2:]:
         speed = bandwidth or speed / 2
-        if size <= capacity:
-            return speed
-    return speed / 2
+        if size <= 2 * capacity:
+            return speed, True
+    return speed / 2, False
 
 
 def brought(main: Nest) -> list[Use]:
