@@ -11,7 +11,7 @@ from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plans.cache import block_caches, cache_blocks, slowed
-from isam.scheduler.plans.traffic import beside
+from isam.scheduler.plans.traffic import beside, beyond
 from isam.system.graph import System
 from tests.pipeline import compiled, judge, simulated
 
@@ -141,10 +141,19 @@ def test_blocks_of_what_is_read_once_need_no_room_for_anything_else():
 def test_sums_are_whole_where_a_panel_of_them_stays(deep, whole):
     """Every part of a sum but the first waits for its results; rows come again for narrower blocks while calls go on.
     A panel of 6144 is more than half the cache."""
-    nest = main_nest({"M": 1536, "N": 5120, "K": deep}, PRODUCT)
+    nest = main_nest({"M": 510, "N": 5120, "K": deep}, PRODUCT)
     blocks = blocks_of(nest, {"i": 6, "j": 32}, host())
     assert ("k" not in blocks) == whole
     assert blocks["j"] * blocks.get("k", deep) * 4 <= 1 << 19
+
+
+@pytest.mark.parametrize(("size", "far", "want"), [
+    (16 << 20, 30e9, (30e9, True)), (16 << 20, None, (50e9, True)), ((16 << 20) + 1, 30e9, (15e9, False)),
+    ((16 << 20) + 1, None, (25e9, False)),
+])  # fmt: skip
+def test_what_half_lies_in_a_cache_comes_from_there_else_from_memory(size, far, want):
+    """Of the last cache a core may count on 8 MiB; what is not known is half of what comes before."""
+    assert beyond(size, 100e9, host(far=far)) == want
 
 
 @pytest.mark.parametrize(("far", "narrow"), [(None, True), (40e9, True), (2e9, False)])
@@ -186,7 +195,7 @@ PRODUCT = """kernel product(M, N, K)
   forall i < M, j < N, k < K
     C[i, j] += A[i, k] * B[k, j]
 """
-LARGE = {"M": 2048, "N": 2048, "K": 8192}
+LARGE = {"M": 512, "N": 2048, "K": 8192}
 NEED = 64 * 4 / (4 * 4 * 0.5) * 3e9  # bytes per second: 64 columns for each step of 4 rows; two sums a cycle, 3 GHz
 
 
