@@ -193,16 +193,17 @@ QUESTIONS: tuple[Question, ...] = (
     ),
     Question(
         "prefetch",
-        "which cache a loop asks for what it reads later: for the rows of its next iteration where it goes through "
-        "them several times, for what lies ahead where it reads on and on",
+        "which cache a loop asks for what it reads later: for the rows or the block of its next iteration where it "
+        "goes through them several times, for what lies ahead where it reads on and on",
         ("builtins.str",),
         {
             "loop": "its axis",
             "buffers": "what would be asked for",
             "bytes": "what one iteration reads of it",
             "iterations": "how many there are",
-            "whole": "bytes of all that is gone through, or of what a stream is part of",
-            "rate": "of a stream, bytes per second that its calls take; else 0",
+            "whole": "bytes of all that is gone through, or of what a stream or a block is part of",
+            "rate": "of a stream or a block, bytes per second that its calls take; else 0",
+            "passes": "how often an iteration goes through its block; else 1",
             "_system": "the machine",
         },
         note="Names of cached memories, nearest first; the first option is `none`. Asked where the machine has caches, "

@@ -31,6 +31,7 @@ class Scope:
     def _issue(n: Issue) -> tuple[Names, Names]:
         exprs = [p for _, p in n.point]
         exprs += [e for o in n.operands for e in (*o.tile.start, o.place.offset)]
+        exprs += [] if n.prefetch is None else [n.prefetch.ahead]
         return frozenset([name for e in exprs for name, _ in e.terms]), frozenset()
 
     def _inner(self, n: Node) -> tuple[Names, Names]:

@@ -1,6 +1,6 @@
 """A schedule as JSON and back: exact, deterministic, with shared nodes kept shared.
 
-Layout (schema ``isam.schedule-tree/4``): tables of affines, places, tiles, operands and nodes, each row referring to
+Layout (schema ``isam.schedule-tree/5``): tables of affines, places, tiles, operands and nodes, each row referring to
 earlier rows by number; then the system as a snapshot that loads again without its description (the instructions and
 moves that this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes.
 Equal rows are one row, so the bytes depend on values only, never on which objects happened to be one.
@@ -35,7 +35,7 @@ from isam.schedule.typed import typed
 from isam.schedule.values import Reader, Writer, affine, read_affine
 from isam.system.graph import System
 
-SCHEMA = "isam.schedule-tree/4"
+SCHEMA = "isam.schedule-tree/5"
 COVER = ("original", "mappings", "steps", "back", "chain", "gap", "notes")
 
 
@@ -148,7 +148,7 @@ class _Tables:
             operands = tuple([self.operand(o) for o in n.operands])
             row: tuple[Any, ...] = ("issue", n.unit, n.instruction, n.sizes, operands, n.nest, point,
                                     tuple([(w.stream, w.lag, w.every) for w in n.after]), n.joined,
-                                    *(() if n.prefetch is None else (tuple(n.prefetch),)))
+                                    *(() if (p := n.prefetch) is None else ((self.affine(p.ahead), p.memory),)))
         elif isinstance(n, Seq):
             row = ("seq", *[self.node(c) for c in n.children])
         else:
@@ -196,7 +196,7 @@ def _nodes(d: dict[str, Any]) -> list[Node]:
             nodes.append(Issue(unit, ins, tuple([(n, v) for n, v in sizes]), tuple([operands[o] for o in ops]), nest,
                                tuple([(n, affines[e]) for n, e in point]),
                                tuple([typed(Wait(*w)) for w in after]), joined,
-                               typed(Prefetch(*prefetch[0])) if prefetch else None))  # fmt: skip
+                               *(typed(Prefetch(affines[ahead], memory)) for ahead, memory in prefetch)))
         elif kind == "seq":
             nodes.append(Seq(tuple([nodes[i] for i in row[1:]])))
         elif kind == "loop":

@@ -60,7 +60,10 @@ def print_issue(issue: Issue) -> str:
 
 
 def _prefetch(issue: Issue) -> str:
-    return "" if (p := issue.prefetch) is None else f", prefetch {p.ahead:+} B to {p.memory}"
+    if (p := issue.prefetch) is None:
+        return ""
+    ahead = f"{p.ahead.const:+}" if p.ahead.is_constant else f"+({p.ahead})"
+    return f", prefetch {ahead} B to {p.memory}"
 
 
 def print_serpentine(serpentine: Serpentine) -> str:

@@ -91,9 +91,10 @@ class Wait:
 
 
 class Prefetch(NamedTuple):
-    """A cached ``memory`` is asked for what lies ``ahead`` bytes behind what a move moves. A tuple, as a tile is."""
+    """A cached ``memory`` is asked for what lies ``ahead`` bytes behind what a move moves, in terms of the loops around
+    it. A tuple, as a tile is."""
 
-    ahead: int
+    ahead: Affine
     memory: str
 
 

@@ -1,9 +1,12 @@
 """Caches are asked for what would otherwise be waited for (software prefetching; Callahan, Kennedy, Porterfield,
-ASPLOS 1991), in two kinds of loops.
+ASPLOS 1991), in three kinds of loops.
 
 *Rows*: iterations go through new rows several times. Rows side by side are streams that end before hardware has fetched
 ahead of them. The first time, a row comes from where it lies. At the second time it is near, there is time, and the
 calls that read it stand at just the addresses of the next row, a known number of bytes further on.
+
+*Blocks*: iterations go through new blocks of what was laid out anew, several passes each. The first pass over a block
+would wait for all of it. The passes over one ask for the next, each for its part (``next_block.py``).
 
 *Streams*: iterations of an innermost loop read on and on what was laid out for them, faster than the memory that holds
 it gives it to somebody who waits for every line. It is asked for a fixed number of bytes ahead.
@@ -11,11 +14,13 @@ it gives it to somebody who waits for every line. It is asked for a fixed number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from isam.approach.choice import Choice, Trace
-from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, Seq, children, distinct, mapped
+from isam.ir.affine import Affine
+from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, children, distinct, mapped
+from isam.scheduler.next_block import Block, Spread, block_of, holds_loops, issues, with_
 from isam.scheduler.spans import Span, merged, within
 from isam.scheduler.touches import Touch, Touches
 from isam.system.graph import System
@@ -48,7 +53,7 @@ class _Prefetches:
 
     def node(self, node: Node) -> Node:
         """The node with its prefetches; shared nodes stay shared."""
-        if isinstance(node, Issue) or not _holds_loops(node):
+        if isinstance(node, Issue) or not holds_loops(node):
             return node
         got = self.done.get(id(node))
         if got is None:
@@ -56,20 +61,19 @@ class _Prefetches:
         return got
 
     def _loop(self, loop: Loop) -> Node:
-        return self._asking(loop) if _holds_loops(loop.body) else self._streaming(loop)
+        if not holds_loops(loop.body):
+            return self._streaming(loop)
+        return self._asking(loop) or self._spreading(loop) or mapped(loop, self.node)
 
     def _streaming(self, loop: Loop) -> Node:
         """An innermost loop with calls that ask for what lies ahead of them in its streams."""
         found = self._streams(loop)
         size = sum(high - low for touches in found.values() for low, high in merged(t.hull for t in touches))
         seconds = seconds_of(loop.body, self.schedule.system) if found else 0.0
-        if not seconds or size * FLIGHT >= 2 * AHEAD * sum(1 for _ in _issues(loop.body)):
+        if not seconds or size * FLIGHT >= 2 * AHEAD * sum(1 for _ in issues(loop.body)):
             return loop
         memory = self._chosen(loop, found, size, max(self.panels[base] for base in found), size / seconds)
-        if memory == NOWHERE:
-            return loop
-        asked = {id(t.issue): Prefetch(AHEAD, memory) for touches in found.values() for t in touches}
-        return replace(loop, body=_with(loop.body, asked, {}))
+        return loop if memory == NOWHERE else _with(loop, found.values(), lambda _: Prefetch(Affine((), AHEAD), memory))
 
     def _streams(self, loop: Loop) -> dict[str, Sequence[Touch]]:
         """Calls by what they read, where an iteration begins where the one before has ended, in what was laid out anew
@@ -82,7 +86,9 @@ class _Prefetches:
         """Whether a call reads and its instruction can prefetch."""
         return not t.writes and t.issue.is_move and t.issue.instruction in self.able
 
-    def _chosen(self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float) -> str:
+    def _chosen(
+        self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float, passes: int = 1
+    ) -> str:
         context = {
             "loop": loop.axis or loop.var,
             "buffers": sorted(buffers),
@@ -90,22 +96,39 @@ class _Prefetches:
             "iterations": loop.trip,
             "whole": whole,
             "rate": rate,
+            "passes": passes,
             "_system": self.schedule.system,
         }
         return self.trace.choose(Choice("prefetch", self.options, context))
 
-    def _asking(self, loop: Loop) -> Node:
-        """The loop with calls that ask for what the next iteration reads; else whatever there is inside."""
+    def _asking(self, loop: Loop) -> Node | None:
+        """The loop with calls that ask for the rows that the next iteration reads."""
         found = self._found(loop)
         if not found:
-            return mapped(loop, self.node)
-        ways = {name: touches[0].way(loop)[0] for name, touches in found.items()}
-        size = sum(map(abs, ways.values()))
-        memory = self._chosen(loop, ways, size, size * (loop.trip or 1), 0.0)
+            return None
+        size = sum(abs(touches[0].way(loop)[0]) for touches in found.values())
+        memory = self._chosen(loop, found, size, size * (loop.trip or 1), 0.0)
         if memory == NOWHERE:
-            return mapped(loop, self.node)
-        asked = {id(t.issue): Prefetch(ways[name], memory) for name, touches in found.items() for t in touches}
-        return replace(loop, body=_with(loop.body, asked, {}))
+            return None
+        return _with(loop, found.values(), lambda t: Prefetch(Affine((), t.way(loop)[0]), memory))
+
+    def _spreading(self, loop: Loop) -> Node | None:
+        """The loop with calls that ask for the blocks that the next iteration reads."""
+        found = self._blocks(loop) if loop.deal is None and (loop.trip or 0) > 1 else []
+        if not found:
+            return None
+        size, passes = sum(b.size for b in found), max(b.passes for b in found)
+        whole, seconds = max(self.panels[b.base] for b in found), seconds_of(loop.body, self.schedule.system)
+        memory = self._chosen(loop, [b.base for b in found], size, whole, size * passes / seconds, passes)
+        spread = Spread(loop, found, memory)
+        made = None if memory == NOWHERE else spread.made()
+        return made if spread.asked else None
+
+    def _blocks(self, loop: Loop) -> list[Block]:
+        found = self.touches.of(loop.body).items()
+        blocks = (block_of(base.name, touches, loop) for base, touches in found
+                  if base.name in self.panels and all(map(self._asks, touches)))  # fmt: skip
+        return [b for b in blocks if b is not None]
 
     def _found(self, loop: Loop) -> dict[str, list[Touch]]:
         """Calls that read again what is new in each iteration, by what they read."""
@@ -146,15 +169,6 @@ def _dense(touches: Sequence[Touch], loop: Loop) -> bool:
     return alike and all(high - low == step for low, high in merged(t.hull for t in touches))
 
 
-def _issues(node: Node) -> Iterator[Issue]:
-    """Calls of a node without loops, in order, as often as they are carried out."""
-    if isinstance(node, Issue):
-        yield node
-    else:
-        for c in children(node):
-            yield from _issues(c)
-
-
 def _new(touches: Sequence[Touch], loop: Loop) -> bool:
     """Whether an iteration touches nothing that the one before did."""
     way = touches[0].way(loop)
@@ -178,14 +192,7 @@ def _again(touches: Sequence[Touch]) -> list[Touch]:
     return out
 
 
-def _holds_loops(node: Node) -> bool:
-    return isinstance(node, Loop) or (isinstance(node, Seq) and any(map(_holds_loops, node.children)))
-
-
-def _with(node: Node, asked: Mapping[int, Prefetch], done: dict[int, Node]) -> Node:
-    """A node whose calls ask for what they are to ask for."""
-    if isinstance(node, Issue):
-        return replace(node, prefetch=asked[id(node)]) if id(node) in asked else node
-    if id(node) not in done:
-        done[id(node)] = mapped(node, lambda n: _with(n, asked, done))
-    return done[id(node)]
+def _with(loop: Loop, found: Iterable[Sequence[Touch]], asked: Callable[[Touch], Prefetch]) -> Loop:
+    """A loop in which calls ask for what they are to ask for."""
+    asks = {id(t.issue): asked(t) for touches in found for t in touches}
+    return replace(loop, body=with_(loop.body, lambda n: asks.get(id(n))))

@@ -104,7 +104,8 @@ class _Serpentines:
             return False
         calls = [n for n in distinct(loop) if isinstance(n, Issue)]
         loops = [n for n in distinct(loop.body) if isinstance(n, Loop)]
-        if any(n.after or (n.prefetch and n.prefetch.ahead != AHEAD) for n in calls):  # asks for rows of the next one
+        if any(n.after or (n.prefetch and n.prefetch.ahead.is_constant and n.prefetch.ahead.const != AHEAD)
+               for n in calls):  # asks for rows of the next one
             return False
         plain = all(len(n.lo) == 1 and n.lo[0].div == 1 and n.deal is None and n.serpentine is None for n in loops)
         if not plain or not all(n.trip for n in loops):

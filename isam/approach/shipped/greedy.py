@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
 SWOLLEN = 4  # times the room of the constants that it is made of, up to which a temporary is made when they are bound
+TRIFLE = 1 / 64  # of the time of all passes
 SLOW = 4  # times slower that the last cache is than the nearest one, where short rows come too late (measured)
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
 
@@ -112,15 +113,17 @@ class Greedy(Approach):
     def prefetch(self, choice: Choice) -> Any:
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
         iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time, but
-        where the last is much slower (measured). Streams, where the cache that holds them is known to be slower than
-        they are read: the nearest."""
+        where the last is much slower (measured). Blocks, where the first pass waits long enough for one. Streams, where
+        the cache that holds them is known to be slower than they are read: the nearest."""
         from isam.scheduler.plans.traffic import SHARE
 
         context, caches = choice.context, choice.context["_system"].caches
-        if context["rate"]:
+        if context["passes"] > 1 and not awaited(context, choice.context["_system"]):
+            return choice.options[0]
+        if context["rate"] and context["passes"] == 1:
             holds = next((m for m in caches if context["whole"] <= SHARE * m.capacity), caches[-1])
             return caches[0].name if 0 < (holds.bandwidth or 0.0) < context["rate"] else choice.options[0]
-        if context["bytes"] * context["iterations"] <= caches[-1].capacity // 2:
+        if not context["rate"] and context["bytes"] * context["iterations"] <= caches[-1].capacity // 2:
             return choice.options[0]
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]
         in_time = able[:1] == [caches[0].name] and not slow(caches)
@@ -165,6 +168,18 @@ class Locality(Greedy):
         kept = common and not swells(choice.context["_kernel"], nest, group)
         kept = kept and not idles(choice.context["_system"], nest, group)
         return bool(kept) or super().fuse(choice)
+
+
+def awaited(context: dict[str, Any], system: System) -> bool:
+    """Whether the first pass over a block, which comes from a cache behind the second or from memory, makes up more
+    than a trifle of all passes beyond what calls hide."""
+    from isam.scheduler.plans.traffic import HIDDEN, SHARE, beyond
+
+    near = system.caches[:2][-1]
+    if not near.bandwidth or context["whole"] <= SHARE * near.capacity:
+        return False
+    speed, cached = beyond(context["whole"], near.bandwidth, system)
+    return context["rate"] / speed - (HIDDEN if cached else 0.0) > TRIFLE * context["passes"]
 
 
 def slow(caches: Sequence[Memory]) -> bool:

@@ -64,11 +64,9 @@ class Lowering:
         slot = self.slots.get(o.tile.buffer)
         return slot.dtype if slot is not None and slot.dtype else self.schedule.kernel.buffer(o.tile.buffer).dtype
 
-    def asked(self, issue: Issue) -> tuple[int, int] | None:
-        """How far behind what a move touches lies what a cache is asked for, and which cache, counted from 0."""
-        if issue.prefetch is None:
-            return None
-        return issue.prefetch.ahead, [m.name for m in self.schedule.system.caches].index(issue.prefetch.memory)
+    def cache(self, memory: str) -> int:
+        """Which cache a memory is, the nearest being 0."""
+        return [m.name for m in self.schedule.system.caches].index(memory)
 
     def type(self, memory: str, dtype: str) -> str:
         """The type of a value in a register of ``memory``."""

@@ -56,7 +56,8 @@ class Setting:
     sizes: Mapping[str, int] = field(default_factory=dict)
     tiles: Mapping[str, tiles.Addressed] = field(default_factory=dict)
     lane: int = 0  # bytes of a lane that holds a group
-    prefetch: tuple[int, int] | None = None  # bytes to what a cache is asked for, and which cache, nearest first
+    asked: Mapping[str, str] = field(default_factory=dict)  # for whom a cache is asked for what lies where
+    cache: int = 0  # which, nearest first
 
 
 @lru_cache(maxsize=4096)
@@ -207,8 +208,8 @@ def _tile(fn: Function, how: str, args: list[str], names: dict[str, str], settin
         at = setting.tiles[args[0]]
         return tiles.load(fn, at, setting.lanes) if how == "load" else tiles.splat(fn, at, setting.lanes)
     if how == "prefetch":
-        if setting.prefetch is not None:
-            tiles.prefetch(fn, setting.tiles[args[0]], *setting.prefetch)
+        if args[0] in setting.asked:
+            tiles.prefetch(fn, setting.asked[args[0]], setting.cache)
         return ""
     if how in ("groups", "group"):
         return groups.load(fn, setting.tiles[args[0]], setting.lanes, setting.lane, how == "group")

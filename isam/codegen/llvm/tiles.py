@@ -67,12 +67,10 @@ def constant(dtype: str, value: float | int | bool) -> str:
     return str(int(x.view(np.uint16)) if dtype in ("bf16", "f16") else int(x))
 
 
-def prefetch(fn: Function, at: Addressed, ahead: int, cache: int) -> None:
-    """Asks a cache, 0 being the nearest, for what lies ``ahead`` bytes further on; an address that is no one's does no
-    harm (LLVM, ``llvm.prefetch``)."""
-    if at.literal is None:
-        where = fn.op(f"getelementptr i8, ptr {at.pointer}, i64 {ahead}")
-        fn.do(f"call void @llvm.prefetch.p0(ptr {where}, i32 0, i32 {max(1, 3 - cache)}, i32 1)")
+def prefetch(fn: Function, pointer: str, cache: int) -> None:
+    """Asks a cache, 0 being the nearest, for what lies at an address; one that is no one's does no harm (LLVM,
+    ``llvm.prefetch``)."""
+    fn.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 {max(1, 3 - cache)}, i32 1)")
 
 
 def _scalar(fn: Function, at: Addressed, offset: int = 0) -> str:

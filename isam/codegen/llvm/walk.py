@@ -263,6 +263,7 @@ class Walk:
         values: dict[str, str] = {}
         written: list[tuple[str, Cell, str, bool]] = []
         addressed: dict[str, tiles.Addressed] = {}
+        asked: dict[str, str] = {}
         sizes = dict(issue.sizes)
         lanes = lanes_of_call(instruction, sizes, low.lanes)
         for o in issue.operands:
@@ -271,14 +272,19 @@ class Walk:
                 values[o.name] = str(self._number(o))
                 continue
             if cell is None:
-                addressed[o.name] = self._addressed(o, dtype, begin(instruction, issue, o, size_of(dtype)))
+                begins = begin(instruction, issue, o, size_of(dtype))
+                addressed[o.name] = self._addressed(o, dtype, begins)
+                if issue.prefetch is not None and addressed[o.name].literal is None:
+                    offset = self._resolved(o.place.offset + begins + issue.prefetch.ahead)
+                    asked[o.name] = self.addresses.pointer(self.bases[o.place.base], offset)
                 values[o.name] = addressed[o.name].pointer
                 continue
             if formal.role != "out":
                 values[o.name] = fitted(self.fn, self._read(cell, o, dtype), dtype, low.lanes, lanes)
             if formal.role in ("out", "inout"):
                 written.append((o.name, cell, dtype, not formal.shape))
-        setting = Setting(lanes, low.snippets, sizes, addressed, low.lane, low.asked(issue))
+        cache = 0 if issue.prefetch is None else low.cache(issue.prefetch.memory)
+        setting = Setting(lanes, low.snippets, sizes, addressed, low.lane, asked, cache)
         names = expand(self.fn, template, values, setting)
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(fitted(self.fn, names[name], dtype, lanes, low.lanes), dtype, splat)

@@ -30,6 +30,8 @@ from isam.system.graph import System
 
 FILLED = 1 / 2  # of a cache that a block fills: what passes by drives out of a fuller one what is read again (measured)
 FILLED_MORE = 5 / 8  # of it where the next one is much slower than it is read (measured)
+FILLED_LESS = 3 / 8  # of it where two blocks share it
+FEW = 32  # passes over a block
 MUCH = 3 / 2  # times as fast
 ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
 SEEN = 1 / 16  # of the time of reads that calls hide: the fewer the better
@@ -132,11 +134,13 @@ def cache_blocks(
 
 def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use]) -> float:
     """The part of the second nearest cache that what all rows share fills: all of it where it is read once, more than
-    else where the next one is much slower than it is read."""
-    if all(outside(main, u, width) == 1 for u in held):
+    else where the next one is much slower than it is read, less where it is read so seldom that the next block is asked
+    for beside it."""
+    passes = max((outside(main, u, width) for u in held), default=1)
+    if passes == 1:
         return 1.0
     slow = needed(main, width, system) > MUCH * next((b for _, b in levels(system)[2:] if b), inf)
-    return FILLED_MORE if slow else FILLED
+    return FILLED_MORE if slow else FILLED_LESS if passes <= FEW else FILLED
 
 
 class Waits:

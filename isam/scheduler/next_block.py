@@ -1,0 +1,170 @@
+"""What an iteration of a loop reads in several passes, and how its calls ask for what the next iteration reads, evenly:
+a pass over what lies here asks for its share of what lies there, so that the first pass over that finds it near.
+
+Loops inside that do not move a call's address are the passes. An innermost loop goes through a *run* of so many bytes
+in an iteration; each pass asks for its part of the run at the same place of the next block. Where that is, is an affine
+expression of the loops: as far on as the next block lies, by as much more as the passes before have asked for, and by
+less for every iteration of the innermost loop, in which a call moves faster than what it asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import lcm, prod
+
+from isam.classes import dataclass
+from isam.ir.affine import Affine
+from isam.schedule.tree import Issue, Loop, Node, Prefetch, Seq, mapped
+from isam.scheduler.homes import LINE
+from isam.scheduler.touches import Touch
+
+TWICE = 2  # as much as is read is asked for at most, where parts are rounded up
+
+
+@dataclass(frozen=True)
+class Block:
+    """What an iteration of a loop reads of ``base`` in ``passes``: ``size`` bytes, ``step`` bytes from those of the one
+    before."""
+
+    base: str
+    size: int
+    step: int
+    passes: int
+    touches: Sequence[Touch]
+
+
+def block_of(base: str, touches: Sequence[Touch], loop: Loop) -> Block | None:
+    """The block of a base whose touches in the body of a loop are given; None where iterations share some of it, or go
+    through it once."""
+    way = touches[0].way(loop)
+    if not way[0] or any(t.way(loop) != way for t in touches):
+        return None
+    lows, highs = zip(*(t.hull for t in touches), strict=True)
+    size, again = max(highs) - min(lows), max(map(passes, touches))
+    return Block(base, size, way[0], again, touches) if size <= abs(way[0]) and again > 1 else None
+
+
+def passes(t: Touch) -> int:
+    """How often a call goes through the same."""
+    return prod(s.times for s in t.inside if not s.size)
+
+
+class Spread:
+    """The calls in a loop that ask for the next of its ``blocks``."""
+
+    def __init__(self, loop: Loop, blocks: Iterable[Block], memory: str):
+        self.loop, self.memory = loop, memory
+        self.wanted = {id(t.issue): (b, t) for b in blocks for t in b.touches if passes(t) == b.passes}
+        self.done: dict[tuple[int, ...], Node] = {}
+        self.asked = 0
+
+    def made(self) -> Loop:
+        return replace(self.loop, body=self._node(self.loop.body, ()))
+
+    def _node(self, node: Node, around: tuple[Loop, ...]) -> Node:
+        """``around``: the loops between the one that is made anew and the node."""
+        if isinstance(node, Issue):
+            return node
+        key = (id(node), *map(id, around))
+        if key not in self.done:
+            self.done[key] = self._inside(node, around)
+        return self.done[key]
+
+    def _inside(self, node: Node, around: tuple[Loop, ...]) -> Node:
+        if not isinstance(node, Loop):
+            return mapped(node, lambda c: self._node(c, around))
+        if holds_loops(node.body):
+            inner = (*around, node)
+            return mapped(node, lambda c: self._node(c, around if c is node.enter or c is node.exit else inner))
+        asks = self._asks(node, around)
+        return replace(node, body=with_(node.body, lambda n: asks.get(id(n)))) if asks else node
+
+    def _asks(self, inner: Loop, around: tuple[Loop, ...]) -> dict[int, Prefetch]:
+        """What calls of an innermost loop ask for."""
+        found: dict[str, dict[int, Touch]] = {}
+        for n in issues(inner.body):
+            if id(n) in self.wanted:
+                block, touch = self.wanted[id(n)]
+                found.setdefault(block.base, {})[id(n)] = touch
+        out: dict[int, Prefetch] = {}
+        for calls in found.values():
+            block, touch = self.wanted[next(iter(calls))]
+            step = {s.var: s.size for s in touch.inside}[inner.var]
+            for run in runs(calls, step):
+                out |= self._run(inner, around, block, run)
+        self.asked += len(out)
+        return out
+
+    def _run(self, inner: Loop, around: tuple[Loop, ...], block: Block, calls: dict[int, Touch]) -> dict[int, Prefetch]:
+        """The first calls of an iteration ask for a pass's part of what lies there for this one."""
+        first = next(iter(calls.values()))
+        here = {s.var: s for s in first.inside}
+        turns = [n for n in around if n.var in here and not here[n.var].size]
+        step, loops = here[inner.var].size, [*turns, inner]
+        if step <= 0 or prod(n.trip or 1 for n in turns) != block.passes or not all(map(counted, loops)):
+            return {}
+        part = -(-step // block.passes)  # of an iteration's bytes, in a pass
+        part += -part % inner.step
+        share = part * here[inner.var].times  # of the run's
+        share += -share % lcm(*(n.step for n in turns))
+        starts = {i: t.operand.place.offset for i, t in calls.items()}
+        begin, asking = next(iter(starts.values())), list(calls)[: -(-part // LINE)]
+        if share * block.passes > TWICE * step * here[inner.var].times or len(asking) * LINE < part:
+            return {}
+        ahead = _since(inner) * ((part - step) // inner.step) + block.step
+        for n in reversed(turns):
+            ahead += _since(n) * (share // n.step)
+            share *= n.trip or 1
+        between = -(-part // len(asking))
+        return {i: Prefetch(ahead + k * between - (starts[i] - begin), self.memory) for k, i in enumerate(asking)}
+
+
+def runs(calls: dict[int, Touch], step: int) -> Iterable[dict[int, Touch]]:
+    """Calls that go through one run, which an iteration of the innermost loop moves on by ``step`` bytes: nearest
+    first."""
+    left = sorted(calls.items(), key=lambda c: c[1].operand.place.offset.const)
+    while left:
+        begin = left[0][1].operand.place.offset
+        apart = [c[1].operand.place.offset - begin for c in left]
+        here = [a.is_constant and a.const < step for a in apart]
+        yield dict(c for c, h in zip(left, here, strict=True) if h)
+        left = [c for c, h in zip(left, here, strict=True) if not h]
+
+
+def _since(loop: Loop) -> Affine:
+    """How far the variable of a loop has gone."""
+    return Affine.of(loop.var) - loop.lo[0].expr
+
+
+def counted(loop: Loop) -> bool:
+    """Whether a loop begins at one expression and has a known number of iterations."""
+    return loop.trip is not None and loop.deal is None and len(loop.lo) == 1 and loop.lo[0].div == 1
+
+
+def issues(node: Node) -> Iterable[Issue]:
+    """Calls of a node without loops, in order, as often as they are carried out."""
+    if isinstance(node, Issue):
+        yield node
+    elif isinstance(node, Seq):
+        for c in node.children:
+            yield from issues(c)
+
+
+def holds_loops(node: Node) -> bool:
+    return isinstance(node, Loop) or (isinstance(node, Seq) and any(map(holds_loops, node.children)))
+
+
+def with_(node: Node, asked: Callable[[Issue], Prefetch | None]) -> Node:
+    """A node whose calls ask for what they are to ask for."""
+    done: dict[int, Node] = {}
+
+    def made(n: Node) -> Node:
+        if isinstance(n, Issue):
+            ask = asked(n)
+            return n if ask is None else replace(n, prefetch=ask)
+        if id(n) not in done:
+            done[id(n)] = mapped(n, made)
+        return done[id(n)]
+
+    return made(node)
