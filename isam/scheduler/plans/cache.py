@@ -118,11 +118,12 @@ def cache_blocks(
     near, *farther = block_caches(main, width, system)
     waits = Waits(main, width, system, along, bindable)
     best: tuple[float, int, int] | None = None
-    for cache, step in product([int(filled(main, width, system, held) * near), *farther], parts):
-        room = cache * min(1, step / min(n, cache / WAYS / line)) if laid else cache
+    for cache, step in product((near, *farther), parts):
+        room = cache if cache > near else int(filled(main, width, system, held) * near)
+        room *= min(1, step / min(n, room / WAYS / line)) if laid else 1
         most = int(room / (step * column)) // unit * unit
         for columns in even(m, max(unit, most), unit):
-            seconds = waits.seconds(columns, -(-n // step), cache > near)
+            seconds = waits.seconds(columns, -(-n // step), cache)
             seconds *= LEFT_OVER ** ((n % step > 0) + (m // unit * unit % columns > 0))
             seconds += 0 if most else NEVER
             if best is None or seconds < best[0]:
@@ -146,8 +147,8 @@ def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use
 class Waits:
     """Seconds for which the calls of a nest wait where columns and a sum are cut. For rows, which are read again for
     every block of columns: where a cache gives them, as far as they come slower than calls go on. For results, with
-    which every part of the sum but the first begins. For what is laid out in every call for a farther cache: it goes
-    there and back."""
+    which every part of the sum but the first begins. For blocks in a farther cache: they are read from there, and what
+    is laid out in every call goes there and back."""
 
     def __init__(self, main: Nest, width: dict[str, int], system: System, along: str, bindable: frozenset[str]):
         near, read = near_cache(system), brought(main)
@@ -157,15 +158,19 @@ class Waits:
         blocks = prod(ceil(main.length(a) / width[a]) for a in main.axes if a not in main.reduced)
         rate, cached = (speed, True) if rows <= 2 * near else beyond(rows, speed, system)
         self.rows, self.columns = rows / rate, main.length(along)
-        self.hidden = HIDDEN * main.calls() / pace(main, system) if cached else 0.0
+        calls = main.calls() / pace(main, system)
+        self.hidden = HIDDEN * calls if cached else 0.0
+        held, self.away = needed(main, width, system) * calls, {near: 0.0}
+        for capacity, bandwidth in levels(system)[2:]:
+            if bandwidth:
+                self.away[capacity] = 2 * away / speed + SEEN * held * (1 / bandwidth - 1 / speed)
         self.results = WAIT * blocks * sum(u.writes for u in main.uses)
-        self.away = 2 * away / speed
 
-    def seconds(self, columns: int, parts: int, away: bool) -> float:
-        """With blocks of so many columns and parts of the sum; ``away``: they are for a farther cache."""
+    def seconds(self, columns: int, parts: int, cache: int) -> float:
+        """With blocks of so many columns for a cache of that capacity, and parts of the sum."""
         rows = self.rows * ceil(self.columns / columns)
         hidden = min(rows, self.hidden)
-        return rows - hidden + SEEN * hidden + self.results * (parts - 1) + (self.away if away else 0.0)
+        return rows - hidden + SEEN * hidden + self.results * (parts - 1) + self.away[cache]
 
 
 def even(length: int, most: int, unit: int) -> list[int]:

@@ -203,9 +203,11 @@ NEED = 64 * 4 / (4 * 4 * 0.5) * 3e9  # bytes per second: 64 columns for each ste
 def test_a_farther_cache_holds_panels_where_it_is_read_fast_enough(rate, far):
     nest, width = main_nest(LARGE, PRODUCT), {"i": 4, "j": 64}
     assert block_caches(nest, width, host(far=rate)) == ([1 << 20, 8 << 20] if far else [1 << 20])
-    blocks = blocks_of(nest, width, host(far=rate))
-    assert ("k" not in blocks) == far, "the sum is cut where its panels have to fit the second cache"
-    assert (blocks["j"] * blocks.get("k", 8192) * 4 > 1 << 20) == far
+    blocks = blocks_of(nest, width, host(far=rate), bound="B")
+    assert (blocks.get("j", 2048) * blocks.get("k", 8192) * 4 > 1 << 20) == far, "where sums would have to be cut"
+    whole = main_nest({**LARGE, "K": 2048}, PRODUCT)
+    assert "k" not in (blocks := blocks_of(whole, width, host(far=rate), bound="B"))
+    assert blocks["j"] * 2048 * 4 <= 1 << 19, "nor where the near one holds panels of whole sums"
 
 
 def test_few_rows_do_not_pay_for_panels_that_go_to_a_farther_cache_and_back():
