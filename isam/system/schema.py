@@ -43,7 +43,7 @@ MEMORY: Table = {
     "ports": Field("ports", "how many operands of one call it serves; absent: any number"),
     "home": Field("flag", "arguments live here (exactly one memory)"),
     "of": Field("word", "the memory a cached one stands in front of"),
-    "bandwidth": Field("rate", "at which a cached one is read; absent: not known, blocks are for the nearest two"),
+    "bandwidth": Field("rate", "at which a cached one is read; absent: not known"),
     "description": Field("text", "for readers"),
 }  # fmt: skip
 UNIT: Table = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from math import ceil, inf, prod
 
 from isam.ir.dtype import size_of
@@ -38,13 +37,6 @@ SEEN = 1 / 16  # of the time of reads that calls hide: the fewer the better
 WAIT = 90e-9  # seconds until results that a register block goes on adding to are there (measured)
 LEFT_OVER = 3 / 2  # price of blocks that leave a part over, which is code of its own
 NEVER = 1e9  # seconds
-
-
-def block_caches(main: Nest, width: dict[str, int], system: System) -> list[int]:
-    """Capacities in bytes of the caches that blocks can be made for: the second nearest, and larger ones that are known
-    to be read as fast as a register block reads what its rows share."""
-    need = needed(main, width, system)
-    return [near_cache(system), *(size for size, bandwidth in levels(system)[2:] if bandwidth >= need)]
 
 
 def slowed(
@@ -100,8 +92,8 @@ def outer_blocks(
 def cache_blocks(
     main: Nest, width: dict[str, int], system: System, bindable: frozenset[str], whole: bool = False
 ) -> list[tuple[str, int]]:
-    """Outer blocks so that the box shared by all rows stays in a cache, of those the ones with which calls wait least.
-    Parts of longer panels share sets of the cache. ``whole``: sums are not cut."""
+    """Outer blocks so that the box shared by all rows stays in the second nearest cache, of those the ones with which
+    calls wait least. Parts of longer panels share sets of the cache. ``whole``: sums are not cut."""
     reduced = [a for a in main.axes if a in main.reduced]
     vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
     if not vector:
@@ -115,15 +107,14 @@ def cache_blocks(
     n, m, unit = main.length(axis), main.length(along), width[along]
     line = unit * max((size_of(u.dtype) for u in held), default=1)  # of a panel
     parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64) if not whole)])
-    near, *farther = block_caches(main, width, system)
-    waits = Waits(main, width, system, along, bindable)
+    room = int(filled(main, width, system, held) * near_cache(system))
+    waits = Waits(main, width, system, along)
     best: tuple[float, int, int] | None = None
-    for cache, step in product((near, *farther), parts):
-        room = cache if cache > near else int(filled(main, width, system, held) * near)
-        room *= min(1, step / min(n, room / WAYS / line)) if laid else 1
-        most = int(room / (step * column)) // unit * unit
+    for step in parts:
+        share = min(1, step / min(n, room / WAYS / line)) if laid else 1
+        most = int(share * room / (step * column)) // unit * unit
         for columns in even(m, max(unit, most), unit):
-            seconds = waits.seconds(columns, -(-n // step), cache)
+            seconds = waits.seconds(columns, -(-n // step))
             seconds *= LEFT_OVER ** ((n % step > 0) + (m // unit * unit % columns > 0))
             seconds += 0 if most else NEVER
             if best is None or seconds < best[0]:
@@ -147,30 +138,22 @@ def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use
 class Waits:
     """Seconds for which the calls of a nest wait where columns and a sum are cut. For rows, which are read again for
     every block of columns: where a cache gives them, as far as they come slower than calls go on. For results, with
-    which every part of the sum but the first begins. For blocks in a farther cache: they are read from there, and what
-    is laid out in every call goes there and back."""
+    which every part of the sum but the first begins."""
 
-    def __init__(self, main: Nest, width: dict[str, int], system: System, along: str, bindable: frozenset[str]):
-        near, read = near_cache(system), brought(main)
-        rows = sum(volume(main, u) * size_of(u.dtype) for u in read if along not in axes_of(u))
-        away = sum(volume(main, u) * size_of(u.dtype) for u in read if along in axes_of(u) and u.buffer not in bindable)
+    def __init__(self, main: Nest, width: dict[str, int], system: System, along: str):
+        rows = sum(volume(main, u) * size_of(u.dtype) for u in brought(main) if along not in axes_of(u))
         speed = next((b for _, b in levels(system)[:2][-1:] if b), needed(main, width, system))
         blocks = prod(ceil(main.length(a) / width[a]) for a in main.axes if a not in main.reduced)
-        rate, cached = (speed, True) if rows <= 2 * near else beyond(rows, speed, system)
+        rate, cached = (speed, True) if rows <= 2 * near_cache(system) else beyond(rows, speed, system)
         self.rows, self.columns = rows / rate, main.length(along)
-        calls = main.calls() / pace(main, system)
-        self.hidden = HIDDEN * calls if cached else 0.0
-        held, self.away = needed(main, width, system) * calls, {near: 0.0}
-        for capacity, bandwidth in levels(system)[2:]:
-            if bandwidth:
-                self.away[capacity] = 2 * away / speed + SEEN * held * (1 / bandwidth - 1 / speed)
+        self.hidden = HIDDEN * main.calls() / pace(main, system) if cached else 0.0
         self.results = WAIT * blocks * sum(u.writes for u in main.uses)
 
-    def seconds(self, columns: int, parts: int, cache: int) -> float:
-        """With blocks of so many columns for a cache of that capacity, and parts of the sum."""
+    def seconds(self, columns: int, parts: int) -> float:
+        """With blocks of so many columns, and parts of the sum."""
         rows = self.rows * ceil(self.columns / columns)
         hidden = min(rows, self.hidden)
-        return rows - hidden + SEEN * hidden + self.results * (parts - 1) + self.away[cache]
+        return rows - hidden + SEEN * hidden + self.results * (parts - 1)
 
 
 def even(length: int, most: int, unit: int) -> list[int]:

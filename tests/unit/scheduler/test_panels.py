@@ -10,7 +10,7 @@ from isam.compiler.stages import new_job, run_stages
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.scheduler.nests import Nest, nests_of
-from isam.scheduler.plans.cache import block_caches, cache_blocks, slowed
+from isam.scheduler.plans.cache import cache_blocks, slowed
 from isam.scheduler.plans.traffic import beside, beyond
 from isam.system.graph import System
 from tests.pipeline import compiled, judge, simulated
@@ -195,26 +195,7 @@ PRODUCT = """kernel product(M, N, K)
   forall i < M, j < N, k < K
     C[i, j] += A[i, k] * B[k, j]
 """
-LARGE = {"M": 512, "N": 2048, "K": 8192}
 NEED = 64 * 4 / (4 * 4 * 0.5) * 3e9  # bytes per second: 64 columns for each step of 4 rows; two sums a cycle, 3 GHz
-
-
-@pytest.mark.parametrize(("rate", "far"), [(None, False), (0.99 * NEED, False), (NEED, True), (4 * NEED, True)])
-def test_a_farther_cache_holds_panels_where_it_is_read_fast_enough(rate, far):
-    nest, width = main_nest(LARGE, PRODUCT), {"i": 4, "j": 64}
-    assert block_caches(nest, width, host(far=rate)) == ([1 << 20, 8 << 20] if far else [1 << 20])
-    blocks = blocks_of(nest, width, host(far=rate), bound="B")
-    assert (blocks.get("j", 2048) * blocks.get("k", 8192) * 4 > 1 << 20) == far, "where sums would have to be cut"
-    whole = main_nest({**LARGE, "K": 2048}, PRODUCT)
-    assert "k" not in (blocks := blocks_of(whole, width, host(far=rate), bound="B"))
-    assert blocks["j"] * 2048 * 4 <= 1 << 19, "nor where the near one holds panels of whole sums"
-
-
-def test_few_rows_do_not_pay_for_panels_that_go_to_a_farther_cache_and_back():
-    nest, width = main_nest({**LARGE, "M": 32}, PRODUCT), {"i": 4, "j": 64}
-    assert blocks_of(nest, width, host(far=NEED)) == blocks_of(nest, width, host())
-    laid = blocks_of(nest, width, host(far=NEED), bound="B")
-    assert laid.get("j", 2048) * laid.get("k", 8192) * 4 > 1 << 20, "what was laid out before is only read"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +233,7 @@ def test_few_rows_beside_all_columns_are_taken_where_the_near_cache_holds_the_co
 @pytest.mark.parametrize("columns", [1024, 2048, 5120, 64 * 80 + 4])
 def test_no_block_is_left_over_where_another_cut_costs_little(columns):
     """What is less than a register block is left anyway."""
-    blocks = blocks_of(main_nest({**LARGE, "N": columns}, PRODUCT), {"i": 4, "j": 64}, host())
+    blocks = blocks_of(main_nest({"M": 512, "N": columns, "K": 8192}, PRODUCT), {"i": 4, "j": 64}, host())
     assert columns // 64 * 64 % blocks.get("j", columns) == 0
     assert 2048 % blocks.get("k", 2048) == 0
 
