@@ -153,11 +153,11 @@ class DryRun:
         landed: list[Landed] = []
         for u, t, m in located:
             if u.writes:
-                known = self.data.state.copies.get(self._key(u, t, m) or ("", t, None))
+                alone = self.data.state.alone(self._key(u, t, m) or ("", t, None))
                 places[u.name], key, copy = self.data.write(u, t, m, step.held)
                 if key is not None and copy is not None:
                     step.put(key, copy)
-                landed.append((key, t, known is not None and known.dirty))
+                landed.append((key, t, alone))
         return landed
 
     def _key(self, use: Use, tile: Tile, memory: str) -> Key | None:

@@ -66,7 +66,9 @@ class Recur:
                 return
             wanted = {k: c for k, c in wanted.items() if k not in got}
             made = {k: c for k, c in made.items() if k not in got}
-        got = self._attempt(entry, {}, {}, mids)
+        got = self._attempt(entry, {k: c for k, c in wanted.items() if c.stage is not None}, {}, mids)
+        if isinstance(got, set):
+            got = self._attempt(entry, {}, {}, mids)
         assert not isinstance(got, set), "an empty state is always a fixed point"
         self._done(*got)
 

@@ -17,6 +17,7 @@ from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
 from isam.scheduler.places import remainder, suits_rows, within
 from isam.scheduler.scope import Scope
+from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
 from isam.scheduler.transfer import End, Hop, Transfer
 from isam.system.graph import COUNTED, System
@@ -52,7 +53,7 @@ class Residency:
             if not victims:
                 raise NoSchedule(self._full(memory, tile, units))
             context = {"memory": memory, "for": str(tile), "_data": self}
-            self.evict(self.trace.choose(Choice("victim", victims, context)).key, pinned)
+            self.give_way(self.trace.choose(Choice("victim", victims, context)).key, pinned)
         self.state.next[memory] = at + units
         return self.fit.placed(memory, tile, at, form)
 
@@ -64,6 +65,13 @@ class Residency:
         bound = f"its {there} hold operands of the same call" if resident else f"it has {there} in all"
         asked = f"{units} {what} for {tile}"
         return Infeasible(f"memory '{memory}'", asked, bound, resident, memory=memory, smaller=True, loc=m.loc)
+
+    def give_way(self, key: Key, pinned: Collection[Key]) -> None:
+        """Drops a copy; the only valid one of a value that is read again stays near, where there is room."""
+        if self.state.copies[key].dirty and spill(self, key, pinned):
+            self.state.drop(key)
+        else:
+            self.evict(key, pinned)
 
     def evict(self, key: Key, pinned: Collection[Key] = ()) -> None:
         if self.state.copies[key].dirty:
@@ -110,7 +118,7 @@ class Residency:
         if key in self.state.copies:
             return self.state.copies[key].place, key
         self._demand_there(use, tile, memory, form)
-        if self._handed_over(key, pinned):
+        if self._handed_over(use, key, pinned):
             return self.state.copies[key].place, key
         self.settle(tile, key, pinned)
         staged = self._staged(use, tile, memory)
@@ -126,9 +134,9 @@ class Residency:
         self.since.fetch(key, self.scope.ranges)
         return place, key
 
-    def _handed_over(self, key: Key, pinned: set[Key]) -> bool:
+    def _handed_over(self, use: Use, key: Key, pinned: set[Key]) -> bool:
         """Whether the tile's only fresh copy lies in another memory from which a route leads here, not by way of home:
-        then that one is brought here and given up there, and need not go home."""
+        then it is brought here and need not go home. There it is given up, unless it made way and is only read."""
         memory, tile, form = key
         there = (k for k in self.state.holding(tile) if k[0] != memory and k not in pinned)
         old = next((k for k in there if self.state.copies[k].dirty), None)
@@ -139,8 +147,10 @@ class Residency:
         place = self.room(memory, tile, held, form)
         source = End(old[0], lambda t: mv.sub_place(copy.place, tile, t), old[2])
         self.carry(tile, source, End(memory, lambda t: mv.sub_place(place, tile, t), form, alone=True), held)
-        self.state.drop(old)
-        self.state.put(key, self.fit.copy(memory, tile, place, True, form))
+        kept = not use.writes and stays(self, old, key)
+        if not kept:
+            self.state.drop(old)
+        self.state.put(key, self.fit.copy(memory, tile, place, not kept, form))
         self.since.fetch(key, self.scope.ranges)
         return True
 
@@ -247,8 +257,10 @@ class Residency:
         key = None if memory == self.system.home else (memory, tile, form)
         if key is not None:
             self._demand_there(use, tile, memory, form)
+        if key is not None:
+            take_over(self, key)
         mine = self.state.copies.get(key) if key is not None else None
-        if mine is None or not mine.dirty:  # a dirty copy is already the only one
+        if key is None or not self.state.alone(key):
             for other in self.state.meeting(tile, self.scope.ranges):
                 copy = self.state.copies.get(other)  # it may have made room while another one went home
                 if copy is None or other == key:

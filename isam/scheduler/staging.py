@@ -63,9 +63,10 @@ class Stager:
         return Tile(buffer, (Affine(),) * len(shape), shape, (1,) * len(shape))
 
     def _beside(self, memory: str) -> bool:
-        """Whether registers lie between home and a memory (home itself, or what an instance has like it)."""
-        path = route(self.run.system, self.run.system.home, memory)
-        return path is not None and len(path) == 3 and self.run.system.memories[path[1]].kind == COUNTED
+        """Whether a memory is home itself, or like it what an instance has with registers between."""
+        path, system = route(self.run.system, self.run.system.home, memory), self.run.system
+        between = path is not None and len(path) == 3 and system.memories[path[1]].kind == COUNTED
+        return between or memory == system.home
 
     def _panel(self, stage: StagedBox, box: Tile) -> None:
         """A box laid out anew in home memory, or beside it, in workspace of its own."""

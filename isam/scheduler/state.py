@@ -1,8 +1,8 @@
 """MachineState: which tile lies where, which copy is fresh, what is dirty (SCH-5). A value with cheap copies.
 
 Invariant: copies of one buffer in one memory are equal tiles, disjoint, or one is a *stage* that encloses the others.
-A dirty copy is the only fresh one of its elements; what it was fetched from (an enclosing stage, or home) is stale
-there until it is written back.
+A dirty copy is the only fresh one of its elements, but for copies of its tile that were read back from it; what it was
+fetched from (an enclosing stage, or home) is stale there until it is written back.
 """
 
 from __future__ import annotations
@@ -139,6 +139,11 @@ class MachineState:
 
     def of_any(self) -> tuple[Key, ...]:
         return tuple(self.copies)
+
+    def alone(self, key: Key) -> bool:
+        """Whether a copy is there, and is the only fresh one of its elements."""
+        copy = self.copies.get(key)
+        return copy is not None and copy.dirty and len(self.holding(key[1])) == 1
 
     def dirty(self, buffer: str) -> bool:
         """Whether some copy of the buffer is."""

@@ -12,6 +12,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Group, StagedBox
+from isam.scheduler.plans.begins import found
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import Memory
 
@@ -34,7 +35,7 @@ class Box:
     """A box of an operand at a depth: its bytes, how often it is brought, the bytes of all of them together.
     ``turning``: one is brought while another is worked on. ``sides``: elements along each dimension. ``stays``: it is
     brought once, before the loops around the group, and has its room elsewhere. ``pieces``: it is brought in pieces,
-    while the loops that it does not depend on run first."""
+    while the loops that it does not depend on run first. ``found``: the share of tiles that can be read there."""
 
     depth: int
     size: int
@@ -44,6 +45,7 @@ class Box:
     sides: tuple[int, ...] = ()
     stays: bool = False
     pieces: Pieces | None = None
+    found: float = 1.0
 
     @property
     def room(self) -> int:
@@ -81,10 +83,26 @@ def box_bytes(main: Nest | Group, use: Use, order: Order, depth: int) -> int:
 
 def box_sides(nest: Nest | Group, use: Use, order: Order, depth: int) -> tuple[int, ...]:
     """Elements along each dimension of what the operand covers below so many loops."""
+    left = _left(nest, order, depth)
+    return tuple(1 + sum(abs(c) * (left[a] - 1) for a, c in r.terms if a in left) for r in use.index)
+
+
+def _left(nest: Nest | Group, order: Order, depth: int) -> dict[str, int]:
+    """Elements of each axis below so many loops."""
     left = {a: nest.length(a) for a in nest.axes}
     for a, n in order[:depth]:
         left[a] = min(n, left.get(a, 1))
-    return tuple(1 + sum(abs(c) * (left[a] - 1) for a, c in r.terms if a in left) for r in use.index)
+    return left
+
+
+def _found(nest: Nest | Group, use: Use, order: Order, depth: int, memory: Memory) -> float:
+    """The share of an operand's tiles that can be read from a box below so many loops."""
+    left, loops = _left(nest, order, depth), []
+    for a, n in order[depth:]:
+        if n < left.get(a, 1):
+            loops.append((a, n))
+            left[a] = n
+    return found(nest, use, loops, left, box_sides(nest, use, order, depth), memory)
 
 
 def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
@@ -103,12 +121,17 @@ def placements(
     group: Group, main: Nest, uses: dict[str, Use], order: Order, dealt: int, memory: Memory, lasting: Lasting = NOTHING
 ) -> Iterator[dict[str, Box]]:
     """Ways to place the boxes of ``uses`` that fit: all of them inside the innermost loop that brings any; then each
-    operand in turn as far out as it fits, where that saves traffic. The same where boxes stay that may."""
-    yield from _placements(uses, main, order, dealt, memory)
+    operand in turn as far out as it fits, where that saves traffic. The same without those in which some tiles cannot
+    be read, and where boxes stay that may."""
+    for boxes in _placements(uses, main, order, dealt, memory):
+        yield boxes
+        whole = {b: x for b, x in boxes.items() if x.found == 1}
+        if whole and len(whole) < len(boxes):
+            yield whole
     may, others = [b for b in uses if b in lasting.buffers], beside(group, main, lasting)
-    near = {b: _staying(group, u, order, dealt, memory.align) for b, u in others.items()}
+    near = {b: x for b, u in others.items() if (x := _staying(group, u, order, dealt, memory)).found == 1}
     for some in (c for n in range(0 if near else 1, len(may) + 1) for c in combinations(may, n)):
-        far = near | {b: _staying(group, uses[b], order, dealt, memory.align) for b in some}
+        far = near | {b: _staying(group, uses[b], order, dealt, memory) for b in some}
         if sum(x.size for x in far.values()) <= lasting.room:
             rest = {b: u for b, u in uses.items() if b not in far}
             for boxes in (*_placements(rest, main, order, dealt, memory), *(() if rest else ({},))):
@@ -142,11 +165,11 @@ def beside(group: Group, main: Nest, lasting: Lasting) -> dict[str, Use]:
             if u.index and u.buffer in lasting.buffers and u.buffer not in mine}  # fmt: skip
 
 
-def _staying(group: Group, use: Use, order: Order, dealt: int, align: int) -> Box:
-    """What one instance reads of an operand, brought once; rows begin at multiples of ``align``."""
+def _staying(group: Group, use: Use, order: Order, dealt: int, memory: Memory) -> Box:
+    """What one instance reads of an operand, brought once; rows begin at multiples of the memory's alignment."""
     sides = box_sides(group, use, order, dealt)
-    size = laid_out(sides, size_of(use.dtype), align)
-    return Box(dealt, size, 1, size, False, sides, True)
+    size = laid_out(sides, size_of(use.dtype), memory.align)
+    return Box(dealt, size, 1, size, False, sides, True, found=_found(group, use, order, dealt, memory))
 
 
 def laid_out(sides: tuple[int, ...], size: int, align: int) -> int:
@@ -169,7 +192,8 @@ def _placements(uses: dict[str, Use], main: Nest, order: Order, dealt: int, memo
         mine = axes_of(use)
         again = prod(t for t, (a, _) in zip(trips[dealt:depth], order[dealt:depth], strict=True) if a not in mine)
         total = min(times * size, again * box_bytes(main, use, order, dealt))  # edges are smaller than the rest
-        return Box(depth, size, times, total, turning and times > 1, box_sides(main, use, order, depth))
+        sides, share = box_sides(main, use, order, depth), _found(main, use, order, depth, memory)
+        return Box(depth, size, times, total, turning and times > 1, sides, found=share)
 
     inner = {b: box(u, inmost, True) for b, u in uses.items()}
     if inner and sum(x.room for x in inner.values()) <= room:
@@ -187,7 +211,7 @@ def _placements(uses: dict[str, Use], main: Nest, order: Order, dealt: int, memo
     if once and sum(x.room for x in once.values()) <= room:
         yield once
     if uses and direct(main, memory):
-        yield from _levels(main, order, uses, inmost, room)
+        yield from _levels(main, order, uses, inmost, memory)
 
 
 def direct(main: Nest, memory: Memory) -> bool:
@@ -196,7 +220,7 @@ def direct(main: Nest, memory: Memory) -> bool:
 
 
 def _levels(
-    main: Nest, order: Order, uses: dict[str, Use], inmost: int, room: float
+    main: Nest, order: Order, uses: dict[str, Use], inmost: int, memory: Memory
 ) -> Iterator[dict[str, Box]]:
     """Every operand at each depth where its box becomes smaller; of those at the innermost depth that any has, one is
     brought while the one before is worked on."""
@@ -211,8 +235,9 @@ def _levels(
             times, size = prod(trips[:d]), box_bytes(main, u, order, d)
             again = prod(t for t, (a, _) in zip(trips[:d], order[:d], strict=True) if a not in axes_of(u))
             total = min(times * size, again * box_bytes(main, u, order, 0))
-            out[b] = Box(d, size, times, total, d == deepest and times > 1, box_sides(main, u, order, d))
-        if sum(x.room for x in out.values()) <= room:
+            sides, share = box_sides(main, u, order, d), _found(main, u, order, d, memory)
+            out[b] = Box(d, size, times, total, d == deepest and times > 1, sides, found=share)
+        if sum(x.room for x in out.values()) <= memory.capacity * USED:
             yield out
 
 

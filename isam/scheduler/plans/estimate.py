@@ -157,7 +157,9 @@ class Estimate:
     @property
     def traffic(self) -> float:
         """Seconds of all that is brought from home and into the registers, as if nothing else happened."""
-        return sum(s for _, s in (*self._from_home(), *self._registers()))
+        edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
+        besides = [] if edge is None else self._besides(edge)
+        return sum(s for _, s in (*self._from_home(), *besides, *self._registers()))
 
     @property
     def inside(self) -> float:
@@ -222,7 +224,12 @@ class Estimate:
                 waited += begins * edge.seconds(1, box.size / box.pieces.count, self.instances)
             else:
                 waited += whole
-        return ahead, waited
+        return ahead, waited + sum(s for _, s in self._besides(edge))
+
+    def _besides(self, edge: Edge) -> list[tuple[Use, float]]:
+        """Seconds of bringing tile by tile what cannot be read from the boxes that hold it."""
+        some = ((u, x) for u in self._read() if (x := self.boxes.get(u.buffer)) is not None and x.found < 1)
+        return [(u, (1 - x.found) * edge.seconds(*self._tiles(u), self.instances)) for u, x in some]
 
     def _from_home(self) -> list[tuple[Use, float]]:
         """Seconds of bringing each operand: in boxes, or tile by tile whenever a block wants it."""

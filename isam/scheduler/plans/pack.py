@@ -41,7 +41,7 @@ def packs(
     ``around``: axes of the outermost loops; panels are made below those that all move the operand along."""
     out = []
     for u in main.uses:
-        if u.writes or not u.reads or is_literal(u.buffer) or not u.index or not main.reduced:
+        if u.writes or not u.reads or is_literal(u.buffer) or not u.index or not main.reduced or not cached(u, system):
             continue
         mine = axes_of(u)
         if any(v.writes and v.buffer == u.buffer for n in plan.group.nests for v in n.uses):
@@ -61,6 +61,13 @@ def packs(
             if rows is not None:
                 out.append(once(plan, main, u, rows, system))
     return tuple(out)
+
+
+def cached(use: Use, system: System) -> bool:
+    """Whether calls, or registers, read an operand through the caches: from home, not by way of a memory between."""
+    home = next(iter(use.homes), system.home)
+    registers = system.memories[home].cells is not None and (system.home, home) in system.moves_by_edge
+    return home == system.home or registers
 
 
 def panel(

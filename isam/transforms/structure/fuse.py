@@ -121,7 +121,7 @@ def _pairs(kernel: Kernel, group: tuple[int, ...], a: str, b: str) -> tuple[tupl
 
 def _fuses(kernel: Kernel, group: tuple[int, ...], a: str, b: str) -> bool:
     """Does every statement have both axes, the inner one with one extent, and take them proportionally?"""
-    both = all({a, b} <= set(kernel.statements[i].domain.names) for i in group)
+    both = bool(group) and all({a, b} <= set(kernel.statements[i].domain.names) for i in group)
     if not both or not (first := kernel.statements[group[0]].domain.extent(b)).is_constant:
         return False
     kept = set(_pairs(kernel, group, a, b))

@@ -69,7 +69,7 @@ def test_a_wait_too_few_is_a_race_or_was_implied_by_the_others(name):
     schedule, arrays, late, want = made(name)
     rng, races, wrong = random.Random(name), 0, 0
     issues = [n for n in distinct(schedule.call) if isinstance(n, Issue) and n.after]
-    for issue in rng.sample(issues, min(16, len(issues))):
+    for issue in rng.sample(issues, min(32, len(issues))):
         at = rng.randrange(len(issue.after))
         w = issue.after[at]
         weaker = () if rng.random() < 0.5 else (Wait(w.stream, w.lag + 1),)

@@ -45,3 +45,8 @@ def test_statements_that_lack_an_axis_are_refused():
     kernel = parse_kernel("kernel k()\n  in  x: f32[4]\n  out y: f32[4]\n  forall h < 4\n    y[h] = x[h] + 1\n")
     with pytest.raises(ValueError, match="fuse-axes"):
         FuseAxes().apply(kernel, Site.of(outer="h", inner="v", statements=(0,)))
+
+
+def test_no_statements_at_all_are_refused():
+    with pytest.raises(ValueError, match="fuse-axes"):
+        FuseAxes().apply(WINDOWS, Site.of(outer="h", inner="v", statements=()))

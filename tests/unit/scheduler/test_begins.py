@@ -1,0 +1,130 @@
+"""Boxes in a memory with an alignment: what cannot be read where it lies in one is not brought with it (SCH-7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import prod
+from random import Random
+
+import pytest
+
+from isam.ir.text import parse_kernel
+from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
+from isam.scheduler.plans.begins import further
+from isam.system.graph import System
+from isam.system.load import parse_system
+from tests.pipeline import compiled, judge
+
+MACHINE = """isam: 1
+system: wide
+backend: simulator
+memories:
+  dram: {kind: managed, capacity: 1 GiB, home: true}
+  sp:   {kind: managed, capacity: 64 KiB, align: 64 B}
+  ra:   {kind: managed, cells: 8, cell: 64 B}
+  rb:   {kind: managed, cells: 8, cell: 64 B}
+units:
+  mm:  {runs: [mm4, zero], clock: 1 GHz}
+  dma: {runs: [copy], clock: 1 GHz}
+moves:
+  - {from: dram, to: sp, by: copy, issuer: dma, both_ways: true}
+  - {from: sp, to: [ra, rb], by: copy, issuer: dma, both_ways: true}
+instructions:
+  mm4:
+    body: |
+      instruction mm4(M <= 4, N <= 4, K <= 4)
+        in    A: f32[M, K]
+        in    B: f32[K, N]
+        inout C: f32[M, N]
+        forall i < M, j < N, k < K
+          C[i, j] += A[i, k] * B[k, j]
+    homes: [ra, rb]
+    apart: [[A, B]]
+    cost: {issue: 4 cycles, latency: 12 cycles}
+  zero:
+    body: |
+      instruction zero(M <= 4, N <= 4)
+        out C: f32[M, N]
+        forall i < M, j < N
+          C[i, j] = 0
+    homes: [ra, rb]
+    cost: {issue: 1 cycle, latency: 2 cycles}
+  copy:
+    body: |
+      instruction copy(M, N)
+        in  S: any[M, N]
+        out D: any[M, N]
+        forall i < M, j < N
+          D[i, j] = S[i, j]
+    cost: {setup: 10 cycles, bandwidth: 16 B/cycle}
+"""
+TILE = 4 * 4  # elements that a call takes
+PRODUCT = parse_kernel("""kernel product(M, N, K)
+  in  a: f32[M, K]
+  in  b: f32[K, N]
+  out c: f32[M, N]
+  forall i < M, j < N
+    c[i, j] = 0
+  forall i < M, j < N, k < K
+    c[i, j] += a[i, k] * b[k, j]
+""")
+TRANSPOSED = parse_kernel(str(PRODUCT).replace("a: f32[M, K]", "a: f32[K, M]").replace("a[i, k]", "a[k, i]"))
+
+
+def wide(align: int) -> System:
+    return parse_system(MACHINE.replace("align: 64 B", f"align: {align} B"))
+
+
+def carried(schedule: Schedule, source: str, target: str) -> Iterator[tuple[Operand, int]]:
+    """What is moved along an edge, each with how often."""
+
+    def calls(node: Node, often: int) -> Iterator[tuple[Issue, int]]:
+        if isinstance(node, Issue):
+            yield node, often
+        for c in children(node):
+            yield from calls(c, often * ((node.trip or 1) if isinstance(node, Loop) and c is node.body else 1))
+
+    for c, often in calls(schedule.call, 1):
+        if c.is_move and (c.operands[0].place.memory, c.operands[1].place.memory) == (source, target):
+            yield c.operands[0], often
+
+
+def elements(schedule: Schedule, source: str, target: str, least: int = 0) -> Counter[str]:
+    out: Counter[str] = Counter()
+    for o, often in carried(schedule, source, target):
+        if prod(o.tile.shape) >= least:
+            out[o.tile.buffer] += often * prod(o.tile.shape)
+    return out
+
+
+@pytest.mark.parametrize("kernel", [PRODUCT, TRANSPOSED], ids=["product", "transposed"])
+@pytest.mark.parametrize("align", [64, 128])
+@pytest.mark.parametrize("sizes", [{"M": 16, "N": 16, "K": 64}, {"M": 32, "N": 24, "K": 32}])
+def test_nothing_is_brought_that_no_call_reads(kernel, align, sizes):
+    """Tiles of four columns begin at multiples of 16 bytes: one in four, or eight, of a box could be read there."""
+    job = compiled(kernel, sizes, wide(align), check=True)
+    judge(kernel, sizes, job)
+    near = elements(job.schedule, "dram", "sp")
+    read = elements(job.schedule, "sp", "ra") + elements(job.schedule, "sp", "rb")
+    boxes = elements(job.schedule, "dram", "sp", least=TILE + 1)
+    assert all(near[b] < boxes[b] + read[b] for b in "ab" if boxes[b])
+
+
+def test_boxes_of_which_all_can_be_read_are_brought_whole():
+    sizes = {"M": 16, "N": 16, "K": 64}
+    job = compiled(PRODUCT, sizes, wide(16), check=True)
+    judge(PRODUCT, sizes, job)
+    assert elements(job.schedule, "dram", "sp")["b"] == 16 * 64
+
+
+def test_how_many_tiles_begin_at_a_multiple_is_counted():
+    random = Random(7)
+    for _ in range(200):
+        align, steps = 2 ** random.randrange(1, 8), [(random.randrange(-40, 41), random.randrange(1, 20))]
+        steps.append((random.randrange(-9, 10), random.randrange(1, 70)))
+        at, begins = {0: 1}, [0]
+        for step, count in steps:
+            at = further(at, step, count, align)
+            begins = [b + step * i for b in begins for i in range(count)]
+        assert at == Counter(b % align for b in begins)
