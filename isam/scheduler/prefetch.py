@@ -114,8 +114,9 @@ class _Prefetches:
 
     def _spreading(self, loop: Loop) -> Node | None:
         """The loop with calls that ask for the blocks that the next iteration reads."""
-        found = self._blocks(loop) if loop.deal is None and (loop.trip or 0) > 1 else []
-        if not found:
+        found = self._blocks(loop)
+        inside = (n for n in distinct(loop.body) if isinstance(n, Loop) and holds_loops(n.body))
+        if not found or any(map(self._blocks, inside)):  # theirs are smaller
             return None
         size, passes = sum(b.size for b in found), max(b.passes for b in found)
         whole, seconds = max(self.panels[b.base] for b in found), seconds_of(loop.body, self.schedule.system)
@@ -125,6 +126,8 @@ class _Prefetches:
         return made if spread.asked else None
 
     def _blocks(self, loop: Loop) -> list[Block]:
+        if loop.deal is not None or (loop.trip or 0) < 2:
+            return []
         found = self.touches.of(loop.body).items()
         blocks = (block_of(base.name, touches, loop) for base, touches in found
                   if base.name in self.panels and all(map(self._asks, touches)))  # fmt: skip

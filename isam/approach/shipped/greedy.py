@@ -113,21 +113,22 @@ class Greedy(Approach):
     def prefetch(self, choice: Choice) -> Any:
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
         iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time, but
-        where the last is much slower (measured). Blocks, where the first pass waits long enough for one. Streams, where
-        the cache that holds them is known to be slower than they are read: the nearest."""
+        where the last is much slower (measured). Blocks, where their first pass waits long enough: the nearest two that
+        hold two of them. Streams, where the cache that holds them is known to be slower than they are read: the
+        nearest."""
         from isam.scheduler.plans.traffic import SHARE
 
-        context, caches = choice.context, choice.context["_system"].caches
-        if context["passes"] > 1 and not awaited(context, choice.context["_system"]):
-            return choice.options[0]
-        if context["rate"] and context["passes"] == 1:
-            holds = next((m for m in caches if context["whole"] <= SHARE * m.capacity), caches[-1])
-            return caches[0].name if 0 < (holds.bandwidth or 0.0) < context["rate"] else choice.options[0]
-        if not context["rate"] and context["bytes"] * context["iterations"] <= caches[-1].capacity // 2:
-            return choice.options[0]
+        context, caches, none = choice.context, choice.context["_system"].caches, choice.options[0]
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]
+        if context["passes"] > 1:
+            near = {m.name for m in caches[:2]}.intersection(able[:1])
+            return able[0] if near and awaited(context, choice.context["_system"]) else none
+        if context["rate"]:
+            holds = next((m for m in caches if context["whole"] <= SHARE * m.capacity), caches[-1])
+            return caches[0].name if 0 < (holds.bandwidth or 0.0) < context["rate"] else none
         in_time = able[:1] == [caches[0].name] and not slow(caches)
-        return choice.options[0] if not able or in_time else able[0]
+        stays = context["bytes"] * context["iterations"] <= caches[-1].capacity // 2
+        return none if stays or not able or in_time else able[0]
 
     def order(self, choice: Choice) -> Any:
         """Back and forth, where a cache holds at least half of what is gone through, but is slower than the

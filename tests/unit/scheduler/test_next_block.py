@@ -1,0 +1,258 @@
+"""Passes over a block that ask for the next one: all of it, once or nearly so, in the iteration before; where that is
+worth it, and that nothing depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isam
+from isam.approach.choice import Choice
+from isam.approach.shipped.greedy import Greedy, awaited
+from isam.codegen.llvm import to_ir
+from isam.ir.affine import Affine
+from isam.ir.text import parse_kernel
+from isam.proof.scope import check_scope
+from isam.proof.violation import Findings
+from isam.schedule.serial import from_json, to_json
+from isam.schedule.tree import Issue, Loop, Node, Schedule, children, distinct
+from isam.scheduler.homes import LINE
+from isam.scheduler.next_block import TWICE, Spread, block_of, counted, passes, runs
+from isam.scheduler.touches import Touches
+from tests.pipeline import compiled, simulated
+from tests.systems.test_serpentine import CELL
+from tests.unit.scheduler.test_prefetch import PRODUCT, asking
+
+HALF = PRODUCT.replace("in    A: f32", "in    A: bf16").replace("const B: f32", "const B: bf16").replace(
+    "A[i, k] * B[k, j]", "f32(A[i, k]) * f32(B[k, j])")  # fmt: skip
+SIZES = {"M": 48, "N": 1024, "K": 1536}
+
+
+class Blocks(Greedy):
+    """Asks for blocks wherever it may, and for nothing else."""
+
+    def __init__(self, memory: str = "l2"):
+        self.memory, self.asked = memory, list[Mapping[str, Any]]()
+
+    def prefetch(self, choice: Choice) -> Any:
+        if choice.context["passes"] == 1:
+            return choice.options[0]
+        self.asked.append(choice.context)
+        return self.memory
+
+
+def made(text: str, sizes: dict[str, int], approach: Greedy | None = None, on: str = "host-avx512") -> Schedule:
+    """With its proof."""
+    s = compiled(parse_kernel(text), sizes, simulated(on), approach, check=True).schedule
+    assert s is not None
+    return s
+
+
+def executed(node: Node, scope: Mapping[str, int]) -> Iterator[tuple[Issue, Mapping[str, int]]]:
+    """Every call, with the values of the loops around it."""
+    if isinstance(node, Issue):
+        yield node, scope
+    elif isinstance(node, Loop):
+        values = node.values(scope)
+        for n, v in enumerate(values):
+            part = node.first if n == 0 else node.last if n == len(values) - 1 else None
+            yield from executed(part or node.body, {**scope, node.var: v})
+    else:
+        for c in children(node):
+            yield from executed(c, scope)
+
+
+def places(s: Schedule, loop: Loop, scope: Mapping[str, int]) -> tuple[set[int], list[int]]:
+    """Lines that an iteration reads of what it asks for more of, and the lines that it asks for."""
+    calls = [*executed(loop.body, scope)]
+    bases = {o.place.base for n, _ in calls if n.prefetch for o in n.operands if o.place.base}
+    read, asked = set[int](), list[int]()
+    for n, at in calls:
+        for o in n.operands:
+            if o.place.base in bases:
+                begin = o.place.offset.evaluate(at)
+                read.add(begin // LINE)
+                if n.prefetch is not None:
+                    asked.append((begin + n.prefetch.ahead.evaluate(at)) // LINE)
+    return read, asked
+
+
+def around(node: Node, scope: Mapping[str, int]) -> Iterator[tuple[Loop, Mapping[str, int]]]:
+    """The loops whose iterations ask for the next one's block: the innermost that move it and have a pass inside. With
+    the first values of those around."""
+    for c in children(node):
+        at = {**scope, node.var: node.values(scope)[0]} if isinstance(node, Loop) else scope
+        inner = [*around(c, at)]
+        yield from inner
+        if isinstance(c, Loop) and not inner and moves(c, at) and any(passed(c.body, {**at, c.var: c.values(at)[0]})):
+            yield c, at
+
+
+def moves(loop: Loop, scope: Mapping[str, int]) -> bool:
+    """Whether the calls in a loop that ask are somewhere else in the second iteration."""
+    two = [next((o.place.offset.evaluate(at) for n, at in executed(loop.body, {**scope, loop.var: v}) if n.prefetch
+                 for o in n.operands if o.place.base), None) for v in [*loop.values(scope)][:2]]  # fmt: skip
+    return len({*two}) == 2
+
+
+def passed(node: Node, scope: Mapping[str, int]) -> Iterator[bool]:
+    for c in (node, *children(node)):
+        if isinstance(c, Loop):
+            asks = any(n.prefetch for n, _ in executed(c.body, {**scope, c.var: c.values(scope)[0]}))
+            yield asks and not moves(c, scope)
+        elif c is not node:
+            yield from passed(c, scope)
+
+
+GATES = """kernel gates(T, B, H)
+  permits contract, reassociate
+  in    x: f32[T, B, H]
+  const u: f32[3, H, H]
+  out   y: f32[T, 3, B, H]
+  loop t < T
+    forall q < 3, i < B, j < H
+      y[t, q, i, j] = 0
+    forall q < 3, i < B, j < H, k < H
+      y[t, q, i, j] += x[t, i, k] * u[q, k, j]
+"""
+
+
+@pytest.mark.parametrize(("text", "sizes"), [
+    (PRODUCT, SIZES), (PRODUCT, {"M": 45, "N": 1000, "K": 1536}), (PRODUCT, {"M": 16, "N": 640, "K": 2500}),
+    (HALF, SIZES), (CELL, {"T": 2, "B": 24, "H": 512}), (GATES, {"T": 2, "B": 16, "H": 512}),
+])  # fmt: skip
+def test_an_iteration_asks_for_all_of_the_next_block_and_hardly_more(text, sizes):
+    s = made(text, sizes, Blocks())
+    found = [*around(s.call, {})]
+    assert found
+    for loop, scope in found:
+        first, second = [*loop.values(scope)][:2]
+        _, asked = places(s, loop, {**scope, loop.var: first})
+        read, _ = places(s, loop, {**scope, loop.var: second})
+        assert read <= {*asked}, "what comes next is asked for"
+        assert len({*asked} - read) <= len(read) * (TWICE - 1), "and little else"
+
+
+def test_every_run_of_a_block_is_asked_for():
+    """Gates lie apart in what is laid out: three runs side by side in an iteration of the innermost loop."""
+    calls = asking(made(GATES, {"T": 2, "B": 16, "H": 512}, Blocks()))
+    assert {o.tile.start[0].const for n in calls for o in n.operands if o.tile.buffer == "u"} == {0, 1, 2}
+
+
+def test_the_approach_is_told_of_the_passes():
+    approach = Blocks("none")
+    assert not asking(made(PRODUCT, SIZES, approach))
+    (told,) = [{k: v for k, v in a.items() if k[0] != "_"} for a in approach.asked]
+    rows = 48 // told["passes"]
+    columns = told["bytes"] // (4 * 1536)
+    assert told["iterations"] == 1024 // columns
+    assert told["whole"] == 4 * 1024 * 1536
+    assert told["rate"] == pytest.approx(columns * 4 / (columns / 16 * rows / 2 / 3e9), rel=1e-2), "two sums a cycle"
+
+
+@pytest.mark.parametrize(("rows", "asked"), [(8, False), (48, True), (800, False)])
+def test_blocks_are_asked_for_where_few_passes_go_over_them(rows, asked):
+    """26 MB of panels, which no cache holds; a single pass is a stream, of sixty one waits less than can be told."""
+    assert bool(asking(made(PRODUCT, {"M": rows, "N": 2560, "K": 2560}))) == asked
+
+
+@pytest.mark.parametrize(("whole", "rate", "passes", "yes"), [
+    (3 << 18, 1e12, 2, False),  # the second cache holds it
+    (8 << 20, 36e9, 2, False),  # as fast as calls hide
+    (8 << 20, 72e9, 16, True),
+    (8 << 20, 72e9, 33, False),  # one of so many
+    (64 << 20, 36e9, 48, True),  # from memory nothing is hidden
+])  # fmt: skip
+def test_what_is_waited_for(whole, rate, passes, yes):
+    """144 GB/s, and half as much, and half of that, where nothing is said."""
+    assert awaited({"whole": whole, "rate": rate, "passes": passes}, simulated("host-avx512")) == yes
+
+
+def test_nobody_waits_who_does_not_know_how_fast_caches_are():
+    host = simulated("host-avx512")
+    unknown = {n: replace(m, bandwidth=None) if n == "l2" else m for n, m in host.memories.items()}
+    assert not awaited({"whole": 64 << 20, "rate": 1e12, "passes": 2}, replace(host, memories=unknown))
+
+
+def test_a_block_is_what_iterations_share_nothing_of():
+    s = made(PRODUCT, SIZES)
+    loop = next(n for n in distinct(s.call) if isinstance(n, Loop) and n.axis == "j")
+    ((base, touches),) = [(b, t) for b, t in Touches(s).of(loop.body).items() if b.name.startswith("B.")]
+    block = block_of(base.name, touches, loop)
+    assert block is not None
+    assert block.size == block.step == 4 * 1536 * loop.step
+    assert block.passes == max(map(passes, touches)) > 1
+    farther = [t._replace(offset=t.offset + Affine.of(loop.var, 4)) for t in touches]
+    assert block_of(base.name, [*touches, *farther], loop) is None, "two ways on"
+    wider = [t._replace(offset=t.offset + block.size) for t in touches]
+    assert block_of(base.name, [*touches, *wider], loop) is None, "of the next one, too"
+    still = [t._replace(offset=t.offset - Affine.of(loop.var, t.offset.coefficient(loop.var))) for t in touches]
+    assert block_of(base.name, still, loop) is None, "the same again"
+    once = [t._replace(inside=tuple(x for x in t.inside if x.size)) for t in touches]
+    assert block_of(base.name, once, loop) is None, "a single pass"
+
+
+def test_calls_of_a_run_lie_within_what_an_iteration_moves_on_by():
+    s = made(PRODUCT, SIZES)
+    loop = next(n for n in distinct(s.call) if isinstance(n, Loop) and n.axis == "j")
+    (touches,) = [t for b, t in Touches(s).of(loop.body).items() if b.name.startswith("B.")]
+    one, two = touches[:2]
+    place = replace(two.operand.place, offset=one.operand.place.offset + 4096)
+    far = two._replace(operand=replace(two.operand, place=place))
+    assert [[*r] for r in runs({1: far, 2: one}, 4096)] == [[2], [1]]
+    assert [[*r] for r in runs({1: far, 2: one}, 4097)] == [[2, 1]]
+
+
+def test_loops_that_begin_anywhere_or_are_dealt_are_not_counted():
+    s = made(PRODUCT, SIZES)
+    loop = next(n for n in distinct(s.call) if isinstance(n, Loop) and n.axis == "j")
+    assert counted(loop)
+    assert not counted(replace(loop, lo=(*loop.lo, *loop.lo)))
+    assert not counted(replace(loop, hi=(loop.hi[0]._replace(expr=Affine.of("n")),)))
+
+
+def test_where_no_call_can_ask_the_loop_stays():
+    s = made(PRODUCT, SIZES)
+    loop = next(n for n in distinct(s.call) if isinstance(n, Loop) and n.axis == "j")
+    spread = Spread(loop, [], "l2")
+    assert spread.made() == loop
+    assert not spread.asked
+
+
+def test_it_is_printed_written_down_and_read_back():
+    s = made(PRODUCT, SIZES, Blocks())
+    (one,) = {n.prefetch for n in asking(s)}
+    assert one is not None
+    assert f"prefetch +({one.ahead}) B to l2" in str(s)
+    assert {n.prefetch for n in asking(from_json(to_json(s)))} == {one}
+    assert to_ir(s)[0].count("call void @llvm.prefetch") == len(asking(s))
+
+
+def test_names_that_have_no_value_are_refused():
+    s = made(PRODUCT, SIZES, Blocks())
+
+    def forged(node: Node) -> Node:
+        if isinstance(node, Issue):
+            p = node.prefetch
+            return node if p is None else replace(node, prefetch=p._replace(ahead=p.ahead + "elsewhere"))
+        from isam.schedule.tree import mapped
+
+        return mapped(node, forged)
+
+    out = Findings()
+    check_scope(s, out)
+    assert not out.found
+    check_scope(replace(s, call=forged(s.call)), out)
+    assert "'elsewhere' has no value" in str(out.found)
+
+
+@pytest.mark.parametrize("sizes", [SIZES, {"M": 45, "N": 1000, "K": 1536}])
+def test_results_are_the_same(sizes):
+    rng = np.random.default_rng(5)
+    A, B = (rng.normal(size=(sizes[a], sizes[b])).astype("f4") for a, b in ("MK", "KN"))
+    asked, plain = (isam.compile(PRODUCT, sizes=sizes, cache=False, approach=a) for a in (Blocks("l1"), Greedy()))
+    assert np.array_equal(asked(A, B), plain(A, B))
