@@ -203,7 +203,7 @@ QUESTIONS: tuple[Question, ...] = (
             "iterations": "how many there are",
             "whole": "bytes of all that is gone through, or of what a stream or a block is part of",
             "rate": "of a stream or a block, bytes per second that its calls take; else 0",
-            "passes": "how often an iteration goes through its block; else 1",
+            "sweeps": "how often an iteration goes through its block; else 1",
             "_system": "the machine",
         },
         note="Names of cached memories, nearest first; the first option is `none`. Asked where the machine has caches, "

@@ -1,10 +1,10 @@
-"""What an iteration of a loop reads in several passes, and how its calls ask for what the next iteration reads, evenly:
-a pass over what lies here asks for its share of what lies there, so that the first pass over that finds it near.
+"""What an iteration of a loop reads in several sweeps, and how its calls ask for what the next iteration reads, evenly:
+a sweep over what lies here asks for its share of what lies there, so that the first sweep over that finds it near.
 
-Loops inside that do not move a call's address are the passes. An innermost loop goes through a *run* of so many bytes
-in an iteration; each pass asks for its part of the run at the same place of the next block. Where that is, is an affine
-expression of the loops: as far on as the next block lies, by as much more as the passes before have asked for, and by
-less for every iteration of the innermost loop, in which a call moves faster than what it asks for.
+Loops inside that do not move a call's address are the sweeps. An innermost loop goes through a *run* of so many bytes
+in an iteration; each sweep asks for its part of the run at the same place of the next block. Where that is, is an
+affine expression of the loops: as far on as the next block lies, by as much more as the sweeps before have asked for,
+and by less for every iteration of the innermost loop, in which a call moves faster than what it asks for.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ TWICE = 2  # as much as is read is asked for at most, where parts are rounded up
 
 @dataclass(frozen=True)
 class Block:
-    """What an iteration of a loop reads of ``base`` in ``passes``: ``size`` bytes, ``step`` bytes from those of the one
+    """What an iteration of a loop reads of ``base`` in ``sweeps``: ``size`` bytes, ``step`` bytes from those of the one
     before."""
 
     base: str
     size: int
     step: int
-    passes: int
+    sweeps: int
     touches: Sequence[Touch]
 
 
@@ -41,11 +41,11 @@ def block_of(base: str, touches: Sequence[Touch], loop: Loop) -> Block | None:
     if not way[0] or any(t.way(loop) != way for t in touches):
         return None
     lows, highs = zip(*(t.hull for t in touches), strict=True)
-    size, again = max(highs) - min(lows), max(map(passes, touches))
+    size, again = max(highs) - min(lows), max(map(sweeps, touches))
     return Block(base, size, way[0], again, touches) if size <= abs(way[0]) and again > 1 else None
 
 
-def passes(t: Touch) -> int:
+def sweeps(t: Touch) -> int:
     """How often a call goes through the same."""
     return prod(s.times for s in t.inside if not s.size)
 
@@ -55,7 +55,7 @@ class Spread:
 
     def __init__(self, loop: Loop, blocks: Iterable[Block], memory: str):
         self.loop, self.memory = loop, memory
-        self.wanted = {id(t.issue): (b, t) for b in blocks for t in b.touches if passes(t) == b.passes}
+        self.wanted = {id(t.issue): (b, t) for b in blocks for t in b.touches if sweeps(t) == b.sweeps}
         self.done: dict[tuple[int, ...], Node] = {}
         self.asked = 0
 
@@ -97,20 +97,20 @@ class Spread:
         return out
 
     def _run(self, inner: Loop, around: tuple[Loop, ...], block: Block, calls: dict[int, Touch]) -> dict[int, Prefetch]:
-        """The first calls of an iteration ask for a pass's part of what lies there for this one."""
+        """The first calls of an iteration ask for a sweep's part of what lies there for this one."""
         first = next(iter(calls.values()))
         here = {s.var: s for s in first.inside}
         turns = [n for n in around if n.var in here and not here[n.var].size]
         step, loops = here[inner.var].size, [*turns, inner]
-        if step <= 0 or prod(n.trip or 1 for n in turns) != block.passes or not all(map(counted, loops)):
+        if step <= 0 or prod(n.trip or 1 for n in turns) != block.sweeps or not all(map(counted, loops)):
             return {}
-        part = -(-step // block.passes)  # of an iteration's bytes, in a pass
+        part = -(-step // block.sweeps)  # of an iteration's bytes, in a sweep
         part += -part % inner.step
         share = part * here[inner.var].times  # of the run's
         share += -share % lcm(*(n.step for n in turns))
         starts = {i: t.operand.place.offset for i, t in calls.items()}
         begin, asking = next(iter(starts.values())), list(calls)[: -(-part // LINE)]
-        if share * block.passes > TWICE * step * here[inner.var].times or len(asking) * LINE < part:
+        if share * block.sweeps > TWICE * step * here[inner.var].times or len(asking) * LINE < part:
             return {}
         ahead = _since(inner) * ((part - step) // inner.step) + block.step
         for n in reversed(turns):

@@ -5,8 +5,8 @@ ASPLOS 1991), in three kinds of loops.
 ahead of them. The first time, a row comes from where it lies. At the second time it is near, there is time, and the
 calls that read it stand at just the addresses of the next row, a known number of bytes further on.
 
-*Blocks*: iterations go through new blocks of what was laid out anew, several passes each. The first pass over a block
-would wait for all of it. The passes over one ask for the next, each for its part (``next_block.py``).
+*Blocks*: iterations go through new blocks of what was laid out anew, several sweeps each. The first sweep over a block
+would wait for all of it. The sweeps over one ask for the next, each for its part (``next_block.py``).
 
 *Streams*: iterations of an innermost loop read on and on what was laid out for them, faster than the memory that holds
 it gives it to somebody who waits for every line. It is asked for a fixed number of bytes ahead.
@@ -87,7 +87,7 @@ class _Prefetches:
         return not t.writes and t.issue.is_move and t.issue.instruction in self.able
 
     def _chosen(
-        self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float, passes: int = 1
+        self, loop: Loop, buffers: Iterable[str], size: int, whole: int, rate: float, sweeps: int = 1
     ) -> str:
         context = {
             "loop": loop.axis or loop.var,
@@ -96,7 +96,7 @@ class _Prefetches:
             "iterations": loop.trip,
             "whole": whole,
             "rate": rate,
-            "passes": passes,
+            "sweeps": sweeps,
             "_system": self.schedule.system,
         }
         return self.trace.choose(Choice("prefetch", self.options, context))
@@ -118,9 +118,9 @@ class _Prefetches:
         inside = (n for n in distinct(loop.body) if isinstance(n, Loop) and holds_loops(n.body))
         if not found or any(map(self._blocks, inside)):  # theirs are smaller
             return None
-        size, passes = sum(b.size for b in found), max(b.passes for b in found)
+        size, sweeps = sum(b.size for b in found), max(b.sweeps for b in found)
         whole, seconds = max(self.panels[b.base] for b in found), seconds_of(loop.body, self.schedule.system)
-        memory = self._chosen(loop, [b.base for b in found], size, whole, size * passes / seconds, passes)
+        memory = self._chosen(loop, [b.base for b in found], size, whole, size * sweeps / seconds, sweeps)
         spread = Spread(loop, found, memory)
         made = None if memory == NOWHERE else spread.made()
         return made if spread.asked else None

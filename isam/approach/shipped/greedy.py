@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUMMED = 4  # calls that a sum takes, from which on its result may go through main memory
 SWOLLEN = 4  # times the room of the constants that it is made of, up to which a temporary is made when they are bound
-TRIFLE = 1 / 64  # of the time of all passes
+TRIFLE = 1 / 64  # of the time of all sweeps
 SLOW = 4  # times slower that the last cache is than the nearest one, where short rows come too late (measured)
 INEXACT = 2.0  # what a less exact variant's time is multiplied with
 
@@ -113,14 +113,14 @@ class Greedy(Approach):
     def prefetch(self, choice: Choice) -> Any:
         """Rows, where all that the loop goes through does not stay in the last cache: the nearest that holds two
         iterations of it; none where that is the nearest of all, for so little at a time hardware brings in time, but
-        where the last is much slower (measured). Blocks, where their first pass waits long enough: the nearest two that
-        hold two of them. Streams, where the cache that holds them is known to be slower than they are read: the
-        nearest."""
+        where the last is much slower (measured). Blocks, where the first sweep over them waits long enough: the one of
+        the nearest two that holds two of them. Streams, where the cache that holds them is known to be slower than they
+        are read: the nearest."""
         from isam.scheduler.plans.traffic import SHARE
 
         context, caches, none = choice.context, choice.context["_system"].caches, choice.options[0]
         able = [m.name for m in caches if 2 * context["bytes"] <= SHARE * m.capacity]
-        if context["passes"] > 1:
+        if context["sweeps"] > 1:
             near = {m.name for m in caches[:2]}.intersection(able[:1])
             return able[0] if near and awaited(context, choice.context["_system"]) else none
         if context["rate"]:
@@ -172,15 +172,15 @@ class Locality(Greedy):
 
 
 def awaited(context: dict[str, Any], system: System) -> bool:
-    """Whether the first pass over a block, which comes from a cache behind the second or from memory, makes up more
-    than a trifle of all passes beyond what calls hide."""
+    """Whether the first sweep over a block, which comes from a cache behind the second or from memory, makes up more
+    than a trifle of all sweeps beyond what calls hide."""
     from isam.scheduler.plans.traffic import HIDDEN, SHARE, beyond
 
     near = system.caches[:2][-1]
     if not near.bandwidth or context["whole"] <= SHARE * near.capacity:
         return False
     speed, cached = beyond(context["whole"], near.bandwidth, system)
-    return context["rate"] / speed - (HIDDEN if cached else 0.0) > TRIFLE * context["passes"]
+    return context["rate"] / speed - (HIDDEN if cached else 0.0) > TRIFLE * context["sweeps"]
 
 
 def slow(caches: Sequence[Memory]) -> bool:

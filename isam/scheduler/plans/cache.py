@@ -30,7 +30,7 @@ from isam.system.graph import System
 FILLED = 1 / 2  # of a cache that a block fills: what passes by drives out of a fuller one what is read again (measured)
 FILLED_MORE = 5 / 8  # of it where the next one is much slower than it is read (measured)
 FILLED_LESS = 3 / 8  # of it where two blocks share it
-FEW = 32  # passes over a block
+FEW = 32  # sweeps over a block
 MUCH = 3 / 2  # times as fast
 ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
 SEEN = 1 / 16  # of the time of reads that calls hide: the fewer the better
@@ -128,11 +128,11 @@ def filled(main: Nest, width: dict[str, int], system: System, held: Sequence[Use
     """The part of the second nearest cache that what all rows share fills: all of it where it is read once, more than
     else where the next one is much slower than it is read, less where it is read so seldom that the next block is asked
     for beside it."""
-    passes = max((outside(main, u, width) for u in held), default=1)
-    if passes == 1:
+    sweeps = max((outside(main, u, width) for u in held), default=1)
+    if sweeps == 1:
         return 1.0
     slow = needed(main, width, system) > MUCH * next((b for _, b in levels(system)[2:] if b), inf)
-    return FILLED_MORE if slow else FILLED_LESS if passes <= FEW else FILLED
+    return FILLED_MORE if slow else FILLED_LESS if sweeps <= FEW else FILLED
 
 
 class Waits:
@@ -145,7 +145,7 @@ class Waits:
         speed = next((b for _, b in levels(system)[:2][-1:] if b), needed(main, width, system))
         blocks = prod(ceil(main.length(a) / width[a]) for a in main.axes if a not in main.reduced)
         rate, cached = (speed, True) if rows <= 2 * near_cache(system) else beyond(rows, speed, system)
-        self.rows, self.columns = rows / rate, main.length(along)
+        self.rows, self.columns = rows / rate if rate else 0.0, main.length(along)
         self.hidden = HIDDEN * main.calls() / pace(main, system) if cached else 0.0
         self.results = WAIT * blocks * sum(u.writes for u in main.uses)
 

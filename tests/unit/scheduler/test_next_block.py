@@ -1,4 +1,4 @@
-"""Passes over a block that ask for the next one: all of it, once or nearly so, in the iteration before; where that is
+"""Sweeps over a block that ask for the next one: all of it, once or nearly so, in the iteration before; where that is
 worth it, and that nothing depends on it."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from isam.proof.violation import Findings
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Issue, Loop, Node, Schedule, children, distinct
 from isam.scheduler.homes import LINE
-from isam.scheduler.next_block import TWICE, Spread, block_of, counted, passes, runs
+from isam.scheduler.next_block import TWICE, Spread, block_of, counted, runs, sweeps
 from isam.scheduler.touches import Touches
 from tests.pipeline import compiled, simulated
 from tests.systems.test_serpentine import CELL
@@ -39,7 +39,7 @@ class Blocks(Greedy):
         self.memory, self.asked = memory, list[Mapping[str, Any]]()
 
     def prefetch(self, choice: Choice) -> Any:
-        if choice.context["passes"] == 1:
+        if choice.context["sweeps"] == 1:
             return choice.options[0]
         self.asked.append(choice.context)
         return self.memory
@@ -82,13 +82,13 @@ def places(s: Schedule, loop: Loop, scope: Mapping[str, int]) -> tuple[set[int],
 
 
 def around(node: Node, scope: Mapping[str, int]) -> Iterator[tuple[Loop, Mapping[str, int]]]:
-    """The loops whose iterations ask for the next one's block: the innermost that move it and have a pass inside. With
+    """The loops whose iterations ask for the next one's block: the innermost that move it and have a sweep inside. With
     the first values of those around."""
     for c in children(node):
         at = {**scope, node.var: node.values(scope)[0]} if isinstance(node, Loop) else scope
         inner = [*around(c, at)]
         yield from inner
-        if isinstance(c, Loop) and not inner and moves(c, at) and any(passed(c.body, {**at, c.var: c.values(at)[0]})):
+        if isinstance(c, Loop) and not inner and moves(c, at) and any(swept(c.body, {**at, c.var: c.values(at)[0]})):
             yield c, at
 
 
@@ -99,13 +99,13 @@ def moves(loop: Loop, scope: Mapping[str, int]) -> bool:
     return len({*two}) == 2
 
 
-def passed(node: Node, scope: Mapping[str, int]) -> Iterator[bool]:
+def swept(node: Node, scope: Mapping[str, int]) -> Iterator[bool]:
     for c in (node, *children(node)):
         if isinstance(c, Loop):
             asks = any(n.prefetch for n, _ in executed(c.body, {**scope, c.var: c.values(scope)[0]}))
             yield asks and not moves(c, scope)
         elif c is not node:
-            yield from passed(c, scope)
+            yield from swept(c, scope)
 
 
 GATES = """kernel gates(T, B, H)
@@ -147,7 +147,7 @@ def test_the_approach_is_told_of_the_passes():
     approach = Blocks("none")
     assert not asking(made(PRODUCT, SIZES, approach))
     (told,) = [{k: v for k, v in a.items() if k[0] != "_"} for a in approach.asked]
-    rows = 48 // told["passes"]
+    rows = 48 // told["sweeps"]
     columns = told["bytes"] // (4 * 1536)
     assert told["iterations"] == 1024 // columns
     assert told["whole"] == 4 * 1024 * 1536
@@ -156,26 +156,26 @@ def test_the_approach_is_told_of_the_passes():
 
 @pytest.mark.parametrize(("rows", "asked"), [(8, False), (48, True), (800, False)])
 def test_blocks_are_asked_for_where_few_passes_go_over_them(rows, asked):
-    """26 MB of panels, which no cache holds; a single pass is a stream, of sixty one waits less than can be told."""
+    """26 MB of panels, which no cache holds; a single one is a stream, of a hundred one waits less than can be told."""
     assert bool(asking(made(PRODUCT, {"M": rows, "N": 2560, "K": 2560}))) == asked
 
 
-@pytest.mark.parametrize(("whole", "rate", "passes", "yes"), [
+@pytest.mark.parametrize(("whole", "rate", "sweeps", "yes"), [
     (3 << 18, 1e12, 2, False),  # the second cache holds it
     (8 << 20, 36e9, 2, False),  # as fast as calls hide
     (8 << 20, 72e9, 16, True),
     (8 << 20, 72e9, 33, False),  # one of so many
     (64 << 20, 36e9, 48, True),  # from memory nothing is hidden
 ])  # fmt: skip
-def test_what_is_waited_for(whole, rate, passes, yes):
+def test_what_is_waited_for(whole, rate, sweeps, yes):
     """144 GB/s, and half as much, and half of that, where nothing is said."""
-    assert awaited({"whole": whole, "rate": rate, "passes": passes}, simulated("host-avx512")) == yes
+    assert awaited({"whole": whole, "rate": rate, "sweeps": sweeps}, simulated("host-avx512")) == yes
 
 
 def test_nobody_waits_who_does_not_know_how_fast_caches_are():
     host = simulated("host-avx512")
     unknown = {n: replace(m, bandwidth=None) if n == "l2" else m for n, m in host.memories.items()}
-    assert not awaited({"whole": 64 << 20, "rate": 1e12, "passes": 2}, replace(host, memories=unknown))
+    assert not awaited({"whole": 64 << 20, "rate": 1e12, "sweeps": 2}, replace(host, memories=unknown))
 
 
 def test_a_block_is_what_iterations_share_nothing_of():
@@ -185,7 +185,7 @@ def test_a_block_is_what_iterations_share_nothing_of():
     block = block_of(base.name, touches, loop)
     assert block is not None
     assert block.size == block.step == 4 * 1536 * loop.step
-    assert block.passes == max(map(passes, touches)) > 1
+    assert block.sweeps == max(map(sweeps, touches)) > 1
     farther = [t._replace(offset=t.offset + Affine.of(loop.var, 4)) for t in touches]
     assert block_of(base.name, [*touches, *farther], loop) is None, "two ways on"
     wider = [t._replace(offset=t.offset + block.size) for t in touches]
@@ -193,7 +193,7 @@ def test_a_block_is_what_iterations_share_nothing_of():
     still = [t._replace(offset=t.offset - Affine.of(loop.var, t.offset.coefficient(loop.var))) for t in touches]
     assert block_of(base.name, still, loop) is None, "the same again"
     once = [t._replace(inside=tuple(x for x in t.inside if x.size)) for t in touches]
-    assert block_of(base.name, once, loop) is None, "a single pass"
+    assert block_of(base.name, once, loop) is None, "a single sweep"
 
 
 def test_calls_of_a_run_lie_within_what_an_iteration_moves_on_by():

@@ -96,7 +96,7 @@ def test_the_approach_is_told_what_an_iteration_touches():
     told = [{k: v for k, v in a.items() if k[0] != "_"} for a in approach.asked[-1:]]
     rows = told[0]["iterations"]
     assert told == [{"loop": "i", "buffers": ["X"], "bytes": 4 * 128 * 64 // rows, "iterations": rows,
-                     "whole": 4 * 128 * 64, "rate": 0.0, "passes": 1}]  # fmt: skip
+                     "whole": 4 * 128 * 64, "rate": 0.0, "sweeps": 1}]  # fmt: skip
     assert {i.prefetch.memory for i in asking(job.schedule) if i.prefetch} == {"l2"}
 
 
@@ -169,7 +169,7 @@ def innermost(schedule: Schedule) -> list[Loop]:
 def test_of_a_stream_the_approach_is_told_how_fast_it_is_read():
     approach = Asks("none")
     job = compiled(parse_kernel(PRODUCT), {"M": 64, "N": 1024, "K": 512}, slow(), approach)
-    told = [a for a in approach.asked if a["rate"] and a["passes"] == 1]
+    told = [a for a in approach.asked if a["rate"] and a["sweeps"] == 1]
     assert {(t["loop"], *t["buffers"], t["whole"]) for t in told} == {("k", "B.b0", 4 * 1024 * 512)}
     want = set()
     for loop in (n for n in innermost(job.schedule) if n.axis == "k"):

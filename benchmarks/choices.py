@@ -1,0 +1,131 @@
+"""What it is worth that an Approach decides as it does.
+
+    python -m benchmarks.choices order|blocks [--group NAME ...] [--shape NAME ...] [--rounds N] [--seconds S]
+
+``order``: loops go back and forth where a cache keeps part of what they go through; else all go forth. ``blocks``:
+sweeps over a block ask for the next one; else none does. Each kernel that has such a loop is compiled once more for an
+Approach that never decides so, and both are called in turns. A ratio above 1 is what the decision is worth. One thread,
+CPU time; results are judged first. Kernels without such a loop are named and not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import isam
+from isam.approach.choice import Choice
+from isam.approach.shipped.greedy import Greedy
+from isam.schedule.tree import Issue, Loop, Node, distinct
+
+from .data import Judge, arrays_of
+from .kernels import kernel_of
+from .measure import Settings, Wrong, passed
+from .shapes import GROUPS, Case, Convolution, Shape
+from .timing import Call, Times, alternate, ratio
+
+
+class Forth(Greedy):
+    """Greedy, but no loop goes backwards."""
+
+    name = "forth"
+    why = "one way"
+
+    def order(self, choice: Choice) -> Any:
+        return choice.options[0]
+
+
+class Later(Greedy):
+    """Greedy, but no sweep over a block asks for the next one."""
+
+    name = "later"
+    why = "when it is read"
+
+    def prefetch(self, choice: Choice) -> Any:
+        return choice.options[0] if choice.context["sweeps"] > 1 else super().prefetch(choice)
+
+
+class Decision(NamedTuple):
+    """``without``: the Approach that never decides so; ``seen``: where a tree shows that it was decided; ``groups``: of
+    shapes, where it is expected."""
+
+    without: type[Greedy]
+    seen: Callable[[Node], bool]
+    groups: tuple[str, ...]
+
+
+def turns(node: Node) -> bool:
+    return isinstance(node, Loop) and node.serpentine is not None
+
+
+def asks(node: Node) -> bool:
+    return isinstance(node, Issue) and node.prefetch is not None and not node.prefetch.ahead.is_constant
+
+
+DECISIONS = {
+    "order": Decision(Forth, turns, ("gru", "gru-bf16")),
+    "blocks": Decision(Later, asks, ("deepbench", "resnet50", "blocks", "gru", "gru-bf16")),
+}
+
+
+def calls_of(shape: Shape, decision: Decision, on: str = "host") -> tuple[dict[str, Call], Judge] | None:
+    """A call without and with the decision, and who judges results; None where nothing is decided so."""
+    bound = not isinstance(shape, Case | Convolution)
+    kernel, sizes = kernel_of(shape, bound)
+    ways = (decision.without(), Greedy())
+    fns = [isam.compile(kernel, on=on, sizes=sizes, cache=False, approach=a) for a in ways]
+    schedule = fns[1].job.schedule
+    if schedule is None or not any(map(decision.seen, distinct(schedule.call))):
+        return None
+    arrays = arrays_of(shape)
+    judge = Judge.case(shape, arrays) if isinstance(shape, Case) else Judge.product(shape, *arrays.values())
+    given, constants, out = passed(shape, arrays, bound)
+    fast = (fn.bind(**constants) if constants else fn for fn in fns)
+    out = {} if isinstance(shape, Convolution) else out
+    return {w: Call(f, given, out) for w, f in zip(("without", "with"), fast, strict=True)}, judge
+
+
+def row(shape: Shape, decision: Decision, settings: Settings) -> dict[str, Times] | None:
+    """Times without and with the decision. Raises :class:`Wrong`."""
+    found = calls_of(shape, decision, settings.on)
+    if found is None:
+        return None
+    calls, judge = found
+    for name, call in calls.items():
+        if fault := judge.wrong(call()):
+            raise Wrong(f"{shape.name}, {name}: {fault}")
+    return alternate(calls, settings.rounds, settings.seconds)
+
+
+def line(name: str, times: dict[str, Times]) -> str:
+    best, median = ratio(times["with"], times["without"])
+    return f"{name:32}" + "".join(f"{t.least * 1e6:18.1f}" for t in times.values()) + f"{best:9.2f} ({median:.2f})"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command. Returns the exit code, 0."""
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("decision", choices=list(DECISIONS))
+    p.add_argument("--group", action="append", choices=list(GROUPS), help="several times; those where it is expected")
+    p.add_argument("--shape", action="append", help="only shapes whose name contains this; several times")
+    p.add_argument("--rounds", type=int, default=5, help="turns that each of both gets")
+    p.add_argument("--seconds", type=float, default=0.08, help="seconds per turn")
+    a = p.parse_args(arguments)
+    decision, still = DECISIONS[a.decision], list[str]()
+    print(f"{'us':32}" + "".join(f"{w:>18}" for w in ("without", "with")))
+    for shape in (s for g in a.group or decision.groups for s in GROUPS[g]):
+        if a.shape and not any(s in shape.name for s in a.shape):
+            continue
+        times = row(shape, decision, Settings(a.rounds, a.seconds))
+        if times is None:
+            still.append(shape.name)
+        else:
+            print(line(shape.name, times), flush=True)
+    print(f"nothing is decided so: {', '.join(still)}" if still else "decided so in all of them")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
