@@ -91,7 +91,7 @@ class Spread:
         for calls in found.values():
             block, touch = self.wanted[next(iter(calls))]
             step = {s.var: s.size for s in touch.inside}[inner.var]
-            for run in runs(calls, step):
+            for run in runs(calls, step) if step > 0 else ():
                 out |= self._run(inner, around, block, run)
         self.asked += len(out)
         return out
@@ -102,7 +102,7 @@ class Spread:
         here = {s.var: s for s in first.inside}
         turns = [n for n in around if n.var in here and not here[n.var].size]
         step, loops = here[inner.var].size, [*turns, inner]
-        if step <= 0 or prod(n.trip or 1 for n in turns) != block.sweeps or not all(map(counted, loops)):
+        if prod(n.trip or 1 for n in turns) != block.sweeps or not all(map(counted, loops)):
             return {}
         part = -(-step // block.sweeps)  # of an iteration's bytes, in a sweep
         part += -part % inner.step

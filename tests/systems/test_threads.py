@@ -72,8 +72,20 @@ def test_parts_of_two_axes(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
     assert check_races(fn.schedule, {}, 1) == []
 
 
+BATCHED = """kernel batched(B, M, N, K)
+  permits contract, reassociate
+  in  A: f32[B, M, K]
+  in  W: f32[B, K, N]
+  out C: f32[B, M, N]
+  forall b < B, i < M, j < N
+    C[b, i, j] = 0
+  forall b < B, i < M, j < N, k < K
+    C[b, i, j] += A[b, i, k] * W[b, k, j]
+"""
+
+
 def test_what_is_laid_out_anew_lies_with_each_core() -> None:
-    fn = isam.compile(PRODUCT, sizes={"M": 512, "N": 512, "K": 512}, threads=2, cache=False)
+    fn = isam.compile(BATCHED, sizes={"B": 8, "M": 256, "N": 256, "K": 256}, threads=2, cache=False)
     own = [s for s in fn.schedule.workspace if s.memory == "own"]
     assert own
     assert fn.artifact.workspace >= 2 * sum(s.bytes for s in own)

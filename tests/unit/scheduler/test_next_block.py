@@ -23,8 +23,9 @@ from isam.schedule.tree import Issue, Loop, Node, Schedule, children, distinct
 from isam.scheduler.homes import LINE
 from isam.scheduler.next_block import TWICE, Spread, block_of, counted, runs, sweeps
 from isam.scheduler.touches import Touches
+from isam.system.load import load_system
 from tests.pipeline import compiled, simulated
-from tests.systems.test_serpentine import CELL
+from tests.systems.test_serpentine import CELL, NARROW
 from tests.unit.scheduler.test_prefetch import PRODUCT, asking
 
 HALF = PRODUCT.replace("in    A: f32", "in    A: bf16").replace("const B: f32", "const B: bf16").replace(
@@ -256,3 +257,11 @@ def test_results_are_the_same(sizes):
     A, B = (rng.normal(size=(sizes[a], sizes[b])).astype("f4") for a, b in ("MK", "KN"))
     asked, plain = (isam.compile(PRODUCT, sizes=sizes, cache=False, approach=a) for a in (Blocks("l1"), Greedy()))
     assert np.array_equal(asked(A, B), plain(A, B))
+
+
+def test_innermost_loops_that_do_not_move_are_no_runs():
+    """Caches of a few lines: panels of part of a sum, read again by the innermost loop."""
+    approach = Blocks("l1")
+    sizes = {"M": 41, "N": 67, "K": 129}
+    assert compiled(parse_kernel(PRODUCT), sizes, load_system(NARROW), approach, check=True).schedule is not None
+    assert approach.asked
