@@ -49,7 +49,7 @@ def reads(main: Nest, width: dict[str, int]) -> int:
     step = {a: width.get(a, main.unit(a)) for a in main.axes}
     along = {a for a in main.mapped if a not in main.reduced}
     held = (u for u in main.uses if u.reads and not u.writes and along & set(axes_of(u)))
-    return sum(prod(step[a] for a in axes_of(u)) * size_of(u.dtype) for u in held)
+    return sum(prod(step.get(a, 1) for a in axes_of(u)) * size_of(u.dtype) for u in held)
 
 
 def beyond(size: int, speed: float, system: System) -> tuple[float, bool]:

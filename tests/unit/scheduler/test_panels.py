@@ -13,6 +13,7 @@ from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plans.cache import cache_blocks, slowed
 from isam.scheduler.plans.traffic import beside, beyond
 from isam.system.graph import System
+from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
 
 SPLIT = """kernel split(M, L, D)
@@ -276,3 +277,21 @@ def test_panels_are_made_in_no_loop_that_leaves_their_operand_where_it_is(first,
     assert copies
     assert "b" not in within
     assert ("g" not in within) == outside
+
+
+GATES = """kernel gates(T, B, H)
+  permits contract, reassociate
+  in  x: f32[T, B, H]
+  in  u: f32[3, H, H]
+  out y: f32[T, 3, B, H]
+  loop t < T
+    forall q < 3, i < B, j < H
+      y[t, q, i, j] = 0
+    forall q < 3, i < B, j < H, k < H
+      y[t, q, i, j] += x[t, i, k] * u[q, k, j]
+"""
+
+
+def test_a_step_of_a_time_loop_is_one_of_what_is_read():
+    """One row of one element: what is read along the vector axis, rows of it, is counted by the steps, too."""
+    assert compiled(parse_kernel(GATES), {"T": 3, "B": 21, "H": 1}, load_system(NARROW), check=True).schedule is not None
