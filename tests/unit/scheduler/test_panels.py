@@ -15,6 +15,7 @@ from isam.scheduler.plans.traffic import beside, beyond
 from isam.system.graph import System
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
+from tests.systems.test_serpentine import NARROW
 
 SPLIT = """kernel split(M, L, D)
   in  Q: f32[M, D]
@@ -294,4 +295,5 @@ GATES = """kernel gates(T, B, H)
 
 def test_a_step_of_a_time_loop_is_one_of_what_is_read():
     """One row of one element: what is read along the vector axis, rows of it, is counted by the steps, too."""
-    assert compiled(parse_kernel(GATES), {"T": 3, "B": 21, "H": 1}, load_system(NARROW), check=True).schedule is not None
+    sizes = {"T": 3, "B": 21, "H": 1}
+    assert compiled(parse_kernel(GATES), sizes, load_system(NARROW), check=True).schedule is not None
