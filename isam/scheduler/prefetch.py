@@ -116,10 +116,11 @@ class _Prefetches:
         """The loop with calls that ask for the blocks that the next iteration reads."""
         found = self._blocks(loop)
         inside = (n for n in distinct(loop.body) if isinstance(n, Loop) and holds_loops(n.body))
-        if not found or any(map(self._blocks, inside)):  # theirs are smaller
+        seconds = seconds_of(loop.body, self.schedule.system) if found else 0.0
+        if not seconds or any(map(self._blocks, inside)):  # theirs are smaller
             return None
         size, sweeps = sum(b.size for b in found), max(b.sweeps for b in found)
-        whole, seconds = max(self.panels[b.base] for b in found), seconds_of(loop.body, self.schedule.system)
+        whole = max(self.panels[b.base] for b in found)
         memory = self._chosen(loop, [b.base for b in found], size, whole, size * sweeps / seconds, sweeps)
         spread = Spread(loop, found, memory)
         made = None if memory == NOWHERE else spread.made()
