@@ -90,9 +90,10 @@ class Spread:
         out: dict[int, Prefetch] = {}
         for calls in found.values():
             block, touch = self.wanted[next(iter(calls))]
-            step = {s.var: s.size for s in touch.inside}[inner.var]
-            for run in runs(calls, step) if step > 0 else ():
-                out |= self._run(inner, around, block, run)
+            step = next((s.size for s in touch.inside if s.var == inner.var), 0)
+            if step > 0 and all(t.inside == touch.inside for t in calls.values()):
+                for run in runs(calls, step):
+                    out |= self._run(inner, around, block, run)
         self.asked += len(out)
         return out
 

@@ -31,7 +31,7 @@ class StagedBox:
     """The box of ``buffer`` read below ``depth`` loops is copied into ``memory`` there. ``cut``: a dimension laid out
     in blocks of so many elements (a packed panel); ``order``: dimensions from outermost to innermost in memory
     (of a cut dimension the block index leads, its inside comes last); ``pad``: bytes added to the stride of the second
-    innermost dimension (de-aliasing). Of several cut dimensions the first lies innermost. ``form``: the dimensions
+    innermost dimension. Of several cut dimensions the first lies innermost. ``form``: the dimensions
     along and within the lanes of registers that hold groups, where it is for those. ``stays``: it is brought before the
     loops around the group, and stays. ``by``: it is brought in pieces, below so many loops, while the loops in between
     that it does not depend on run first."""

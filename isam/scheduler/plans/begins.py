@@ -30,7 +30,7 @@ def found(nest: Nest | Group, use: Use, loops: Loops, block: Mapping[str, int], 
     for axis, c in row.terms:
         unit = nest.unit(axis)
         at = further(at, c * unit * size, -(-block.get(axis, 1) // unit), memory.align)
-    return at.get(0, 0) / sum(at.values())
+    return at.get(0, 0) / sum(at.values()) if at else 1.0
 
 
 def further(at: dict[int, int], step: int, count: int, align: int) -> dict[int, int]:

@@ -107,7 +107,7 @@ def cache_blocks(
     n, m, unit = main.length(axis), main.length(along), width[along]
     line = unit * max((size_of(u.dtype) for u in held), default=1)  # of a panel
     parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64) if not whole)])
-    room = int(filled(main, width, system, held) * near_cache(system))
+    room = max(1, int(filled(main, width, system, held) * near_cache(system)))
     waits = Waits(main, width, system, along)
     best: tuple[float, int, int] | None = None
     for step in parts:

@@ -265,3 +265,16 @@ def test_innermost_loops_that_do_not_move_are_no_runs():
     sizes = {"M": 41, "N": 67, "K": 129}
     assert compiled(parse_kernel(PRODUCT), sizes, load_system(NARROW), approach, check=True).schedule is not None
     assert approach.asked
+
+
+def test_calls_that_move_otherwise_than_others_do_not_ask():
+    """One of two that read a panel would not move with the innermost loop."""
+    s = made(PRODUCT, SIZES)
+    loop = next(n for n in distinct(s.call) if isinstance(n, Loop) and n.axis == "j")
+    (touches,) = [t for b, t in Touches(s).of(loop.body).items() if b.name.startswith("B.")]
+    still = touches[-1]._replace(inside=tuple(x._replace(size=0) for x in touches[-1].inside))
+    block = block_of("B.b0", touches, loop)
+    assert block is not None
+    spread = Spread(loop, [replace(block, touches=[*touches[:-1], still])], "l2")
+    spread.wanted[id(still.issue)] = (block, still)
+    assert spread.made() == loop

@@ -285,3 +285,9 @@ def test_a_step_of_a_time_loop_is_one_of_what_is_read():
     """One row of one element: what is read along the vector axis, rows of it, is counted by the steps, too."""
     sizes = {"T": 3, "B": 21, "H": 1}
     assert compiled(parse_kernel(test_next_block.GATES), sizes, load_system(NARROW), check=True).schedule is not None
+
+
+def test_caches_of_next_to_nothing_hold_blocks_of_next_to_nothing():
+    nest = main_nest({"M": 2, "N": 8, "K": 16}, PRODUCT)
+    for near in (1, 2, 64):
+        assert blocks_of(nest, {"i": 1, "j": 8}, host(near=near), bound="B").get("k", 16) <= 16
