@@ -12,8 +12,9 @@ stream that runs: waits of another one count its calls in the tree's order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from isam.approach.choice import Choice, Trace
 from isam.schedule.liveness import Flow
@@ -24,8 +25,17 @@ from isam.scheduler.touches import Touch, Touches
 
 FORTH, BACK = "forth", "back and forth"
 PARTS = 8  # of a cache: what goes through less than that may as well go on as it does
-MANY = 1024  # of spans that are compared with each other, on average
+MANY = 1 << 14  # spans, cut at what an iteration moves on by, that are compared
 Exact = Sequence[tuple[Touch, Sequence[Span]]]  # what calls touch, byte by byte in the first iteration of a loop
+
+
+class Piece(NamedTuple):
+    """Bytes from ``low`` to ``high`` of what an iteration moves on by, ``turn`` iterations further on."""
+
+    low: int
+    high: int
+    turn: int
+    writes: bool
 
 
 def with_serpentines(schedule: Schedule, trace: Trace) -> Schedule:
@@ -128,17 +138,30 @@ def _independent(found: Exact, loop: Loop) -> bool:
     way = found[0][0].way(loop)
     if not way[0] or any(t.way(loop) != way for t, _ in found):
         return False
-    every = merged(s for _, spans in found for s in spans)
-    wrote = merged(s for t, spans in found if t.writes for s in spans)
-    if len(every) * len(wrote) > MANY * MANY:
-        return False
-    return not any(_meet(a, b, abs(way[0]), loop.trip or 1) for a in wrote for b in every)
+    step, trip = abs(way[0]), loop.trip or 1
+    both = ((w, merged(s for t, spans in found if t.writes >= w for s in spans)) for w in (False, True))
+    pieces = [p for writes, some in both for s in some for p in _folded(s, step, writes)]
+    return len(pieces) <= MANY and not _meet(sorted(pieces), trip)
 
 
-def _meet(a: Span, b: Span, step: int, trip: int) -> bool:
-    """Whether ``a`` of an iteration overlaps ``b`` of another one."""
-    least, most = (a[0] - b[1]) // step + 1, -((b[0] - a[1]) // step) - 1  # iterations from that of a to that of b
-    return max(least, 1 - trip) <= min(most, -1) or max(least, 1) <= min(most, trip - 1)
+def _folded(span: Span, step: int, writes: bool) -> Iterator[Piece]:
+    """What a span covers of the bytes that an iteration moves on by, and how many iterations further on: as often as it
+    goes beyond them, up to a byte more than would be one piece too many."""
+    low, high = span
+    for turn in range(low // step, min(-(-high // step), low // step + MANY + 1)):
+        yield Piece(max(low - turn * step, 0), min(high - turn * step, step), turn, writes)
+
+
+def _meet(pieces: Sequence[Piece], trip: int) -> bool:
+    """Whether one that an iteration writes overlaps one of another iteration; in the order of their begins."""
+    open_: list[Piece] = []
+    for p in pieces:
+        open_ = [o for o in open_ if o.high > p.low]
+        if any((o.writes or p.writes) and 0 < abs(o.turn - p.turn) < trip for o in open_):
+            return True
+        if not any(o.high >= p.high and o.turn == p.turn and o.writes >= p.writes for o in open_):
+            open_.append(p)
+    return False
 
 
 def _private(found: Exact, loop: Loop) -> bool:
