@@ -17,7 +17,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Seq, mapped
 from isam.scheduler.homes import LINE
-from isam.scheduler.touches import Touch
+from isam.scheduler.touches import Touch, fresh
 
 TWICE = 2  # as much as is read is asked for at most, where parts are rounded up
 
@@ -37,12 +37,8 @@ class Block:
 def block_of(base: str, touches: Sequence[Touch], loop: Loop) -> Block | None:
     """The block of a base whose touches in the body of a loop are given; None where iterations share some of it, or go
     through it once."""
-    way = touches[0].way(loop)
-    if not way[0] or any(t.way(loop) != way for t in touches):
-        return None
-    lows, highs = zip(*(t.hull for t in touches), strict=True)
-    size, again = max(highs) - min(lows), max(map(sweeps, touches))
-    return Block(base, size, way[0], again, touches) if size <= abs(way[0]) and again > 1 else None
+    new, again = fresh(touches, loop), max(map(sweeps, touches))
+    return None if new is None or again < 2 else Block(base, *new, again, touches)
 
 
 def sweeps(t: Touch) -> int:

@@ -22,7 +22,7 @@ from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, children, distinct, mapped
 from isam.scheduler.next_block import Block, Spread, block_of, holds_loops, issues, with_
 from isam.scheduler.spans import Span, merged, within
-from isam.scheduler.touches import Touch, Touches
+from isam.scheduler.touches import Touch, Touches, fresh
 from isam.system.graph import System
 
 AHEAD = 4096  # bytes ahead of a stream (measured: 2048 is too few, 8192 no better)
@@ -141,7 +141,7 @@ class _Prefetches:
             return {}
         again = {base.name: [t for t in _again(touches) if self._asks(t)]
                  for base, touches in self.touches.of(loop.body).items()
-                 if base.name and not touches[0].writes and _new(touches, loop)}  # fmt: skip
+                 if base.name and not touches[0].writes and fresh(touches, loop)}  # fmt: skip
         return {name: touches for name, touches in again.items() if touches}
 
 
@@ -171,15 +171,6 @@ def _dense(touches: Sequence[Touch], loop: Loop) -> bool:
     step = touches[0].way(loop)[0]
     alike = all(t.way(loop)[0] == step for t in touches)
     return alike and all(high - low == step for low, high in merged(t.hull for t in touches))
-
-
-def _new(touches: Sequence[Touch], loop: Loop) -> bool:
-    """Whether an iteration touches nothing that the one before did."""
-    way = touches[0].way(loop)
-    if not way[0] or any(t.way(loop) != way for t in touches):
-        return False
-    lows, highs = zip(*(t.hull for t in touches), strict=True)
-    return max(highs) - min(lows) <= abs(way[0])
 
 
 def _again(touches: Sequence[Touch]) -> list[Touch]:

@@ -4,7 +4,7 @@ both those ask who look for what caches may be asked for (``prefetch.py``) and f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -72,6 +72,17 @@ class Touch(NamedTuple):
         """In a loop around: bytes from one iteration to the next, and what else around it moves the touch."""
         terms = tuple([t for t in self.offset.terms if t[0] != loop.var])
         return self.offset.coefficient(loop.var) * loop.step, Affine(terms, 0)
+
+
+def fresh(touches: Sequence[Touch], loop: Loop) -> tuple[int, int] | None:
+    """Of calls in the body of a loop that touch nothing that the iteration before did: the bytes from the first to the
+    last, and those from one iteration to the next."""
+    way = touches[0].way(loop)
+    if not way[0] or any(t.way(loop) != way for t in touches):
+        return None
+    lows, highs = zip(*(t.hull for t in touches), strict=True)
+    size = max(highs) - min(lows)
+    return (size, way[0]) if size <= abs(way[0]) else None
 
 
 Found = dict[Base, list[Touch]]

@@ -27,14 +27,14 @@ from isam.scheduler.plans.traffic import (
 )
 from isam.system.graph import System
 
-FILLED = 1 / 2  # of a cache that a block fills: what passes by drives out of a fuller one what is read again (measured)
-FILLED_MORE = 5 / 8  # of it where the next one is much slower than it is read (measured)
+FILLED = 1 / 2  # of a cache that a block fills: what passes by drives out of a fuller one what is read again
+FILLED_MORE = 5 / 8  # of it where the next one is much slower than it is read
 FILLED_LESS = 3 / 8  # of it where two blocks share it
 FEW = 32  # sweeps over a block
 MUCH = 3 / 2  # times as fast
 ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
 SEEN = 1 / 16  # of the time of reads that calls hide: the fewer the better
-WAIT = 90e-9  # seconds until results that a register block goes on adding to are there (measured)
+WAIT = 90e-9  # seconds until results that a register block goes on adding to are there
 LEFT_OVER = 3 / 2  # price of blocks that leave a part over, which is code of its own
 NEVER = 1e9  # seconds
 
