@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from math import ceil, inf, prod
 
 from isam.ir.dtype import size_of
@@ -30,6 +31,8 @@ from isam.system.graph import System
 FILLED = 1 / 2  # of a cache that a block fills: what passes by drives out of a fuller one what is read again
 FILLED_MORE = 5 / 8  # of it where the next one is much slower than it is read
 FILLED_LESS = 3 / 8  # of it where two blocks share it
+FULLER = (3 / 4, 1.0)  # parts that a block fills where rows that pass by less often save what crowding costs
+CROWDED = 1 / 16  # of the time of calls, for each whole cache that a block fills besides (measured)
 FEW = 32  # sweeps over a block
 MUCH = 3 / 2  # times as fast
 ROWS = 8  # rows of an operand that stays where it is, read side by side (measured)
@@ -93,7 +96,8 @@ def cache_blocks(
     main: Nest, width: dict[str, int], system: System, bindable: frozenset[str], whole: bool = False
 ) -> list[tuple[str, int]]:
     """Outer blocks so that the box shared by all rows stays in the second nearest cache, of those the ones with which
-    calls wait least. Parts of longer panels share sets of the cache. ``whole``: sums are not cut."""
+    calls wait least, longer ones in a crowded cache counted in. Parts of longer panels share sets of the cache.
+    ``whole``: sums are not cut."""
     reduced = [a for a in main.axes if a in main.reduced]
     vector = [a for a in main.axes if a in main.mapped and a not in main.reduced]
     if not vector:
@@ -107,14 +111,16 @@ def cache_blocks(
     n, m, unit = main.length(axis), main.length(along), width[along]
     line = unit * max((size_of(u.dtype) for u in held), default=1)  # of a panel
     parts = dict.fromkeys([n, *(ceil(ceil(n / p) / 4) * 4 for p in (2, 3, 4, 6, 8, 12, 16, 24, 32, 64) if not whole)])
-    room = max(1, int(filled(main, width, system, held) * near_cache(system)))
+    cache, part = near_cache(system), filled(main, width, system, held)
     waits = Waits(main, width, system, along)
     best: tuple[float, int, int] | None = None
-    for step in parts:
+    for step, fill in product(parts, sorted({part, *(f for f in FULLER if f > part)})):
+        room = max(1, int(fill * cache))
         share = min(1, step / min(n, room / WAYS / line)) if laid else 1
         most = int(share * room / (step * column)) // unit * unit
         for columns in even(m, max(unit, most), unit):
-            seconds = waits.seconds(columns, -(-n // step))
+            crowded = max(0.0, columns * step * column / share / cache - part) if cache else 0.0
+            seconds = waits.seconds(columns, -(-n // step)) + CROWDED * crowded * waits.calls
             seconds *= LEFT_OVER ** ((n % step > 0) + (m // unit * unit % columns > 0))
             seconds += 0 if most else NEVER
             if best is None or seconds < best[0]:
@@ -146,7 +152,8 @@ class Waits:
         blocks = prod(ceil(main.length(a) / width[a]) for a in main.axes if a not in main.reduced)
         rate, cached = (speed, True) if rows <= 2 * near_cache(system) else beyond(rows, speed, system)
         self.rows, self.columns = rows / rate if rate else 0.0, main.length(along)
-        self.hidden = HIDDEN * main.calls() / pace(main, system) if cached else 0.0
+        self.calls = main.calls() / pace(main, system)
+        self.hidden = HIDDEN * self.calls if cached else 0.0
         self.results = WAIT * blocks * sum(u.writes for u in main.uses)
 
     def seconds(self, columns: int, parts: int) -> float:

@@ -81,9 +81,12 @@ def beside(main: Nest, along: str, width: dict[str, int]) -> int:
 
 
 def volume(nest: Nest, use: Use, still: Collection[str] = ()) -> int:
-    """Elements of a buffer that the nest touches, while the axes ``still`` stand still."""
+    """Elements of a buffer that the nest touches, while the axes ``still`` stand still; those that steps along the last
+    dimension leave out are brought with the others."""
     moving = nest.extents.keys() - set(still)
-    return prod(1 + sum(abs(c) * (nest.length(a) - 1) for a, c in r.terms if a in moving) for r in use.index)
+    terms = [[(abs(c), nest.length(a)) for a, c in r.terms if a in moving] for r in use.index]
+    spans = [1 + sum(c * (n - 1) for c, n in t) for t in terms]
+    return prod(min(s, prod(n for _, n in t)) for s, t in zip(spans[:-1], terms, strict=False)) * prod(spans[-1:])
 
 
 def outside(main: Nest, use: Use, width: dict[str, int]) -> int:

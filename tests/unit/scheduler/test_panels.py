@@ -11,7 +11,7 @@ from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, Loop, Schedule, distinct
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.plans.cache import cache_blocks, slowed
-from isam.scheduler.plans.traffic import beside, beyond
+from isam.scheduler.plans.traffic import beside, beyond, volume
 from isam.system.graph import System
 from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
@@ -291,3 +291,29 @@ def test_caches_of_next_to_nothing_hold_blocks_of_next_to_nothing():
     nest = main_nest({"M": 2, "N": 8, "K": 16}, PRODUCT)
     for near in (1, 2, 64):
         assert blocks_of(nest, {"i": 1, "j": 8}, host(near=near), bound="B").get("k", 16) <= 16
+
+
+@pytest.mark.parametrize(("rows", "part"), [(1536, 1 / 2), (24576, 1.0)])
+def test_rows_from_memory_make_blocks_fuller(rows, part):
+    """Of 100 MB of rows no cache gives anything: they pass by once, and calls wait for the crowded cache instead."""
+    nest = main_nest({"M": rows, "N": 256, "K": 1024}, PRODUCT)
+    assert blocks_of(nest, {"i": 6, "j": 32}, host()).get("j", 256) * 1024 * 4 == part * (1 << 20)
+
+
+STEPS = [(1, 1, 14 * 14 * 64), (2, 1, 14 * 14 * 64), (3, 2, 14 * 14 * 127)]
+
+
+@pytest.mark.parametrize(("step", "last", "elements"), STEPS)
+def test_rows_that_steps_leave_out_are_not_brought(step, last, elements):
+    text = f"""kernel picked(H, W, C, K)
+      permits contract, reassociate
+      in  x: f32[{step} * H, {step} * W, {last} * C]
+      in  w: f32[C, K]
+      out y: f32[H, W, K]
+      forall h < H, v < W, k < K
+        y[h, v, k] = 0
+      forall h < H, v < W, k < K, c < C
+        y[h, v, k] += x[{step} * h, {step} * v, {last} * c] * w[c, k]
+    """
+    nest = main_nest({"H": 14, "W": 14, "C": 64, "K": 64}, text)
+    assert volume(nest, next(u for u in nest.uses if u.buffer == "x")) == elements

@@ -50,7 +50,7 @@ def loops(node: Node, scope: Mapping[str, int]) -> list[tuple[Loop, Mapping[str,
 
 
 @pytest.mark.parametrize(("text", "sizes"), [
-    (CELL, {"T": 3, "B": 5, "H": 33}), (ROWS, {"M": 21, "N": 17, "K": 9}), (ROWS, {"M": 9, "N": 64, "K": 40}),
+    (CELL, {"T": 3, "B": 5, "H": 33}), (ROWS, {"M": 21, "N": 45, "K": 9}), (ROWS, {"M": 9, "N": 64, "K": 40}),
 ])  # fmt: skip
 def test_all_iterations_at_once_touch_what_they_touch_one_by_one(text: str, sizes: dict[str, int]) -> None:
     s = compiled(parse_kernel(text), sizes, load_system(NARROW)).schedule
