@@ -1,4 +1,4 @@
-"""Names: what a temporary is made and used with along one of its dimensions is one axis, called as where it is made.
+"""Names: what a buffer is made and used with along one of its dimensions is one axis, called as where it is made.
 
 An instruction that carries out several statements has one loop where they have one each; calls, nests and proofs of
 schedules say which by the name.
@@ -18,7 +18,7 @@ Own = tuple[int, str]  # an axis of a statement
 def one_name(lines: Lines) -> None:
     """Gives axes that are one the same name, wherever they are; axes of one statement stay apart."""
     one: dict[Own, list[Own]] = {(at, n): [(at, n)] for at, s in lines.live() for n in s.domain.names}
-    for a, b in sorted(_uses(lines), key=lambda pair: pair[0][1] != pair[1][1]):  # those of one name stay so
+    for _, a, b in sorted(_uses(lines), key=lambda use: (use[0], use[1][1] != use[2][1])):  # one name stays one
         mine, other = one[a], one[b]
         if mine is not other and {at for at, _ in mine}.isdisjoint(at for at, _ in other):
             mine += other
@@ -31,15 +31,15 @@ def one_name(lines: Lines) -> None:
             lines.put(at, s.substitute({n: Affine.of(to) for n, to in new.items()}, axes))
 
 
-def _uses(lines: Lines) -> Iterator[tuple[Own, Own]]:
-    """Axes of what makes a temporary, each with the axis of what uses it that counts the same elements."""
+def _uses(lines: Lines) -> Iterator[tuple[bool, Own, Own]]:
+    """Axes of what first writes a buffer, each with the axis of what uses it that counts the same elements, and whether
+    it is only read there: what goes on writing it comes first, where not all can be one."""
     made: dict[str, int] = {}
     for at, s in lines.live():
         for a in (*(x for x in s.sources if isinstance(x, Access)), s.dest):
             if (first := made.get(a.buffer)) is not None and (maker := lines.statements[first]) is not None:
-                yield from (((first, n), (at, m)) for n, m in _pairs(maker, s, a))
-        if lines.is_temp(s.dest.buffer):
-            made.setdefault(s.dest.buffer, at)
+                yield from ((a is not s.dest, (first, n), (at, m)) for n, m in _pairs(maker, s, a))
+        made.setdefault(s.dest.buffer, at)
 
 
 def _pairs(maker: Statement, s: Statement, use: Access) -> Iterator[tuple[str, str]]:
