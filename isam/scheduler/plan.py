@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import combinations
-from math import ceil, lcm, prod
+from math import ceil, gcd, lcm, prod
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -182,11 +182,23 @@ class Plan:
         return replace(self, order=order, stages=tuple(moved), alone=alone)
 
     def shares(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
-        """How a length of an axis is dealt out: as evenly as it can be. A piece of a domain may be longer than what the
-        plan is made for: it has no more parts, longer ones."""
-        group, unit = self.group, self.group.unit(axis)
-        most = sum(s.count for s in group.parts(axis, group.length(axis), block, even=True))
-        return group.parts(axis, length, max(block, ceil(ceil(length / unit) / most) * unit), even=True)
+        """How a length of an axis is dealt out: as evenly as it can be in whole grains. A piece of a domain may be
+        longer than what the plan is made for: it has no more parts, longer ones."""
+        grain = self.grain(axis)
+        block = ceil(block / grain) * grain
+        most = sum(s.count for s in even_segments(self.group.length(axis), block, grain))
+        return even_segments(length, max(block, ceil(ceil(length / grain) / most) * grain), grain)
+
+    def grain(self, axis: str) -> int:
+        """What the parts that an axis is dealt out in are multiples of: what one call takes, and panels that were laid
+        out before, for all of them."""
+        grain = self.group.unit(axis)
+        cuts = ((s.buffer, dim, wide) for s in self.stages if s.at_bind for dim, wide in s.cut)
+        for buffer, dim, wide in cuts:
+            for u in (u for n in self.group.nests for u in n.uses if u.buffer == buffer):
+                step = dict(u.index[dim].terms).get(axis, 0)
+                grain = lcm(grain, wide // gcd(wide, step)) if step else grain
+        return grain
 
     def rotates(self, depth: int) -> int:
         """How many blocks an iteration of the loop at ``depth`` holds."""

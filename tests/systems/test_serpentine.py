@@ -22,6 +22,7 @@ from isam.proof import ProofError, check_flat, check_points, check_tree, prove
 from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Bound, Deal, Issue, Loop, Node, Schedule, Seq, Serpentine, Wait, distinct
 from isam.scheduler.plans import shared_home
+from isam.scheduler.plans.dealing import dealings
 from isam.system.load import load_system
 from tests.campaign import right_numbers
 from tests.pipeline import compiled, judge, simulated
@@ -89,6 +90,7 @@ def test_steps_that_are_known_when_it_runs() -> None:
 def test_what_waits_for_another_core_goes_forth_alone(sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each core goes through all rows again for every few columns, and the first time waits for those of the others."""
     monkeypatch.setattr(shared_home, "MEETING", -1e12)  # no loop is too short for threads
+    monkeypatch.setattr(shared_home, "dealings", lambda *a: [d for d in dealings(*a) if [n for n, *_ in d] == ["j"]])
     kernel = parse_kernel(CELL)
     fn = isam.compile(kernel, on=NARROW, sizes=sizes, check=True, cache=False, threads=2)
     schedule = fn.schedule

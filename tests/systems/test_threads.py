@@ -72,6 +72,19 @@ def test_parts_of_two_axes(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
     assert check_races(fn.schedule, {}, 1) == []
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(2, 700, 64), (3, 1000, 128), (8, 331, 70), (1, 1300, 64), (6, 5124, 64)])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_parts_take_panels_whole(m: int, n: int, k: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights are laid out in panels as wide as a register block, for all cores at once."""
+    monkeypatch.setattr(shared_home, "MEETING", -1e12)
+    monkeypatch.setattr(shared_home, "dealings", lambda *a: [d for d in dealings(*a) if [x for x, *_ in d] == ["j"]])
+    rng = np.random.default_rng(n)
+    a, b = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
+    fn = isam.compile(PRODUCT, sizes={"M": m, "N": n, "K": k}, threads=threads, cache=False, check=True)
+    np.testing.assert_allclose(fn.bind(B=b)(a), a.astype(np.float64) @ b, rtol=1e-4)
+    assert sum(loop.trip or 0 for loop in dealt(fn)) == threads
+
+
 BATCHED = """kernel batched(B, M, N, K)
   permits contract, reassociate
   in  A: f32[B, M, K]

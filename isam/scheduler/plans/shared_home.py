@@ -4,6 +4,7 @@ plans that one instance would have for its part, side by side."""
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
@@ -40,8 +41,15 @@ def side_by_side(group: Group, system: System, bindable: frozenset[str]) -> list
         for block in spread(blocks(main, system, least(part, main)), part, main, system, bindable, FEW):
             plan = _dealt(blocked(part, main, block, system, bindable), group, dealing, system)
             if plan is not None:
-                out.append((plan, slower * block.cost * main.work() + MEETING + n - min(fetched)))
+                work = main.work() * _longest(plan, dealing)
+                out.append((plan, slower * block.cost * work + MEETING + n - min(fetched)))
     return out
+
+
+def _longest(plan: Plan, dealing: Dealing) -> float:
+    """How many times as long as asked for the longest part of a plan is, whose panels stay whole."""
+    longest = (max(s.size for s in plan.shares(a, plan.group.length(a), n)) for a, n, _ in dealing)
+    return prod(most / n for most, (_, n, _) in zip(longest, dealing, strict=True))
 
 
 def _in_a_row(main: Nest, dealing: Dealing) -> bool:
