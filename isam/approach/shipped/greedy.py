@@ -237,12 +237,12 @@ def idles(system: System, nest: Nest, group: list[Nest]) -> bool:
 
 
 def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool:
-    """Whether nests that share outer loops keep within half of a cache what one iteration of these touches, while what
-    the group leaves for the nest, kept whole, would take more than that."""
-    from isam.scheduler.plans.traffic import near_cache, volume
+    """Whether nests that share outer loops keep in a cache what one iteration of these touches, beside what passes by,
+    while what the group leaves for the nest, kept whole, would take more than half of it."""
+    from isam.scheduler.plans.traffic import SHARE, near_cache, volume
 
-    room = near_cache(system) // 2
-    if not room or idles(system, nest, group):
+    cache = near_cache(system)
+    if not cache or idles(system, nest, group):
         return False
     shared = {a for n in group for a in n.extents} & set(nest.extents)
     uses = {(u.buffer, u.index): (n, u) for n in (*group, nest) for u in n.uses if not is_literal(u.buffer)}
@@ -250,7 +250,7 @@ def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool
     written = {u.buffer for n in group for u in n.uses if u.writes}
     between = [size_of(u.dtype) * volume(nest, u) for u in nest.uses
                if u.reads and u.buffer in written and kernel.buffer(u.buffer).role == "temp"]  # fmt: skip
-    return inside <= room < max(between, default=0)
+    return inside <= SHARE * cache and max(between, default=0) > cache // 2
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:

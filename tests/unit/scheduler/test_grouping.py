@@ -106,17 +106,17 @@ ATTENTION = """kernel attention(M, N, D)
 """
 
 
-@pytest.mark.parametrize(("rows", "together"), [(64, False), (512, True)])
+@pytest.mark.parametrize(("rows", "together"), [(64, False), (512, True), (1024, True), (2048, False)])
 def test_what_is_made_of_lanes_and_read_element_by_element_stays_near(rows, together):
     """512 x 512 numbers in between leave half of a cache: then the second product has loops of its own inside those
-    over the rows, and what lies between is a block of rows."""
+    over the rows, and what lies between is a block of rows; not where K and X alone take all of the cache."""
     sizes = {"M": rows, "N": rows, "D": 64}
     _, groups = grouped(parse_kernel(ATTENTION), sizes, "host-avx512", Greedy())
     assert len(groups) == (1 if together else 2)
     job = compiled(parse_kernel(ATTENTION), sizes, simulated("host-avx512"))
     assert job.schedule is not None
     size = next(s.bytes for s in job.schedule.workspace if s.name == "p")
-    assert (size < rows * rows) == together
+    assert (size < 4 * rows * rows) == together
 
 
 LAYER_NORM = """kernel layer_norm(M, N)
