@@ -82,6 +82,9 @@ class Decision:
     costs: tuple[float, ...] = ()
     options: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.point:8} {self.label}  ({self.count} options; {self.why})"
+
 
 class Approach:
     """The base: the first legal option everywhere (first-fit). Override single methods and inherit the rest (APP-2)."""
@@ -287,9 +290,7 @@ class Trace:
         return [(a, b) for a, b in pairs if a is None or b is None or _key(a) != _key(b)]
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{i:4} {d.point:8} {d.label}  ({d.count} options; {d.why})" for i, d in enumerate(self.decisions)
-        )
+        return "\n".join(f"{i:4} {d}" for i, d in enumerate(self.decisions))
 
 
 def _key(d: Decision) -> tuple[str, str, str]:

@@ -75,6 +75,15 @@ class Nest:
     def axes(self) -> tuple[str, ...]:
         return tuple(self.extents)
 
+    def __str__(self) -> str:
+        """As ``1 mm4_f32 A=A[i, k] B=B[k, j] C=C[i, j]; i < 64/4, j < 48/4, sum k < 96/4``: lengths, and what one call
+        takes of them."""
+        operands = " ".join(f"{u.name}={u.buffer}" + f"[{', '.join(map(str, u.index))}]" * bool(u.index)
+                            for u in self.uses)  # fmt: skip
+        axes = (f"{'sum ' * (a in self.reduced)}{a} < {e}" + f"/{self.unit(a)}" * (a in self.mapped)
+                for a, e in self.extents.items())  # fmt: skip
+        return f"{self.number} {self.instruction.name} {operands}; {', '.join(axes)}"
+
     def length(self, axis: str) -> int:
         return max(0, int(self.extents[axis]))
 

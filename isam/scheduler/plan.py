@@ -60,6 +60,9 @@ class Group:
     private: dict[str, frozenset[str]] = field(default_factory=dict)
     domain: Oblique | None = None
 
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.nests))
+
     @property
     def axes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(a for n in self.nests for a in n.axes))
@@ -149,6 +152,9 @@ class Plan:
     deals: tuple[Deal, ...] = ()
     even: bool = False
     alone: tuple[tuple[int, Members], ...] = ()
+
+    def __str__(self) -> str:
+        return self.label()
 
     def parts(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
         """How a length of an axis is cut into blocks."""
