@@ -187,9 +187,9 @@ QUESTIONS: tuple[Question, ...] = (
         "victim",
         "which copy gives way in a full memory",
         ("isam.scheduler.placement.Victim",),
-        {"memory": "its name", "for": "the tile that needs room, printed", "_data": "what lies where"},
-        note="`key`: (memory, tile, form). `_data.later[tile]`: where in the block the tile is used again; "
-        "`_data.state.copies[key].dirty`: whether it would have to be written back.",
+        {"memory": "its name", "for": "the tile that needs room, printed"},
+        note="`key`: (memory, tile, form). `next_use`: where in the block the tile is used again, the higher the later; "
+        "`None`: nowhere. `dirty`: whether it would have to be written back.",
     ),
     Question(
         "prefetch",

@@ -37,9 +37,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Victim:
-    """An option at ``victim``: the copy of a tile that gives way."""
+    """An option at ``victim``: the copy of a tile that gives way. ``next_use``: where in the present block the tile is
+    used again, later ones are higher; None: nowhere. ``dirty``: it would be written back."""
 
     key: Key
+    next_use: int | None = None
+    dirty: bool = False
 
     def label(self) -> str:
         return f"{self.key[1]} in {self.key[0]}"

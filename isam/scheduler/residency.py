@@ -26,7 +26,8 @@ from isam.system.graph import COUNTED, System
 class Residency:
     """``fit``: how tiles fit the memories; ``state``: what they hold; ``lifetimes``: what of it nobody will read;
     ``since``: what was fetched and written since a body began; ``later``: per tile its uses to come in the present
-    block, the next one last; ``bound``: constants laid out anew once, by buffer and layout."""
+    block, the next one last; ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``:
+    ways that were found, by what they were asked for; ``devices``: who executes calls."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -49,13 +50,17 @@ class Residency:
         m = self.system.memories[memory]
         units = units or self.fit.units(memory, tile, form)
         while (at := self.state.find_room(m, units)) is None:
-            victims = [Victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
+            victims = [self._victim(k) for _, _, k in self.state.used(memory) if k not in pinned]
             if not victims:
                 raise NoSchedule(self._full(memory, tile, units))
-            context = {"memory": memory, "for": str(tile), "_data": self}
+            context = {"memory": memory, "for": str(tile)}
             self.give_way(self.trace.choose(Choice("victim", victims, context)).key, pinned)
         self.state.next[memory] = at + units
         return self.fit.placed(memory, tile, at, form)
+
+    def _victim(self, key: Key) -> Victim:
+        uses = self.later.get(key[1])
+        return Victim(key, uses[-1] if uses else None, self.state.copies[key].dirty)
 
     def _full(self, memory: str, tile: Tile, units: int) -> Infeasible:
         m = self.system.memories[memory]

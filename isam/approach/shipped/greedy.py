@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Choice
@@ -143,13 +143,7 @@ class Greedy(Approach):
 
     def victim(self, choice: Choice) -> Any:
         """The copy whose next use lies farthest (Belady); of those never used again a clean one before a dirty one."""
-        data = choice.context["_data"]
-
-        def merit(victim: Any) -> tuple[int, bool]:
-            uses = data.later.get(victim.key[1])
-            return (-(uses[-1] if uses else 1 << 30), data.state.copies[victim.key].dirty)
-
-        return min(choice.options, key=merit)
+        return min(choice.options, key=lambda v: (-inf if v.next_use is None else -v.next_use, v.dirty))
 
 
 class Locality(Greedy):
