@@ -15,7 +15,7 @@ from isam.ir.affine import Affine
 from isam.proof.aliasing import pointwise
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import Span, disjoint, earlier, span
-from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
+from isam.proof.context import Context, Var, last_value, loop_var, runs_surely
 from isam.proof.dealt import Dealt, local
 from isam.proof.facts import Facts
 from isam.proof.filled import in_its_box, with_boxes
@@ -89,8 +89,7 @@ class Tree:
 
     def check(self) -> None:
         s = self.schedule
-        here = tuple(self.facts.instances.var(g, HERE) for g in s.system.replicas)
-        ctx = self.legality.context((*of_sizes(s.cover.kernel.syms).vars, *here))
+        ctx = self.legality.around()
         buffers = self.legality.buffers.values()
         state = State()
         for b in buffers:
