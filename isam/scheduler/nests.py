@@ -19,7 +19,7 @@ from isam.system.graph import System
 LONG = 16  # cycles of a call
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Use:
     """An operand of a nest. ``index``: buffer rows over nest axes. ``extents``: the operand's shape over the
     instruction's size symbols. ``strides``: the contract, per operand dimension, in elements (None: free)."""
