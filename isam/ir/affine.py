@@ -167,7 +167,11 @@ class Affine(NamedTuple):
         return f"Affine('{self}')"
 
 
-def _sum(a: Terms, b: Iterable[tuple[str, int]]) -> Terms:
+def _sum(a: Terms, b: Terms) -> Terms:
+    if a[-1][0] < b[0][0]:
+        return a + b
+    if b[-1][0] < a[0][0]:
+        return b + a
     total = dict(a)
     for name, c in b:
         total[name] = total.get(name, 0) + c

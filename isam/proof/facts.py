@@ -142,7 +142,8 @@ class Facts:
                 start[d], shape[d] = start[d] + v.name, 1
                 offset = offset + Affine.of(v.name, p.strides[d])
         at = begin + (offset.const - begin.const)
-        box, around = box_of(start, shape), box_of(t.start, t.shape, t.steps)
+        box = box_of(start, shape)
+        around = box_of(t.start, t.shape, t.steps) if over else box
         key = (t.buffer, spot, cells, offset, p.strides, box, tuple(over))
         got = self.same.get(key)
         if got is None:
