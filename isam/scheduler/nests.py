@@ -201,4 +201,4 @@ def tile_of(use: Use, point: dict[str, Affine], sizes: dict[str, int]) -> Tile:
     for d, step, extent in zip(use.dims, use.steps, use.extents, strict=True):
         shape[d] = extent.evaluate(sizes) if extent.terms else extent.const
         steps[d] = step
-    return Tile(use.buffer, tuple(r.substitute(point) for r in use.index), tuple(shape), tuple(steps))
+    return Tile(use.buffer, tuple([r.substitute(point) for r in use.index]), tuple(shape), tuple(steps))
