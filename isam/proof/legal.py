@@ -12,9 +12,8 @@ from dataclasses import field
 from isam.classes import dataclass
 from isam.ir.affine import ZERO, Affine
 from isam.ir.kernel import Axis
-from isam.proof.context import Context, Var, of_sizes
+from isam.proof.context import Context, Var
 from isam.proof.geometry import BufferFacts, first, recurrent_axes, resolve
-from isam.proof.instances import HERE, Instances
 from isam.proof.semantics import Semantics, compare
 from isam.proof.signature import Judge, Signature, ends
 from isam.proof.violation import Findings, Violation
@@ -62,11 +61,6 @@ class Legality:
         if got is None:
             got = self.contexts[vars_] = Context(vars_)
         return got
-
-    def around(self) -> Context:
-        """What is known around all loops: of the sizes, and on which instances what is dealt to nobody runs."""
-        here = [Instances.var(g, HERE) for g in self.schedule.system.replicas]
-        return self.context((*of_sizes(self.schedule.cover.kernel.syms).vars, *here))
 
     def one_address(self, base: str) -> bool:
         """Whether every element of a base has one address only: in an argument's own memory (see :meth:`step`)."""

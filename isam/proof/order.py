@@ -35,6 +35,7 @@ from isam.proof.boxes import (
 from isam.proof.context import Context, Var, last_value, loop_var
 from isam.proof.geometry import is_float
 from isam.proof.inside import same_digits
+from isam.proof.instances import around
 from isam.proof.legal import Legality
 from isam.proof.preimage import before_boxes, preimage, touched, within
 from isam.proof.sets import Isl
@@ -222,7 +223,7 @@ class Order:
     # obligations 4, 5, 7 --------------------------------------------------------------------------------------------
     def check(self) -> None:
         s = self.schedule
-        ctx = self.legality.around()
+        ctx = self.legality.context(around(s))
         self.check_points([s.bind, s.call], ctx)
         before: Done = {}
         for phase, tree in (("bind", s.bind), ("call", s.call)):

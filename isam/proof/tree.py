@@ -20,7 +20,7 @@ from isam.proof.dealt import Dealt, local
 from isam.proof.facts import Facts
 from isam.proof.filled import in_its_box, with_boxes
 from isam.proof.induction import add, forget, implied, meet, survives
-from isam.proof.instances import HERE, Instance
+from isam.proof.instances import HERE, Instance, around
 from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
 from isam.proof.points import check_form
@@ -89,7 +89,7 @@ class Tree:
 
     def check(self) -> None:
         s = self.schedule
-        ctx = self.legality.around()
+        ctx = self.legality.context(around(s))
         buffers = self.legality.buffers.values()
         state = State()
         for b in buffers:
