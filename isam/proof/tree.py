@@ -348,9 +348,9 @@ class Tree:
         the state before the loop in its place, and what none since has destroyed."""
         out = [generalised(f, earlier(n, over.first != n.lo[0].expr), self.facts, self.fresh) for f, over in made]
         if middle.first is not None:
-            for f in end:
+            for f in (f for f in end if f.mentions(n.var)):
                 moved = self._sub(f, n.var, Affine.of(n.var, 1, -n.step))
-                if f.mentions(n.var) and implied(base, self._sub(moved, n.var, middle.first), self.facts, ctx):
+                if implied(base, self._sub(moved, n.var, middle.first), self.facts, ctx):
                     out.append(moved)
         return out
 
