@@ -32,7 +32,7 @@ from isam.proof.boxes import (
     merge,
     span,
 )
-from isam.proof.context import Context, Var, last_value, loop_var
+from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
 from isam.proof.geometry import is_float
 from isam.proof.inside import same_digits
 from isam.proof.instances import around
@@ -228,8 +228,8 @@ class Order:
     # obligations 4, 5, 7 --------------------------------------------------------------------------------------------
     def check(self) -> None:
         s = self.schedule
+        self.check_points([s.bind, s.call], self.legality.context(of_sizes(s.cover.kernel.syms).vars))
         ctx = self.legality.context(around(s))
-        self.check_points([s.bind, s.call], ctx)
         before: Done = {}
         for phase, tree in (("bind", s.bind), ("call", s.call)):
             self.phase = phase
