@@ -54,7 +54,7 @@ def culprits(system: System, schedule: Schedule, run: bool) -> list[Diagnostic]:
     return [_diagnostic(system.instructions[n], t) for n, t in wrong.items()]
 
 
-def _unlike(system: System, called: set[str]) -> list[Instruction]:
+def _unlike(system: System, called: frozenset[str]) -> list[Instruction]:
     """Instructions that were not called and take operands of unlike ranks, those of few operands first."""
     ranks = {tuple((a.role, len(a.shape)) for a in i.body.arguments): i for i in reversed(system.compute)
              if i.name not in called}  # fmt: skip

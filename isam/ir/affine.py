@@ -28,11 +28,8 @@ class Affine(NamedTuple):
 
     @staticmethod
     def from_terms(terms: Mapping[str, int] | Iterable[tuple[str, int]], const: int = 0) -> Affine:
-        total: dict[str, int] = {}
         pairs: Iterable[tuple[str, int]] = terms.items() if isinstance(terms, Mapping) else terms  # pyright: ignore
-        for name, c in pairs:
-            total[name] = total.get(name, 0) + c
-        return _new(Affine, (tuple(sorted([p for p in total.items() if p[1]])), const))
+        return _new(Affine, (_collected(pairs), const))
 
     @staticmethod
     def lift(value: Affine | int | str) -> Affine:
@@ -120,19 +117,19 @@ class Affine(NamedTuple):
         else:
             return self
         kept: list[tuple[str, int]] = []
-        const = self.const
+        const, numbers = self.const, True  # so far none but numbers were put in: what is kept is in order
         for n, c in self.terms:
             v = values.get(n)
             if v is None:
                 kept.append((n, c))
             elif isinstance(v, Affine):
-                kept.extend([(m, c * d) for m, d in v.terms] if c != 1 else v.terms)
+                if v.terms:
+                    kept.extend([(m, c * d) for m, d in v.terms] if c != 1 else v.terms)
+                    numbers = False
                 const += c * v.const
             else:
                 const += c * int(v)
-        if len(kept) <= 1:
-            return _new(Affine, (tuple(kept), const))
-        return Affine.from_terms(kept, const)
+        return _new(Affine, (tuple(kept) if numbers or len(kept) <= 1 else _collected(kept), const))
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         """The integer value. Raises ``KeyError`` when a name has none."""
@@ -167,7 +164,18 @@ class Affine(NamedTuple):
         return f"Affine('{self}')"
 
 
-def _sum(a: Terms, b: Iterable[tuple[str, int]]) -> Terms:
+def _collected(pairs: Iterable[tuple[str, int]]) -> Terms:
+    total: dict[str, int] = {}
+    for name, c in pairs:
+        total[name] = total.get(name, 0) + c
+    return tuple(sorted([p for p in total.items() if p[1]]))
+
+
+def _sum(a: Terms, b: Terms) -> Terms:
+    if a[-1][0] < b[0][0]:
+        return a + b
+    if b[-1][0] < a[0][0]:
+        return b + a
     total = dict(a)
     for name, c in b:
         total[name] = total.get(name, 0) + c

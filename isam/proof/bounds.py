@@ -79,7 +79,7 @@ def _address(o: Operand, lg: Legality, ctx: Context, isl: Isl, issue: Issue, out
     if p.base and p.base not in lg.slots:
         return  # an argument: its tile lies in it (obligation 7), at its own address (obligation 2)
     far = [k * m * (n - 1) for k, m, n in zip(p.strides, o.tile.steps, o.tile.shape, strict=True)]
-    least, most = sum(min(0, f) for f in far), sum(max(0, f) for f in far) + lg.buffers[o.tile.buffer].bytes
+    least, most = sum([f for f in far if f < 0]), sum([f for f in far if f > 0]) + lg.buffers[o.tile.buffer].bytes
     whole = memory.capacity if memory.cells is None else memory.cells * cell
     size = lg.slots[p.base] if p.base else whole - lg.reserved(memory.name)
     if p.cell is not None and p.offset.terms:  # what a step overwrites is known by its cells

@@ -30,8 +30,8 @@ class Family(NamedTuple):
 def box_of(start: Iterable[Affine], shape: Iterable[int], steps: Iterable[int] | None = None) -> Box:
     """The smallest box around a tile."""
     if steps is None:
-        return tuple((s, s + n) for s, n in zip(start, shape, strict=True))
-    return tuple((s, s + ((n - 1) * k + 1)) for s, n, k in zip(start, shape, steps, strict=True))
+        return tuple([(s, s + n) for s, n in zip(start, shape, strict=True)])
+    return tuple([(s, s + ((n - 1) * k + 1)) for s, n, k in zip(start, shape, steps, strict=True)])
 
 
 def replaced(box: Box, name: str, by: Affine) -> Box:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -137,8 +137,10 @@ def prove(schedule: Schedule) -> Certificate:
 
 def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
     """The certificate that the schedule would have, and what speaks against it."""
+    from isam.schedule.serial import used_system
+
     start = time.perf_counter()
-    whole = schedule_hash(schedule)
+    whole, machine = schedule_hash(schedule), system_hash(used_system(schedule))
     schedule = shared(schedule)
     told = with_boxes(schedule)
     isl, lg = Isl(), Legality(told)
@@ -163,7 +165,7 @@ def examine(schedule: Schedule) -> tuple[Certificate, list[Violation]]:
             "steps": list(schedule.cover.steps),
         },
         "chain": chain,
-        "system": {"name": schedule.system.name, "hash": system_hash(used(schedule))},
+        "system": {"name": schedule.system.name, "hash": machine},
         "schedule": {"hash": whole},
         "obligations": [
             {"number": n, "statement": OBLIGATIONS[n], "method": EXECUTED if n in ran else m, "verdict": "proved"}
@@ -243,13 +245,6 @@ def seal(data: Mapping[str, Any]) -> str:
     return digest(json.dumps(data, sort_keys=True, ensure_ascii=False))
 
 
-def used(schedule: Schedule) -> System:
-    """The machine without the instructions that the schedule does not name: what the proof depends on."""
-    from isam.schedule.serial import used_system
-
-    return replace(used_system(schedule), source="")
-
-
 def schedule_hash(schedule: Schedule) -> str:
     """A hash of the schedule with the part of the machine it uses; equal for a schedule read back from its JSON."""
     from isam.schedule.serial import to_json
@@ -258,9 +253,9 @@ def schedule_hash(schedule: Schedule) -> str:
 
 
 def system_hash(system: System) -> str:
-    from isam.schedule.values import Writer
+    from isam.schedule.serial import written
 
-    return digest(json.dumps(Writer().value(system), sort_keys=True))
+    return digest(json.dumps(written(system), sort_keys=True))
 
 
 def _version() -> str:

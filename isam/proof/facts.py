@@ -124,7 +124,7 @@ class Facts:
         spot = (resolve(system, p.memory), p.base)
         size = self.legality.buffers[t.buffer].bytes
         spans = [k * m * (n - 1) for k, m, n in zip(p.strides, t.steps, t.shape, strict=True)]
-        low, high = sum(min(0, s) for s in spans), sum(max(0, s) for s in spans) + size
+        low, high = sum([s for s in spans if s < 0]), sum([s for s in spans if s > 0]) + size
         cells = None
         begin = offset = self.instances.at(p)
         if p.cell is not None:
@@ -142,7 +142,8 @@ class Facts:
                 start[d], shape[d] = start[d] + v.name, 1
                 offset = offset + Affine.of(v.name, p.strides[d])
         at = begin + (offset.const - begin.const)
-        box, around = box_of(start, shape), box_of(t.start, t.shape, t.steps)
+        box = box_of(start, shape)
+        around = box_of(t.start, t.shape, t.steps) if over else box
         key = (t.buffer, spot, cells, offset, p.strides, box, tuple(over))
         got = self.same.get(key)
         if got is None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.proof.context import Var
+from isam.proof.context import Var, of_sizes
 from isam.proof.geometry import resolve
 from isam.proof.state import Spot
 from isam.schedule.tree import Bound, Loop, Place, Schedule, distinct
@@ -27,6 +27,12 @@ class Instance(NamedTuple):
 
 
 HERE = Instance(Affine(), 1)  # of what is dealt to nobody
+
+
+def around(schedule: Schedule) -> tuple[Var, ...]:
+    """What is known around all loops: of the sizes, and on which instances what is dealt to nobody runs."""
+    here = [Instances.var(g, HERE) for g in schedule.system.replicas]
+    return (*of_sizes(schedule.cover.kernel.syms).vars, *here)
 
 
 @dataclass(slots=True)

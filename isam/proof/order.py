@@ -35,6 +35,7 @@ from isam.proof.boxes import (
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
 from isam.proof.geometry import is_float
 from isam.proof.inside import same_digits
+from isam.proof.instances import around
 from isam.proof.legal import Legality
 from isam.proof.preimage import before_boxes, preimage, touched, within
 from isam.proof.sets import Isl
@@ -73,6 +74,7 @@ class Order:
     single: set[int] = field(default_factory=set)  # nests whose steps must be judged one by one
     phase: str = "call"
     _done: dict[int, Items] = field(default_factory=dict)
+    _common: dict[tuple[int, ...], dict[int, Counter[Item]]] = field(default_factory=dict)  # see ``_shared``
     _digits: dict[Conflict, dict[str, str]] = field(default_factory=dict)
     _fresh: int = 0
 
@@ -178,11 +180,15 @@ class Order:
 
     def _shared(self, n: Loop) -> dict[int, Counter[Item]]:
         """What every body of a loop has, as often as all of them have it."""
-        body, *peeled = (self.done(p) for p in (n.body, n.first, n.last) if p is not None)
-        out = {i: Counter(items) for i, items in body.items()}
-        for other in peeled:
-            out = {i: c & Counter(other.get(i, ())) for i, c in out.items()}
-        return out
+        bodies = [p for p in (n.body, n.first, n.last) if p is not None]
+        key = tuple(map(id, bodies))
+        if key not in self._common:
+            body, *peeled = map(self.done, bodies)
+            out = {i: Counter(items) for i, items in body.items()}
+            for other in peeled:
+                out = {i: c & Counter(other.get(i, ())) for i, c in out.items()}
+            self._common[key] = out
+        return self._common[key]
 
     def _all(self, n: Loop, whole: Span, middle: Span) -> Items:
         """Items of the iterations: what every body has over the ``whole`` span, the body's own over ``middle``."""
@@ -222,8 +228,8 @@ class Order:
     # obligations 4, 5, 7 --------------------------------------------------------------------------------------------
     def check(self) -> None:
         s = self.schedule
-        ctx = self.legality.context(of_sizes(s.cover.kernel.syms).vars)
-        self.check_points([s.bind, s.call], ctx)
+        self.check_points([s.bind, s.call], self.legality.context(of_sizes(s.cover.kernel.syms).vars))
+        ctx = self.legality.context(around(s))
         before: Done = {}
         for phase, tree in (("bind", s.bind), ("call", s.call)):
             self.phase = phase
@@ -282,8 +288,9 @@ class Order:
         if n.last is not None:
             history = self._all(n, span(n, False, True), span(n, n.first is not None, True))
             self.walk(n.last, self._with(ctx, loop_var(n), last), _after(_after(before, history), extra))
-        own = Loop(n.var, n.lo, n.hi, n.step, n.body, Seq(), n.first, n.last)
-        self.walk(n.exit, ctx, _after(before, self._loop_items(own)))
+        if n.exit != Seq():
+            own = Loop(n.var, n.lo, n.hi, n.step, n.body, Seq(), n.first, n.last)
+            self.walk(n.exit, ctx, _after(before, self._loop_items(own)))
 
     def _with(self, ctx: Context, var: Var, value: Affine | None) -> Context:
         if value is not None:

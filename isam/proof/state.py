@@ -51,24 +51,26 @@ class Fact:
     high: Affine = field(init=False)
 
     def __post_init__(self) -> None:
-        exprs = [self.offset, *(x for side in self.box for x in side)]
-        exprs += [b.expr for v in self.over for b in v.lo + v.hi]
+        terms = {self.offset.terms, *(b.expr.terms for v in self.over for b in v.lo + v.hi)}
         low = high = self.offset
         for k, (lo, hi) in zip(self.strides, self.box, strict=True):
-            if lo.terms == hi.terms and hi.const - lo.const == 1:
+            terms.add(lo.terms)
+            if lo.terms == hi.terms:
+                far = (hi.const - lo.const - 1) * k
+                low, high = (low, high + far) if k >= 0 else (low + far, high)
                 continue
+            terms.add(hi.terms)
             reach = (hi - lo - 1) * k
             low, high = (low, high + reach) if k >= 0 else (low + reach, high)
-        cells = () if self.cells is None else range(self.cells[0], self.cells[1] + 1)
-        made = {
-            "names": frozenset([n for e in exprs for n, _ in e.terms]),
-            "keys": tuple([(self.spot[0], c) for c in cells]) if self.cells else (self.spot,),
-            "rule": rule_of(self.offset, self.strides, self.box),
-            "low": low,
-            "high": high + self.size,
-        }
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
+        keys: tuple[object, ...] = (self.spot,)
+        if self.cells is not None:
+            keys = tuple([(self.spot[0], c) for c in range(self.cells[0], self.cells[1] + 1)])
+        put = object.__setattr__
+        put(self, "names", frozenset([n for some in terms for n, _ in some]))
+        put(self, "keys", keys)
+        put(self, "rule", rule_of(self.offset, self.strides, self.box))
+        put(self, "low", low)
+        put(self, "high", high + self.size)
 
     def address(self, at: Iterable[Affine]) -> Affine:
         """The byte at which an element lies by this layout."""

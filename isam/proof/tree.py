@@ -15,12 +15,12 @@ from isam.ir.affine import Affine
 from isam.proof.aliasing import pointwise
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import Span, disjoint, earlier, span
-from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
+from isam.proof.context import Context, Var, last_value, loop_var, runs_surely
 from isam.proof.dealt import Dealt, local
 from isam.proof.facts import Facts
 from isam.proof.filled import in_its_box, with_boxes
 from isam.proof.induction import add, forget, implied, meet, survives
-from isam.proof.instances import HERE, Instance
+from isam.proof.instances import HERE, Instance, around
 from isam.proof.joined import check_joined
 from isam.proof.legal import Legality
 from isam.proof.points import check_form
@@ -89,8 +89,7 @@ class Tree:
 
     def check(self) -> None:
         s = self.schedule
-        here = tuple(self.facts.instances.var(g, HERE) for g in s.system.replicas)
-        ctx = self.legality.context((*of_sizes(s.cover.kernel.syms).vars, *here))
+        ctx = self.legality.context(around(s))
         buffers = self.legality.buffers.values()
         state = State()
         for b in buffers:
@@ -349,9 +348,9 @@ class Tree:
         the state before the loop in its place, and what none since has destroyed."""
         out = [generalised(f, earlier(n, over.first != n.lo[0].expr), self.facts, self.fresh) for f, over in made]
         if middle.first is not None:
-            for f in end:
+            for f in (f for f in end if f.mentions(n.var)):
                 moved = self._sub(f, n.var, Affine.of(n.var, 1, -n.step))
-                if f.mentions(n.var) and implied(base, self._sub(moved, n.var, middle.first), self.facts, ctx):
+                if implied(base, self._sub(moved, n.var, middle.first), self.facts, ctx):
                     out.append(moved)
         return out
 

@@ -45,14 +45,13 @@ def to_json(schedule: Schedule) -> str:
     tables = _Tables()
     system = used_system(schedule)
     bind, call = tables.node(schedule.bind), tables.node(schedule.call)
-    plain = Writer()
-    rest = Writer(system.instructions)
+    plain, rest = Writer(), Writer(system.instructions)
     same = schedule.cover.kernel == schedule.kernel
     cover = {n: rest.value(getattr(schedule.cover, n)) for n in COVER}
     document = {
         "schema": SCHEMA,
         "kernel": plain.value(schedule.kernel),
-        "system": plain.value(system),
+        "system": written(system),
         "cover": {"kernel": None if same else plain.value(schedule.cover.kernel), **cover},
         "nests": rest.value(schedule.nests),
         "workspace": rest.value(schedule.workspace),
@@ -81,6 +80,7 @@ def from_json(text: str | bytes) -> Schedule:
         raise fail("schedule-damaged", f"not a schedule: {type(e).__name__}: {e}") from None
 
 
+@once
 def used_system(schedule: Schedule) -> System:
     """The schedule's machine with only those instructions, and moves by them, that the schedule names."""
     system = schedule.system
@@ -91,6 +91,12 @@ def used_system(schedule: Schedule) -> System:
         moves=tuple(m for m in system.moves if m.by in used),
         instructions={n: system.instructions[n] for n in system.instructions if n in used},
     )
+
+
+@once
+def written(system: System) -> Any:
+    """A machine as JSON."""
+    return Writer().value(system)
 
 
 class _Tables:

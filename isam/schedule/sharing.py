@@ -50,5 +50,5 @@ def _issue(node: Issue, pool: dict[object, Any]) -> Issue:
     got = pool.get(key)
     if got is None:
         whole = all(a is b for a, b in zip(operands, node.operands, strict=True))
-        got = pool[key] = node if whole else replace(node, operands=operands)
+        got = pool[key] = node if whole else Issue(node.unit, node.instruction, node.sizes, operands, *itself[3:])
     return got

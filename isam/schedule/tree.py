@@ -18,6 +18,7 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
+from isam.once import once
 from isam.schedule.literals import is_literal, literal_dtype
 from isam.system.graph import System
 
@@ -280,9 +281,11 @@ class Schedule:
         """The element type of a buffer of the kernel, or of a literal (named ``#dtype:value``)."""
         return literal_dtype(buffer) if is_literal(buffer) else self.kernel.buffer(buffer).dtype
 
-    def called(self) -> set[str]:
+    @once
+    def called(self) -> frozenset[str]:
         """The instructions that are called, moves included."""
-        return {n.instruction for tree in (self.bind, self.call) for n in distinct(tree) if isinstance(n, Issue)}
+        nodes = (n for tree in (self.bind, self.call) for n in distinct(tree))
+        return frozenset(n.instruction for n in nodes if isinstance(n, Issue))
 
     def __str__(self) -> str:
         from isam.schedule.text import print_schedule

@@ -50,6 +50,9 @@ class Opaque:
         return self.text
 
 
+_PLAIN = frozenset((type(None), bool, int, str))  # JSON has them
+
+
 class Writer:
     """Turns values into JSON. ``instructions``: those that may be referred to by name."""
 
@@ -57,7 +60,14 @@ class Writer:
         self.instructions = instructions or {}
 
     def value(self, v: Any) -> Any:
-        if v is None or isinstance(v, bool | int | str):
+        kind = type(v)
+        if kind in _PLAIN:
+            return v
+        if kind is tuple:
+            return [self.value(x) for x in v]
+        if kind in _NAMES:
+            return self.record(v)
+        if isinstance(v, (int, str)):
             return v
         if isinstance(v, float):
             return v if math.isfinite(v) else {"float": repr(v)}
@@ -65,13 +75,13 @@ class Writer:
             return {"A": affine(v)}
         if isinstance(v, Loc):
             return {"opaque": ["Loc", ""]}
-        if isinstance(v, tuple) and not isinstance(v, Target):
+        if isinstance(v, tuple):
             return [self.value(x) for x in v]
         if isinstance(v, list):
             return {"list": [self.value(x) for x in v]}
         if isinstance(v, Mapping):
             return {"dict": [[self.value(k), self.value(x)] for k, x in v.items()]}
-        if isinstance(v, frozenset | set):
+        if isinstance(v, (frozenset, set)):
             return {"set": sorted((self.value(x) for x in v), key=str)}
         return self.record(v)
 

@@ -28,17 +28,25 @@ class Fit:
         self._units: dict[object, int] = {}
         self._forms: dict[object, Form] = {}
         self._boxes: dict[object, mv.Box | None] = {}
+        self._laid: dict[object, tuple[int, tuple[int, ...]]] = {}
         self._routes: dict[tuple[str, str, str], tuple[str, ...] | None] = {}
 
     def placed(self, memory: str, tile: Tile, at: int, form: Form = None) -> Place:
         """The place of a tile in room of its own, which begins at a byte or cell."""
-        m, box = self.system.memories[memory], self.box(memory, tile, form)
+        key = (memory, tile.buffer, tile.shape, tile.steps, form)
+        if key not in self._laid:
+            self._laid[key] = self._lies(memory, tile, form)
+        ahead, strides = self._laid[key]
+        if self.system.memories[memory].cells is not None:
+            return Place(memory, "", Affine((), ahead), strides, cell=at)
+        return Place(memory, "", Affine((), at + ahead), strides)
+
+    def _lies(self, memory: str, tile: Tile, form: Form) -> tuple[int, tuple[int, ...]]:
+        """Where in room of its own a tile begins, and its strides, in bytes."""
+        box = self.box(memory, tile, form)
         if box is None:
-            return packed(m, tile, self.homes.dtype(tile.buffer), at, form)
-        strides = tuple(s // k if s % k == 0 else s for s, k in zip(box.strides, tile.steps, strict=True))
-        if m.cells is not None:
-            return Place(memory, "", Affine((), box.ahead), strides, cell=at)
-        return Place(memory, "", Affine((), at + box.ahead), strides)
+            return 0, packed(self.system.memories[memory], tile, self.homes.dtype(tile.buffer), 0, form).strides
+        return box.ahead, tuple(s // k if s % k == 0 else s for s, k in zip(box.strides, tile.steps, strict=True))
 
     def copy(self, memory: str, tile: Tile, place: Place, dirty: bool, form: Form = None) -> Copy:
         """What the state is told of a tile that lies in room of its own."""

@@ -19,7 +19,7 @@ from isam.system.graph import System
 LONG = 16  # cycles of a call
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Use:
     """An operand of a nest. ``index``: buffer rows over nest axes. ``extents``: the operand's shape over the
     instruction's size symbols. ``strides``: the contract, per operand dimension, in elements (None: free)."""
@@ -210,4 +210,4 @@ def tile_of(use: Use, point: dict[str, Affine], sizes: dict[str, int]) -> Tile:
     for d, step, extent in zip(use.dims, use.steps, use.extents, strict=True):
         shape[d] = extent.evaluate(sizes) if extent.terms else extent.const
         steps[d] = step
-    return Tile(use.buffer, tuple(r.substitute(point) for r in use.index), tuple(shape), tuple(steps))
+    return Tile(use.buffer, tuple([r.substitute(point) for r in use.index]), tuple(shape), tuple(steps))

@@ -139,8 +139,10 @@ def _independent(found: Exact, loop: Loop) -> bool:
     if not way[0] or any(t.way(loop) != way for t, _ in found):
         return False
     step, trip = abs(way[0]), loop.trip or 1
-    both = ((w, merged(s for t, spans in found if t.writes >= w for s in spans)) for w in (False, True))
-    pieces = [p for writes, some in both for s in some for p in _folded(s, step, writes)]
+    wrote = {s for t, spans in found if t.writes for s in spans}
+    read = {s for t, spans in found if not t.writes for s in spans} - wrote
+    pieces = [p for writes, some in ((False, read), (True, wrote)) for s in merged(some)
+              for p in _folded(s, step, writes)]  # fmt: skip
     return len(pieces) <= MANY and not _meet(sorted(pieces), trip)
 
 

@@ -10,11 +10,15 @@ Span = tuple[int, int]  # bytes from .. to
 def merged(spans: Iterable[Span]) -> list[Span]:
     """The same bytes, in order, without gaps or overlaps between neighbours."""
     out: list[Span] = []
+    begin = end = 0
     for low, high in sorted(spans):
-        if out and low <= out[-1][1]:
-            low, end = out.pop()
-            high = max(high, end)
-        out.append((low, high))
+        if out and low <= end:
+            if high > end:
+                end = high
+                out[-1] = begin, end
+        else:
+            begin, end = low, high
+            out.append((low, high))
     return out
 
 

@@ -51,12 +51,13 @@ class Since:
     """What happened since the begin of an iteration: tiles fetched whose value was there from the begin (so that a loop
     may fetch them once, before it), and tiles written."""
 
-    __slots__ = ("_near", "fetched", "written")
+    __slots__ = ("_near", "_sorted", "fetched", "written")
 
     def __init__(self) -> None:
         self.fetched: dict[Key, None] = {}
         self.written: dict[str, dict[Tile, None]] = {}
         self._near: dict[str, Near] = {}
+        self._sorted: dict[str, int] = {}  # how many of a buffer's written tiles these have: those asked about before
 
     def fetch(self, key: Key, ranges: Mapping[str, tuple[int, int]]) -> None:
         if self.disjoint(key[1], ranges):
@@ -64,24 +65,24 @@ class Since:
 
     def disjoint(self, tile: Tile, ranges: Mapping[str, tuple[int, int]]) -> bool:
         """Whether certainly no element of the tile was written."""
-        if tile in self.written.get(tile.buffer, {}):
-            return False
-        near = self._near.get(tile.buffer)
-        return near is None or next(near.meeting(tile, ranges), None) is None
+        written = self.written.get(tile.buffer)
+        if written is None or tile in written:
+            return written is None
+        near = self._near.setdefault(tile.buffer, Near())
+        for t in islice(written, self._sorted.get(tile.buffer, 0), None):
+            near.put(t)
+        self._sorted[tile.buffer] = len(written)
+        return next(near.meeting(tile, ranges), None) is None
 
     def write(self, tile: Tile) -> None:
-        written = self.written.setdefault(tile.buffer, {})
-        if tile not in written:
-            written[tile] = None
-            self._near.setdefault(tile.buffer, Near()).put(tile)
+        self.written.setdefault(tile.buffer, {})[tile] = None
 
     def then(self, other: Since, ranges: Mapping[str, tuple[int, int]]) -> None:
         """Adds what happened after."""
         for key in other.fetched:
             self.fetch(key, ranges)
-        for tiles in other.written.values():
-            for t in tiles:
-                self.write(t)
+        for buffer, tiles in other.written.items():
+            self.written.setdefault(buffer, {}).update(tiles)
 
 
 class MachineState:

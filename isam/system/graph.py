@@ -162,7 +162,13 @@ class System:
 
     def units_of(self, instruction: str) -> tuple[Unit, ...]:
         """Who executes it, in description order."""
-        return tuple(u for u in self.units.values() if instruction in u.runs)
+        if instruction not in self._users:
+            self._users[instruction] = tuple(u for u in self.units.values() if instruction in u.runs)
+        return self._users[instruction]
+
+    @cached_property
+    def _users(self) -> dict[str, tuple[Unit, ...]]:
+        return {}  # by instruction, filled in as they are asked for: a unit runs more than a thousand
 
     def spread(self, instruction: str) -> tuple[int, int]:
         """How many streams call the instruction, and on how many units it runs, all replicas counted."""

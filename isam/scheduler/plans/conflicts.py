@@ -40,20 +40,22 @@ def spread(
     near, speed = known[0][0], known[1][1] if len(known) > 1 else 0.0
     given = speed / pace(main, system)  # bytes for each call
     lines, cells = max(1, near // PERIOD), max(system.memories[m].limit for m in memories)
+    outer: dict[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]] = {}  # by tiles
 
     def cost(b: Block) -> float:
         spilled = 1.0 if overlaps(main, b) > cells else 0.0
         broken = BROKEN if any(b.of(a) > 1 for a in short) else 0.0
         waits = late(main, b, bindable) + (0.0 if passed else fetched(main, b, near, given))
         width = {a: b.of(a) * main.unit(a) for a in main.axes if a not in main.reduced}
-        farther = slowed(main, width, outer_blocks(group, main, width, system, bindable), system, bindable)
+        outer[b.tiles] = tuple(outer_blocks(group, main, width, system, bindable))
+        farther = slowed(main, width, outer[b.tiles], system, bindable)
         crowded = sum(max(0.0, crowd(main, u, width) / (lines / BESIDE) - 1) for u in passed)
         return (b.cost + conflicts(main, b, lines) + crowded + spilled + waits + broken) * farther
 
     def rank(b: Block) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
 
-    return cheapest(found, most, cost, rank)
+    return [replace(b, outer=outer[b.tiles]) for b in cheapest(found, most, cost, rank)]
 
 
 def cheapest(

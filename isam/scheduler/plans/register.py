@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from math import prod
 
 from isam.classes import dataclass
-from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
+from isam.once import once
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
@@ -19,10 +19,12 @@ from isam.system.graph import System
 
 @dataclass(frozen=True)
 class Block:
-    """How many tiles of each axis the innermost block holds, and the model's cost per call."""
+    """How many tiles of each axis the innermost block holds, and the model's cost per call. ``outer``: the loops around
+    all others, where these are known, as :func:`isam.scheduler.plans.cache.outer_blocks` says."""
 
     tiles: tuple[tuple[str, int], ...]
     cost: float
+    outer: tuple[tuple[str, int], ...] | None = None
 
     def of(self, axis: str) -> int:
         return dict(self.tiles).get(axis, 1)
@@ -96,13 +98,9 @@ def tile_bytes(nest: Nest, use: Use, system: System) -> int:
     return n
 
 
+@once
 def axes_of(use: Use) -> frozenset[str]:
-    return _named(use.index)
-
-
-@lru_cache(maxsize=256)
-def _named(index: tuple[Affine, ...]) -> frozenset[str]:
-    return frozenset(n for r in index for n in r.names)
+    return frozenset(n for r in use.index for n in r.names)
 
 
 def least(group: Group, main: Nest) -> dict[str, int]:
@@ -190,18 +188,19 @@ class Costs:
         return self._waste[axis, per]
 
 
-def live(nest: Nest, per: dict[str, int], order: list[str]) -> list[int]:
-    """Tiles of each operand that are there together: those of the outermost axis come one by one."""
-    streamed = order[0] if order and per.get(order[0], 1) > 1 else None
-    out = []
-    for u in nest.uses:
-        n = prod([per.get(a, 1) for a in axes_of(u) if a not in nest.reduced])
-        if is_literal(u.buffer):
-            n = 0
-        elif streamed in axes_of(u) and not u.writes:
-            n //= per[streamed]
-        out.append(n)
-    return out
+def together(nest: Nest, per: dict[str, int]) -> list[int]:
+    """Tiles of each operand in a block."""
+    reduced = set(nest.reduced)
+    return [0 if is_literal(u.buffer) else prod([per.get(a, 1) for a in axes_of(u) if a not in reduced])
+            for u in nest.uses]  # fmt: skip
+
+
+def live(nest: Nest, tiles: list[int], axis: str, per: int) -> list[int]:
+    """Tiles of each operand that are there together, of those in a block: those along the outermost axis, ``per`` in
+    the block, come one by one."""
+    if per <= 1:
+        return tiles
+    return [n // per if axis in axes_of(u) and not u.writes else n for u, n in zip(nest.uses, tiles, strict=True)]
 
 
 def unroll_order(nest: Nest, per: dict[str, int], room: Room) -> list[str]:
@@ -217,11 +216,10 @@ def _by_size(nest: Nest, per: dict[str, int]) -> list[str]:
 
 def fitting_order(nest: Nest, per: dict[str, int], room: Room) -> list[str] | None:
     """The first order of unrolling with which the block fits; None where there is none."""
-    rest = _by_size(nest, per)
+    rest, tiles = _by_size(nest, per), together(nest, per)
     for a in rest or [""]:
-        order = [a, *(b for b in rest if b != a)] if a else []
-        if room.holds(live(nest, per, order)):
-            return order
+        if room.holds(live(nest, tiles, a, per.get(a, 1))):
+            return [a, *(b for b in rest if b != a)] if a else []
     return None
 
 

@@ -139,7 +139,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     unit = {a: main.unit(a) for a in main.axes}
     width = {a: block.of(a) * unit[a] for a in parallel}
     vector = [a for a in parallel if a in main.mapped]
-    head = outer_blocks(group, main, width, system, bindable)
+    head = list(outer_blocks(group, main, width, system, bindable) if block.outer is None else block.outer)
     rest = [a for a in parallel if a not in vector]
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]
