@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 from isam import registry
 from isam.artifact import Artifact, load_artifact
+from isam.diagnostics import Loc
 from isam.runtime.aligned import copied
 from isam.runtime.arguments import Prepared, prepare
 from isam.runtime.forks import gate
+from isam.runtime.handed import refuse_unknown
 from isam.runtime.signature import Array, Signature
 from isam.runtime.vectorcall import attach, callable_class
 
@@ -83,7 +85,12 @@ class Entry:
         return f"<{self.artifact.name}({args}) for {self.artifact.backend}>"
 
 
-def load(path: str | Path, functions: Mapping[str, Callable[..., Any]] | None = None) -> Entry:
-    """The compiled kernel in ``path``, ready to be called; the compiler is not needed. ``functions``: Python functions
-    that it calls, by name. Raises ``IsamError``: unreadable, damaged, of another version, not for this CPU."""
-    return Entry(load_artifact(path), functions)
+def load(path: str | Path, functions: Mapping[str, Any] | None = None) -> Entry:
+    """The compiled kernel in ``path``, ready to be called; the compiler is not needed. ``functions``: those that it
+    calls, by the names of their instructions: what ``isam.instruction`` returned, for a C function also a ctypes
+    function or an address. Raises ``IsamError``: unreadable, damaged, of another version, not for this CPU; functions
+    that are missing, that it does not call, or that cannot be called in its place."""
+    artifact = load_artifact(path)
+    if functions is not None:
+        refuse_unknown(artifact, functions, Loc(str(path)))
+    return Entry(artifact, functions)
