@@ -300,6 +300,36 @@ def test_run_takes_threads_as_schedule_does(cli, tmp_path):
     assert "--threads is for kernels" in cli("run", tmp_path / "a", "--threads", 2).err
 
 
+def test_an_artifact_is_run_on_what_it_was_compiled_for(cli, tmp_path):
+    isam.compile(isam.einsum("n->n"), on="toy", sizes={"N": 3}).save(tmp_path / "a")
+    ran = cli("run", tmp_path / "a", "--on", "host")
+    assert ran.code == 2
+    assert "cli-option" in ran.err
+    assert "--on is for kernels" in ran.err
+
+
+DIAGONAL = """kernel diagonal(T)
+  in  x: f32[T, T]
+  out s: f32[]
+  s[] = 0
+  forall t < T, u < T where u == t
+    s[] += x[t, u]
+"""
+
+
+def test_operations_are_those_that_conditions_admit(cli, tmp_path):
+    from unittest.mock import patch
+
+    file = tmp_path / "d.isam"
+    file.write_text(DIAGONAL)
+    d = cli("run", file, "--on", "host-generic", "-D", "T=30", "--json").json("run")
+    assert (d["operations"], d["exact"]) == (30, True)
+    with patch("isam.ir.counting.MOST", 3):
+        d = cli("run", file, "--on", "host-generic", "-D", "T=30", "--json").json("run")
+        assert (d["operations"], d["exact"]) == (900, False)
+        assert "Gop/s of all points of the loops" in cli("run", file, "--on", "host-generic", "-D", "T=30").out
+
+
 def test_a_simulator_has_steps_and_no_speed(cli, matmul, tmp_path):
     from isam.codegen.simulator.run import Simulation
     from isam.schedule.serial import from_json
