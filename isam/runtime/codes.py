@@ -20,7 +20,7 @@ CODES: dict[str, str] = {
     "call-type": "An argument is no NumPy array (or, for rank 0, no number), or is a masked array.",
     "external-function": "What functions= gives for a name cannot be called as the artifact calls it: no function, no "
     "address of code, or a function of another instruction.",
-    "external-missing": "The artifact calls a function of the outside (C, Python, BLAS, the C library) that is not there.",
+    "external-missing": "The artifact calls a function of the outside (C, Python, BLAS) that is not there.",
     "external-unknown": "functions= gives a function that the artifact does not call.",
     "registry-broken": "A registered object exists, but importing it fails.",
     "registry-duplicate": "Two packages register the same name.",

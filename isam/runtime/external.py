@@ -52,7 +52,7 @@ class Externals:
         wanted = called(name)
         if wanted is not None:
             function = callee(wanted, self.provided, self.declared)
-            return function if isinstance(function, int) else self._callback(function, wanted.count)
+            return function if isinstance(function, int) else self._callback(function, wanted.integers)
         raise fail("external-missing", f"this artifact calls '{name}', which nothing here provides")
 
     def _callback(self, function: Callable[..., Any], count: int) -> int:

@@ -26,7 +26,7 @@ class Called(NamedTuple):
 
     kind: str
     name: str
-    count: int
+    integers: int
 
     def __str__(self) -> str:
         return f"the {KINDS[self.kind]} '{self.name}'"
@@ -34,7 +34,7 @@ class Called(NamedTuple):
     @property
     def wanted(self) -> str:
         """What may be handed over for it."""
-        own = "a ctypes function or an address" if self.kind == "c" else f"a function of {self.count} integers"
+        own = "a ctypes function or an address" if self.kind == "c" else f"a function of {self.integers} integers"
         return f"what isam.instruction returned for it, or {own}"
 
 
@@ -88,15 +88,15 @@ def _unfit(function: Any, wanted: Called, declared: str | None) -> str:
     """Why a value cannot be called in its place; nothing where it can."""
     instruction = getattr(function, "instruction", None)
     if instruction is not None:
-        other = function.count != wanted.count or (declared is not None and str(instruction) != declared)
+        other = function.count != wanted.integers or (declared is not None and str(instruction) != declared)
         return f"a function of another instruction than it was compiled with:\n{instruction}" if other else ""
     address = address_of(function)
     if address is not None:
         return "" if is_code(address) else f"the address {address:#x}, where no code lies"
     if not callable(function):
         return f"{function!r:.60}, which is no function"
-    if not _takes(function, wanted.count):
-        return f"a Python function that does not take the {wanted.count} integers of a call (sizes, addresses, strides)"
+    if not _takes(function, wanted.integers):
+        return f"a Python function that does not take the {wanted.integers} integers of a call (sizes, addresses, strides)"
     return ""
 
 

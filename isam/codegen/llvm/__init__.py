@@ -71,6 +71,7 @@ def emit(schedule: Schedule) -> Artifact:
     from isam.ir.signature import arguments_of, points_of, sizes_of
 
     kernel, code = schedule.kernel, generate(schedule)
+    text = str(schedule.cover.original).encode()
     return Artifact(
         name=kernel.name,
         backend="llvm",
@@ -84,7 +85,7 @@ def emit(schedule: Schedule) -> Artifact:
         externals=tuple(sorted(code.symbols.items())),
         points=points_of(kernel),
         provenance={"isam": __version__, "system": schedule.system.name, "llvm": version()},
-        parts={"object.o": code.object, "kernel.isam": str(schedule.cover.original).encode(), **_declared(schedule, code)},
+        parts={"object.o": code.object, "kernel.isam": text, **_declared(schedule, code)},
     )
 
 
