@@ -96,7 +96,7 @@ def _unfit(function: Any, wanted: Called, declared: str | None) -> str:
     if not callable(function):
         return f"{function!r:.60}, which is no function"
     if not _takes(function, wanted.integers):
-        return f"a Python function that does not take the {wanted.integers} integers of a call (sizes, addresses, strides)"
+        return f"a Python function that does not take {wanted.integers} integers (sizes, addresses, strides of a call)"
     return ""
 
 

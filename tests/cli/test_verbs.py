@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -222,6 +223,21 @@ def test_system_verbs(cli, tmp_path):
     tested = cli("system", "test", mine, "--json").json("system test")
     assert tested["right"] == ["mm4", "fill4", "relu4"]
     assert (tested["wrong"], tested["refused"], tested["left"]) == ({}, {}, [])
+
+
+def test_why_random_programs_are_refused(cli, tmp_path):
+    """Reasons that differ in operands alone are told once; the document has each program with all that was said."""
+    mine = tmp_path / "small.yaml"
+    assert cli("system", "new", "mine", "-o", mine).code == 0
+    mine.write_text(mine.read_text().replace("cells: 8", "cells: 1"))
+    said = cli("system", "test", mine, "--seconds", 30)
+    assert re.search(r"\n20 random programs: .* [1-9]\d* refused with a reason, 0 wrong\n  [1-9]\d* refused: ", said.out)
+    found = cli("system", "test", mine, "--seconds", 30, "--json").json("system test")["programs"]["refused"]
+    told = [int(n) for n in re.findall(r"^  (\d+) refused", said.out, re.MULTILINE)]
+    assert sum(told) == len(found) > len(told)
+    for r in found:
+        assert isam.parse(r["program"]).name == "program"
+        assert r["reason"].startswith(("error", str(mine)))
 
 
 def test_system_test_finds_a_template_that_lies(cli, tmp_path):

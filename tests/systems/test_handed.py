@@ -67,7 +67,7 @@ def test_what_may_be_given(saved: Path, given: Callable[[], Any]) -> None:
     ("scale", "is given 'scale', which is no function"), (None, "is given None"), (True, "is given True"),
     (0, "the address 0x0, where no code lies"), (-1, "where no code lies"), (1 << 64, "where no code lies"),
     (ctypes.CFUNCTYPE(None)(), "the address 0x0"), (1.5, "no function"),
-    (scale, "a Python function that does not take the 6 integers of a call"),
+    (scale, "a Python function that does not take 6 integers"),
 ])  # fmt: skip
 def test_what_is_refused_when_it_is_loaded(saved: Path, given: Any, said: str) -> None:
     with pytest.raises(isam.IsamError, match="function 'scale' is given") as e:
