@@ -16,7 +16,7 @@ import ctypes
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,7 @@ from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.ir.dtype import ANY, numpy_dtype
 from isam.ir.instruction import Cost, Instruction, OperandContract
+from isam.ir.kernel import Kernel
 from isam.runtime.handed import address_of, is_code
 from isam.system.numerics import contradictions, meaningful
 
@@ -118,34 +119,42 @@ def _declared(text: str, homes: Mapping[str, Sequence[str]], strides: Strides, a
     from isam.ir.text import parse_instruction
     from isam.ir.verify import verify
     from isam.system.costs import stated
-    from isam.system.faults import nearest
 
     body = parse_instruction(text).body
     if not _PERMITS.search(text):  # nobody says that the function rounds as the text does
         body = replace(body, permits=meaningful(body))
-    faults = verify(body)
+    faults = [*verify(body), *_misfits(body, homes, strides, align, apart, at)]
+    price = stated(cost, body, at, faults)
     if faults:
         raise IsamError(faults)
-    operands = [a.name for a in body.arguments]
-    for name in (*homes, *strides, *align, *(o for group in apart for o in group)):
-        if name not in operands:
-            raise fail("system-operand", f"'{body.name}' has no operand '{name}'", body.loc, nearest(name, operands))
-    for name, s in strides.items():
-        if len(s) != len(body.buffer(name).shape):
-            raise fail("system-strides",
-                       f"'{name}' has {len(body.buffer(name).shape)} dimensions, {len(s)} strides are given",
-                       body.buffer(name).loc, "one stride per dimension: a number or None")  # fmt: skip
-    for name, size in align.items():
-        if size < 1 or size & (size - 1):
-            raise fail("system-align", f"an alignment is a power of two, not {size} B", body.buffer(name).loc)
-    contracts = {o: OperandContract(tuple(homes.get(o, ())), tuple(strides.get(o, ())), align.get(o, 1))
-                 for o in operands if o in homes or o in strides or o in align}  # fmt: skip
-    made = Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart),
-                       stated(cost, body, at) or Cost(), {}, tuple(needs), ulp, body.loc)  # fmt: skip
+    contracts = {a.name: OperandContract(tuple(homes.get(a.name, ())), tuple(strides.get(a.name, ())),
+                                         align.get(a.name, 1))
+                 for a in body.arguments if a.name in homes or a.name in strides or a.name in align}  # fmt: skip
+    made = Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart), price, {}, tuple(needs), ulp,
+                       body.loc)  # fmt: skip
     wrong = [Diagnostic("system-numerics", message, body.loc, hint) for _, message, hint in contradictions(made)]
     if wrong:
         raise IsamError(wrong)
     return made
+
+
+def _misfits(body: Kernel, homes: Mapping[str, Sequence[str]], strides: Strides, align: Mapping[str, int],
+             apart: Sequence[Sequence[str]], at: Loc) -> Iterator[Diagnostic]:  # fmt: skip
+    """What is said about operands and cannot be of these. ``at``: where it stands."""
+    from isam.system.faults import nearest
+
+    operands = {a.name: a for a in body.arguments}
+    for name in dict.fromkeys((*homes, *strides, *align, *(o for group in apart for o in group))):
+        if name not in operands:
+            yield Diagnostic("system-operand", f"'{body.name}' has no operand '{name}'", at, nearest(name, operands))
+    for name, given in strides.items():
+        if name in operands and len(given) != (rank := len(operands[name].shape)):
+            yield Diagnostic("system-strides", f"'{name}' has {rank} dimensions, {len(given)} strides are given", at,
+                             "one stride per dimension: a number or None")  # fmt: skip
+    for name, size in align.items():
+        if size < 1 or size & (size - 1):
+            yield Diagnostic("system-align", f"the alignment of '{name}' is a power of two, not {size} B", at,
+                             "for example 64")  # fmt: skip
 
 
 def place_of(function: Any, otherwise: Loc) -> Loc:
