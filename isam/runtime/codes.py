@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
+    "artifact-bound": "What has bound constants is to be saved: an artifact holds the code, not the constants.",
     "artifact-damaged": "The file is no artifact, or its content lacks the hashes that it states.",
     "artifact-features": "The artifact was compiled for a CPU with features that this one lacks: compile it again.",
     "artifact-part": "The artifact lacks the part that was asked for.",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from isam import registry
 from isam.artifact import Artifact, load_artifact
-from isam.diagnostics import Loc
+from isam.diagnostics import IsamError, Loc, fail
 from isam.runtime.aligned import copied
 from isam.runtime.arguments import Prepared, prepare
 from isam.runtime.forks import gate
@@ -74,6 +74,12 @@ class Entry:
         state = None if missing else self.runner.bind(fixed, p.sizes)
         return Entry(self.artifact, runner=self.runner, state=state, bound=fixed)
 
+    def save(self, path: str | Path) -> None:
+        """Writes the artifact. Raises ``IsamError`` when constants are bound: it holds code, not what was bound."""
+        if self.bound:
+            raise not_saved(self.__name__, self.bound)
+        self.artifact.save(path)
+
     def __copy__(self) -> Entry:
         return self
 
@@ -83,6 +89,13 @@ class Entry:
     def __repr__(self) -> str:
         args = ", ".join(p.name for p in self.signature.positional if p.name not in self.bound)
         return f"<{self.artifact.name}({args}) for {self.artifact.backend}>"
+
+
+def not_saved(name: str, bound: Iterable[str]) -> IsamError:
+    """The refusal to save what has bound constants."""
+    constants = ", ".join(f"{n}=..." for n in bound)
+    return fail("artifact-bound", f"'{name}' has bound constants, an artifact holds none",
+                hint=f"save what was compiled, before bind; then isam.load(FILE).bind({constants})")  # fmt: skip
 
 
 def load(path: str | Path, functions: Mapping[str, Any] | None = None) -> Entry:
