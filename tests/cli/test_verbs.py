@@ -231,7 +231,7 @@ def test_why_random_programs_are_refused(cli, tmp_path):
     assert cli("system", "new", "mine", "-o", mine).code == 0
     mine.write_text(mine.read_text().replace("cells: 8", "cells: 1"))
     said = cli("system", "test", mine, "--seconds", 30)
-    assert re.search(r"\n20 random programs: .* [1-9]\d* refused with a reason, 0 wrong\n  [1-9]\d* refused: ", said.out)
+    assert re.search(r"\n20 random programs: .* [1-9]\d* refused with a reason, 0 wrong\n  [1-9]", said.out)
     found = cli("system", "test", mine, "--seconds", 30, "--json").json("system test")["programs"]["refused"]
     told = [int(n) for n in re.findall(r"^  (\d+) refused", said.out, re.MULTILINE)]
     assert sum(told) == len(found) > len(told)
@@ -322,6 +322,24 @@ def test_an_artifact_is_run_on_what_it_was_compiled_for(cli, tmp_path):
     assert ran.code == 2
     assert "cli-option" in ran.err
     assert "--on is for kernels" in ran.err
+
+
+def test_only_names_that_are_alike_are_suggested(cli, tmp_path):
+    (tmp_path / "pool.isam").write_text(DIAGONAL)
+    (tmp_path / "pool.yaml").write_text("")
+    assert "hint" not in cli("check", tmp_path / "nofile.isam").err
+    assert "did you mean 'pool.isam'?" in cli("check", tmp_path / "poll.isam").err
+    assert "did you mean 'pool.yaml'?" in cli("check", tmp_path / "poll.yaml").err
+
+
+def test_constants_may_be_given_where_sizes_are(cli, two):
+    assert "sizes: N; constants: by" in cli("run", f"{two}:scale", "-D", "N=3,Z=5").err
+    assert "did you mean 'by'?" in cli("run", f"{two}:scale", "-D", "N=3,bye=5").err
+    assert "hint: sizes: N\n" in cli("run", f"{two}:add", "-D", "N=3,Z=5").err
+
+
+def test_a_code_says_what_to_do(cli):
+    assert "where 0 <= i - 1" in cli("code", "V430").out
 
 
 DIAGONAL = """kernel diagonal(T)
