@@ -324,6 +324,25 @@ def test_an_artifact_is_run_on_what_it_was_compiled_for(cli, tmp_path):
     assert "--on is for kernels" in ran.err
 
 
+def test_bench_takes_no_file_and_no_simulator(cli, matmul):
+    ran = cli("bench", matmul)
+    assert ran.code == 2
+    assert f"hint: isam run {matmul} --repeat" in ran.err
+    ran = cli("bench", "--on", "toy", "--only", "tiny")
+    assert ran.code == 2
+    assert "bench-backend" in ran.err
+    assert "isam schedule FILE --on toy --time" in ran.err
+    assert "FILE" not in cli("bench", "--help").out.split("\n")[0]
+
+
+def test_a_machine_shows_rows_and_which_operand_lives_where(cli):
+    text = cli("system", "show", "gemmini").out
+    assert re.search(r"\n  spad +managed +256 KiB +16 B +rows of 16 B\n", text)
+    assert "A D: spad, W: pe, C: acc;" in text
+    assert "copy" in cli("system", "show", "toy").out
+    assert cli("system", "show", "gemmini", "--json").json("system show")["memories"]["acc"]["row"] == 64
+
+
 def test_only_names_that_are_alike_are_suggested(cli, tmp_path):
     (tmp_path / "pool.isam").write_text(DIAGONAL)
     (tmp_path / "pool.yaml").write_text("")
