@@ -24,7 +24,7 @@ class Externals:
     """Addresses by name; keeps callbacks alive and remembers their exceptions."""
 
     def __init__(self, provided: Mapping[str, Any], guarded: bool = False, declared: Mapping[str, str] | None = None):
-        self.provided, self.guarded, self.declared = provided, guarded, declared or {}
+        self.provided, self.guarded, self.declared = dict(provided), guarded, declared or {}  # kept alive here
         self.alive: list[Any] = []
         self.raised = threading.local()
 

@@ -91,14 +91,15 @@ def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, 
     here = Loc(caller.f_code.co_filename, caller.f_lineno, 1)
     unplaced = _declared(text, homes or {}, strides or {}, align or {}, apart, cost, needs, ulp, here)
 
-    def register(function: Any) -> Registered:
+    def register(given: Any) -> Registered:
         from isam.system.trials import judge
 
+        function = given
         declared = replace(unplaced, loc=place_of(function, here))
         if isinstance(function, Registered):
             function = function.address if function.address is not None else function.function
         address = address_of(function) or None
-        called = OnArrays(declared, address) if address is not None and is_code(address) else function
+        called = OnArrays(declared, address, given) if address is not None and is_code(address) else function
         if not callable(called):
             raise fail("instruction-function", f"{function!r} is no function", declared.loc,
                        "a Python function, a ctypes function or an address")  # fmt: skip
@@ -194,9 +195,10 @@ def llvm_call(instruction: Instruction, address: int | None) -> str:
 
 
 class OnArrays:
-    """A C function as a Python function on arrays."""
+    """A C function as a Python function on arrays. ``kept``: what has to stay for its address to be one."""
 
-    def __init__(self, instruction: Instruction, address: int):
+    def __init__(self, instruction: Instruction, address: int, kept: object):
+        self.kept = kept
         self.instruction, self.address, self.order = instruction, address, parameters(instruction)
         self.count = len(self.order)
         self.names = [a.name for a in instruction.body.arguments]

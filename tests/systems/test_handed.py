@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,3 +105,19 @@ def test_a_kernel_that_calls_none(tmp_path: Path) -> None:
 def test_the_kind_of_function_is_said() -> None:
     assert repr(made(c_scale)).endswith("by a C function")
     assert repr(made(scale)).endswith("by scale")
+
+
+@pytest.mark.parametrize("wrapped", [made, lambda f: f])
+def test_a_callback_that_nobody_else_holds_stays(saved: Path, wrapped: Callable[[Any], Any]) -> None:
+    def callback(N, a, x, sx, y, sy):
+        for i in range(N):
+            at(y + 8 * sy * i).value = at(a).value * at(x + 8 * sx * i).value
+
+    gone = {"scale": wrapped(ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(callback))}
+    held = weakref.ref(callback)
+    fn = isam.load(saved, functions=gone)
+    gone.clear()
+    del callback
+    gc.collect()
+    assert held() is not None
+    np.testing.assert_array_equal(fn(A, X), 3 * X)
