@@ -4,7 +4,8 @@ The archive has the same bytes whenever its contents are the same: entries in on
 It is written under another name and renamed, so that a reader sees all of it or nothing. Every part's hash stands in
 the manifest and is checked on reading. Nothing in it is executed by reading it; there is no pickle.
 
-Parts: ``kernel.isam`` (text), ``schedule.json``, ``certificate.json``, ``trace.json``, ``object.o`` (native code).
+Parts: ``kernel.isam`` (text), ``schedule.json``, ``certificate.json``, ``trace.json``, ``object.o`` (native code),
+``functions.json`` (the instructions that the functions are which it calls).
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ for name, verb in {
     "cache": cache.cache,
     "code": code.code,
 }.items():
-    app.command(name)(verb)
+    app.command(name, context_settings={"allow_extra_args": name == "bench"})(verb)  # bench says what takes files
 app.add_typer(system.app, name="system")
 
 

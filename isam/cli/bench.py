@@ -7,13 +7,16 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson, On
 from isam.diagnostics import InternalError, fail
+
+if TYPE_CHECKING:
+    from isam.system.graph import System
 
 GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "blocks", "attention", "gru",
           "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16", "compile")  # fmt: skip
@@ -53,8 +56,8 @@ SAVE = Annotated[
     **{f"{g}-bf16": f"as {g}, in bf16" for g in ("resnet50", "blocks", "attention", "gru")},
 )  # fmt: skip
 def bench(
-    on: On = "host", only: ONLY = None, shape: SHAPE = None, quick: QUICK = False, rounds: ROUNDS = 0,
-    seconds: SECONDS = 0.0, save: SAVE = None, plots: PLOTS = None, as_json: AsJson = False,
+    more: typer.Context, on: On = "host", only: ONLY = None, shape: SHAPE = None, quick: QUICK = False,
+    rounds: ROUNDS = 0, seconds: SECONDS = 0.0, save: SAVE = None, plots: PLOTS = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
     """Measures products, convolutions and networks' layers beside the fastest that Python can call.
 
@@ -65,7 +68,6 @@ def bench(
     One thread, random data, contenders taking turns, every result checked against float64 within a bound per element.
     A line per shape as it is done. Exit code 1 when a target is missed.
     """
-    from isam.system.features import demand
     from isam.system.load import load_system
 
     groups = tuple(only or GROUPS)
@@ -73,7 +75,10 @@ def bench(
     if unknown or rounds < 0 or not 0 <= seconds <= 60:
         raise fail("cli-number", f"no group '{unknown[0]}'" if unknown else "--rounds and --seconds are not negative",
                    hint=f"groups: {', '.join(GROUPS)}")  # fmt: skip
-    demand(load_system(on))
+    if more.args:
+        raise fail("cli-option", f"isam bench measures kernels of its own, not {more.args[0]}",
+                   hint=f"isam run {more.args[0]} --repeat 100")  # fmt: skip
+    _runs_here(load_system(on))
     found = _program()
     settings = found.Settings(rounds or (3 if quick else 5), seconds or (0.03 if quick else 0.08), on)
     try:
@@ -90,6 +95,17 @@ def bench(
     drawn = _drawn(results, plots, save.stem if save else "results") if plots is not None else []
     data = {g: results.get(g) for g in GROUPS} | {n: v for n, v in results.items() if n != "schema"}
     return Answer("\n".join(drawn), data, yes=all(t["reached"] for t in results["targets"]))
+
+
+def _runs_here(system: System) -> None:
+    """Raises ``IsamError`` for a machine whose code does not run on this CPU: a simulator's time is not comparable."""
+    from isam.system.features import demand
+
+    if system.backend != "llvm":
+        raise fail("bench-backend", f"'{system.name}' has no code that runs here: a simulator's time says nothing "
+                   "beside that of NumPy",
+                   hint=f"isam schedule FILE --on {system.name} --time tells what its costs say")  # fmt: skip
+    demand(system)
 
 
 def _drawn(results: dict[str, Any], folder: Path, name: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 CODES: dict[str, str] = {
     "cli-array": "An array given with --input, or asked for with --output, does not exist or cannot be used.",
     "cli-code": "No diagnostic has this code, and the mapper gives no reason of this name.",
+    "bench-backend": "A machine without code for this CPU is to be compared with libraries that run on it.",
     "calibrate-backend": "A machine without code for this CPU is to be measured on it.",
     "calibrate-none": "No instruction between registers has the name that is to be measured.",
     "cli-file": "A file named on the command line cannot be read or written, or is no text.",
@@ -12,6 +13,7 @@ CODES: dict[str, str] = {
     "cli-limit": "The simulator, or the judge of results, would work for longer than --limit allows.",
     "cli-memory": "There is not enough memory for the arrays or for the judge of results.",
     "cli-number": "A number on the command line is outside what the option takes.",
-    "cli-option": "An option says how a kernel is compiled, and what is run is compiled already.",
+    "cli-option": "An option says how a kernel is compiled, and what is run is compiled already; or a file is given "
+                  "to a verb that takes none.",
     "cli-size": "A size on the command line (-D NAME=NUMBER) is malformed, given twice, or missing.",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isam.diagnostics import did_you_mean, fail
 
@@ -62,18 +62,40 @@ def pairs(texts: Iterable[str] | None, known: list[str]) -> list[tuple[str, Path
     return out
 
 
-def operations(kernel: Kernel, sizes: Mapping[str, int]) -> int:
-    """Arithmetic operations of one call; copies and casts count nothing, a ``where`` counts its whole box."""
-    return sum(n for s, n in visits(kernel.body, sizes) if s.accumulate or s.op not in NO_WORK)
+class Work(NamedTuple):
+    """Arithmetic operations of one call. ``exact``: of the points that conditions admit; else, where those are too many
+    to count, of all points of the loops."""
+
+    operations: int
+    exact: bool = True
+
+
+def work_of(kernel: Kernel, sizes: Mapping[str, int]) -> Work:
+    """What one call computes; copies and casts count nothing."""
+    from isam.ir.counting import admitted
+
+    total, exact = 0, True
+    for s, box in domains(kernel.body, sizes):
+        if s.accumulate or s.op not in NO_WORK:
+            n = admitted(box, [w.substitute(sizes) for w in s.domain.where])
+            total, exact = total + (prod(box.values()) if n is None else n), exact and n is not None
+    return Work(total, exact)
 
 
 def visits(body: Iterable[Statement | Recurrence], sizes: Mapping[str, int]) -> Iterator[tuple[Statement, int]]:
-    """Every statement with the points at which one call carries it out, all trips counted."""
+    """Every statement with the points of its loops, all trips counted, whatever its condition admits."""
+    return ((s, prod(box.values())) for s, box in domains(body, sizes))
+
+
+def domains(body: Iterable[Statement | Recurrence], sizes: Mapping[str, int],
+            outer: Mapping[str, int] | None = None) -> Iterator[tuple[Statement, dict[str, int]]]:  # fmt: skip
+    """Every statement with the extents of the loops around it and of its own axes."""
     from isam.ir.kernel import Statement
 
     for item in body:
+        axes = item.domain.axes if isinstance(item, Statement) else (item.axis,)
+        box = {**(outer or {}), **{a.name: max(0, a.extent.evaluate(sizes)) for a in axes}}
         if isinstance(item, Statement):
-            yield item, prod(max(0, a.extent.evaluate(sizes)) for a in item.domain.axes)
+            yield item, box
         else:
-            trip = max(0, item.axis.extent.evaluate(sizes))
-            yield from ((s, trip * n) for s, n in visits(item.body, sizes))
+            yield from domains(item.body, sizes, box)

@@ -14,7 +14,7 @@ from isam.classes import dataclass
 from isam.cli import fair
 from isam.cli.answer import SUBJECT, Answer, answering
 from isam.cli.contest import arrays
-from isam.cli.data import operations
+from isam.cli.data import work_of
 from isam.cli.limits import STEPS, simulated_steps
 from isam.cli.options import AsJson, On
 from isam.cli.progress import busy
@@ -127,7 +127,7 @@ def _compiled(text: str, sizes: dict[str, int], fn: Any, judged: Judged) -> Answ
     from isam.schedule.text import figures
 
     job, shape = fn.job, figures(fn.schedule.call)
-    proved, work = len(fn.certificate.data["obligations"]), operations(fn.kernel.with_sizes(sizes), {})
+    proved, work = len(fn.certificate.data["obligations"]), work_of(fn.kernel.with_sizes(sizes), {}).operations
     data = {
         "kernel": text, "sizes": sizes, "system": fn.system.name, "mappings": [str(m) for m in fn.mapping.mappings],
         "seconds": job.seconds, "schedule": shape, "obligations": proved,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,9 +159,14 @@ def _decoded(content: bytes, file: str) -> str:
 
 
 def _near(file: str) -> str:
+    """A hint naming a file beside it that is called alike; an ending that many have makes nothing alike."""
+    import difflib
+
+    wanted = Path(file)
     try:
-        folder = Path(file).parent
-        known: Sequence[str] = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+        beside = [p for p in wanted.parent.iterdir() if p.name != wanted.name] if wanted.parent.is_dir() else []
     except (OSError, ValueError):
         return ""
-    return did_you_mean(Path(file).name, known)
+    known = {p.stem: p.name for p in sorted(beside, key=lambda p: (p.suffix == wanted.suffix, p.name))}
+    close = difflib.get_close_matches(wanted.stem, known, 1)
+    return f"did you mean '{known[close[0]]}'?" if close else ""

@@ -11,9 +11,9 @@ import typer
 
 from isam.cli import given
 from isam.cli.answer import SUBJECT, Answer, answering
-from isam.cli.data import operations, pairs, read_arrays, write_arrays
+from isam.cli.data import Work, pairs, read_arrays, work_of, write_arrays
 from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, within_memory
-from isam.cli.options import Approach, AsJson, On, Replay, Require, Sizes, Threads
+from isam.cli.options import Approach, AsJson, Replay, Require, Sizes, Threads
 from isam.cli.progress import schedules
 from isam.cli.timing import Times, repeated, shown
 from isam.diagnostics import Diagnostic, IsamError, fail
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
 
 WHAT = Annotated[str, typer.Argument(metavar="KERNEL|ARTIFACT", help="FILE.isam[:NAME], -, or a compiled artifact.")]
+ON = Annotated[
+    str,
+    typer.Option("--on", metavar="SYSTEM", help="Of a kernel: a shipped system or the path of a YAML description "
+                 "(default host)."),
+]  # fmt: skip
 CHECK = Annotated[bool, typer.Option("--check", help="Compare every element with the reference, within bounds.")]
 REPEAT = Annotated[int, typer.Option("--repeat", metavar="N", help="Calls that are timed.")]
 SEED = Annotated[int, typer.Option("--seed", help="Of the random data.")]
@@ -43,11 +48,12 @@ OUTPUT = Annotated[
 @answering(
     "run", kernel="its name", system="the system's name", sizes="name to number",
     seconds="best and median of a call; on a simulator, the simulator's", simulated="null, or the steps of a call",
-    operations="arithmetic operations of a call (a where counts its whole box)", outputs="dtype and shape of results",
+    operations="arithmetic operations of a call", exact="false where a condition admits too many points to count: "
+    "operations are of all points of the loops", outputs="dtype and shape of results",
     check="null, or whether it was right, and the fault",
 )  # fmt: skip
 def run(
-    what: WHAT, on: On = "host", define: Sizes = None, check: CHECK = False, repeat: REPEAT = 1, seed: SEED = 0,
+    what: WHAT, on: ON = "", define: Sizes = None, check: CHECK = False, repeat: REPEAT = 1, seed: SEED = 0,
     limit: LIMIT = 0, inputs: INPUT = None, outputs: OUTPUT = None, approach: Approach = "", replay: Replay = None,
     require: Require = None, threads: Threads = None, as_json: AsJson = False,
 ) -> Answer:  # fmt: skip
@@ -60,13 +66,13 @@ def run(
         raise fail("cli-number", "--repeat is from 1 to 1000000, --seed and --limit are not negative")
     numbers = given.sizes(define)
     if given.is_artifact(what):
-        _compiles({"--approach": approach, "--replay": replay, "--require": require, "--threads": threads})
+        _compiles({"--on": on, "--approach": approach, "--replay": replay, "--require": require, "--threads": threads})
         k, entry, system = _artifact(what, numbers)
         within_memory(k, judged=check)
     else:
         k = given.sized(given.kernel(what)[0], numbers, whole=True)
         within_memory(k, judged=check)
-        entry = _compiled(k, on, approach, replay, require, threads)
+        entry = _compiled(k, on or "host", approach, replay, require, threads)
         system = entry.system.name
     points = judged_points(k, limit or POINTS) if check else 0
     steps = simulated_steps(entry.artifact, k, numbers, limit or STEPS, "smaller sizes, or --limit N")
@@ -78,9 +84,9 @@ def run(
     results, times = _timed(k, entry, arrays, 0 if repeat == 1 and steps is not None else repeat)
     write_arrays(targets, results)
     fault = _fault(k, arrays, results, points) if check else None
-    work = operations(k, {})
+    work = work_of(k, {})
     data = {
-        "kernel": k.name, "system": system, "sizes": numbers, "operations": work, "simulated": steps,
+        "kernel": k.name, "system": system, "sizes": numbers, **work._asdict(), "simulated": steps,
         "seconds": {"best": times.best, "median": times.median, "calls": len(times.samples)},
         "outputs": {n: {"dtype": str(a.dtype), "shape": list(a.shape)} for n, a in results.items()},
         "check": {"right": fault is None, "fault": fault} if check else None,
@@ -111,8 +117,9 @@ def _wrong(k: Kernel, entry: Any, system: str, fault: str) -> Exception:
     return InternalError(f"{k.name} on {system} computes something else: {fault}{said}\n{k}")
 
 
-def _timing(work: int, times: Times) -> str:
-    rate = f", {work / times.best / 1e9:.3g} Gop/s" if work else ""
+def _timing(work: Work, times: Times) -> str:
+    rate = f", {work.operations / times.best / 1e9:.3g} Gop/s" if work.operations else ""
+    rate += "" if work.exact or not rate else " of all points of the loops"
     return f": {shown(times.best)} per call{_calls(times)}{rate}"
 
 

@@ -21,7 +21,7 @@ from isam.ir.signature import arguments_of, sizes_of
 from isam.ir.table import Table
 from isam.runtime.arguments import look_over
 from isam.runtime.cache import Cache
-from isam.runtime.entry import Entry
+from isam.runtime.entry import Entry, not_saved
 from isam.runtime.forks import gate
 from isam.runtime.signature import Signature
 from isam.runtime.vectorcall import attach, callable_class, lend
@@ -203,6 +203,10 @@ class BoundFunction:
             bound = self._bound[id(entry)] = entry.bind(**self.constants)
         return bound(*args, **kwargs)
 
+    def save(self, path: str | Path) -> None:
+        """Raises ``IsamError``: an artifact holds code, not constants."""
+        raise not_saved(self.function.kernel.name, self.constants)
+
     def __repr__(self) -> str:
         return f"{repr(self.function)[:-1]}, bound {', '.join(self.constants) or 'nothing'}>"
 
@@ -236,7 +240,9 @@ def check_sizes(kernel: Kernel, sizes: Mapping[str, Any]) -> None:
     for name, v in sizes.items():
         s = known.get(name)
         if s is None:
-            hint = did_you_mean(name, known) or f"sizes: {', '.join(known) or 'none'}"
+            constants = [n for n, _ in kernel.params]
+            hint = did_you_mean(name, [*known, *constants]) or f"sizes: {', '.join(known) or 'none'}"
+            hint += f"; constants: {', '.join(constants)}" if constants and not hint.startswith("did") else ""
             faults.append(Diagnostic("size-unknown", f"'{kernel.name}' has no size '{name}'", kernel.loc, hint))
         elif isinstance(v, bool) or not hasattr(v, "__index__"):
             faults.append(Diagnostic("size-range", f"the size {name} = {v!r} is no whole number", kernel.loc))

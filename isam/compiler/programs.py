@@ -59,11 +59,13 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``verdict``: right, wrong, or no, with the reason; ``kernel``: the program."""
+    """``verdict``: right, wrong, or no, with the reason, of which ``whole`` is all that was said; ``kernel``: the
+    program."""
 
     kernel: Kernel
     verdict: str
     reason: str = ""
+    whole: str = ""
 
     def __str__(self) -> str:
         """The program as a file that reads back in."""
@@ -91,7 +93,7 @@ def _judged(kernel: Kernel, machine: System, seed: int, use: Use) -> Outcome:
         use.add(job.schedule)
         got = simulate(job.schedule, arrays, residues(seed))
     except IsamError as e:
-        return Outcome(kernel, "no", e.diagnostics[0].message.splitlines()[0])
+        return Outcome(kernel, "no", e.diagnostics[0].message.splitlines()[0], str(e))
     except InternalError as e:  # of the compiler, or a fault that the strict simulator met
         return Outcome(kernel, "wrong", str(e).splitlines()[0])
     want = oracle.run_modular(kernel, arrays, {}, seed)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingABC
+from math import prod
 
 from isam.classes import dataclass
 from isam.cost.capacity import capacity_traffic
 from isam.cost.latency import Latency
 from isam.cost.traffic import Flow, Way, crossing, everything, flows, ways
+from isam.ir.counting import admitted
 from isam.ir.dataflow import determined
 from isam.ir.kernel import Kernel, recurrences
 from isam.ir.mapping import Cover, Mapping
@@ -68,7 +70,10 @@ def floor(schedule: Schedule, symbols: MappingABC[str, int] | None = None) -> Fl
     travelling, latency = flows(schedule, kernel, ahead), Latency(schedule, kernel)
     found = [*_compute(schedule, kernel, ahead, latency), *_traffic(schedule, travelling, latency)]
     found += _capacity(schedule, kernel)
-    return Floor(tuple(sorted((b for b in found if b.seconds > 0), key=lambda b: -b.seconds)))
+    longest: dict[tuple[str, str, str], LowerBound] = {}  # of those told in the same words
+    for b in sorted((b for b in found if b.seconds > 0), key=lambda b: -b.seconds):
+        longest.setdefault((b.kind, b.where, b.why), b)
+    return Floor(tuple(longest.values()))
 
 
 def _compute(schedule: Schedule, kernel: Kernel, ahead: frozenset[int], latency: Latency) -> list[LowerBound]:
@@ -77,7 +82,8 @@ def _compute(schedule: Schedule, kernel: Kernel, ahead: frozenset[int], latency:
     busy: dict[frozenset[str], float] = {}
     begin, end = dict[frozenset[str], float](), dict[frozenset[str], float]()
     out = []
-    for m, who, calls, seconds in _full(schedule.cover, kernel, schedule.system, ahead):
+    cover, system = schedule.cover, schedule.system
+    for m, who, calls, seconds in (*_full(cover, kernel, system, ahead), *_cut(cover, kernel, system, ahead)):
         busy[who] = busy.get(who, 0.0) + seconds
         (done, free), before, after = latency.call(m), latency.before(m), latency.after(m)
         begin[who] = min(before, begin.get(who, before))
@@ -90,7 +96,8 @@ def _compute(schedule: Schedule, kernel: Kernel, ahead: frozenset[int], latency:
         around = min(begin[w] for w in parts) + min(end[w] for w in parts)
         seconds = sum(busy[w] for w in parts) / copies
         if seconds:
-            why = f"full calls on {copies} units" + (", operands before and results after" if around else "")
+            many = "1 unit" if copies == 1 else f"{copies} units"
+            why = f"full calls on {many}" + (", operands before and results after" if around else "")
             out.append(LowerBound("compute", ", ".join(sorted(who)), seconds + around, why, around))
     return out
 
@@ -98,16 +105,45 @@ def _compute(schedule: Schedule, kernel: Kernel, ahead: frozenset[int], latency:
 def _full(cover: Cover, kernel: Kernel, system: System,
           ahead: frozenset[int]) -> Iterator[tuple[Mapping, frozenset[str], int, float]]:  # fmt: skip
     """Of each mapping, but for those of the statements ``ahead``: the units that can run it, how many calls there are
-    at least, and the seconds that those take one of them. How many a part of a box takes is not counted."""
+    at least, and the seconds that those take one of them. Parts of a box: :func:`_cut`."""
     trips = {r.axis.name: r.axis.extent for r in recurrences(kernel.body)}
     for m in cover.mappings:
         mine = [kernel.statements[i] for i in m.statements]
-        if m.guards or any(s.domain.where for s in mine) or ahead.issuperset(m.statements):
+        if _is_cut(m, kernel) or ahead.issuperset(m.statements):
             continue
         axes = {t: trips[t].const for t in m.loops} | {a.name: a.extent.const for s in mine for a in s.domain.axes}
         units = system.units_of(m.instruction.name)
         calls, cycles = _calls(axes, m)
         yield m, frozenset(u.name for u in units), calls, calls * cycles / max(u.clock for u in units)
+
+
+def _is_cut(m: Mapping, kernel: Kernel) -> bool:
+    return bool(m.guards) or any(kernel.statements[i].domain.where for i in m.statements)
+
+
+def _cut(cover: Cover, kernel: Kernel, system: System,
+         ahead: frozenset[int]) -> Iterator[tuple[Mapping, frozenset[str], int, float]]:  # fmt: skip
+    """As :func:`_full`, of mappings whose statements have conditions: each call does as many of the points that those
+    admit as an instruction takes. Of instructions that take less time for less, and of what is not counted, nothing."""
+    trips = {r.axis.name: r.axis.extent for r in recurrences(kernel.body)}
+    for m in cover.mappings:
+        cost, calls = m.instruction.cost, 0
+        if not _is_cut(m, kernel) or ahead.issuperset(m.statements) or cost.per or cost.narrow:
+            continue
+        for i in {*m.statements} - {k for k, _ in m.renames}:
+            domain = kernel.statements[i].domain
+            box = {t: trips[t].const for t in m.loops} | {a.name: a.extent.const for a in domain.axes}
+            points = admitted({n: max(0, e) for n, e in box.items()}, domain.where) or 0
+            calls = max(calls, -(-points // max(1, _of_a_call(box, m))))
+        units = system.units_of(m.instruction.name)
+        if calls:
+            yield m, frozenset(u.name for u in units), calls, calls * cost.interval / max(u.clock for u in units)
+
+
+def _of_a_call(box: dict[str, int], mapping: Mapping) -> int:
+    """The points of a statement that one call takes at most."""
+    most = ((box[k], mapping.instruction.span(a).most) for a, k in mapping.axes if k in box)
+    return prod(min(n, m) if m else n for n, m in most)
 
 
 def _calls(axes: dict[str, int], mapping: Mapping) -> tuple[int, float]:

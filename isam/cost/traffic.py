@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from math import gcd
 
 from isam.classes import dataclass
 from isam.cost.paths import least_path
 from isam.ir.affine import Affine
+from isam.ir.counting import admitted
 from isam.ir.dtype import size_of
-from isam.ir.kernel import Access, Kernel, Recurrence
+from isam.ir.kernel import Access, Domain, Kernel, Recurrence
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
 Edge = tuple[str, str]
+STANDING = 4  # axes of which several places are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +122,11 @@ def _compulsory(kernel: Kernel, ahead: frozenset[int]) -> tuple[dict[str, int], 
     stores: dict[str, int] = {}
     for i, (s, runs) in enumerate(zip(kernel.statements, _runs(kernel.body, True), strict=True)):
         extents = {a.name: a.extent.const for a in s.domain.axes}
-        if i in ahead or s.domain.where or 0 in extents.values() or not runs:
+        if i in ahead or min(extents.values(), default=1) <= 0 or not runs or not _tied(s.domain) <= {*extents}:
             continue
         for a in dict.fromkeys((*s.reads, s.dest)):
             b = kernel.buffer(a.buffer)
-            n = _elements(a, extents) * size_of(b.dtype) if b.role != "temp" else 0
+            n = _touched(a, extents, s.domain) * size_of(b.dtype) if b.role != "temp" else 0
             if a != s.dest and b.role in ("in", "const", "inout"):
                 loads[a.buffer] = max(n, loads.get(a.buffer, 0))
             if a == s.dest and b.role in ("out", "inout"):
@@ -138,6 +141,30 @@ def _runs(body: tuple, now: bool) -> Iterator[bool]:
             yield from _runs(it.body, now and it.axis.extent.const > 0)
         else:
             yield now
+
+
+def _tied(domain: Domain) -> set[str]:
+    return {n for w in domain.where for n in w.names}
+
+
+def _touched(a: Access, extents: dict[str, int], domain: Domain) -> int:
+    """Distinct elements that an access surely touches. Under conditions: with one axis of each row running, all others
+    standing at their begin, middle or end, as many as the conditions then admit."""
+    if not domain.where:
+        return _elements(a, extents)
+    running: set[str] = set()
+    for row in a.index:
+        own = [n for n in row.names if n in extents]
+        if own and not running & set(own):
+            running.add(max(own, key=extents.__getitem__))
+    standing = sorted(_tied(domain) - running)[:STANDING]
+    box = {n: extents[n] if n in running else 1 for n in extents}
+    return max(_admitted(box, dict(zip(standing, at, strict=True)), domain)
+               for at in product(*({0, extents[n] // 2, extents[n] - 1} for n in standing)))  # fmt: skip
+
+
+def _admitted(box: dict[str, int], at: dict[str, int], domain: Domain) -> int:
+    return admitted(box, [w.substitute(at) for w in domain.where]) or 0
 
 
 def _elements(a: Access, extents: dict[str, int]) -> int:

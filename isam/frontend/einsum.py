@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.ir.affine import Affine
-from isam.ir.dtype import DTYPES
+from isam.ir.dtype import DTYPES, dtype_name
 from isam.ir.kernel import Axis, Kernel
 from isam.ir.ranges import upper
 from isam.ir.text import parse_kernel
@@ -34,14 +35,14 @@ class _Operand:
     column: int
 
 
-def einsum(spec: str, dtype: str | Sequence[str] = "f32", out: str | None = None, name: str = "einsum",
+def einsum(spec: str, dtype: Any = "f32", out: Any = None, name: str = "einsum",
            names: Sequence[str] = (), sizes: Mapping[str, int] | None = None) -> Kernel:
     """The kernel that an index string describes.
 
-    ``dtype``: of all operands, or one per operand. ``out``: the dtype of the output (default: that of the first
-    operand); operands of another dtype are cast to it. ``names``: of the operands, then of the output (default:
-    ``x1, x2, ..., y``). ``sizes``: extents of axes that are fixed numbers. Raises ``IsamError`` with the column in
-    ``spec``.
+    ``dtype``: of all operands, or one per operand (a list), by name or as NumPy has it (``np.float32``). ``out``: the
+    dtype of the output (default: that of the first operand); operands of another dtype are cast to it. ``names``: of
+    the operands, then of the output (default: ``x1, x2, ..., y``). ``sizes``: extents of axes that are fixed numbers.
+    Raises ``IsamError`` with the column in ``spec``.
 
     >>> print(einsum("mk,kn->mn"))
     kernel einsum(M, K, N)
@@ -56,11 +57,8 @@ def einsum(spec: str, dtype: str | Sequence[str] = "f32", out: str | None = None
     <BLANKLINE>
     """
     inputs, output = _read(spec)
-    dtypes = [dtype] * len(inputs) if isinstance(dtype, str) else list(dtype)
-    result = out or (dtypes[0] if dtypes else "f32")
-    for d in (*dtypes, result):
-        if d not in DTYPES:
-            raise fail("E503", f"unknown dtype '{d}'", Loc(FILE, 1, 1), "dtypes: " + ", ".join(DTYPES))
+    dtypes = [_dtype(d) for d in (dtype if isinstance(dtype, list | tuple) else [dtype] * len(inputs))]
+    result = _dtype(out) if out is not None else dtypes[0] if dtypes else "f32"
     if len(dtypes) != len(inputs):
         raise fail("E503", f"{len(inputs)} operands and {len(dtypes)} dtypes", Loc(FILE, 1, 1), "give one per operand")
     labels = list(names) or [*(f"x{n}" for n in range(1, len(inputs) + 1)), "y"]
@@ -76,6 +74,22 @@ def einsum(spec: str, dtype: str | Sequence[str] = "f32", out: str | None = None
         return require(parse_kernel(_text(name, inputs, output, dtypes, result, labels, fixed), FILE))
     except IsamError as e:
         raise IsamError(_moved(e.diagnostics, spec, [*inputs, output], labels)) from None
+
+
+def _dtype(given: object) -> str:
+    """The name of an element type. Raises ``IsamError``."""
+    name = dtype_name(given)
+    if name is None:
+        import numpy as np
+
+        hint = "dtypes: " + ", ".join(DTYPES)
+        try:
+            meant = dtype_name(np.dtype(given)) if given is not None else None  # type: ignore[call-overload]
+        except (TypeError, ValueError):
+            meant = None
+        what = f"unknown dtype '{given}'" if isinstance(given, str) else f"{given!r:.60} is no dtype"
+        raise fail("E503", what, Loc(FILE, 1, 1), f"did you mean '{meant}'? {hint}" if meant else hint)
+    return name
 
 
 def _moved(found: Sequence[Diagnostic], spec: str, operands: list[_Operand], labels: list[str]) -> list[Diagnostic]:

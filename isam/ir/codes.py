@@ -63,20 +63,31 @@ CODES: dict[str, str] = {
     "L241": "No step satisfies the conditions of a 'where', whatever the sizes. It is a remark: nothing is refused.",
     "L310": "An undeclared temporary would need two dtypes. Cast one of the values that meet in it.",
     "L311": "A cast gives a value of one dtype to a buffer of another.",
-    "V401": "A name that does not exist, exists twice, or has a role or permission that does not exist.",
+    "V401": "A name that does not exist, exists twice, or has a role or permission that does not exist. "
+            "Declare it in the head (a size), below it (a buffer: ROLE NAME: DTYPE[SHAPE]) or in the 'forall' "
+            "(an axis).",
     "V402": "An access must have one index per dimension of its buffer.",
-    "V403": "Buffers declared 'in' and 'const' are never written.",
+    "V403": "Buffers declared 'in' and 'const' are never written. Declare the buffer 'inout' to update it, or "
+            "write another one.",
     "V404": "An operation that does not exist, with the wrong number of operands, or that cannot accumulate.",
     "V410": "The language has no such dtype.",
-    "V411": "The operands of one operation have different dtypes. Casts are explicit.",
+    "V411": "The operands of one operation have different dtypes. Casts are explicit. Convert one of them: "
+            "f32(x[i]).",
     "V412": "A literal that its statement's dtype cannot hold.",
     "V413": "The operation does not exist for this dtype.",
-    "V420": "An output that no statement writes.",
-    "V421": "An output with elements that no statement writes, for some admitted sizes.",
-    "V422": "An element of a temporary or output is read (or accumulated into) before any statement has written it.",
-    "V430": "An access outside its buffer for some admitted sizes; the hint names one case.",
-    "V431": "A plain assignment that writes one element more than once: which value stays would be chance.",
-    "V433": "A statement reads elements that other points of the same statement write: its order is free.",
+    "V420": "An output that no statement writes. Write it, or declare it 'in' or 'temp'.",
+    "V421": "An output with elements that no statement writes, for some admitted sizes. Write all of it, for "
+            "example y[i] = 0 under its own 'forall' before others write parts.",
+    "V422": "An element of a temporary or output is read (or accumulated into) before any statement has "
+            "written it. Give it a first value in a 'forall' of its own, above: an accumulation does not "
+            "start at 0 by itself.",
+    "V430": "An access outside its buffer for some admitted sizes; the hint names one case. Extents come from "
+            "the 'forall': make its bound smaller, the buffer's shape larger, or admit only the points that "
+            "lie inside with 'where', as in: where 0 <= i - 1, i - 1 < N.",
+    "V431": "A plain assignment that writes one element more than once: which value stays would be chance. "
+            "Accumulate (+=, max=), or write an element whose index has all axes.",
+    "V433": "A statement reads elements that other points of the same statement write: its order is free. "
+            "Write another buffer, or put the axis along which values go on in a 'loop'.",
     "I501": "The interpreter needs a value for every size: given, or found from an array's shape.",
     "I502": "A size outside the range or the divisibility that the kernel's head admits.",
     "I503": "The interpreter needs an array for every 'in', 'const' and 'inout'.",

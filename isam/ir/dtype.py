@@ -52,6 +52,18 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(short.get(name, "?"))
 
 
+def dtype_name(given: object) -> str | None:
+    """The name of an element type that is given by it, or as a NumPy dtype or scalar type; None: the language has none
+    such."""
+    if isinstance(given, str):
+        return given if given in DTYPES else None
+    import numpy as np
+
+    if isinstance(given, np.dtype) or (isinstance(given, type) and issubclass(given, np.generic)):
+        return next((n for n in DTYPES if numpy_dtype(n) == np.dtype(given)), None)
+    return None
+
+
 def size_of(name: str) -> int:
     """Bytes of one element."""
     return _BYTES[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
+    "artifact-bound": "What has bound constants is to be saved: an artifact holds the code, not the constants.",
     "artifact-damaged": "The file is no artifact, or its content lacks the hashes that it states.",
     "artifact-features": "The artifact was compiled for a CPU with features that this one lacks: compile it again.",
     "artifact-part": "The artifact lacks the part that was asked for.",
@@ -18,7 +19,10 @@ CODES: dict[str, str] = {
     "call-shape": "An argument has another rank or shape than declared.",
     "call-size": "The shapes of the arguments do not agree with each other or with the kernel's sizes.",
     "call-type": "An argument is no NumPy array (or, for rank 0, no number), or is a masked array.",
-    "external-missing": "The artifact calls a function of the outside (Python, BLAS, the C library) that is not there.",
+    "external-function": "What functions= gives for a name cannot be called as the artifact calls it: no function, no "
+    "address of code, or a function of another instruction.",
+    "external-missing": "The artifact calls a function of the outside (C, Python, BLAS) that is not there.",
+    "external-unknown": "functions= gives a function that the artifact does not call.",
     "registry-broken": "A registered object exists, but importing it fails.",
     "registry-duplicate": "Two packages register the same name.",
     "registry-unknown": "Nothing is registered under this name.",

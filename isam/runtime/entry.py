@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from isam import registry
 from isam.artifact import Artifact, load_artifact
+from isam.diagnostics import IsamError, Loc, fail
 from isam.runtime.aligned import copied
 from isam.runtime.arguments import Prepared, prepare
 from isam.runtime.forks import gate
+from isam.runtime.handed import refuse_unknown
 from isam.runtime.signature import Array, Signature
 from isam.runtime.vectorcall import attach, callable_class
 
@@ -72,6 +74,12 @@ class Entry:
         state = None if missing else self.runner.bind(fixed, p.sizes)
         return Entry(self.artifact, runner=self.runner, state=state, bound=fixed)
 
+    def save(self, path: str | Path) -> None:
+        """Writes the artifact. Raises ``IsamError`` when constants are bound: it holds code, not what was bound."""
+        if self.bound:
+            raise not_saved(self.__name__, self.bound)
+        self.artifact.save(path)
+
     def __copy__(self) -> Entry:
         return self
 
@@ -83,7 +91,19 @@ class Entry:
         return f"<{self.artifact.name}({args}) for {self.artifact.backend}>"
 
 
-def load(path: str | Path, functions: Mapping[str, Callable[..., Any]] | None = None) -> Entry:
-    """The compiled kernel in ``path``, ready to be called; the compiler is not needed. ``functions``: Python functions
-    that it calls, by name. Raises ``IsamError``: unreadable, damaged, of another version, not for this CPU."""
-    return Entry(load_artifact(path), functions)
+def not_saved(name: str, bound: Iterable[str]) -> IsamError:
+    """The refusal to save what has bound constants."""
+    constants = ", ".join(f"{n}=..." for n in bound)
+    return fail("artifact-bound", f"'{name}' has bound constants, an artifact holds none",
+                hint=f"save what was compiled, before bind; then isam.load(FILE).bind({constants})")  # fmt: skip
+
+
+def load(path: str | Path, functions: Mapping[str, Any] | None = None) -> Entry:
+    """The compiled kernel in ``path``, ready to be called; the compiler is not needed. ``functions``: those that it
+    calls, by the names of their instructions: what ``isam.instruction`` returned, for a C function also a ctypes
+    function or an address. Raises ``IsamError``: unreadable, damaged, of another version, not for this CPU; functions
+    that are missing, that it does not call, or that cannot be called in its place."""
+    artifact = load_artifact(path)
+    if functions is not None:
+        refuse_unknown(artifact, functions, Loc(str(path)))
+    return Entry(artifact, functions)

@@ -1,31 +1,44 @@
 """Functions that object code calls and others provide, by name.
 
 ``blas:sgemm`` is the routine behind SciPy's ``cython_blas`` (Fortran calling convention), ``libm:erf`` one of the C
-library. ``python:NAME`` is a Python
-callable handed over when the artifact is loaded; it is called with integers only (addresses, extents, strides in
-elements), and an exception it raises is raised again after the call. One that has an ``address`` is a C function that
-takes these integers: it is called directly. ``isam:fork/N`` runs a function for N instances (:mod:`isam.runtime.pool`);
-where Python callables are called too, one after the other in the caller's thread, which hears of their exceptions.
+library. ``c:NAME/N`` and ``python:NAME/N`` are functions handed over when the artifact is loaded
+(:mod:`isam.runtime.handed`), called with N integers: one that has an address directly, any other through a callback,
+and an exception that it raises is raised again after the call. ``isam:fork/N`` runs a function for N instances
+(:mod:`isam.runtime.pool`); where such functions are called too, one after the other in the caller's thread, which hears
+of their exceptions.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from isam.diagnostics import fail
+from isam.diagnostics import IsamError, fail
+from isam.runtime.handed import called, callee
 from isam.runtime.pool import fork_address
 
 
 class Externals:
     """Addresses by name; keeps callbacks alive and remembers their exceptions."""
 
-    def __init__(self, provided: Mapping[str, Callable[..., Any]], guarded: bool = False):
-        self.provided, self.guarded = provided, guarded
+    def __init__(self, provided: Mapping[str, Any], guarded: bool = False, declared: Mapping[str, str] | None = None):
+        self.provided, self.guarded, self.declared = dict(provided), guarded, declared or {}  # kept alive here
         self.alive: list[Any] = []
         self.raised = threading.local()
+
+    def addresses(self, externals: Iterable[tuple[str, str]]) -> dict[str, int]:
+        """The address of each symbol. Raises ``IsamError`` with all that nobody provides as it is called."""
+        found, faults = dict[str, int](), []
+        for symbol, name in externals:
+            try:
+                found[symbol] = self.address(name)
+            except IsamError as e:
+                faults += e.diagnostics
+        if faults:
+            raise IsamError(faults)
+        return found
 
     def address(self, name: str) -> int:
         """Raises ``IsamError`` when nobody provides the function."""
@@ -36,13 +49,10 @@ class Externals:
             return libm_address(rest)
         if kind == "isam" and rest.startswith("fork/") and rest[5:].isdecimal():
             return fork_address(int(rest[5:]), self.guarded)
-        if kind == "python":
-            routine, _, count = rest.partition("/")
-            if routine not in self.provided:
-                raise fail("external-missing", f"this artifact calls the Python function '{routine}'",
-                           hint="load it with functions={'" + routine + "': ...}")  # fmt: skip
-            function = self.provided[routine]
-            return getattr(function, "address", None) or self._callback(function, int(count or 0))
+        wanted = called(name)
+        if wanted is not None:
+            function = callee(wanted, self.provided, self.declared)
+            return function if isinstance(function, int) else self._callback(function, wanted.integers)
         raise fail("external-missing", f"this artifact calls '{name}', which nothing here provides")
 
     def _callback(self, function: Callable[..., Any], count: int) -> int:

@@ -18,6 +18,7 @@ from isam.artifact import Artifact
 from isam.diagnostics import fail
 from isam.runtime.aligned import copied
 from isam.runtime.external import Externals
+from isam.runtime.handed import all_called, declarations
 from isam.runtime.layout import address
 from isam.runtime.linking import features, link
 from isam.runtime.signature import Array
@@ -44,15 +45,15 @@ class Runner:
         self.artifact = artifact
         self.names = tuple(a.name for a in artifact.arguments)
         self.sizes = tuple(s.name for s in artifact.sizes)
-        self.guarded = any(n.startswith("python:") for _, n in artifact.externals)
-        self.externals = Externals(functions or {}, self.guarded)
+        self.guarded = bool(all_called(artifact))
+        self.externals = Externals(functions or {}, self.guarded, declarations(artifact))
         self._link(artifact)
         self.pack = ctypes.c_void_p * len(self.names)
         self.unbound = State({}, b"")
 
     def _link(self, artifact: Artifact) -> None:
         check_features(artifact)
-        symbols = {symbol: self.externals.address(name) for symbol, name in artifact.externals}
+        symbols = self.externals.addresses(artifact.externals)
         wanted = [n for n in (artifact.entry, artifact.bind) if n]
         try:
             self.linked = link(artifact.name, artifact.parts["object.o"], symbols, wanted)

@@ -91,7 +91,8 @@ CODES: dict[str, str] = {
     "instruction-unknown": "The system has no instruction, and no family of instructions, of this name.",
     "instruction-cost": "The cost of a registered function is neither isam.ir.instruction.Cost nor a mapping of issue, "
                         "latency and per to texts like '1000 cycles'.",
-    "instruction-function": "What is registered is neither a function nor the address of one.",
+    "instruction-function": "What is registered is neither a function nor the address of one, or a machine is extended "
+                            "by what is no instruction.",
     "instruction-raises": "The function raised an exception on arguments that its declaration admits.",
     "instruction-value": "The function computes something else than its declaration says.",
     "instruction-unwritten": "The function leaves an element of an output as it was.",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from isam.diagnostics import IsamError, Loc, fail
+from isam.diagnostics import Diagnostic, Loc, fail
 from isam.ir.instruction import Cost, Instruction
 from isam.ir.kernel import Kernel
 from isam.system.faults import nearest
@@ -22,48 +22,59 @@ CALLS = 9  # whose median counts
 SECONDS = 0.2  # of them all, the first three aside
 
 
-def stated(cost: object, body: Kernel, at: Loc) -> Cost | None:
-    """The cost that was given: a :class:`Cost`, or a mapping as in a description; None: none was. ``at``: where it
-    stands. Raises ``IsamError``."""
+def stated(cost: object, body: Kernel, at: Loc, faults: list[Diagnostic]) -> Cost:
+    """The cost that was given: a :class:`Cost`, or a mapping as in a description; of nothing, one that states nothing.
+    ``at``: where it stands; ``faults`` gets what is wrong."""
+    wrong = _Wrong(at, faults)
     if cost is None or cost == Cost():
-        return None
-    made = cost if isinstance(cost, Cost) else _from_mapping(cost, at)
+        return Cost()
+    made = cost if isinstance(cost, Cost) else _from_mapping(cost, wrong)
     numbers = [n for n in (made.issue, made.latency, made.setup, made.bandwidth, *(c for _, c in made.per))
                if n is not None]  # fmt: skip
     for n in numbers:
         if isinstance(n, bool) or not isinstance(n, int | float) or not math.isfinite(n) or n < 0:
-            raise _wrong(f"{n!r} is no number of cycles", at, "cycles are finite numbers of at least 0")
+            wrong(f"{n!r} is no number of cycles", "cycles are finite numbers of at least 0")
     sizes = [s.name for s in body.syms]
     for size, _ in made.per:
         if size not in sizes:
-            raise _wrong(f"'{body.name}' has no size '{size}'", at, nearest(str(size), sizes))
+            wrong(f"'{body.name}' has no size '{size}'", nearest(str(size), sizes))
     return made
 
 
-def _from_mapping(cost: object, at: Loc) -> Cost:
+class _Wrong:
+    """Notes faults of a cost, all at one place."""
+
+    def __init__(self, at: Loc, faults: list[Diagnostic]):
+        self.at, self.faults = at, faults
+
+    def __call__(self, message: str, hint: str) -> None:
+        self.faults.append(Diagnostic("instruction-cost", message, self.at, hint))
+
+
+def _from_mapping(cost: object, wrong: _Wrong) -> Cost:
     if not isinstance(cost, Mapping):
-        raise _wrong(f"a cost is no {type(cost).__name__}", at, f"for example cost={EXAMPLE}")
+        wrong(f"a cost is no {type(cost).__name__}", f"for example cost={EXAMPLE}")
+        return Cost()
     for key in cost:
         if key not in STATED:
-            raise _wrong(f"a cost has no '{key}'", at, nearest(str(key), STATED))
+            wrong(f"a cost has no '{key}'", nearest(str(key), STATED))
     per = cost.get("per", {})
     if not isinstance(per, Mapping):
-        raise _wrong(f"'per' is no {type(per).__name__}", at, f"for example cost={EXAMPLE}")
-    issue, latency = (_cycles(cost[k], at) if k in cost else None for k in ("issue", "latency"))
-    return Cost(issue, latency, per=tuple((str(n), _cycles(v, at)) for n, v in per.items()))
+        wrong(f"'per' is no {type(per).__name__}", f"for example cost={EXAMPLE}")
+        per = {}
+    issue, latency = (_cycles(cost[k], wrong) if k in cost else None for k in ("issue", "latency"))
+    return Cost(issue, latency, per=tuple((str(n), _cycles(v, wrong)) for n, v in per.items()))
 
 
-def _cycles(value: object, loc: Loc) -> float:
+def _cycles(value: object, wrong: _Wrong) -> float:
     if not isinstance(value, str):
-        raise _wrong(f"{value!r} has no unit", loc, f"write '{value} cycles', or give isam.ir.instruction.Cost")
+        wrong(f"{value!r} has no unit", f"write '{value} cycles', or give isam.ir.instruction.Cost")
+        return 0.0
     try:
         return float(parse_quantity(value, "cycles"))
     except QuantityError as e:
-        raise _wrong(str(e), loc, e.hint) from None
-
-
-def _wrong(message: str, loc: Loc, hint: str) -> IsamError:
-    return fail("instruction-cost", message, loc, hint)
+        wrong(str(e), e.hint)
+        return 0.0
 
 
 def measured(instruction: Instruction, call: Callable[..., Any], seed: int, *, alone: bool) -> float:

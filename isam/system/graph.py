@@ -245,8 +245,14 @@ class System:
 
     def _priced(self, given: Any, clock: float, assumed: list[str]) -> Instruction:
         """An instruction, or that of a registered function; one whose calls were measured costs so many cycles where
-        its calls are made by this CPU. ``assumed`` gets what nobody stated."""
+        its calls are made by this CPU. ``assumed`` gets what nobody stated. Raises ``IsamError`` for anything else."""
         i: Instruction = getattr(given, "instruction", given)
+        if not isinstance(i, Instruction):
+            from isam.diagnostics import fail
+
+            raise fail("instruction-function", f"{given!r:.80} is no instruction",
+                       hint="give what isam.instruction(\"instruction ...\")(function) returns, or an instruction of "
+                       "isam.parse_instruction")  # fmt: skip
         seconds: float | None = getattr(given, "seconds", None)
         if seconds is not None and self.backend == "llvm" and self.target is None:
             from isam.system.costs import in_cycles

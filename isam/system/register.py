@@ -16,10 +16,10 @@ import ctypes
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +27,12 @@ from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.ir.dtype import ANY, numpy_dtype
 from isam.ir.instruction import Cost, Instruction, OperandContract
+from isam.ir.kernel import Kernel
+from isam.runtime.handed import address_of, is_code
 from isam.system.numerics import contradictions, meaningful
 
 Array = np.ndarray[Any, Any]
 _PERMITS = re.compile(r"^\s*permits\b", re.MULTILINE)
-LOWEST = 4096  # no code lies in the first page
 Strides = Mapping[str, Sequence[int | None]]
 
 
@@ -54,11 +55,17 @@ class Registered:
         return self.instruction.name
 
     @property
+    def by_integers(self) -> OnViews:
+        """The function as emitted code calls it."""
+        return self.instruction.emission["python"]
+
+    @property
     def __wrapped__(self) -> Callable[..., Any]:  # signatures and sources are those of the function
         return self.function
 
     def __repr__(self) -> str:
-        return f"{self.instruction!r} by {getattr(self.function, '__qualname__', 'a C function')}"
+        name = "a C function" if self.address is not None else getattr(self.function, "__qualname__", "a callable")
+        return f"{self.instruction!r} by {name}"
 
     def __call__(self, *arrays: Array, **named: Array) -> Any:
         """One call on arrays of the declared shapes, outputs in place."""
@@ -84,19 +91,20 @@ def instruction(text: str, *, homes: Mapping[str, Sequence[str]] | None = None, 
     here = Loc(caller.f_code.co_filename, caller.f_lineno, 1)
     unplaced = _declared(text, homes or {}, strides or {}, align or {}, apart, cost, needs, ulp, here)
 
-    def register(function: Any) -> Registered:
+    def register(given: Any) -> Registered:
         from isam.system.trials import judge
 
+        function = given
         declared = replace(unplaced, loc=place_of(function, here))
         if isinstance(function, Registered):
             function = function.address if function.address is not None else function.function
-        address = address_of(function)
-        called = from_c(declared, address) if _code(address) else function
+        address = address_of(function) or None
+        called = OnArrays(declared, address, given) if address is not None and is_code(address) else function
         if not callable(called):
             raise fail("instruction-function", f"{function!r} is no function", declared.loc,
                        "a Python function, a ctypes function or an address")  # fmt: skip
         trials = judge(declared, called, seed=seed, shielded=address is not None)
-        emission: dict[str, Any] = {"python": OnViews(declared, called, address), "llvm": llvm_call(declared)}
+        emission: dict[str, Any] = {"python": OnViews(declared, called, address), "llvm": llvm_call(declared, address)}
         if address is not None:
             emission["c"] = address
         made = replace(declared, emission=emission)
@@ -112,34 +120,42 @@ def _declared(text: str, homes: Mapping[str, Sequence[str]], strides: Strides, a
     from isam.ir.text import parse_instruction
     from isam.ir.verify import verify
     from isam.system.costs import stated
-    from isam.system.faults import nearest
 
     body = parse_instruction(text).body
     if not _PERMITS.search(text):  # nobody says that the function rounds as the text does
         body = replace(body, permits=meaningful(body))
-    faults = verify(body)
+    faults = [*verify(body), *_misfits(body, homes, strides, align, apart, at)]
+    price = stated(cost, body, at, faults)
     if faults:
         raise IsamError(faults)
-    operands = [a.name for a in body.arguments]
-    for name in (*homes, *strides, *align, *(o for group in apart for o in group)):
-        if name not in operands:
-            raise fail("system-operand", f"'{body.name}' has no operand '{name}'", body.loc, nearest(name, operands))
-    for name, s in strides.items():
-        if len(s) != len(body.buffer(name).shape):
-            raise fail("system-strides",
-                       f"'{name}' has {len(body.buffer(name).shape)} dimensions, {len(s)} strides are given",
-                       body.buffer(name).loc, "one stride per dimension: a number or None")  # fmt: skip
-    for name, size in align.items():
-        if size < 1 or size & (size - 1):
-            raise fail("system-align", f"an alignment is a power of two, not {size} B", body.buffer(name).loc)
-    contracts = {o: OperandContract(tuple(homes.get(o, ())), tuple(strides.get(o, ())), align.get(o, 1))
-                 for o in operands if o in homes or o in strides or o in align}  # fmt: skip
-    made = Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart),
-                       stated(cost, body, at) or Cost(), {}, tuple(needs), ulp, body.loc)  # fmt: skip
+    contracts = {a.name: OperandContract(tuple(homes.get(a.name, ())), tuple(strides.get(a.name, ())),
+                                         align.get(a.name, 1))
+                 for a in body.arguments if a.name in homes or a.name in strides or a.name in align}  # fmt: skip
+    made = Instruction(body.name, body, contracts, tuple(tuple(g) for g in apart), price, {}, tuple(needs), ulp,
+                       body.loc)  # fmt: skip
     wrong = [Diagnostic("system-numerics", message, body.loc, hint) for _, message, hint in contradictions(made)]
     if wrong:
         raise IsamError(wrong)
     return made
+
+
+def _misfits(body: Kernel, homes: Mapping[str, Sequence[str]], strides: Strides, align: Mapping[str, int],
+             apart: Sequence[Sequence[str]], at: Loc) -> Iterator[Diagnostic]:  # fmt: skip
+    """What is said about operands and cannot be of these. ``at``: where it stands."""
+    from isam.system.faults import nearest
+
+    operands = {a.name: a for a in body.arguments}
+    for name in dict.fromkeys((*homes, *strides, *align, *(o for group in apart for o in group))):
+        if name not in operands:
+            yield Diagnostic("system-operand", f"'{body.name}' has no operand '{name}'", at, nearest(name, operands))
+    for name, given in strides.items():
+        if name in operands and len(given) != (rank := len(operands[name].shape)):
+            yield Diagnostic("system-strides", f"'{name}' has {rank} dimensions, {len(given)} strides are given", at,
+                             "one stride per dimension: a number or None")  # fmt: skip
+    for name, size in align.items():
+        if size < 1 or size & (size - 1):
+            yield Diagnostic("system-align", f"the alignment of '{name}' is a power of two, not {size} B", at,
+                             "for example 64")  # fmt: skip
 
 
 def place_of(function: Any, otherwise: Loc) -> Loc:
@@ -159,21 +175,6 @@ def _measured(made: Instruction, seed: int) -> float:
     return measured(made, call, seed, alone=True)
 
 
-def address_of(function: Any) -> int | None:
-    """The address of a C function; None for a Python function."""
-    if isinstance(function, int) and not isinstance(function, bool):
-        return function or None
-    kind = getattr(ctypes, "_CFuncPtr", None)
-    if kind is not None and isinstance(function, kind):
-        return ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
-    return None
-
-
-def _code(address: int | None) -> TypeGuard[int]:
-    """Whether code can lie there."""
-    return address is not None and LOWEST <= address < 1 << 64
-
-
 def parameters(instruction: Instruction) -> tuple[tuple[str, str, int], ...]:
     """The integers of a call: ``("size", name, 0)``, ``("address", operand, 0)``, ``("stride", operand, d)``."""
     out: list[tuple[str, str, int]] = [("size", s.name, 0) for s in instruction.syms]
@@ -183,33 +184,37 @@ def parameters(instruction: Instruction) -> tuple[tuple[str, str, int], ...]:
     return tuple(out)
 
 
-def llvm_call(instruction: Instruction) -> str:
-    """The template of a call with these integers, through a symbol that the loader resolves to the function."""
+def llvm_call(instruction: Instruction, address: int | None) -> str:
+    """The template of a call with these integers, through a symbol that the loader resolves to the function, a C
+    function if it has an address."""
     order = parameters(instruction)
     forms = {"size": "i64 ${0}", "address": "ptr %{0}", "stride": "i64 $stride({0}.{1})"}
     arguments = ", ".join(forms[kind].format(name, d) for kind, name, d in order)
-    return f"call void @python:{instruction.name}/{len(order)}({arguments})"
+    kind = "python" if address is None else "c"
+    return f"call void @{kind}:{instruction.name}/{len(order)}({arguments})"
 
 
-def from_c(instruction: Instruction, address: int) -> Callable[..., None]:
-    """A Python function on arrays that calls the C function at ``address``."""
-    order = parameters(instruction)
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(order))(address)
-    names = [a.name for a in instruction.body.arguments]
+class OnArrays:
+    """A C function as a Python function on arrays. ``kept``: what has to stay for its address to be one."""
 
-    def called(*arrays: Array) -> None:
+    def __init__(self, instruction: Instruction, address: int, kept: object):
+        self.kept = kept
+        self.instruction, self.address, self.order = instruction, address, parameters(instruction)
+        self.count = len(self.order)
+        self.names = [a.name for a in instruction.body.arguments]
+        self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * self.count)(address)
+
+    def __call__(self, *arrays: Array) -> None:
         from isam.ir.interp import infer_sizes
 
-        views = dict(zip(names, arrays, strict=True))
-        sizes = infer_sizes(instruction.body, views, {})
+        views = dict(zip(self.names, arrays, strict=True))
+        sizes = infer_sizes(self.instruction.body, views, {})
         value = {
             "size": lambda n, d: sizes[n],
             "address": lambda n, d: views[n].ctypes.data,
             "stride": lambda n, d: views[n].strides[d] // views[n].itemsize,
         }
-        call(*[value[kind](name, d) for kind, name, d in order])
-
-    return called
+        self.call(*[value[kind](name, d) for kind, name, d in self.order])
 
 
 @dataclass(frozen=True)

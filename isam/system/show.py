@@ -94,7 +94,7 @@ def _common(cells: tuple[str, ...]) -> str:
 def _row(system: System, i: Instruction, moves: set[str]) -> tuple[str, str, str]:
     limits = ", ".join(map(print_sym, i.syms))
     operands = ", ".join(f"{a.name}[{', '.join(map(str, a.shape))}]" for a in i.body.arguments)
-    homes = sorted({"|".join(system.homes(i, a.name)) for a in i.body.arguments})
+    homes = _homes(system, i)
     if not any(c.homes for c in i.operands.values()) and i.name in moves:
         homes = ["the ends of its edges"]
     rules = "".join(f"; apart {', '.join(g)}" for g in i.apart)
@@ -104,8 +104,19 @@ def _row(system: System, i: Instruction, moves: set[str]) -> tuple[str, str, str
     return f"{operands} ({limits})" if limits else operands, ", ".join(homes) + rules, _cost(i)
 
 
+def _homes(system: System, i: Instruction) -> list[str]:
+    """Where the operands live: of all alike, or of each group."""
+    groups: dict[str, list[str]] = {}
+    for a in i.body.arguments:
+        groups.setdefault("|".join(system.homes(i, a.name)), []).append(a.name)
+    if len(groups) == 1:
+        return list(groups)
+    return [f"{' '.join(names)}: {homes}" for homes, names in groups.items()]
+
+
 def _memory(m: Memory) -> list[str]:
     notes = ["home"] if m.home else []
+    notes += [f"rows of {bytes_text(m.row)}"] if m.row else []
     notes += [f"in front of {m.of}"] if m.of else []
     notes += [f"read at {m.bandwidth / 1e9:g} GB/s"] if m.bandwidth else []
     notes += [f"at most {n} {does} per call" for n, does in ((m.ports.read, "read"), (m.ports.write, "written"))

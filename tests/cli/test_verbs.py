@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -224,6 +225,21 @@ def test_system_verbs(cli, tmp_path):
     assert (tested["wrong"], tested["refused"], tested["left"]) == ({}, {}, [])
 
 
+def test_why_random_programs_are_refused(cli, tmp_path):
+    """Reasons that differ in operands alone are told once; the document has each program with all that was said."""
+    mine = tmp_path / "small.yaml"
+    assert cli("system", "new", "mine", "-o", mine).code == 0
+    mine.write_text(mine.read_text().replace("cells: 8", "cells: 1"))
+    said = cli("system", "test", mine, "--seconds", 30)
+    assert re.search(r"\n20 random programs: .* [1-9]\d* refused with a reason, 0 wrong\n  [1-9]", said.out)
+    found = cli("system", "test", mine, "--seconds", 30, "--json").json("system test")["programs"]["refused"]
+    told = [int(n) for n in re.findall(r"^  (\d+) refused", said.out, re.MULTILINE)]
+    assert sum(told) == len(found) > len(told)
+    for r in found:
+        assert isam.parse(r["program"]).name == "program"
+        assert r["reason"].startswith(("error", str(mine)))
+
+
 def test_system_test_finds_a_template_that_lies(cli, tmp_path):
     """An instruction whose emission computes something else is named, with the fault."""
     mine = tmp_path / "liar.yaml"
@@ -298,6 +314,73 @@ def test_run_takes_threads_as_schedule_does(cli, tmp_path):
     assert seen.call_args.kwargs["threads"] == 2
     assert cli("compile", file, "--on", "toy", "-D", "N=8", "-o", tmp_path / "a").code == 0
     assert "--threads is for kernels" in cli("run", tmp_path / "a", "--threads", 2).err
+
+
+def test_an_artifact_is_run_on_what_it_was_compiled_for(cli, tmp_path):
+    isam.compile(isam.einsum("n->n"), on="toy", sizes={"N": 3}).save(tmp_path / "a")
+    ran = cli("run", tmp_path / "a", "--on", "host")
+    assert ran.code == 2
+    assert "cli-option" in ran.err
+    assert "--on is for kernels" in ran.err
+
+
+def test_bench_takes_no_file_and_no_simulator(cli, matmul):
+    ran = cli("bench", matmul)
+    assert ran.code == 2
+    assert f"hint: isam run {matmul} --repeat" in ran.err
+    ran = cli("bench", "--on", "toy", "--only", "tiny")
+    assert ran.code == 2
+    assert "bench-backend" in ran.err
+    assert "isam schedule FILE --on toy --time" in ran.err
+    assert "FILE" not in cli("bench", "--help").out.split("\n")[0]
+
+
+def test_a_machine_shows_rows_and_which_operand_lives_where(cli):
+    text = cli("system", "show", "gemmini").out
+    assert re.search(r"\n  spad +managed +256 KiB +16 B +rows of 16 B\n", text)
+    assert "A D: spad, W: pe, C: acc;" in text
+    assert "copy" in cli("system", "show", "toy").out
+    assert cli("system", "show", "gemmini", "--json").json("system show")["memories"]["acc"]["row"] == 64
+
+
+def test_only_names_that_are_alike_are_suggested(cli, tmp_path):
+    (tmp_path / "pool.isam").write_text(DIAGONAL)
+    (tmp_path / "pool.yaml").write_text("")
+    assert "hint" not in cli("check", tmp_path / "nofile.isam").err
+    assert "did you mean 'pool.isam'?" in cli("check", tmp_path / "poll.isam").err
+    assert "did you mean 'pool.yaml'?" in cli("check", tmp_path / "poll.yaml").err
+
+
+def test_constants_may_be_given_where_sizes_are(cli, two):
+    assert "sizes: N; constants: by" in cli("run", f"{two}:scale", "-D", "N=3,Z=5").err
+    assert "did you mean 'by'?" in cli("run", f"{two}:scale", "-D", "N=3,bye=5").err
+    assert "hint: sizes: N\n" in cli("run", f"{two}:add", "-D", "N=3,Z=5").err
+
+
+def test_a_code_says_what_to_do(cli):
+    assert "where 0 <= i - 1" in cli("code", "V430").out
+
+
+DIAGONAL = """kernel diagonal(T)
+  in  x: f32[T, T]
+  out s: f32[]
+  s[] = 0
+  forall t < T, u < T where u == t
+    s[] += x[t, u]
+"""
+
+
+def test_operations_are_those_that_conditions_admit(cli, tmp_path):
+    from unittest.mock import patch
+
+    file = tmp_path / "d.isam"
+    file.write_text(DIAGONAL)
+    d = cli("run", file, "--on", "host-generic", "-D", "T=30", "--json").json("run")
+    assert (d["operations"], d["exact"]) == (30, True)
+    with patch("isam.ir.counting.MOST", 3):
+        d = cli("run", file, "--on", "host-generic", "-D", "T=30", "--json").json("run")
+        assert (d["operations"], d["exact"]) == (900, False)
+        assert "Gop/s of all points of the loops" in cli("run", file, "--on", "host-generic", "-D", "T=30").out
 
 
 def test_a_simulator_has_steps_and_no_speed(cli, matmul, tmp_path):

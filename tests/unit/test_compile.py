@@ -308,6 +308,21 @@ def test_several_shapes_are_not_saved_as_one(tmp_path):
     assert not (tmp_path / "two.isamc").exists()
 
 
+def test_what_is_bound_is_not_saved(tmp_path):
+    text = "kernel scale(N)\n  in x: f32[N]\n  const w: f32[N]\n  out y: f32[N]\n"
+    text += "  forall i < N\n    y[i] = x[i] * w[i]\n"
+    fn, ones = isam.compile(text, sizes={"N": 4}), np.ones(4, np.float32)
+    fn.save(tmp_path / "k.isamc")
+    loaded = isam.load(tmp_path / "k.isamc")
+    loaded.save(tmp_path / "again.isamc")
+    assert (tmp_path / "again.isamc").read_bytes() == (tmp_path / "k.isamc").read_bytes()
+    for bound in (fn.bind(w=ones), loaded.bind(w=ones), isam.compile(text).bind(w=ones)):
+        with pytest.raises(isam.IsamError, match=r"artifact-bound.*holds none") as e:
+            bound.save(tmp_path / "bound.isamc")
+        assert "isam.load(FILE).bind(w=...)" in e.value.diagnostics[0].hint
+    assert not (tmp_path / "bound.isamc").exists()
+
+
 @pytest.mark.parametrize("argument", ["0", "-3"])
 def test_a_beam_keeps_something(argument):
     with pytest.raises(IsamError, match=r"approach-argument.*at least one"):

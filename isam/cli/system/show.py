@@ -16,7 +16,7 @@ MERMAID = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart
 
 @answering(
     "system show", name="the system's name", backend="its emitter", approach="its default Approach",
-    memories="kind, capacity, cells", units="clock and what it runs", moves="edges",
+    memories="kind, capacity, cells, bytes of a row", units="clock and what it runs", moves="edges",
     instructions="per name the body's text",
     families="per family its members and parameters", assumed="costs that the description leaves open",
     replicas="count, memories and units of each", links="bytes per second and the edges that share them",
@@ -37,7 +37,7 @@ def show(system: SYSTEM, mermaid: MERMAID = False, svg: SVG = False, as_json: As
     data = {
         "name": s.name, "backend": s.backend, "approach": s.approach,
         "memories": {m.name: {"kind": m.kind, "capacity": m.capacity, "cells": m.cells, "cell": m.cell,
-                              "align": m.align, "home": m.home} for m in s.memories.values()},
+                              "align": m.align, "row": m.row, "home": m.home} for m in s.memories.values()},
         "units": {u.name: {"clock": u.clock, "runs": list(u.runs)} for u in s.units.values()},
         "moves": [{"from": m.source, "to": m.target, "by": m.by, "issuer": m.issuer} for m in s.moves],
         "instructions": {n: print_kernel(i.body, "instruction") for n, i in s.instructions.items()} if as_json else {},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from fnmatch import fnmatch
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,13 +22,15 @@ SYSTEM = Annotated[str, typer.Argument(metavar="SYSTEM", help="A shipped system 
 ONLY = Annotated[str, typer.Option("--instruction", "-i", help="Only these, or this family; * and ? match several.")]
 PROGRAMS = Annotated[int, typer.Option("--programs", help="So many random programs, after all instructions.")]
 SEED = Annotated[int, typer.Option("--seed", help="Of the random programs.")]
+REASONS = 5  # told, of those for which programs were refused, the most frequent first
 SECONDS = Annotated[float, typer.Option("--seconds", help="Stop after this long and say what was left.")]
 
 
 @answering(
     "system test", system="its name", right="instructions that did what their bodies say", wrong="name to fault",
     refused="name to why the machine could not be made to run it alone", left="not reached within --seconds",
-    programs="random ones: how many right, why others were refused, the text and the fault of wrong ones",
+    programs="random ones: how many right, the text and the reason of refused ones, the text and the fault of wrong "
+    "ones",
     unused="instructions, edges and units that no program used",
 )  # fmt: skip
 def trial(system: SYSTEM, instruction: ONLY = "*", seconds: SECONDS = 60.0, programs: PROGRAMS = 20, seed: SEED = 0,
@@ -77,11 +81,14 @@ def _programs(s: System, count: int, seed: int, end: float) -> tuple[dict[str, A
     from isam.compiler.programs import Use, programs
 
     use, right = Use(), 0
-    refused: list[str] = []
+    refused: list[dict[str, str]] = []
+    reasons: list[str] = []
     wrong: list[dict[str, str]] = []
     for o in islice(programs(s, seed, use), count):
         right += o.verdict == "right"
-        refused += [o.reason] if o.verdict == "no" else []
+        if o.verdict == "no":
+            refused.append({"program": str(o), "reason": o.whole})
+            reasons.append(o.reason + "".join(f"\n    {r.strip(' -')}" for r in o.whole.splitlines()[1:2]))
         wrong += [{"program": str(o), "fault": o.reason}] if o.verdict == "wrong" else []
         if time.perf_counter() > end:
             break
@@ -90,8 +97,23 @@ def _programs(s: System, count: int, seed: int, end: float) -> tuple[dict[str, A
     lines = [f"{tried} random programs: {right} right, {len(refused)} refused with a reason, {len(wrong)} wrong"]
     totals = {"instructions": len(s.compute), "edges": len({(m.source, m.target, m.by) for m in s.moves}),
               "units": len(s.units)}  # fmt: skip
+    lines += _told(reasons)
     used = [f"{n - len(unused[what])} of {n} {what}" for what, n in totals.items() if what in unused]
     lines += [f"  they used {', '.join(used)}"] if used else []
     lines += [f"  never: {x}" for what in ("units", "edges") for x in unused.get(what, ())]
     lines += [f"  wrong: {w['fault']}\n{w['program']}" for w in wrong]
     return {"right": right, "refused": refused, "wrong": wrong}, unused, lines if tried else []
+
+
+def _told(reasons: list[str]) -> list[str]:
+    """Lines that say for what programs were refused: of reasons that differ in operands alone the first."""
+    first: dict[str, str] = {}
+    alike = Counter[str]()
+    for reason in reasons:
+        kind = re.sub(r"\bb\d+(\[[^]]*\])?", "", reason.split("\n")[0])
+        first.setdefault(kind, reason)
+        alike[kind] += 1
+    lines = [f"  {n} refused: {first[kind]}" for kind, n in alike.most_common(REASONS)]
+    rest = len(reasons) - sum(n for _, n in alike.most_common(REASONS))
+    lines += [f"  {rest} refused for other reasons"] if rest else []
+    return lines + (["  --json has these programs and all that was said"] if lines else [])

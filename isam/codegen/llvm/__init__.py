@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from isam.artifact import Artifact
 from isam.classes import dataclass
 from isam.schedule.tree import Issue, Schedule, distinct
@@ -69,6 +71,7 @@ def emit(schedule: Schedule) -> Artifact:
     from isam.ir.signature import arguments_of, points_of, sizes_of
 
     kernel, code = schedule.kernel, generate(schedule)
+    text = str(schedule.cover.original).encode()
     return Artifact(
         name=kernel.name,
         backend="llvm",
@@ -82,5 +85,15 @@ def emit(schedule: Schedule) -> Artifact:
         externals=tuple(sorted(code.symbols.items())),
         points=points_of(kernel),
         provenance={"isam": __version__, "system": schedule.system.name, "llvm": version()},
-        parts={"object.o": code.object, "kernel.isam": str(schedule.cover.original).encode()},
+        parts={"object.o": code.object, "kernel.isam": text, **_declared(schedule, code)},
     )
+
+
+def _declared(schedule: Schedule, code: Code) -> dict[str, bytes]:
+    """The part that says which instructions the functions are that the code calls; none where it calls none."""
+    from isam.runtime.handed import DECLARATIONS, called
+
+    known = schedule.system.instructions
+    names = sorted(c.name for symbol in code.symbols.values() if (c := called(symbol)) is not None)
+    texts = {n: str(known[n]) for n in names if n in known}
+    return {DECLARATIONS: json.dumps(texts, indent=1).encode()} if texts else {}

@@ -233,3 +233,37 @@ def test_a_trace_has_every_call_once_and_in_its_stream():
     for n in {r["tid"] for r in calls}:
         mine = [r for r in calls if r["tid"] == n]
         assert all(a["ts"] + a["dur"] <= b["ts"] * (1 + 1e-9) + 1e-9 for a, b in pairwise(mine))
+
+
+TRIANGLE = """kernel triangle(T, K)
+  in  x: f32[T, K]
+  in  y: f32[K, T]
+  out z: f32[T, T]
+  forall i < T, j < T
+    z[i, j] = 0
+  forall i < T, j < T, k < K where j <= i
+    z[i, j] += x[i, k] * y[k, j]
+"""
+
+
+def test_points_that_a_condition_admits_are_counted():
+    """All of both factors is used; of the products, half the square and half the diagonal."""
+    job = compiled(parse_kernel(TRIANGLE), {"T": 24, "K": 20}, TOY)
+    assert job.schedule is not None
+    (calls,) = [m.instruction for m in job.cover.mappings if 1 in m.statements]
+    most = min(24, calls.span("i").most) * min(24, calls.span("j").most) * min(20, calls.span("k").most)
+    unit = next(iter(TOY.units_of(calls.name)))
+    least_calls = -(-(24 * 25 // 2 * 20) // most)
+    found = [b for b in floor(job.schedule).bounds if (b.kind, b.where) == ("compute", unit.name)]
+    assert len(found) == 1
+    assert found[0].seconds - found[0].around >= least_calls * calls.cost.interval / unit.clock * (1 - 1e-9)
+    rate = TOY.instructions["copy"].cost.bandwidth * TOY.units["dma"].clock
+    assert bound(job.schedule, "traffic", "edge dram -> sp") == pytest.approx(4 * 2 * 24 * 20 / rate)
+    assert floor(job.schedule).seconds <= timeline(job.schedule).seconds
+
+
+def test_no_bound_is_told_twice():
+    schedule, _ = schedule_of("matmul", M=30, N=20, K=17)
+    told = [(b.kind, b.where, b.why) for b in floor(schedule).bounds]
+    assert len(told) == len(set(told))
+    assert not any("on 1 units" in why for _, _, why in told)

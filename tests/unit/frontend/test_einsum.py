@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -78,6 +79,26 @@ def test_faults_have_a_column(spec, column, expected):
     assert expected in d.message
     assert d.hint
     assert d.loc.column == column
+
+
+def test_dtypes_as_numpy_has_them():
+    want = einsum("mk,kn->mn", dtype=("u8", "i8"), out="i32")
+    assert einsum("mk,kn->mn", dtype=[np.uint8, np.dtype("i1")], out=np.int32) == want
+    assert einsum("n->n", dtype=np.float32) == einsum("n->n")
+    assert einsum("n->n", dtype=ml_dtypes.bfloat16) == einsum("n->n", dtype="bf16")
+
+
+@pytest.mark.parametrize(("dtype", "message", "hint"), [
+    ("float32", "unknown dtype 'float32'", "did you mean 'f32'?"), (float, "is no dtype", "did you mean 'f64'?"),
+    (np.complex64, "is no dtype", "dtypes: f64, f32"), (np.dtype(">f4"), "is no dtype", "dtypes: f64, f32"),
+    (7, "7 is no dtype", "dtypes: f64, f32"), ([None, "f32"], "None is no dtype", "dtypes: f64, f32"),
+])  # fmt: skip
+def test_what_is_no_dtype(dtype, message, hint):
+    with pytest.raises(IsamError, match="E503") as e:
+        einsum("mk,kn->mn", dtype=dtype)
+    (d,) = e.value.diagnostics
+    assert message in d.message
+    assert hint in d.hint
 
 
 def test_other_faults():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import isam
-from isam.diagnostics import IsamError
+from isam.diagnostics import IsamError, Loc
 from isam.ir.instruction import Cost
 from isam.system.load import load_system
 from isam.system.register import OnViews, instruction, parameters
@@ -267,6 +267,7 @@ def test_calls_with_integers_as_emitted_code_makes_them() -> None:
     (GEMV, {"strides": {"B": (1,)}}, "system-operand"),
     (GEMV, {"strides": {"A": (1,)}}, "system-strides"),
     (GEMV, {"homes": {"a": ("ra",)}}, "system-operand"),
+    (GEMV, {"align": {"A": 3}}, "system-align"),
 ])  # fmt: skip
 def test_wrong_declarations(text: str, options: dict, code: str | None) -> None:
     with pytest.raises(IsamError) as e:
@@ -413,3 +414,21 @@ def test_a_function_that_raises_while_it_is_measured_is_told() -> None:
     most, calls[0] = isam.instruction(text)(tired).trials, 0  # what comes after these is timed
     with pytest.raises(IsamError, match=r"raises RuntimeError: no more \(while its calls are measured\)"):
         isam.instruction(text)(tired)
+
+
+def test_every_fault_of_what_is_declared_is_told_where_it_stands() -> None:
+    """Contracts and cost at once, at the line of the call."""
+    with pytest.raises(IsamError) as e:
+        instruction(GEMV, strides={"z": (1,), "x": (1, 1)}, align={"y": 3},
+                    cost={"isue": "3 cycles", "latency": 5, "per": {"K": "2 cycles"}})  # fmt: skip
+    found = e.value.diagnostics
+    assert [d.code for d in found] == ["system-operand", "system-strides", "system-align", *["instruction-cost"] * 3]
+    assert {d.loc for d in found} == {Loc(__file__, found[0].loc.line, 1)}
+    assert all(d.hint for d in found)
+
+
+def test_a_machine_is_extended_by_instructions() -> None:
+    for given in (lambda x: x, GEMV, None):
+        with pytest.raises(IsamError, match="is no instruction") as e:
+            load_system("toy").extended(given)  # type: ignore[arg-type]
+        assert "isam.instruction" in e.value.diagnostics[0].hint
