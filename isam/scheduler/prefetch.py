@@ -20,8 +20,8 @@ from dataclasses import replace
 from isam.approach.choice import Choice, Trace
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, children, distinct, mapped
+from isam.scheduler.byte_ranges import ByteRange, merged, within
 from isam.scheduler.next_block import Block, Spread, block_of, holds_loops, issues, with_
-from isam.scheduler.spans import Span, merged, within
 from isam.scheduler.touches import Touch, Touches, fresh
 from isam.system.graph import System
 
@@ -176,7 +176,7 @@ def _dense(touches: Sequence[Touch], loop: Loop) -> bool:
 def _again(touches: Sequence[Touch]) -> list[Touch]:
     """Those that touch something for the second time."""
     out: list[Touch] = []
-    seen: tuple[list[Span], list[Span]] = ([], [])
+    seen: tuple[list[ByteRange], list[ByteRange]] = ([], [])
     for t in touches:
         hull = t.hull
         times = sum(within(hull, s) for s in seen)

@@ -19,14 +19,14 @@ from typing import NamedTuple
 from isam.approach.choice import Choice, Trace
 from isam.schedule.liveness import Flow
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Serpentine, distinct, mapped
+from isam.scheduler.byte_ranges import ByteRange, merged, within
 from isam.scheduler.prefetch import AHEAD, seconds_of
-from isam.scheduler.spans import Span, merged, within
 from isam.scheduler.touches import Touch, Touches
 
 FORTH, BACK = "forth", "back and forth"
 PARTS = 8  # of a cache: what goes through less than that may as well go on as it does
 MANY = 1 << 14  # spans, cut at what an iteration moves on by, that are compared
-Exact = Sequence[tuple[Touch, Sequence[Span]]]  # what calls touch, byte by byte in the first iteration of a loop
+Exact = Sequence[tuple[Touch, Sequence[ByteRange]]]  # what calls touch, byte by byte in the first iteration of a loop
 
 
 class Piece(NamedTuple):
@@ -146,7 +146,7 @@ def _independent(found: Exact, loop: Loop) -> bool:
     return len(pieces) <= MANY and not _meet(sorted(pieces), trip)
 
 
-def _folded(span: Span, step: int, writes: bool) -> Iterator[Piece]:
+def _folded(span: ByteRange, step: int, writes: bool) -> Iterator[Piece]:
     """What a span covers of the bytes that an iteration moves on by, and how many iterations further on: as often as it
     goes beyond them, up to a byte more than would be one piece too many."""
     low, high = span
@@ -168,7 +168,7 @@ def _meet(pieces: Sequence[Piece], trip: int) -> bool:
 
 def _private(found: Exact, loop: Loop) -> bool:
     """Whether what an iteration reads of a base has all been written in the same one."""
-    wrote: list[tuple[Touch, Sequence[Span]]] = []
+    wrote: list[tuple[Touch, Sequence[ByteRange]]] = []
     for t, spans in found:
         if t.writes:
             wrote.append((t, spans))

@@ -15,7 +15,7 @@ from isam.schedule.fills import reach
 from isam.schedule.literals import is_literal
 from isam.schedule.liveness import Flow
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
-from isam.scheduler.spans import Span, merged
+from isam.scheduler.byte_ranges import ByteRange, merged
 
 MOST, FEW = 2048, 64  # places in a base that are told apart, of a call that writes and of one that reads
 
@@ -55,7 +55,7 @@ class Touch(NamedTuple):
         return tuple([s for s in (*rows, *self.inside) if s.size])
 
     @property
-    def hull(self) -> Span:
+    def hull(self) -> ByteRange:
         """From its first byte to its last one, beside what loops around add."""
         low = high = self.offset.const
         for size, times, _ in self.steps:
@@ -114,7 +114,7 @@ class Touches:
                 base = Base(o.place.memory, o.place.base, o.place.cell or 0)
                 yield base, [Touch(issue, o, o.place.offset, (), size, writes)]
 
-    def spans(self, t: Touch) -> list[Span] | None:
+    def spans(self, t: Touch) -> list[ByteRange] | None:
         """Byte by byte, beside what loops around add, with all that an instruction fills; None where that are too many
         places, or not known ones. Of what is only read, with the gaps where there are many."""
         run, steps, begin = t.size, t.steps, t.offset.const

@@ -17,9 +17,10 @@ from dataclasses import field
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Seq
+from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.tiles import Ranges
 from isam.scheduler.waits.footprints import Footprint, clash, first_value, values_of
-from isam.scheduler.waits.look import Calls, Frame, Lags, Look, Met, Span, View
+from isam.scheduler.waits.look import Calls, Frame, Lags, Look, Met, View
 from isam.scheduler.waits.within import NOBODY, Within, alike
 
 CLOSE = 2  # iterations looked at one by one
@@ -34,7 +35,7 @@ class Behind:
     owned: dict[str, str] = field(default_factory=dict)
     _possible: dict[object, frozenset[Met] | None] = field(default_factory=dict)
     _views: dict[object, View] = field(default_factory=dict)
-    _last: tuple[Footprint, Span] = NOBODY, (0, 0)
+    _last: tuple[Footprint, ByteRange] = NOBODY, (0, 0)
 
     @property
     def groups(self) -> dict[str, str]:
@@ -187,7 +188,7 @@ class Behind:
         if found and most is not None and most <= found.keys():
             return
 
-        def reach(low: Affine, high: Affine) -> Span:
+        def reach(low: Affine, high: Affine) -> ByteRange:
             return view.reach(low, high, mine)
 
         def meets(one: Footprint) -> bool:  # it was found by its bytes

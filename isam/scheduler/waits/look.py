@@ -8,6 +8,7 @@ from typing import NamedTuple
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Seq
+from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.tiles import Ranges, bounds_of
 from isam.scheduler.waits.footprints import Footprint
 
@@ -19,7 +20,6 @@ class Met(NamedTuple):
     every: bool = False
 
 
-Span = tuple[int, int]
 Calls = dict[Met, int]  # calls of a stream on the looker's instance; of every instance: outermost dealt loops
 NONE: Calls = {}
 Lags = dict[Met, int]
@@ -57,7 +57,7 @@ class View:
     _after: dict[tuple[str, int], View] = field(default_factory=dict)
     _seen: dict[int, tuple[Footprint, Footprint]] = field(default_factory=dict)
     _lumps: dict[object, tuple[Footprint, ...]] = field(default_factory=dict)
-    _reach: dict[object, Span] = field(default_factory=dict)
+    _reach: dict[object, ByteRange] = field(default_factory=dict)
 
     def within(self, var: str, value: Affine) -> View:
         got = self._inside.get((var, value))
@@ -81,7 +81,7 @@ class View:
             got = self._seen[id(f)] = f, f.put(self.values)
         return got[1]
 
-    def reach(self, low: Affine, high: Affine, mine: Footprint) -> Span:
+    def reach(self, low: Affine, high: Affine, mine: Footprint) -> ByteRange:
         """Numbers between which an access must lie to meet one: what it adds to ``low``, where its bytes begin, is less
         than the second, and what it adds to ``high`` more than the first."""
         if not (low.terms or high.terms or mine.low.terms or mine.high.terms):
@@ -111,7 +111,7 @@ class Look:
     :meth:`isam.scheduler.waits.within.Within.span`, of ``mine``."""
 
     mine: Footprint
-    span: Span
+    span: ByteRange
     found: Lags = field(default_factory=dict)
     passed: Calls = field(default_factory=dict)
 

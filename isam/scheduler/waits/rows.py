@@ -11,24 +11,25 @@ from typing import NamedTuple
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Node
+from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.waits.footprints import Footprint, Where
-from isam.scheduler.waits.look import Calls, Met, Span
+from isam.scheduler.waits.look import Calls, Met
 
 FEW = 64  # accesses that are looked over one by one
 _at = attrgetter("at")
 
 
-class Touch(NamedTuple):
+class ChildAccess(NamedTuple):
     """The ``at``-th child of a sequence; ``one``: one access of a call by a stream, None where there may be several."""
 
     at: int
     child: Node
     one: Footprint | None
     met: Met
-    span: Span
+    span: ByteRange
 
 
-Some = tuple[list[Touch], list[int]]  # and at which child each is, negative
+Some = tuple[list[ChildAccess], list[int]]  # and at which child each is, negative
 
 
 @dataclass(eq=False, slots=True)
@@ -39,12 +40,12 @@ class Alike:
     met: Met | None
     low: Affine
     high: Affine
-    touches: list[Touch] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
-    _between: dict[Span, Some] = field(default_factory=dict)
+    touches: list[ChildAccess] = field(default_factory=list)
+    spans: list[ByteRange] = field(default_factory=list)
+    _between: dict[ByteRange, Some] = field(default_factory=dict)
     _sorted: tuple[list[int], list[int], int] | None = None
 
-    def before(self, end: int, span: Span) -> tuple[list[Touch], int]:
+    def before(self, end: int, span: ByteRange) -> tuple[list[ChildAccess], int]:
         """Touches that meet a span, and where those in children before ``end`` begin. Many look at the same bytes."""
         got = self._between.get(span)
         if got is None:
@@ -52,7 +53,7 @@ class Alike:
             got = self._between[span] = touches, [-t.at for t in touches]
         return got[0], bisect_right(got[1], -end)
 
-    def _some(self, span: Span) -> list[Touch]:
+    def _some(self, span: ByteRange) -> list[ChildAccess]:
         """By where accesses begin, and how long the longest is."""
         (first, last), spans = span, self.spans
         if len(spans) < FEW:
@@ -69,24 +70,24 @@ class Alike:
 class Touched:
     """Who touches a place, the last first; ``streams``: all of them, where that can be said."""
 
-    touches: list[Touch]
+    touches: list[ChildAccess]
     streams: frozenset[Met] | None = None
     _alike: list[Alike] | None = None
 
     def near(
         self,
-        span: Span,
+        span: ByteRange,
         end: int,
-        reach: Callable[[Affine, Affine], Span],
+        reach: Callable[[Affine, Affine], ByteRange],
         meets: Callable[[Footprint], bool],
         found: Container[Met] = (),
-    ) -> list[Touch]:
+    ) -> list[ChildAccess]:
         """What touches bytes between two numbers in children before ``end``, the last first: loops, and of the single
         accesses of each stream that is not ``found`` yet the last that ``meets`` the one that looks: of each kind, so
         a stream may have several. ``reach``: between which numbers accesses that begin and end so must lie."""
         if self._alike is None:
             self._alike = self._sorted_out()
-        out: list[Touch] = []
+        out: list[ChildAccess] = []
         for some in self._alike:
             if some.met is None:
                 touches, begin = some.before(end, span)

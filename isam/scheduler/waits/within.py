@@ -10,10 +10,11 @@ from operator import or_
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Issue, Loop, Node, Seq, children
+from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.tiles import Ranges, bounds_of
 from isam.scheduler.waits.footprints import Footprint, Prints, Where, hulls, values_of
-from isam.scheduler.waits.look import NONE, Calls, Look, Met, Span
-from isam.scheduler.waits.rows import Row, Touch, Touched
+from isam.scheduler.waits.look import NONE, Calls, Look, Met
+from isam.scheduler.waits.rows import ChildAccess, Row, Touched
 
 _new = tuple.__new__  # makes a touch without the detour over keyword arguments
 NOBODY = Footprint(("", ""), "", Affine(), Affine(), False)  # who looks where only calls are counted
@@ -102,7 +103,7 @@ class Within:
         replicated = self.groups and dealt != ()
         return (id(node), tuple(map(id, dealt)) if dealt else dealt) if replicated or self.deals(node) else id(node)
 
-    def span(self, f: Footprint) -> Span:
+    def span(self, f: Footprint) -> ByteRange:
         """Between which numbers its bytes lie, whatever the variables are: what lies apart by this never meets."""
         if not (f.low.terms or f.high.terms):
             return f.low.const, f.high.const
@@ -129,8 +130,8 @@ class Within:
 
     def _row(self, seq: Seq, dealt: tuple[Loop, ...] | None) -> Row:
         before = [NONE]
-        written: dict[Where, list[Touch]] = {}
-        touched: dict[Where, list[Touch]] = {}
+        written: dict[Where, list[ChildAccess]] = {}
+        touched: dict[Where, list[ChildAccess]] = {}
         for i, c in enumerate(seq.children):
             passed = before[-1].copy()
             for met, n in self.calls(c, dealt).items():
@@ -138,7 +139,7 @@ class Within:
             before.append(passed)
             if isinstance(c, Issue) and (dealt == () or self.prints.stream_of[c.unit] not in self.groups):
                 for f in self.prints.of(c):
-                    t = _new(Touch, (i, c, f, self.met[f.stream], self.span(f)))
+                    t = _new(ChildAccess, (i, c, f, self.met[f.stream], self.span(f)))
                     touched.setdefault(f.where, []).append(t)
                     if f.writes:
                         written.setdefault(f.where, []).append(t)
@@ -149,16 +150,16 @@ class Within:
                         written.setdefault(where, []).append(self._lump(i, c, writes))
         known = {} if self.deals(seq) else self.reach(seq)
 
-        def listed(touches: dict[Where, list[Touch]], writes: bool) -> dict[Where, Touched]:
+        def listed(touches: dict[Where, list[ChildAccess]], writes: bool) -> dict[Where, Touched]:
             streams = {w: frozenset(Met(f.stream) for f in fs if f.writes or not writes) for w, fs in known.items()}
             return {w: Touched(ts[::-1], streams.get(w)) for w, ts in touches.items()}
 
         return Row(before, listed(written, True), listed(touched, False))
 
-    def _lump(self, at: int, child: Node, prints: Sequence[Footprint]) -> Touch:
+    def _lump(self, at: int, child: Node, prints: Sequence[Footprint]) -> ChildAccess:
         """All accesses of a child to one place together."""
         spans = [self.span(f) for f in prints]
-        return Touch(at, child, None, Met(""), (min(s[0] for s in spans), max(s[1] for s in spans)))
+        return ChildAccess(at, child, None, Met(""), (min(s[0] for s in spans), max(s[1] for s in spans)))
 
     def met_by(self, node: Node, mine: Footprint) -> tuple[Footprint, ...]:
         """What a node touches of where an access lies; for who reads only the writes."""

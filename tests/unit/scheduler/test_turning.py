@@ -14,8 +14,8 @@ from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Bound, Issue, Loop, Seq, distinct
 from isam.scheduler import serpentine
+from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.serpentine import with_serpentines
-from isam.scheduler.spans import Span
 from isam.scheduler.touches import Step, Touch
 from isam.system.load import load_system
 from tests.pipeline import compiled
@@ -31,7 +31,7 @@ def around(trip: int = 2) -> Loop:
     return Loop("v", (Bound(Affine()),), (Bound(Affine((), trip)),), 1, Seq())
 
 
-def touch(*spans: tuple[int, int], step: int = 8, writes: bool = False, **inside: int) -> tuple[Touch, list[Span]]:
+def touch(*spans: tuple[int, int], step: int = 8, writes: bool = False, **inside: int) -> tuple[Touch, list[ByteRange]]:
     """In an iteration of the loop around, and byte by byte in its first one."""
     steps = tuple(Step(size, 4, var) for var, size in inside.items())
     return Touch(None, None, Affine.of("v", step), steps, 4, writes), [*spans]  # type: ignore[arg-type]

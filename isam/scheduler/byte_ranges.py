@@ -1,17 +1,17 @@
-"""Spans of bytes: what calls touch of a base in memory."""
+"""Ranges of bytes: what calls touch of a base in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-Span = tuple[int, int]  # bytes from .. to
+ByteRange = tuple[int, int]  # first byte, first one behind
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
+def merged(ranges: Iterable[ByteRange]) -> list[ByteRange]:
     """The same bytes, in order, without gaps or overlaps between neighbours."""
-    out: list[Span] = []
+    out: list[ByteRange] = []
     begin = end = 0
-    for low, high in sorted(spans):
+    for low, high in sorted(ranges):
         if out and low <= end:
             if high > end:
                 end = high
@@ -22,10 +22,10 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return out
 
 
-def within(span: Span, some: Iterable[Span]) -> bool:
-    """Whether some spans together hold one."""
-    at = span[0]
+def within(one: ByteRange, some: Iterable[ByteRange]) -> bool:
+    """Whether some ranges together hold one."""
+    at = one[0]
     for low, high in sorted(some):
         if low <= at < high:
             at = high
-    return at >= span[1]
+    return at >= one[1]
