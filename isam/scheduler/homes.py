@@ -21,7 +21,7 @@ ALIASED = 1024  # bytes: rows that lie multiples of it apart share few sets of a
 WAYS = 8  # lines that a set of a cache holds at least
 
 
-class Turn(NamedTuple):
+class Share(NamedTuple):
     """Which instance works on a block: the ``at``-th of loops dealt out beside each other, ``since`` its begin.
     ``spans``: of each of them, how far its variable goes, in all and in one step."""
 
@@ -52,10 +52,10 @@ def _apart(size: int, step: int) -> int:
 
 class Fold(NamedTuple):
     """What of a buffer there is room for: ``blocks``: dimensions that need it for one block only (dimension, origin,
-    size); ``turns``: of which instances there is a part for each, innermost first."""
+    size); ``shares``: of which instances there is a part for each, innermost first."""
 
     blocks: tuple[tuple[int, Affine, int], ...] = ()
-    turns: tuple[Turn, ...] = ()
+    shares: tuple[Share, ...] = ()
 
 
 NO_FOLD = Fold()
@@ -99,8 +99,8 @@ class Homes:
         for d, origin, _ in fold.blocks:
             start[d] = start[d] - origin
         offset, size = place.offset, self._bytes.get(name, 0)
-        for turn in fold.turns:
-            offset, size = offset + turn.offset(size), turn.room(size)
+        for share in fold.shares:
+            offset, size = offset + share.offset(size), share.room(size)
         return Place(place.memory, place.base, offset.plus(place.strides, start), place.strides)
 
     def _make(self, tile: Tile, fold: Fold) -> None:
@@ -120,8 +120,8 @@ class Homes:
         place = self.places[name] = mv.home_place(name, home, tuple(shape), dtype, apart)
         outer = max(zip(place.strides, shape, strict=True), default=(size_of(dtype), 1))
         total = self._bytes[name] = outer[0] * outer[1] if prod(shape) else 0
-        for turn in fold.turns:
-            total = turn.room(total)
+        for share in fold.shares:
+            total = share.room(total)
         self.slots[name] = Slot(name, home, max(1, total), dtype=dtype, bound=name in self.kept)
 
 

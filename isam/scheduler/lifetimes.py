@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Tile
-from isam.scheduler.homes import NO_FOLD, Fold, Turn
+from isam.scheduler.homes import NO_FOLD, Fold, Share
 from isam.scheduler.near import Near
 from isam.scheduler.nests import Call
 from isam.scheduler.plan import Members, Plan
@@ -120,7 +120,7 @@ class InGroup(Lifetimes):
         out = [(d, self._origin(axis, tile.start[d] - const, block) + const, size)
                for d, axis, const, block, size in found]  # fmt: skip
         axes = {axis for _, axis, _, _, _ in found}
-        return Fold(tuple(out), tuple(self._turn(n) for n in reversed(self.dealt) if n.axis in axes))
+        return Fold(tuple(out), tuple(self._share(n) for n in reversed(self.dealt) if n.axis in axes))
 
     def _folds(self, buffer: str) -> list[tuple[int, str, int, int, int]] | None:
         """Per dimension that needs room for one block only the axis that indexes it, where it begins, the block in the
@@ -155,7 +155,7 @@ class InGroup(Lifetimes):
         block = dict(self.plan.order[: len(self.plan.deals)]).get(axis)
         return () if block is None else self.plan.shares(axis, self.group.length(axis), block)
 
-    def _turn(self, loop: Loop) -> Turn:
+    def _share(self, loop: Loop) -> Share:
         """Which of the instances that a loop is dealt to we are on: all of the loops beside it count."""
         assert loop.deal is not None
         shares = self._shares(loop.axis)
@@ -163,7 +163,7 @@ class InGroup(Lifetimes):
         before = list(accumulate((p.count for p in shares), initial=0))
         at = before.index((loop.deal.first - own.first) // own.stride)
         spans = tuple((p.count * p.size, p.size) for p in shares)
-        return Turn(Affine.of(loop.var) - loop.lo[0].expr, at, spans)
+        return Share(Affine.of(loop.var) - loop.lo[0].expr, at, spans)
 
     def _origin(self, axis: str, start: Affine, block: int) -> Affine:
         """The first element of the outermost block of the axis, of what an instance has, in which ``start`` lies."""

@@ -97,20 +97,20 @@ class Spread:
         """The first calls of an iteration ask for a sweep's part of what lies there for this one."""
         first = next(iter(calls.values()))
         here = {s.var: s for s in first.inside}
-        turns = [n for n in around if n.var in here and not here[n.var].size]
-        step, loops = here[inner.var].size, [*turns, inner]
-        if prod(n.trip or 1 for n in turns) != block.sweeps or not all(map(counted, loops)):
+        repeats = [n for n in around if n.var in here and not here[n.var].size]
+        step, loops = here[inner.var].size, [*repeats, inner]
+        if prod(n.trip or 1 for n in repeats) != block.sweeps or not all(map(counted, loops)):
             return {}
         part = -(-step // block.sweeps)  # of an iteration's bytes, in a sweep
         part += -part % inner.step
         share = part * here[inner.var].times  # of the run's
-        share += -share % lcm(*(n.step for n in turns))
+        share += -share % lcm(*(n.step for n in repeats))
         starts = {i: t.operand.place.offset for i, t in calls.items()}
         begin, asking = next(iter(starts.values())), list(calls)[: -(-part // LINE)]
         if share * block.sweeps > TWICE * step * here[inner.var].times or len(asking) * LINE < part:
             return {}
         ahead = _since(inner) * ((part - step) // inner.step) + block.step
-        for n in reversed(turns):
+        for n in reversed(repeats):
             ahead += _since(n) * (share // n.step)
             share *= n.trip or 1
         between = -(-part // len(asking))

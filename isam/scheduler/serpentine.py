@@ -30,11 +30,11 @@ Exact = Sequence[tuple[Touch, Sequence[ByteRange]]]  # what calls touch, byte by
 
 
 class Piece(NamedTuple):
-    """Bytes from ``low`` to ``high`` of what an iteration moves on by, ``turn`` iterations further on."""
+    """Bytes from ``low`` to ``high`` of what an iteration moves on by, ``ahead`` iterations further on."""
 
     low: int
     high: int
-    turn: int
+    ahead: int
     writes: bool
 
 
@@ -150,8 +150,8 @@ def _folded(span: ByteRange, step: int, writes: bool) -> Iterator[Piece]:
     """What a span covers of the bytes that an iteration moves on by, and how many iterations further on: as often as it
     goes beyond them, up to a byte more than would be one piece too many."""
     low, high = span
-    for turn in range(low // step, min(-(-high // step), low // step + MANY + 1)):
-        yield Piece(max(low - turn * step, 0), min(high - turn * step, step), turn, writes)
+    for ahead in range(low // step, min(-(-high // step), low // step + MANY + 1)):
+        yield Piece(max(low - ahead * step, 0), min(high - ahead * step, step), ahead, writes)
 
 
 def _meet(pieces: Sequence[Piece], trip: int) -> bool:
@@ -159,9 +159,9 @@ def _meet(pieces: Sequence[Piece], trip: int) -> bool:
     open_: list[Piece] = []
     for p in pieces:
         open_ = [o for o in open_ if o.high > p.low]
-        if any((o.writes or p.writes) and 0 < abs(o.turn - p.turn) < trip for o in open_):
+        if any((o.writes or p.writes) and 0 < abs(o.ahead - p.ahead) < trip for o in open_):
             return True
-        if not any(o.high >= p.high and o.turn == p.turn and o.writes >= p.writes for o in open_):
+        if not any(o.high >= p.high and o.ahead == p.ahead and o.writes >= p.writes for o in open_):
             open_.append(p)
     return False
 
