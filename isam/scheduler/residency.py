@@ -26,7 +26,7 @@ from isam.system.graph import COUNTED, System
 class Residency:
     """``fit``: how tiles fit the memories; ``state``: what they hold; ``lifetimes``: what of it nobody will read;
     ``since``: what was fetched and written since a body began; ``later``: per tile its uses to come in the present
-    block, the next one last; ``bound``: constants laid out anew once, by buffer and layout."""
+    block, the next one last; ``at_bind``: constants laid out anew once, by buffer and layout."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -98,15 +98,11 @@ class Residency:
 
     def carry(self, tile: Tile, source: End, target: End, pinned: set[Key]) -> None:
         """Moves a tile along its route; what lands on the way is dropped again."""
-        path = self.fit.route(source.memory, target.memory, self.homes.dtype(tile.buffer))
+        dtype = self.homes.dtype(tile.buffer)
+        path = self.fit.route(source.memory, target.memory, dtype)
         if path is None:
-            raise NoSchedule(
-                Infeasible(
-                    f"a route from '{source.memory}' to '{target.memory}'",
-                    f"a move for {tile}",
-                    "the machine has no such path",
-                )
-            )
+            way, loc = f"a route from '{source.memory}' to '{target.memory}'", self.system.memories[target.memory].loc
+            raise NoSchedule(Infeasible(way, f"moves of {dtype} for {tile}", "the machine has no such path", loc=loc))
         Transfer(self, tile, path, source, target, pinned).run()
 
     def read(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None]:
@@ -174,9 +170,10 @@ class Residency:
         for key in self.state.stages_around(tile, self.scope.ranges):
             copy = self.state.copies[key]
             place = within(key[1], copy, tile, self.scope.variables)
-            if place is not None and self._aligned(place):
+            if place is not None and self._aligned(place) and self.fit.route(key[0], memory, dtype):
                 options.append(End(key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.scope.variables)))
-        options.append(End(self.system.home, self.home))
+        if not options or self.fit.route(self.system.home, memory, dtype):
+            options.append(End(self.system.home, self.home))
         if len(options) == 1:
             return options[0]
         hops = [len(self.fit.route(o.memory, memory, dtype) or ()) for o in options]
