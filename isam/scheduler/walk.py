@@ -60,9 +60,10 @@ class Walk:
         """Sends everything home."""
         data, lives = self.run.data, self.lives
         end, was, lives.ending = data.state, lives.ending, True
-        for key in end.of_any():
-            if key in end.copies:  # it may have made room while another one went home
-                data.evict(key)
+        while keys := end.of_any():  # what made room while another one went home may have stayed in another memory
+            for key in keys:
+                if key in end.copies:
+                    data.evict(key)
         lives.ending = was
 
     def box(self, env: Env, members: Members, small: bool) -> None:

@@ -117,7 +117,8 @@ def drawn(seed: int) -> System:
     edges = list(dict.fromkeys((m.source, m.target) for m in base.moves))
     edges += [e for f in ("ra", "rb") for a, b in (("dram", "fast"), ("fast", f)) for e in ((a, b), (b, a))]
     dma = next(u for u in base.units if u.startswith("dma"))
-    moves = [Move(a, b, f"copy_{r.choice(TYPES)}", dma) for a, b in dict.fromkeys(edges) for _ in range(r.randint(1, 3))]
+    several = (e for e in dict.fromkeys(edges) for _ in range(r.randint(1, 3)))
+    moves = [Move(*e, f"copy_{r.choice(TYPES)}", dma) for e in several]
     runs = (*base.units[dma].runs, *(k.name for k in kinds.values()))
     replicas = {n: replace(g, memories=(*g.memories, "fast")) for n, g in base.replicas.items()}
     return replace(base, moves=tuple(dict.fromkeys(moves)), memories={**base.memories, "fast": fast}, links={},
@@ -130,12 +131,27 @@ def outcome(seed: int) -> str:
     try:
         job = compiled(kernel, sizes, drawn(seed), Wayward(seed), check=True)
     except Refused as no:
-        assert no.diagnostics[0].message
-        return no.diagnostics[0].code
+        return no.diagnostics[0].code if no.diagnostics[0].message else "refused without a word"
     judge(kernel, sizes, job, seed)
     return "agree"
 
 
+STRANGE = {
+    0: "a copy that gave way to a tile on its way to where a loop wants it",
+    7: "a copy of a tile in a memory through which the same tile passes",
+    55: "a copy from which the way leads over home",
+    72: "a value that gave way while what lies in the registers at the end of a block went home",
+    146: "room that was promised to a tile on its way, given to what made room for it",
+}
+
+
+@pytest.mark.parametrize("seed", STRANGE)
+def test_strange_ways_are_right(seed: int):
+    assert outcome(seed) == "agree"
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_with_moves_of_some_types_schedules_are_right_or_explained(block: int):
-    assert Counter(outcome(seed) for seed in range(block, 60, 4))["agree"] > 4
+    found = Counter(outcome(seed) for seed in range(block, 60, 4))
+    assert found.keys() <= {"agree", "infeasible", "uncovered"}
+    assert found["agree"] > 4
