@@ -251,7 +251,7 @@ class Transfer:
                 continue
             for dims in self._dims(c, i, tile):
                 part = mv.chunk(c, dims, tile)
-                if part is None or not self._register_form(c, dims, i, tile):
+                if part is None or not self._register_form(c, i, tile):
                     continue
                 if not mv.contract_met(c, dims, tile, source, target, size_of(self.dtype)):
                     continue
@@ -298,14 +298,14 @@ class Transfer:
         groups = self.data.system.memories[self.path[j]].lane is not None
         return self.lanes if self.forms[j] is None and groups else self.forms[j]
 
-    def _register_form(self, c: mv.Carrier, dims: tuple[int | None, ...], i: int, tile: Tile) -> bool:
+    def _register_form(self, c: mv.Carrier, i: int, tile: Tile) -> bool:
         """A register on the way takes a one-dimensional part whole."""
         counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
         if not counted or self._form(counted[0]) is not None:
             return sum(n > 1 for n in tile.shape) <= len(c.axes)
         if self.data.system.memories[self.path[counted[0]]].lane:
             return False
-        return len([n for n in tile.shape if n > 1]) <= len(c.axes) <= 1 and len(c.axes) == 1
+        return len(c.axes) == 1 and sum(n > 1 for n in tile.shape) <= 1
 
     def _cut(self, d: int, tile: Tile) -> None:
         if d == len(tile.shape):

@@ -114,7 +114,7 @@ class Walk:
             if stage.by == d and n in self.filling:
                 self.stager.piece(stage, env, members)
 
-    def _full(self, d: int, axis: str) -> frozenset[int]:
+    def _full(self, axis: str) -> frozenset[int]:
         """Stages being filled that are full once the first block of the axis is done: they do not depend on it."""
         reads = {u.buffer for n in self.group.nests for u in n.uses if any(axis in row.names for row in u.index)}
         return frozenset(n for n in self.filling if self.plan.stages[n].buffer not in reads)
@@ -138,7 +138,7 @@ class Walk:
         peel_post = any(plan.having(e, post) for e in inner)
         if pre and not peel_pre:
             self._level(d + 1, env, pre)
-        full, was = self._full(d, axis), self.filling
+        full, was = self._full(axis), self.filling
         parts = self._parts(d, env[axis][1], bool(full))
         for number, (part, together) in enumerate(parts):
             if number == 1:
