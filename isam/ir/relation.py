@@ -151,9 +151,6 @@ class Rel:
     def is_injective(self) -> bool:
         return self.raw.is_injective()
 
-    def is_identity(self) -> bool:
-        return self.ins == self.outs and self.raw.is_subset(isl.Map.identity(self.raw.get_space()))
-
     def pieces(self) -> int:
         """How many convex pieces it is represented with: a measure of its size."""
         return self.raw.n_basic_map()

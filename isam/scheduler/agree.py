@@ -179,5 +179,5 @@ def _moves(nest: Nest, use: Use, system: System) -> float:
     shape = tile_of(use, {}, sizes_of(nest, _units(nest))).shape
     axes = {a for row in use.index for a in row.names if a in nest.extents}
     tiles = prod(-(-nest.length(a) // nest.unit(a)) for a in axes)
-    edges = machine.way_home(use.homes[0])
+    edges = machine.way_home(use.homes[0], use.dtype)
     return sum(e.seconds(tiles * e.commands(shape), tiles * prod(shape) * size_of(use.dtype), 1) for e in edges)

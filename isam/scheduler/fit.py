@@ -134,7 +134,7 @@ class Fit:
         if key not in self._routes:
             options = mv.ways(self.system, source, target, dtype)
             if len(options) > 1:
-                costs = [mv.seconds(self.system, p) for p in options]
+                costs = [mv.seconds(self.system, p, dtype) for p in options]
                 context = {"from": source, "to": target, "dtype": dtype}
                 options = (self.trace.choose(Choice("route", options, context, costs)),)
             self._routes[key] = options[0].memories if options else None

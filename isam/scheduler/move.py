@@ -74,12 +74,17 @@ WAYS = 8  # between two memories, the shortest first
 TYPICAL = 1024  # bytes by which ways are compared where the target has no cells
 
 
-def ways(system: System, source: str, target: str, dtype: str = ANY) -> tuple[Path, ...]:
+def moves_of(system: System, source: str, target: str, dtype: str) -> list[Move]:
+    """The moves along an edge that elements of a type can take, in description order."""
+    return [m for m in system.moves_by_edge.get((source, target), ()) if _takes(system.instructions[m.by], dtype)]
+
+
+def ways(system: System, source: str, target: str, dtype: str) -> tuple[Path, ...]:
     """Ways from source to target that moves of this type lead along, the shortest first: registers that a compiler
     allocates and home lie on the shortest only. At least one edge each."""
     edges: dict[str, list[str]] = {}
-    for (a, b), moves in system.moves_by_edge.items():
-        if dtype == ANY or any(_takes(system.instructions[m.by], dtype) for m in moves):
+    for a, b in system.moves_by_edge:
+        if moves_of(system, a, b, dtype):
             edges.setdefault(a, []).append(b)
     shortest = _shortest(edges, source, target)
     if shortest is None:
@@ -97,7 +102,7 @@ def ways(system: System, source: str, target: str, dtype: str = ANY) -> tuple[Pa
 
 
 def _takes(instruction: Instruction, dtype: str) -> bool:
-    return all(b.dtype in (ANY, dtype) for b in instruction.body.arguments)
+    return dtype == ANY or all(b.dtype in (ANY, dtype) for b in instruction.body.arguments)
 
 
 def _crossed(system: System, memory: str) -> bool:
@@ -123,20 +128,22 @@ def _shortest(edges: dict[str, list[str]], source: str, target: str) -> tuple[st
     return None
 
 
-def seconds(system: System, path: Path) -> float:
-    """Predicted for one cell of the target, or ``TYPICAL`` bytes, edge by edge."""
+def seconds(system: System, path: Path, dtype: str) -> float:
+    """Predicted for one cell of the target, or ``TYPICAL`` bytes, of elements of a type, edge by edge."""
     size, total = system.memories[path.memories[-1]].cell or TYPICAL, 0.0
     for edge in pairwise(path.memories):
-        moves = system.moves_by_edge[edge]
+        moves = moves_of(system, *edge, dtype)
         costs = [(system.instructions[m.by].cost, system.units[m.issuer].clock) for m in moves]
         shared = max((size / k.bandwidth for k in system.links_of(*edge)), default=0.0)
         total += max(shared, min(c.move(size, links=False)[0] / clock for c, clock in costs))
     return total
 
 
-def route(system: System, source: str, target: str) -> tuple[str, ...] | None:
-    """The way that is predicted quickest, of equals the shortest; or None. A path of at least one edge."""
-    return min(ways(system, source, target), key=lambda p: seconds(system, p), default=Path(())).memories or None
+def route(system: System, source: str, target: str, dtype: str) -> tuple[str, ...] | None:
+    """The way that is predicted quickest for elements of a type, of equals the shortest; or None. A path of at least
+    one edge."""
+    found = ways(system, source, target, dtype)
+    return min(found, key=lambda p: seconds(system, p, dtype), default=Path(())).memories or None
 
 
 def assignments(c: Carrier, tile: Tile, form: Form, registers: bool) -> list[tuple[int | None, ...]]:

@@ -189,26 +189,30 @@ class Recur:
     def _conform(self, target: dict[Key, Copy], fetch: bool) -> set[Key]:
         """Brings the present state to ``target``: what is not in it goes home, what is missing is fetched (in
         ``enter``) or reported."""
-        data, lost = self.data, set[Key]()
-        for key in data.state.of_any():
-            c = data.state.copies.get(key)
-            if c is None:
-                continue  # it made room while another one went home
-            want = target.get(key)
-            if want is None or want.place != c.place:
-                if c.dirty:
-                    data.flush(key)
-                data.state.drop(key)
-            elif c.dirty and not want.dirty:
-                data.flush(key)
+        lost = set[Key]()
+        self._leave(target)
         for key, c in target.items():
-            if key in data.state.copies:
+            if key in self.data.state.copies:
                 continue
             if not fetch:
                 lost.add(key)
                 continue
             self._fetch(key, c)
+            self._leave(target)
         return lost
+
+    def _leave(self, target: dict[Key, Copy]) -> None:
+        """Sends home what is not in ``target``, and what made room for that and stayed in another memory."""
+        state = self.data.state
+        while others := [k for k, c in state.copies.items() if not _wanted(c, target.get(k))]:
+            for key in others:
+                c = state.copies.get(key)
+                if c is None:
+                    continue  # it made room while another one went home
+                if c.dirty:
+                    self.data.flush(key)
+                if not _wanted(state.copies[key], target.get(key)):
+                    state.drop(key)
 
     def _fetch(self, key: Key, c: Copy) -> None:
         """Loads a carried tile into the very place where the body keeps it."""
@@ -216,9 +220,14 @@ class Recur:
         memory, tile, form = key
         data.settle(tile, key)
         source = data.source(tile, memory)
-        data.carry(tile, source, End(memory, lambda t: sub_place(c.place, tile, t), form, alone=True), set())
+        data.carry(tile, source, End(memory, lambda t: sub_place(c.place, tile, t), form, alone=True), {key})
         data.state.put(key, replace(c, dirty=False))
         data.since.fetch(key, scope.ranges)
+
+
+def _wanted(copy: Copy, want: Copy | None) -> bool:
+    """Whether a copy is one that is to be there, and is no fresher than that."""
+    return want is not None and want.place == copy.place and (want.dirty or not copy.dirty)
 
 
 class Guarded:

@@ -103,15 +103,11 @@ class Residency:
 
     def carry(self, tile: Tile, source: End, target: End, pinned: set[Key]) -> None:
         """Moves a tile along its route; what lands on the way is dropped again."""
-        path = self.fit.route(source.memory, target.memory, self.homes.dtype(tile.buffer))
+        dtype = self.homes.dtype(tile.buffer)
+        path = self.fit.route(source.memory, target.memory, dtype)
         if path is None:
-            raise NoSchedule(
-                Infeasible(
-                    f"a route from '{source.memory}' to '{target.memory}'",
-                    f"a move for {tile}",
-                    "the machine has no such path",
-                )
-            )
+            m, demand = self.system.memories[target.memory], f"moves of {dtype} from '{source.memory}' for {tile}"
+            raise NoSchedule(Infeasible(f"memory '{m.name}'", demand, "no way leads there", loc=m.loc))
         Transfer(self, tile, path, source, target, pinned).run()
 
     def read(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None]:
@@ -145,8 +141,7 @@ class Residency:
         memory, tile, form = key
         there = (k for k in self.state.holding(tile) if k[0] != memory and k not in pinned)
         old = next((k for k in there if self.state.copies[k].dirty), None)
-        path = None if old is None else self.fit.route(old[0], memory, self.homes.dtype(tile.buffer))
-        if old is None or path is None or self.system.home in path:
+        if old is None or not self._leads(old[0], memory, self.homes.dtype(tile.buffer)):
             return False
         copy, held = self.state.copies[old], pinned | {key, old}
         place = self.room(memory, tile, held, form)
@@ -163,30 +158,40 @@ class Residency:
         """Dirty copies that overlap the tile without being it go home first."""
         if not self.state.dirty(tile.buffer):
             return
-        for other in self.state.meeting(tile, self.scope.ranges):
-            copy = self.state.copies.get(other)  # it may have made room while another one went home
-            if other != key and copy is not None and copy.dirty:
-                self.flush(other, pinned)
+        while fresh := [k for k in self.state.meeting(tile, self.scope.ranges) if k != key and self._dirty(k)]:
+            for other in fresh:
+                if self._dirty(other):  # else it made room while another one went home, and may be elsewhere now
+                    self.flush(other, pinned)
+
+    def _dirty(self, key: Key) -> bool:
+        copy = self.state.copies.get(key)
+        return copy is not None and copy.dirty
 
     def source(self, tile: Tile, memory: str) -> End:
         """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
         options: list[End] = []
         dtype = self.homes.dtype(tile.buffer)
         for key in self.state.holding(tile):
-            if key[0] != memory and self.state.copies[key].stage is None and self.fit.route(key[0], memory, dtype):
+            if key[0] != memory and self.state.copies[key].stage is None and self._leads(key[0], memory, dtype):
                 place = self.state.copies[key].place
                 options.append(End(key[0], lambda t, p=place: mv.sub_place(p, tile, t), key[2]))
         for key in self.state.stages_around(tile, self.scope.ranges):
             copy = self.state.copies[key]
             place = within(key[1], copy, tile, self.scope.variables)
-            if place is not None and self._aligned(place):
+            if place is not None and self._aligned(place) and self._leads(key[0], memory, dtype):
                 options.append(End(key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.scope.variables)))
-        options.append(End(self.system.home, self.home))
+        if not options or self.fit.route(self.system.home, memory, dtype):
+            options.append(End(self.system.home, self.home))
         if len(options) == 1:
             return options[0]
         hops = [len(self.fit.route(o.memory, memory, dtype) or ()) for o in options]
         sources = [Source(tile.buffer, o) for o in options]
         return self.trace.choose(Choice("source", sources, {"tile": str(tile), "to": memory}, hops)).end
+
+    def _leads(self, source: str, memory: str, dtype: str) -> bool:
+        """Whether there is a way between two memories that does not lead over home: one may as well begin there."""
+        path = self.fit.route(source, memory, dtype)
+        return path is not None and self.system.home not in path[1:]
 
     def _aligned(self, place: Place) -> bool:
         """Whether a place in a memory with addresses of its own begins where an access may begin."""
@@ -256,6 +261,23 @@ class Residency:
                 return False
         return True
 
+    def _outdate(self, use: Use, tile: Tile, key: Key | None, pinned: set[Key]) -> None:
+        """Gives up the other copies of what is written; of what else they hold the fresh ones go home."""
+        done = {key}
+        while others := [k for k in self.state.meeting(tile, self.scope.ranges) if k not in done]:
+            for other in others:
+                done.add(other)
+                copy = self.state.copies.get(other)
+                if copy is None:  # it made room while another one went home, and may be elsewhere now
+                    continue
+                if copy.stage is not None:
+                    what = Infeasible(f"staged '{tile.buffer}'", f"a write to {tile}", "it is staged for reading")
+                    raise NoSchedule(what)
+                if copy.dirty and not (other[1] == tile and not use.reads):
+                    self.flush(other, pinned)
+                if other not in pinned:
+                    self.state.drop(other)
+
     def write(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None, Copy | None]:
         """The place an output goes to; other copies of its elements become stale (SCH-5)."""
         form = self.fit.form(memory, tile, use.dims, use.strides)
@@ -266,18 +288,7 @@ class Residency:
             take_over(self, key)
         mine = self.state.copies.get(key) if key is not None else None
         if key is None or not self.state.alone(key):
-            for other in self.state.meeting(tile, self.scope.ranges):
-                copy = self.state.copies.get(other)  # it may have made room while another one went home
-                if copy is None or other == key:
-                    continue
-                if copy.stage is not None:
-                    raise NoSchedule(
-                        Infeasible(f"staged '{tile.buffer}'", f"a write to {tile}", "it is staged for reading")
-                    )
-                if copy.dirty and not (other[1] == tile and not use.reads):
-                    self.flush(other, pinned)
-                if other not in pinned:
-                    self.state.drop(other)
+            self._outdate(use, tile, key, pinned)
         if key is None:
             place = self.home(tile)
             self.demand(use, tile, place)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.move import sub_place
 from isam.scheduler.state import Key
 from isam.scheduler.transfer import End, Transfer
@@ -30,7 +31,8 @@ def _left(data: Residency, key: Key, path: tuple[str, ...], pinned: Collection[K
     """Brings a dirty copy to the end of a path, if there is room for it now."""
     (memory, tile, form), there = key, data.system.memories[path[-1]]
     at = data.state.find_room(there, data.fit.units(there.name, tile))
-    if at is None or there.kind != MANAGED or there.name in data.system.filled:
+    promised = {k[0] for k in pinned if k not in data.state.copies}  # where something is about to lie
+    if at is None or there.kind != MANAGED or there.name in data.system.filled or there.name in promised:
         return False
     own, place, new = data.state.copies[key].place, data.fit.placed(there.name, tile, at), (there.name, tile, None)
     source = End(memory, lambda t: sub_place(own, tile, t), form)
@@ -40,7 +42,11 @@ def _left(data: Residency, key: Key, path: tuple[str, ...], pinned: Collection[K
         return False
     data.state.put(new, data.fit.copy(there.name, tile, place, True))  # what makes room on the way leaves it alone
     data.state.next[there.name] = at + data.fit.units(there.name, tile)
-    transfer.run()
+    try:
+        transfer.run()
+    except NoSchedule:  # no room on the way: nothing got there
+        data.state.drop(new)
+        return False
     return True
 
 

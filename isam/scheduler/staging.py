@@ -8,7 +8,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun
-from isam.scheduler.move import route
+from isam.scheduler.move import moves_of
 from isam.scheduler.places import within
 from isam.scheduler.plan import Members, Plan, StagedBox
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout
@@ -31,7 +31,7 @@ class Stager:
         it is still to be filled, piece by piece."""
         data = self.run.data
         box = self._whole(stage.buffer) if stage.at_bind else self._box(stage.buffer, env, members)
-        if box is None or not self._read(stage, members):
+        if box is None or not self._read(stage, members) or not self._paths(stage):
             return False
         known = data.at_bind.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.at_bind else None
         if known is not None:
@@ -39,7 +39,7 @@ class Stager:
             return False
         if stage.stays and self.stays is not None and self._staying(stage, box, self.stays):
             return False
-        if not self._beside(stage.memory):
+        if not self._beside(stage):
             return self._near(stage, box)
         self._panel(stage, box)
         return False
@@ -62,11 +62,16 @@ class Stager:
         shape = tuple(int(n) for n in self.run.kernel.buffer(buffer).shape)
         return Tile(buffer, (Affine(),) * len(shape), shape, (1,) * len(shape))
 
-    def _beside(self, memory: str) -> bool:
-        """Whether a memory is home itself, or like it what an instance has with registers between."""
-        path, system = route(self.run.system, self.run.system.home, memory), self.run.system
-        between = path is not None and len(path) == 3 and system.memories[path[1]].kind == COUNTED
-        return between or memory == system.home
+    def _beside(self, stage: StagedBox) -> bool:
+        """Whether the stage's memory is home itself, or like it what an instance has with registers between."""
+        if stage.memory == self.run.system.home:
+            return True
+        path = self._route(stage)
+        return path is not None and len(path) == 3 and self.run.system.memories[path[1]].kind == COUNTED
+
+    def _route(self, stage: StagedBox) -> tuple[str, ...] | None:
+        """The way from home to the stage's memory."""
+        return self.run.data.fit.route(self.run.system.home, stage.memory, self.run.homes.dtype(stage.buffer))
 
     def _panel(self, stage: StagedBox, box: Tile) -> None:
         """A box laid out anew in home memory, or beside it, in workspace of its own."""
@@ -142,7 +147,7 @@ class Stager:
         """Of a box, or of the part of it that is ``around``, from home to its copy."""
         data, whole = self.run.data, around or box
         there = End(stage.memory, lambda t: within(whole, copy, t, data.scope.variables))
-        cut, near = dict(stage.cut), not self._beside(stage.memory)
+        cut, near = dict(stage.cut), not self._beside(stage)
         grain = {} if near else cut
         home = End(self.run.system.home, data.home)
         ways = [Transfer(data, box, path, home, there, pinned, grain, cut if near else None, stage.form)
@@ -150,14 +155,16 @@ class Stager:
         return ways[0] if len(ways) == 1 else max(ways, key=Transfer.worth)
 
     def _paths(self, stage: StagedBox) -> list[tuple[str, ...]]:
-        """The shortest way; for what is laid out anew, over each of the registers between."""
+        """The way to the stage's memory; for what is laid out anew, over each of the registers between. None where no
+        moves bring its type there: then calls take it from where it is, or say what they lack."""
         system, home, there = self.run.system, self.run.system.home, stage.memory
-        path = self.run.data.fit.route(home, there, self.run.homes.dtype(stage.buffer))
-        assert path is not None
-        edges = system.moves_by_edge
-        if not self._beside(there):
-            return [path]
-        return [(home, m, there) for m in system.memories if (home, m) in edges and (m, there) in edges]
+        dtype = self.run.homes.dtype(stage.buffer)
+        found: list[tuple[str, ...]] = []
+        if self._beside(stage):
+            between = (m for m in system.memories if moves_of(system, home, m, dtype))
+            found = [(home, m, there) for m in between if moves_of(system, m, there, dtype)]
+        path = None if found else self._route(stage)
+        return found if path is None else [path]
 
     def _box(self, buffer: str, env: Env, members: Members) -> Tile | None:
         """The smallest box that holds what the members read of the buffer within ``env``."""

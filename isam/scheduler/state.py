@@ -45,6 +45,7 @@ class StageLayout:
 
 
 STAGED: Form = (-1,)  # the form of a staged box: it is read through its layout only
+PASSING: Form = (-2,)  # of what is on its way through a memory: never what somebody else keeps there
 
 
 class Since:

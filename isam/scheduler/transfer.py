@@ -14,7 +14,7 @@ from isam.schedule.tree import Bound, Loop, Node, Place, Seq, Tile
 from isam.scheduler import move as mv
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.places import remainder, suits_rows, units_needed
-from isam.scheduler.state import Form, Key
+from isam.scheduler.state import PASSING, Form, Key
 from isam.scheduler.tiles import FAR
 from isam.system.graph import COUNTED
 
@@ -251,7 +251,7 @@ class Transfer:
                 continue
             for dims in self._dims(c, i, tile):
                 part = mv.chunk(c, dims, tile)
-                if part is None or not self._register_form(c, dims, i, tile):
+                if part is None or not self._register_form(c, i, tile):
                     continue
                 if not mv.contract_met(c, dims, tile, source, target, size_of(self.dtype)):
                     continue
@@ -298,14 +298,14 @@ class Transfer:
         groups = self.data.system.memories[self.path[j]].lane is not None
         return self.lanes if self.forms[j] is None and groups else self.forms[j]
 
-    def _register_form(self, c: mv.Carrier, dims: tuple[int | None, ...], i: int, tile: Tile) -> bool:
+    def _register_form(self, c: mv.Carrier, i: int, tile: Tile) -> bool:
         """A register on the way takes a one-dimensional part whole."""
         counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
         if not counted or self._form(counted[0]) is not None:
             return sum(n > 1 for n in tile.shape) <= len(c.axes)
         if self.data.system.memories[self.path[counted[0]]].lane:
             return False
-        return len([n for n in tile.shape if n > 1]) <= len(c.axes) <= 1 and len(c.axes) == 1
+        return len(c.axes) == 1 and sum(n > 1 for n in tile.shape) <= 1
 
     def _cut(self, d: int, tile: Tile) -> None:
         if d == len(tile.shape):
@@ -340,7 +340,7 @@ class Transfer:
 
     def _issue(self, tile: Tile, hops: list[Hop] | None = None) -> None:
         """One part, hop by hop. What lands on the way is dropped again, also where there is no room to go on."""
-        pinned, landed = self.pinned, [(m, tile, self._passing(j, tile)) for j, m in enumerate(self.path)][1:-1]
+        pinned, landed = self.pinned, [(m, tile, PASSING) for m in self.path[1:-1]]
         try:
             self._hops(tile, hops, landed)
         finally:
@@ -356,9 +356,9 @@ class Transfer:
             raise NoSchedule(Infeasible(f"a move {' -> '.join(self.path)}", f"to carry {tile}",
                                         "it lies in several blocks of a panel"))  # fmt: skip
         places = [source]
-        for key in landed:
+        for j, key in enumerate(landed, 1):
             groups = data.system.memories[key[0]].lane is not None
-            form = key[2] if groups else None
+            form = self._passing(j, tile) if groups else None
             places.append(data.room(key[0], tile, self.pinned, form))
             data.state.put(key, data.fit.copy(key[0], tile, places[-1], False, form))
             self.pinned = self.pinned | {key}

@@ -60,9 +60,10 @@ class Walk:
         """Sends everything home."""
         data, lives = self.run.data, self.lives
         end, was, lives.ending = data.state, lives.ending, True
-        for key in end.of_any():
-            if key in end.copies:  # it may have made room while another one went home
-                data.evict(key)
+        while keys := end.of_any():  # what made room while another one went home may have stayed in another memory
+            for key in keys:
+                if key in end.copies:
+                    data.evict(key)
         lives.ending = was
 
     def box(self, env: Env, members: Members, small: bool) -> None:
@@ -113,7 +114,7 @@ class Walk:
             if stage.by == d and n in self.filling:
                 self.stager.piece(stage, env, members)
 
-    def _full(self, d: int, axis: str) -> frozenset[int]:
+    def _full(self, axis: str) -> frozenset[int]:
         """Stages being filled that are full once the first block of the axis is done: they do not depend on it."""
         reads = {u.buffer for n in self.group.nests for u in n.uses if any(axis in row.names for row in u.index)}
         return frozenset(n for n in self.filling if self.plan.stages[n].buffer not in reads)
@@ -137,7 +138,7 @@ class Walk:
         peel_post = any(plan.having(e, post) for e in inner)
         if pre and not peel_pre:
             self._level(d + 1, env, pre)
-        full, was = self._full(d, axis), self.filling
+        full, was = self._full(axis), self.filling
         parts = self._parts(d, env[axis][1], bool(full))
         for number, (part, together) in enumerate(parts):
             if number == 1:

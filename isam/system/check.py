@@ -230,7 +230,8 @@ class _Check:
                                 "add it to the 'runs' of a unit, or remove it")  # fmt: skip
 
     def reach(self) -> tuple[set[str], set[str]]:
-        """Memories that data from home can get to, and memories from which data can get home."""
+        """Memories that data can get to, from home or because instructions begin it there, and memories from which
+        data can get home."""
         ahead: dict[str, set[str]] = {}
         behind: dict[str, set[str]] = {}
         edges = [(m.source, m.target) for m in self.s.moves]
@@ -239,7 +240,12 @@ class _Check:
         for a, b in edges:
             ahead.setdefault(a, set()).add(b)
             behind.setdefault(b, set()).add(a)
-        return _closure(self.s.home, ahead), _closure(self.s.home, behind)
+        return _closure({self.s.home, *self.begun()}, ahead), _closure({self.s.home}, behind)
+
+    def begun(self) -> set[str]:
+        """Memories in which an instruction begins data without reading any: sums may go on there."""
+        fills = (i for i in self.s.compute if all(a.role == "out" for a in i.body.arguments))
+        return {h for i in fills for c in i.operands.values() for h in c.homes if h in self.s.memories}
 
     def through(self, i: Instruction) -> set[tuple[str, str]]:
         """Results are data too: from the only home of an operand read to the only home of one that is overwritten."""
@@ -332,8 +338,8 @@ class _Check:
                             f"{len(group)} operands need {len(group)} different memories")  # fmt: skip
 
 
-def _closure(start: str, edges: dict[str, set[str]]) -> set[str]:
-    seen, todo = {start}, [start]
+def _closure(start: set[str], edges: dict[str, set[str]]) -> set[str]:
+    seen, todo = set(start), list(start)
     while todo:
         for n in edges.get(todo.pop(), ()):
             if n not in seen:

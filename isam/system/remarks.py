@@ -11,7 +11,8 @@ from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Buffer
 from isam.ir.normal import normal_form
-from isam.system.graph import Memory, System
+from isam.system.graph import System
+from isam.system.joint import least_bytes, room, taken
 
 _HEAD = re.compile(r"instruction \w+")
 
@@ -27,24 +28,25 @@ def remarks(system: System) -> list[Diagnostic]:
 def _room(system: System) -> Iterator[Diagnostic]:
     """Operands that no home can hold at the instruction's own limits, alone or all that have to live there."""
     for i in system.instructions.values():
-        there: dict[str, list[tuple[str, int]]] = {}  # memory: what has to live there, with its bytes
+        there: dict[str, list[tuple[Buffer, int]]] = {}  # memory: what has to live there, with its bytes
         for a in i.body.arguments:
             if a.dtype == ANY or (elements := _most(i, a)) is None:
                 continue
             size, homes = elements * size_of(a.dtype), [system.memories[h] for h in system.homes(i, a.name)]
-            if all(_taken(m, size) > m.limit for m in homes):
+            if all(taken(m, size) > m.limit for m in homes):
                 where = ", ".join(m.name for m in homes)
                 what = f"'{a.name}' of '{i.name}' has up to {size} B and fits into none of its homes ({where})"
                 yield Diagnostic("remark-room", what, i.loc, "calls are made smaller; state the limit that holds")
             elif len(homes) == 1:
-                there.setdefault(homes[0].name, []).append((a.name, size))
+                there.setdefault(homes[0].name, []).append((a, size))
         for m, some in ((system.memories[n], some) for n, some in there.items()):
-            if sum(_taken(m, size) for _, size in some) > m.limit:
-                names = ", ".join(f"'{n}'" for n, _ in some)
-                has = f"{m.capacity} B" if m.cells is None else f"{m.cells} cells"
+            if sum(taken(m, size) for _, size in some) > m.limit:
+                names = ", ".join(f"'{a.name}'" for a, _ in some)
                 what = f"{names} of '{i.name}' have up to {sum(s for _, s in some)} B and all live in '{m.name}'"
-                yield Diagnostic("remark-room", f"{what}, which has {has}", i.loc,
-                                 "calls are made smaller; state the limits that hold")  # fmt: skip
+                smallest = sum(taken(m, least_bytes(i, a)) for a, _ in some)
+                hint = f"the smallest call takes {room(m, smallest)}, less only where it reads one operand twice"
+                hint = hint if smallest > m.limit else "calls are made smaller; state the limits that hold"
+                yield Diagnostic("remark-room", f"{what}, which has {room(m, m.limit)}", i.loc, hint)
 
 
 def _most(i: Instruction, a: Buffer) -> int | None:
@@ -81,10 +83,6 @@ def _least(move: Instruction) -> int:
     axes = move.copied.domain.axes if move.copied is not None else ()
     spans = [move.span(a.name) for a in axes]
     return prod(s.least if s.least > 0 else s.step for s in spans)
-
-
-def _taken(m: Memory, size: int) -> int:
-    return -(-size // m.cell) if m.cell is not None else size
 
 
 def _homes(system: System) -> Iterator[Diagnostic]:

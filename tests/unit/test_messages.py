@@ -68,7 +68,7 @@ SHORT = """isam: 1
 system: short
 memories:
   ram: {kind: managed, capacity: 1 MiB, home: true}
-  r:   {kind: managed, capacity: 2 B}
+  r:   {kind: managed, capacity: 8 B, align: 8 B}
 units:
   u: {runs: ["*"], clock: 1 GHz}
 moves:
@@ -108,7 +108,7 @@ def test_a_file_indented_with_tabs_is_told_so_once():
 def test_what_the_instruction_goes_on_to_do_is_written_out():
     kernel = parse_kernel("kernel k(N)\n  in a: f32[N]\n  in b: f32[N]\n  out y: f32[N]\n  forall i < N\n"
                           "    y[i] = a[i] * b[i]\n")  # fmt: skip
-    fused = SHORT.replace("D[i] = -A[i]", "D[i] = A[i] * A[i] + A[i]").replace("2 B", "1 KiB")
+    fused = SHORT.replace("D[i] = -A[i]", "D[i] = A[i] * A[i] + A[i]").replace("capacity: 8 B", "capacity: 1 KiB")
     with pytest.raises(Refused, match="needs to go on in the same call, with D"):
         compiled(kernel, {"N": 8}, parse_system(fused.replace("A[i] * A[i]", "A[i] * 2 * A[i]")))
 

@@ -19,11 +19,11 @@ def found(nest: Nest | Group, use: Use, loops: Loops, block: Mapping[str, int], 
     dimension: ``loops`` over it, and in their body a ``block`` of each axis, every tile of which is known.
 
     Rows of a box begin at multiples of the alignment: what counts is how tiles follow each other along the innermost of
-    its dimensions. Rows that a memory is addressed by have one alignment with what they hold."""
+    its dimensions; in a memory with rows, along that which lies within them."""
     long = [d for d, n in enumerate(sides) if n > 1]
-    if memory.row or memory.align <= 1 or not long:
+    if memory.align <= 1 or not long:
         return 1.0
-    row, size = use.index[long[-1]], size_of(use.dtype)
+    row, size = use.index[within_rows(use) if memory.row else long[-1]], size_of(use.dtype)
     if any(row.coefficient(a) * n * size % memory.align for a, n in loops):
         return 0.0
     at = {0: 1}  # how many tiles begin so many bytes behind a multiple
@@ -31,6 +31,11 @@ def found(nest: Nest | Group, use: Use, loops: Loops, block: Mapping[str, int], 
         unit = nest.unit(axis)
         at = further(at, c * unit * size, -(-block.get(axis, 1) // unit), memory.align)
     return at.get(0, 0) / sum(at.values()) if at else 1.0
+
+
+def within_rows(use: Use) -> int:
+    """The dimension of a buffer that lies within the rows of a memory, where an operand is brought there in a box."""
+    return use.dims[-1] if use.dims else len(use.index) - 1
 
 
 def further(at: dict[int, int], step: int, count: int, align: int) -> dict[int, int]:

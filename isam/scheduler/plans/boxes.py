@@ -12,7 +12,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Group, StagedBox
-from isam.scheduler.plans.begins import found
+from isam.scheduler.plans.begins import found, within_rows
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import Memory
 
@@ -248,7 +248,7 @@ def stages(boxes: dict[str, Box], group: Group, memory: Memory) -> tuple[StagedB
         u = uses[b]
         order, cut = tuple(range(len(u.index))), ()
         if memory.row and order:
-            inner = u.dims[-1] if u.dims else order[-1]
+            inner = within_rows(u)
             order, cut = (inner, *(d for d in order if d != inner)), ((inner, memory.row // size_of(u.dtype)),)
         by = None if x.pieces is None else x.pieces.depth
         out.append(StagedBox(b, x.depth, memory.name, order, cut, stays=x.stays, by=by))

@@ -17,7 +17,7 @@ from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.instruction import ASSUMED
 from isam.schedule.literals import is_literal
-from isam.scheduler.move import route
+from isam.scheduler.move import moves_of, route
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
@@ -58,8 +58,8 @@ class Machine:
     main: Nest
     system: System
     memory: Memory
-    _edges: dict[tuple[str, str], Edge | None] = field(default_factory=dict, compare=False)
-    _home: dict[str, list[Edge]] = field(default_factory=dict, compare=False)
+    _edges: dict[tuple[str, str, str], Edge | None] = field(default_factory=dict, compare=False)
+    _home: dict[tuple[str, str], list[Edge]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def call(self) -> float:
@@ -90,22 +90,28 @@ class Machine:
         m = self.system.memories[memory]
         return max(1, size if m.cells is None else -(-size // (m.cell or 1)))
 
-    def way_home(self, source: str) -> list[Edge]:
-        """What results pass on their way home."""
-        if source not in self._home:
-            path = route(self.system, source, self.system.home) or ()
-            self._home[source] = [e for a, b in pairwise(path) if (e := self.edge(a, b)) is not None]
-        return self._home[source]
+    def way_home(self, source: str, dtype: str) -> list[Edge]:
+        """What results of a type pass on their way home."""
+        if (source, dtype) not in self._home:
+            path = route(self.system, source, self.system.home, dtype) or ()
+            found = [e for a, b in pairwise(path) if (e := self.edge(a, b, dtype)) is not None]
+            self._home[source, dtype] = found
+        return self._home[source, dtype]
 
-    def edge(self, source: str, target: str) -> Edge | None:
-        """The quickest move along an edge."""
-        if (source, target) not in self._edges:
-            self._edges[source, target] = self._quickest(source, target)
-        return self._edges[source, target]
+    def inward(self, dtype: str) -> Edge | None:
+        """The quickest move of elements of a type from home to the memory."""
+        return self.edge(self.system.home, self.memory.name, dtype)
 
-    def _quickest(self, source: str, target: str) -> Edge | None:
+    def edge(self, source: str, target: str, dtype: str) -> Edge | None:
+        """The quickest move of elements of a type along an edge."""
+        key = source, target, dtype
+        if key not in self._edges:
+            self._edges[key] = self._quickest(*key)
+        return self._edges[key]
+
+    def _quickest(self, source: str, target: str, dtype: str) -> Edge | None:
         found = []
-        for m in self.system.moves_by_edge.get((source, target), ()):
+        for m in moves_of(self.system, source, target, dtype):
             cost, clock = self.system.instructions[m.by].cost, self.system.units[m.issuer].clock
             shared = min((k.bandwidth for k in self.system.links_of(source, target)), default=0.0)
             per_byte = 1 / cost.bandwidth / clock if cost.bandwidth else 0.0
@@ -122,10 +128,10 @@ class Estimate:
 
     def __init__(
         self, machine: Machine, plan: Plan, width: dict[str, int], boxes: dict[str, Box], trips: int = 1,
-        beside: Sequence[int] = (),
+        beside: Sequence[tuple[str, int]] = (),
     ):  # fmt: skip
         self.trips = trips  # of the loops around, before which boxes that stay are brought
-        self.beside = beside  # bytes of boxes that other nests want, and that could stay
+        self.beside = beside  # types and bytes of boxes that other nests want, and that could stay
         self.machine, self.plan, self.width, self.boxes = machine, plan, width, boxes
         self.main = machine.main
         dealt = plan.order[: len(plan.deals)]
@@ -157,9 +163,7 @@ class Estimate:
     @property
     def traffic(self) -> float:
         """Seconds of all that is brought from home and into the registers, as if nothing else happened."""
-        edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
-        besides = [] if edge is None else self._besides(edge)
-        return sum(s for _, s in (*self._from_home(), *besides, *self._registers()))
+        return sum(s for *_, s in (*self._from_home(), *self._besides(), *self._registers()))
 
     @property
     def inside(self) -> float:
@@ -177,12 +181,10 @@ class Estimate:
 
     def _in_pieces(self) -> list[tuple[float, str, float]]:
         """Boxes that come in pieces: in which share of the time, who brings them, its seconds."""
-        edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
-        if edge is None:
-            return []
         out = []
-        for x in self.boxes.values():
-            if x.pieces is not None:
+        for u, edge in self._brought():
+            x = self.boxes.get(u.buffer)
+            if x is not None and x.pieces is not None:
                 moves = x.times * x.pieces.count * edge.commands(x.pieces.sides)
                 out.append((1 / x.pieces.again, edge.issuer, edge.seconds(moves, x.total, self.instances)))
         return out
@@ -190,8 +192,7 @@ class Estimate:
     @property
     def streaming(self) -> float:
         """Seconds of bringing home what the registers are brought, as if nothing stayed in between."""
-        edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
-        return 0.0 if edge is None else sum(edge.seconds(0, self._tiles(u)[1], self.instances) for u in self._read())
+        return sum(edge.seconds(0, self._tiles(u)[1], self.instances) for u, edge in self._brought())
 
     @property
     def compute(self) -> float:
@@ -210,12 +211,10 @@ class Estimate:
 
     def _loads(self) -> tuple[list[tuple[str, float]], float]:
         """Traffic from home that overlaps with calls, per issuer, and the time of what does not."""
-        edge = self.machine.edge(self.machine.system.home, self.machine.memory.name)
-        if edge is None:
-            return [], 0.0
-        ahead, waited = [], sum(edge.seconds(1, n, self.instances) for n in self.beside)
+        inward = self.machine.inward
+        ahead, waited = [], sum(e.seconds(1, n, self.instances) for t, n in self.beside if (e := inward(t)) is not None)
         begins = max((x.times for x in self.boxes.values() if x.pieces is not None), default=1)  # each time anew
-        for u, whole in self._from_home():
+        for u, edge, whole in self._from_home():
             box = self.boxes.get(u.buffer)
             if box is not None and box.turning:
                 ahead.append((edge.issuer, whole))
@@ -224,24 +223,22 @@ class Estimate:
                 waited += begins * edge.seconds(1, box.size / box.pieces.count, self.instances)
             else:
                 waited += whole
-        return ahead, waited + sum(s for _, s in self._besides(edge))
+        return ahead, waited + sum(s for _, s in self._besides())
 
-    def _besides(self, edge: Edge) -> list[tuple[Use, float]]:
+    def _besides(self) -> list[tuple[Use, float]]:
         """Seconds of bringing tile by tile what cannot be read from the boxes that hold it."""
-        some = ((u, x) for u in self._read() if (x := self.boxes.get(u.buffer)) is not None and x.found < 1)
-        return [(u, (1 - x.found) * edge.seconds(*self._tiles(u), self.instances)) for u, x in some]
+        some = ((u, e, x) for u, e in self._brought() if (x := self.boxes.get(u.buffer)) is not None and x.found < 1)
+        return [(u, (1 - x.found) * e.seconds(*self._tiles(u), self.instances)) for u, e, x in some]
 
-    def _from_home(self) -> list[tuple[Use, float]]:
-        """Seconds of bringing each operand: in boxes, or tile by tile whenever a block wants it."""
-        edge, out = self.machine.edge(self.machine.system.home, self.machine.memory.name), []
-        if edge is None:
-            return []
-        for u in self._read():
+    def _from_home(self) -> list[tuple[Use, Edge, float]]:
+        """What brings each operand, and its seconds: in boxes, or tile by tile whenever a block wants it."""
+        out = []
+        for u, edge in self._brought():
             box = self.boxes.get(u.buffer)
             moves, size = self._tiles(u) if box is None else (box.times, box.total)
             moves *= 1 if box is None or box.stays else edge.commands(box.sides)
             seconds = edge.seconds(moves, size, self.instances)
-            out.append((u, seconds / self.trips if box is not None and box.stays else seconds))
+            out.append((u, edge, seconds / self.trips if box is not None and box.stays else seconds))
         return out
 
     def _drained(self) -> float:
@@ -250,7 +247,7 @@ class Estimate:
         blocks, inside = sum(n for n, _ in self.blocks), self._largest()
         for u in self._written() if self.main.reduced else ():
             rooms = sum(self.machine.cells(h) // self.machine.tile(h, self._tile(u)) for h in u.homes)
-            edge = next(iter(self.machine.way_home(u.homes[0])), None)
+            edge = next(iter(self.machine.way_home(u.homes[0], u.dtype)), None)
             if edge is not None and 2 * inside > rooms:
                 out += (blocks - 1) * edge.seconds(inside, inside * self._tile(u), 1) / len(u.homes)
         return out
@@ -263,7 +260,7 @@ class Estimate:
         unrolled = next((-(-n // self.main.unit(a)) for a, n in reversed(self.plan.order) if a in self.main.reduced), 1)
         for u in self._read():
             home = u.homes[0] if u.homes else machine.system.home
-            edge = machine.edge(machine.memory.name, home)
+            edge = machine.edge(machine.memory.name, home, u.dtype)
             if edge is None:
                 continue
             if machine.cells(home) < 2 * machine.tile(home, self._tile(u)):
@@ -291,10 +288,10 @@ class Estimate:
             tiles = prod(-(-self.lengths[a] // self.main.unit(a)) for a in self._axes(u))
             size, tile = size_of(u.dtype) * prod(self.lengths[a] for a in self._axes(u)), self._tile(u)
             inside = self._largest()
-            back = self.machine.edge(self.machine.system.home, self.machine.memory.name)
+            back = self.machine.inward(u.dtype)
             if back is not None and u.buffer in self.plan.group.private:  # and back, for those who read them
                 out.append((back.issuer, back.seconds(tiles, size, self.instances)))
-            for edge in self.machine.way_home(u.homes[0]):
+            for edge in self.machine.way_home(u.homes[0], u.dtype):
                 out.append((edge.issuer, edge.seconds(tiles, size, self.instances)))
                 last = max(last, edge.seconds(inside, inside * tile, self.instances))
         return out, last
@@ -314,7 +311,7 @@ class Estimate:
         for u in self._read():
             if not u.homes or u.homes[0] == self.machine.system.home:
                 continue
-            edge = self.machine.edge(self.machine.memory.name, u.homes[0])
+            edge = self.machine.edge(self.machine.memory.name, u.homes[0], u.dtype)
             if edge is not None:
                 out.append((edge.issuer, edge.seconds(*self._tiles(u), 1)))
         return out
@@ -328,6 +325,10 @@ class Estimate:
     def _read(self) -> list[Use]:
         """Operands that are brought from home and only read."""
         return [u for u in self.main.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]
+
+    def _brought(self) -> list[tuple[Use, Edge]]:
+        """Those that moves bring from home to the memory, with what brings them."""
+        return [(u, edge) for u in self._read() if (edge := self.machine.inward(u.dtype)) is not None]
 
     def _written(self) -> list[Use]:
         """Operands that leave the registers."""

@@ -22,7 +22,7 @@ ROOM = 1 << 27  # bytes that such a copy may take: as much memory more in a call
 LINED_UP = 8  # times a row is brought, from which on copying it to whole lines pays (measured)
 
 
-def repack(nest: Nest, use: Use, system: System, bindable: frozenset[str]) -> StagedBox | None:
+def repack(use: Use, system: System, bindable: frozenset[str]) -> StagedBox | None:
     """A stage that lays a read operand out as its contract asks, when the buffer's own layout does not."""
     if use.writes or not use.reads or all(s != 1 for s in use.strides) or not use.dims:
         return None
@@ -53,7 +53,7 @@ def packs(
             for d, r in enumerate(u.index)
         ):
             depth = sum(1 for _ in takewhile(mine.__contains__, around))
-            stage = panel(plan, main, u, along[0], width, depth, bindable, system)
+            stage = panel(main, u, along[0], width, depth, bindable, system)
             if stage is not None:
                 out.append(stage)
         elif along:
@@ -71,7 +71,6 @@ def cached(use: Use, system: System) -> bool:
 
 
 def panel(
-    plan: Plan,
     main: Nest,
     use: Use,
     axis: str,

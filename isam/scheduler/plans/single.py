@@ -44,7 +44,7 @@ def whole(group: Group, main: Nest, system: System, bindable: frozenset[str]) ->
     order = [(a, main.unit(a)) for a in main.axes if a not in main.mapped or main.mapped[a].limit is not None]
     for n in group.nests:
         order += [(a, n.unit(a)) for a in n.axes if a not in main.axes]
-    stages = tuple(s for u in main.uses if (s := repack(main, u, system, bindable)) is not None)
+    stages = tuple(s for u in main.uses if (s := repack(u, system, bindable)) is not None)
     return Plan(group, tuple(order), tuple(ordered_axes(group)), stages, note="whole operands")
 
 

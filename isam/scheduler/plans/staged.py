@@ -52,10 +52,10 @@ def between(main: Nest, system: System) -> tuple[Memory, ...]:
 
 def _nearest(use: Use, system: System) -> str | None:
     home = next(iter(use.homes), system.home)
-    path = () if home == system.home else route(system, system.home, home) or ()
+    path = () if home == system.home else route(system, system.home, home, use.dtype) or ()
     on_the_way = [m for m in path[1:-1] if system.memories[m].cells is None]
     rows = (h for h in use.homes if system.memories[h].row and use.reads and not use.writes)
-    reached = (h for h in rows if route(system, system.home, h) is not None)
+    reached = (h for h in rows if route(system, system.home, h, use.dtype) is not None)
     return next(chain(on_the_way, reached), None)
 
 
@@ -80,7 +80,7 @@ def staged(
                 plan = _plan(group, main, order, block, deals, boxes, memory, room)
                 if _idle_chunk(plan):
                     continue
-                rest = [box_bytes(group, u, order, len(deals)) for b, u in others.items() if b not in boxes]
+                rest = [(u.dtype, box_bytes(group, u, order, len(deals))) for b, u in others.items() if b not in boxes]
                 e = Estimate(machine, plan, width, boxes, lasting.trips, rest)
                 key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
                 if key not in out or e.seconds < out[key][1]:
@@ -95,9 +95,10 @@ def _passing(group: Group, main: Nest, system: System, memory: Memory) -> dict[s
 
     def comes(use: Use) -> bool:
         home = next(iter(use.homes), system.home)
-        return home != system.home and memory.name in (route(system, system.home, home) or ())
+        there = memory.name if memory.name in use.homes else home
+        return home != system.home and memory.name in (route(system, system.home, there, use.dtype) or ())
 
-    return {b: u for b, u in staged_uses(group, main).items() if memory.name in u.homes or comes(u)}
+    return {b: u for b, u in staged_uses(group, main).items() if comes(u)}
 
 
 def _worth_pieces(found: list[tuple[Plan, float, float]]) -> list[tuple[Plan, float, float]]:

@@ -112,6 +112,50 @@ def test_nothing_is_brought_that_no_call_reads(kernel, align, sizes):
         assert near[b] < boxes[b] + read[b] if boxes[b] else near[b] <= read[b]
 
 
+POOL = parse_kernel("""kernel pool(T, K)
+  in  w: f32[T]
+  in  x: f32[T, K]
+  out y: f32[K]
+  forall k < K
+    y[k] = 0
+  forall k < K, t < T
+    y[k] += w[t] * x[t, k]
+""")
+AXPY = """  axpy:
+    body: |
+      instruction axpy(J <= 16)
+        in    A: f32
+        in    B: f32[J]
+        inout D: f32[J]
+        forall j < J
+          D[j] += A[] * B[j]
+    homes: [ra, rb]
+    cost: {issue: 1 cycle, latency: 4 cycles}
+  clear:
+    body: |
+      instruction clear(J <= 16)
+        out D: f32[J]
+        forall j < J
+          D[j] = 0
+    homes: [ra, rb]
+    cost: {issue: 1 cycle, latency: 4 cycles}
+"""
+
+
+@pytest.mark.parametrize("length", [32, 64])
+def test_in_rows_nothing_is_brought_that_no_call_reads(length: int):
+    """Single elements begin with a row where they come one by one; in a box most lie within one."""
+    text = MACHINE.replace("align: 64 B", "align: 64 B, row: 64 B").replace("[mm4, zero]", "[mm4, zero, axpy, clear]")
+    sizes = {"T": length, "K": 16}
+    job = compiled(POOL, sizes, parse_system(text + AXPY), check=True)
+    judge(POOL, sizes, job)
+    near = elements(job.schedule, "dram", "sp")
+    read = elements(job.schedule, "sp", "ra") + elements(job.schedule, "sp", "rb")
+    assert near["w"] == read["w"] == length
+    assert near["x"] == length * 16
+    assert elements(job.schedule, "dram", "sp", least=17)["x"], "whole rows can be read from boxes"
+
+
 def test_boxes_of_which_all_can_be_read_are_brought_whole():
     sizes = {"M": 16, "N": 16, "K": 64}
     job = compiled(PRODUCT, sizes, wide(16), check=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from isam.diagnostics import IsamError
 from isam.system.load import load_system, parse_system
 from isam.system.remarks import remarks
 from tests.unit.system.broken import TINY
@@ -119,6 +120,32 @@ def test_operands_that_do_not_fit_together_are_told() -> None:
     assert remarks(parse_system(two.replace("192 B", "128 B"), "m.yaml")) == []  # B may live elsewhere
     (d,) = remarks(parse_system(two.replace("192 B", "127 B"), "m.yaml"))
     assert d.message.startswith("'A', 'D' of 'add' have up to 128 B")
+
+
+def test_operands_of_the_smallest_call_that_do_not_fit_together_are_told() -> None:
+    """Cells hold one operand each, however small a call is: no smaller one helps, unless it reads one operand twice."""
+    cells = DMA.replace("capacity: 192 B", "cells: 2, cell: 64 B")
+    (d,) = remarks(parse_system(cells, "m.yaml"))
+    assert d.message == "'A', 'B', 'D' of 'add' have up to 192 B and all live in 'sram', which has 2 cells"
+    assert d.hint == "the smallest call takes 3 cells, less only where it reads one operand twice"
+    (d,) = remarks(parse_system(DMA.replace("capacity: 192 B", "cells: 5, cell: 16 B"), "m.yaml"))
+    assert d.hint == "calls are made smaller; state the limits that hold"
+
+
+def test_an_instruction_whose_smallest_call_never_fits_is_refused() -> None:
+    with pytest.raises(IsamError) as no:
+        parse_system(DMA.replace("capacity: 192 B", "cells: 1, cell: 64 B"), "m.yaml")
+    (d,) = no.value.diagnostics
+    assert (d.code, d.loc.line) == ("system-placement", 12)
+    assert d.message == ("'add' can never be placed: B in sram, D in sram; "
+                         "but of 'sram', which has 1 cell, the smallest call takes 2 cells for them")  # fmt: skip
+    elsewhere = DMA.replace("capacity: 192 B", "cells: 1, cell: 64 B").replace("homes: [sram]", "homes: [sram, ddr]")
+    assert parse_system(elsewhere, "m.yaml")
+    with pytest.raises(IsamError, match="of 'sram', which has 7 B, the smallest call takes 8 B"):
+        parse_system(DMA.replace("capacity: 192 B", "capacity: 7 B"), "m.yaml")
+    fixed = DMA.replace("add(J <= 16)", "add(3 <= J % 4 <= 16)")
+    with pytest.raises(IsamError, match="of 'sram', which has 31 B, the smallest call takes 32 B"):
+        parse_system(fixed.replace("capacity: 192 B", "capacity: 31 B"), "m.yaml")
 
 
 def test_operands_smaller_than_what_a_move_takes_are_told() -> None:
