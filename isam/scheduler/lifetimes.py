@@ -137,7 +137,7 @@ class InGroup(Lifetimes):
         for depth, (axis, block) in enumerate(self.plan.order):
             if depth < deals:
                 continue
-            if depth in self.plan.rotate:  # so does an iteration of two blocks
+            if depth in self.plan.double_buffered:  # so does an iteration of two blocks
                 outer.add(axis)
                 continue
             foreign = any(a not in private and any(a in n.extents for n in between) for a in outer)

@@ -138,17 +138,17 @@ class Group:
 @dataclass(frozen=True)
 class Plan:
     """``order``: ``(axis, block)`` from outer to inner; ``unroll``: axes of the innermost block, outermost first.
-    ``rotate``: depths of the order whose loops hold two blocks in an iteration, so that what is staged for one may be
-    brought while the other is worked on. ``deals``: for the first depths of the order, how their blocks are dealt to
-    instances (``first`` is that of the first block). ``even``: blocks are as even as they can be. ``alone``: depths
-    whose loops only some nests have, which: others that have the axis do the whole block at once."""
+    ``double_buffered``: depths of the order whose loops hold two blocks in an iteration, so that what is staged for one
+    may be brought while the other is worked on. ``deals``: for the first depths of the order, how their blocks are
+    dealt to instances (``first`` is that of the first block). ``even``: blocks are as even as they can be. ``alone``:
+    depths whose loops only some nests have, which: others that have the axis do the whole block at once."""
 
     group: Group
     order: tuple[tuple[str, int], ...]
     unroll: tuple[str, ...]
     stages: tuple[StagedBox, ...] = ()
     note: str = ""
-    rotate: frozenset[int] = frozenset()
+    double_buffered: frozenset[int] = frozenset()
     deals: tuple[Deal, ...] = ()
     even: bool = False
     alone: tuple[tuple[int, Members], ...] = ()
@@ -180,7 +180,7 @@ class Plan:
         """The plan with one more loop, that only some nests have, around those from depth ``at`` on, none of which they
         share with others: what others do in the first or last iteration of one of these they would do for a few rows
         only."""
-        assert not self.rotate
+        assert not self.double_buffered
         moved = [replace(s, depth=s.depth + (s.depth > at), by=None if s.by is None else s.by + (s.by > at))
                  for s in self.stages]  # fmt: skip
         alone = (*((d + (d >= at), only) for d, only in self.alone), (at, members))
@@ -206,9 +206,9 @@ class Plan:
                 grain = lcm(grain, wide // gcd(wide, step)) if step else grain
         return grain
 
-    def rotates(self, depth: int) -> int:
+    def blocks_held(self, depth: int) -> int:
         """How many blocks an iteration of the loop at ``depth`` holds."""
-        return 2 if depth in self.rotate else 1
+        return 2 if depth in self.double_buffered else 1
 
     def label(self) -> str:
         loops = " ".join(f"{a}:{b}{self._mark(d)}" for d, (a, b) in enumerate(self.order))
@@ -222,7 +222,7 @@ class Plan:
         if depth < len(self.deals):
             return f"@{self.deals[depth].group}"
         only = self.only(depth)
-        return "x2" if depth in self.rotate else "" if only is None else f"({' '.join(map(str, only))})"
+        return "x2" if depth in self.double_buffered else "" if only is None else f"({' '.join(map(str, only))})"
 
 
 def rename(nest: Nest, names: dict[str, str]) -> Nest:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Cut:
     """A loop to be kept: ``var`` from ``lo`` in steps over ``span`` elements of ``axis``, its values within ``bounds``.
-    Its body is the level ``depth`` in each of ``envs``: more than one, where what rotates has a place in each.
-    ``only``: the nests that alone have it."""
+    Its body is the level ``depth`` in each of ``envs``: more than one, where what is double-buffered has a place in
+    each. ``only``: the nests that alone have it."""
 
     var: str
     axis: str

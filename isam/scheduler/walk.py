@@ -177,10 +177,10 @@ class Walk:
         return f"{axis}{sum(a == axis for a, _ in self.plan.order[:d])}"
 
     def _parts(self, d: int, length: int, apart: bool) -> list[tuple[Segment, int]]:
-        """The loops that an axis is cut into, and how many blocks an iteration holds: where something rotates, enough
-        for a place each; what is left over then is an iteration on its own. ``apart``: so is the first block."""
+        """The loops that an axis is cut into, and how many blocks an iteration holds: where something is double-buffered,
+        enough for a place each; what is left over then is an iteration on its own. ``apart``: so is the first block."""
         out: list[tuple[Segment, int]] = []
-        several, blocks = self.plan.rotates(d), self.plan.cut(d, length)
+        several, blocks = self.plan.blocks_held(d), self.plan.cut(d, length)
         if apart:
             begin, *others = blocks
             out.append((Segment(begin.start, 1, begin.size), 1))

@@ -13,7 +13,7 @@ from isam.system.graph import Memory
 Loops = Sequence[tuple[str, int]]  # axes, and how much of them an iteration takes
 
 
-def found(nest: Nest | Group, use: Use, loops: Loops, block: Mapping[str, int], sides: Sequence[int],
+def readable(nest: Nest | Group, use: Use, loops: Loops, block: Mapping[str, int], sides: Sequence[int],
           memory: Memory) -> float:  # fmt: skip
     """The share of an operand's tiles that begin where a memory may be read, in a box with so many elements along each
     dimension: ``loops`` over it, and in their body a ``block`` of each axis, every tile of which is known.

@@ -12,7 +12,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Group, StagedBox
-from isam.scheduler.plans.begins import found, within_rows
+from isam.scheduler.plans.begins import readable, within_rows
 from isam.scheduler.plans.register import axes_of
 from isam.system.graph import Memory
 
@@ -33,23 +33,24 @@ class Pieces:
 @dataclass(frozen=True)
 class Box:
     """A box of an operand at a depth: its bytes, how often it is brought, the bytes of all of them together.
-    ``turning``: one is brought while another is worked on. ``sides``: elements along each dimension. ``stays``: it is
-    brought once, before the loops around the group, and has its room elsewhere. ``pieces``: it is brought in pieces,
-    while the loops that it does not depend on run first. ``found``: the share of tiles that can be read there."""
+    ``double_buffered``: one is brought while another is worked on. ``sides``: elements along each dimension. ``stays``:
+    it is brought once, before the loops around the group, and has its room elsewhere. ``pieces``: it is brought in
+    pieces, while the loops that it does not depend on run first. ``readable``: the share of tiles that can be read
+    there."""
 
     depth: int
     size: int
     times: int
     total: int
-    turning: bool
+    double_buffered: bool
     sides: tuple[int, ...] = ()
     stays: bool = False
     pieces: Pieces | None = None
-    found: float = 1.0
+    readable: float = 1.0
 
     @property
     def room(self) -> int:
-        return 0 if self.stays else 2 * self.size if self.turning else self.size
+        return 0 if self.stays else 2 * self.size if self.double_buffered else self.size
 
 
 @dataclass(frozen=True)
@@ -95,14 +96,14 @@ def _left(nest: Nest | Group, order: Order, depth: int) -> dict[str, int]:
     return left
 
 
-def _found(nest: Nest | Group, use: Use, order: Order, depth: int, memory: Memory) -> float:
+def _readable(nest: Nest | Group, use: Use, order: Order, depth: int, memory: Memory) -> float:
     """The share of an operand's tiles that can be read from a box below so many loops."""
     left, loops = _left(nest, order, depth), []
     for a, n in order[depth:]:
         if n < left.get(a, 1):
             loops.append((a, n))
             left[a] = n
-    return found(nest, use, loops, left, box_sides(nest, use, order, depth), memory)
+    return readable(nest, use, loops, left, box_sides(nest, use, order, depth), memory)
 
 
 def staged_uses(group: Group, main: Nest) -> dict[str, Use]:
@@ -125,11 +126,11 @@ def placements(
     be read, and where boxes stay that may."""
     for boxes in _placements(uses, main, order, dealt, memory):
         yield boxes
-        whole = {b: x for b, x in boxes.items() if x.found == 1}
+        whole = {b: x for b, x in boxes.items() if x.readable == 1}
         if whole and len(whole) < len(boxes):
             yield whole
     may, others = [b for b in uses if b in lasting.buffers], beside(group, main, lasting)
-    near = {b: x for b, u in others.items() if (x := _staying(group, u, order, dealt, memory)).found == 1}
+    near = {b: x for b, u in others.items() if (x := _staying(group, u, order, dealt, memory)).readable == 1}
     for some in (c for n in range(0 if near else 1, len(may) + 1) for c in combinations(may, n)):
         far = near | {b: _staying(group, uses[b], order, dealt, memory) for b in some}
         if sum(x.size for x in far.values()) <= lasting.room:
@@ -144,11 +145,11 @@ def in_pieces(
     """The boxes, those that are brought whole in pieces instead, as far in as any box is brought; None: there are none
     that could be."""
     uses, trips = staged_uses(group, main), trip_counts(main, order)
-    inmost = max((x.depth for x in boxes.values() if x.turning), default=_inmost(main, order))
+    inmost = max((x.depth for x in boxes.values() if x.double_buffered), default=_inmost(main, order))
     out = dict(boxes)
     for b, x in boxes.items():
         alone = b in uses and sum(u.buffer == b for n in group.nests for u in n.uses) == 1
-        if x.stays or x.turning or not alone:
+        if x.stays or x.double_buffered or not alone:
             continue
         mine = axes_of(uses[b])
         loops = range(max(x.depth, dealt), inmost)
@@ -169,7 +170,7 @@ def _staying(group: Group, use: Use, order: Order, dealt: int, memory: Memory) -
     """What one instance reads of an operand, brought once; rows begin at multiples of the memory's alignment."""
     sides = box_sides(group, use, order, dealt)
     size = laid_out(sides, size_of(use.dtype), memory.align)
-    return Box(dealt, size, 1, size, False, sides, True, found=_found(group, use, order, dealt, memory))
+    return Box(dealt, size, 1, size, False, sides, True, readable=_readable(group, use, order, dealt, memory))
 
 
 def laid_out(sides: tuple[int, ...], size: int, align: int) -> int:
@@ -187,13 +188,13 @@ def _placements(uses: dict[str, Use], main: Nest, order: Order, dealt: int, memo
     inmost = _inmost(main, order)
     trips = trip_counts(main, order)
 
-    def box(use: Use, depth: int, turning: bool) -> Box:
+    def box(use: Use, depth: int, double_buffered: bool) -> Box:
         times, size = prod(trips[dealt:depth]), box_bytes(main, use, order, depth)
         mine = axes_of(use)
         again = prod(t for t, (a, _) in zip(trips[dealt:depth], order[dealt:depth], strict=True) if a not in mine)
         total = min(times * size, again * box_bytes(main, use, order, dealt))  # edges are smaller than the rest
-        sides, share = box_sides(main, use, order, depth), _found(main, use, order, depth, memory)
-        return Box(depth, size, times, total, turning and times > 1, sides, found=share)
+        sides, share = box_sides(main, use, order, depth), _readable(main, use, order, depth, memory)
+        return Box(depth, size, times, total, double_buffered and times > 1, sides, readable=share)
 
     inner = {b: box(u, inmost, True) for b, u in uses.items()}
     if inner and sum(x.room for x in inner.values()) <= room:
@@ -235,8 +236,8 @@ def _levels(
             times, size = prod(trips[:d]), box_bytes(main, u, order, d)
             again = prod(t for t, (a, _) in zip(trips[:d], order[:d], strict=True) if a not in axes_of(u))
             total = min(times * size, again * box_bytes(main, u, order, 0))
-            sides, share = box_sides(main, u, order, d), _found(main, u, order, d, memory)
-            out[b] = Box(d, size, times, total, d == deepest and times > 1, sides, found=share)
+            sides, share = box_sides(main, u, order, d), _readable(main, u, order, d, memory)
+            out[b] = Box(d, size, times, total, d == deepest and times > 1, sides, readable=share)
         if sum(x.room for x in out.values()) <= memory.capacity * USED:
             yield out
 

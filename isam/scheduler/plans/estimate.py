@@ -216,7 +216,7 @@ class Estimate:
         begins = max((x.times for x in self.boxes.values() if x.pieces is not None), default=1)  # each time anew
         for u, edge, whole in self._from_home():
             box = self.boxes.get(u.buffer)
-            if box is not None and box.turning:
+            if box is not None and box.double_buffered:
                 ahead.append((edge.issuer, whole))
                 waited += begins * edge.seconds(1, box.size, self.instances)
             elif box is not None and box.pieces is not None:
@@ -227,8 +227,8 @@ class Estimate:
 
     def _besides(self) -> list[tuple[Use, float]]:
         """Seconds of bringing tile by tile what cannot be read from the boxes that hold it."""
-        some = ((u, e, x) for u, e in self._brought() if (x := self.boxes.get(u.buffer)) is not None and x.found < 1)
-        return [(u, (1 - x.found) * e.seconds(*self._tiles(u), self.instances)) for u, e, x in some]
+        some = ((u, e, x) for u, e in self._brought() if (x := self.boxes.get(u.buffer)) is not None and x.readable < 1)
+        return [(u, (1 - x.readable) * e.seconds(*self._tiles(u), self.instances)) for u, e, x in some]
 
     def _from_home(self) -> list[tuple[Use, Edge, float]]:
         """What brings each operand, and its seconds: in boxes, or tile by tile whenever a block wants it."""

@@ -89,7 +89,7 @@ def _dealt(plan: Plan, group: Group, dealing: Dealing, system: System) -> Plan |
             return None
         stages.append(replace(s, depth=s.depth + first, memory=memory))
     order = (*((a, n) for a, n, _ in dealing), *plan.order)
-    rotate = frozenset(d + first for d in plan.rotate)
+    double_buffered = frozenset(d + first for d in plan.double_buffered)
     alone = tuple((d + first, members) for d, members in plan.alone)
-    return replace(plan, group=group, order=order, stages=tuple(stages), rotate=rotate, alone=alone,
+    return replace(plan, group=group, order=order, stages=tuple(stages), double_buffered=double_buffered, alone=alone,
                    deals=tuple(d for _, _, d in dealing))  # fmt: skip

@@ -82,7 +82,7 @@ def staged(
                     continue
                 rest = [(u.dtype, box_bytes(group, u, order, len(deals))) for b, u in others.items() if b not in boxes]
                 e = Estimate(machine, plan, width, boxes, lasting.trips, rest)
-                key = (plan.order, plan.stages, plan.rotate, plan.unroll, plan.deals)
+                key = (plan.order, plan.stages, plan.double_buffered, plan.unroll, plan.deals)
                 if key not in out or e.seconds < out[key][1]:
                     out[key] = plan, e.seconds, e.traffic
     found = _worth_pieces(list(out.values()))
@@ -127,9 +127,9 @@ def _plan(
     memory: Memory,
     room: Room,
 ) -> Plan:
-    turning = max((x.depth for x in boxes.values() if x.turning), default=0)
+    deepest = max((x.depth for x in boxes.values() if x.double_buffered), default=0)
     trips = trip_counts(main, order)
-    loops = [d for d in range(len(deals), turning) if trips[d] > 1]
+    loops = [d for d in range(len(deals), deepest) if trips[d] > 1]
     unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), room))
     note, given = f"block {block.tiles}", tuple(d for _, _, d in deals)
     return Plan(group, order, unroll, stages(boxes, group, memory), note, frozenset(loops[-1:]), given, even=True)
