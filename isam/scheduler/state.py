@@ -123,7 +123,7 @@ class MachineState:
         return other
 
     def signature(self) -> frozenset[tuple[Key, Copy]]:
-        """Equal signatures: equal states (for shared bodies)."""
+        """Equal signatures: equal states, but for where what comes next is put (for shared bodies)."""
         return frozenset(self.copies.items())
 
     def of(self, buffer: str) -> tuple[Key, ...]:

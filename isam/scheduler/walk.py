@@ -13,12 +13,13 @@ from itertools import product
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq, Tile
 from isam.scheduler.dry import DryRun
+from isam.scheduler.guarded import Guarded
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import InGroup
 from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
 from isam.scheduler.oblique import Blocks
 from isam.scheduler.plan import Members, Plan
-from isam.scheduler.recur import Cut, Guarded, Recur
+from isam.scheduler.recur import Cut, Recur
 from isam.scheduler.staging import Stager
 from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.stays import Stays
@@ -53,7 +54,7 @@ class Walk:
         elif where and members:
             Guarded(self, where).loops(env, members)
         else:
-            self._level(0, env, members)
+            self.level(0, env, members)
         self.empty()
 
     def empty(self) -> None:
@@ -69,15 +70,15 @@ class Walk:
     def box(self, env: Env, members: Members, small: bool) -> None:
         """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one."""
         if not small or not self.plan.stages:
-            self._level(0, env, members)
+            self.level(0, env, members)
             return
         was = self.plan, self.memo
         self.plan, self.memo = replace(self.plan, stages=()), self.small
-        self._level(0, env, members)
+        self.level(0, env, members)
         self.plan, self.memo = was
 
     # -- levels ------------------------------------------------------------------------------------------------------
-    def _level(self, d: int, env: Env, members: Members) -> None:
+    def level(self, d: int, env: Env, members: Members) -> None:
         """Everything below ``d`` loops, for these members, from the present state; shared when seen before."""
         if not members:
             return
@@ -129,7 +130,7 @@ class Walk:
             return
         plan, have = self.plan, self.plan.having(d, members)
         if not have or env[axis][1] <= block:
-            self._level(d + 1, env, members)
+            self.level(d + 1, env, members)
             return
         pre = tuple(i for i in members if i < have[0] and i not in have)
         post = tuple(i for i in members if i > have[0] and i not in have)
@@ -137,7 +138,7 @@ class Walk:
         peel_pre = any(plan.having(e, pre) for e in inner)
         peel_post = any(plan.having(e, post) for e in inner)
         if pre and not peel_pre:
-            self._level(d + 1, env, pre)
+            self.level(d + 1, env, pre)
         full, was = self._full(axis), self.filling
         parts = self._parts(d, env[axis][1], bool(full))
         for number, (part, together) in enumerate(parts):
@@ -148,7 +149,7 @@ class Walk:
             self._segment(d, env, axis, part, together, first, have, last)
         self.filling = was
         if post and not peel_post:
-            self._level(d + 1, env, post)
+            self.level(d + 1, env, post)
 
     def _dealt(self, d: int, env: Env, members: Members) -> None:
         """The blocks of an axis side by side, each on an instance of its own that holds nothing before and after."""
@@ -166,7 +167,7 @@ class Walk:
             bounds = (low[0], low[1] + span - part.size)
             inside = self.lives.within(axis, members)
             with inside, scope.recording() as body, scope.variable(var, lo, part.size, bounds):
-                self._level(d + 1, {**env, axis: (Affine.of(var), part.size, Affine.of(var))}, members)
+                self.level(d + 1, {**env, axis: (Affine.of(var), part.size, Affine.of(var))}, members)
                 self.empty()
             self.dealt.pop()
             scope.out.append(replace(node, body=Seq(tuple(body))))
@@ -177,7 +178,7 @@ class Walk:
         return f"{axis}{sum(a == axis for a, _ in self.plan.order[:d])}"
 
     def _parts(self, d: int, length: int, apart: bool) -> list[tuple[Segment, int]]:
-        """The loops that an axis is cut into, and how many blocks an iteration holds: where something is double-buffered,
+        """The loops that an axis is cut into, and how many blocks an iteration holds: where some are double-buffered,
         enough for a place each; what is left over then is an iteration on its own. ``apart``: so is the first block."""
         out: list[tuple[Segment, int]] = []
         several, blocks = self.plan.blocks_held(d), self.plan.cut(d, length)
@@ -209,12 +210,12 @@ class Walk:
             inner = {**env, axis: (lo, part.size, lo if outermost else outer)}
             members = tuple(sorted((*first, *have, *last)))
             if part.size == env[axis][1]:
-                self._level(d + 1, inner, members)
+                self.level(d + 1, inner, members)
                 return
             before = frozenset(self.run.data.state.copies)
             # other blocks of this axis may want what this one computes
             with self.lives.within(axis, members, self.plan.only(d)):
-                self._level(d + 1, inner, members)
+                self.level(d + 1, inner, members)
             self._left(axis, before)
             return
         var = self._var(d)
