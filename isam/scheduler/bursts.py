@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from isam.ir.instruction import Instruction
-from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, Seq
+from isam.schedule.tree import Issue, Node, Operand, Schedule, Seq, mapped
 from isam.system.graph import System
 
 
@@ -24,18 +25,14 @@ def _joined(node: Node, system: System, done: dict[int, Node]) -> Node:
     got = done.get(id(node))
     if got is not None:
         return got
-    new: Node = node
-    if isinstance(node, Seq):
-        new = Seq(_run([_joined(c, system, done) for c in node.children], system))
-    elif isinstance(node, Loop):
-        first, last = (None if p is None else _joined(p, system, done) for p in (node.first, node.last))
-        enter, body, leave = (_joined(p, system, done) for p in (node.enter, node.body, node.exit))
-        new = replace(node, enter=enter, first=first, body=body, last=last, exit=leave)
+    new = mapped(node, lambda part: _joined(part, system, done))
+    if isinstance(new, Seq):
+        new = Seq(_run(new.children, system))
     done[id(node)] = new
     return new
 
 
-def _run(children: list[Node], system: System) -> tuple[Node, ...]:
+def _run(children: Sequence[Node], system: System) -> tuple[Node, ...]:
     out: list[Node] = []
     burst: list[Issue] = []
     for c in children:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, children, distinct
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, Wait, children, distinct, mapped
 from isam.scheduler.tiles import Ranges
 from isam.scheduler.waits.behind import Behind
 from isam.scheduler.waits.footprints import Footprint, Prints, first_value, range_of, values_of
@@ -119,12 +119,8 @@ class Tokens:
             return got
         if isinstance(node, Issue):
             new: Node = node.waiting(_waits(self.lags.get(id(node), {})))
-        elif isinstance(node, Seq):
-            new = Seq(tuple(self.marked(c, done) for c in node.children))
         else:
-            first, last = (None if p is None else self.marked(p, done) for p in (node.first, node.last))
-            enter, body, leave = (self.marked(p, done) for p in (node.enter, node.body, node.exit))
-            new = replace(node, enter=enter, first=first, body=body, last=last, exit=leave)
+            new = mapped(node, lambda part: self.marked(part, done))
         done[id(node)] = new
         return new
 
