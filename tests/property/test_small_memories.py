@@ -16,7 +16,7 @@ from isam.compiler.stages import new_job, run_stages
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel
 from isam.proof import check_flat, check_points, check_tree
-from isam.proof.certificate import used
+from isam.schedule.serial import used_system
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 from isam.system.load import load_system
@@ -117,7 +117,7 @@ def test_neighbours_are_joined_and_one_of_them_overwritten():
 def test_both_judges_refuse(seed):
     rng = random.Random(seed)
     s = scheduled(parse_kernel(CENTER), {"M": 3, "N": 40}, in_bytes(rng))
-    planted = list(mutants(replace(s, system=used(s))))
+    planted = list(mutants(replace(s, system=used_system(s))))
     verdicts = [tuple(map(bool, judged(m))) for _, m in rng.sample(planted, 60)]
     assert all(tree == flat for tree, flat in verdicts)
     assert sum(tree for tree, _ in verdicts) > 40

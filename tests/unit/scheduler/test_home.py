@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from isam.ir.affine import Affine
+from isam.ir.text import parse
+from isam.schedule.tree import Tile
+from isam.scheduler.homes import Fold, Homes
 from isam.scheduler.infeasible import Infeasible
 from isam.system.load import load_system
 from tests.clock import quickest
@@ -41,3 +45,19 @@ def test_a_shape_below_zero_holds_nothing():
     text = ("kernel k(N)\n  in x: f32[N - 100, N - 100]\n  out y: f32[N]\n  forall i < N\n    y[i] = 0\n"
             "  forall i < N, j < N - 100, k < N - 100\n    y[i] += x[j, k]\n")  # fmt: skip
     assert not isinstance(made(text, small(491), N=1), Infeasible)
+
+
+@pytest.mark.parametrize(("on", "columns", "rows", "stride"), [
+    ("host-avx512", 512, 9, 2048 + 64), ("host-avx512", 512, 8, 2048), ("host-avx512", 500, 9, 2000),
+    ("toy", 512, 9, 2048),
+])  # fmt: skip
+def test_rows_of_what_is_folded_fall_on_sets_of_their_own(on, columns, rows, stride):
+    """Nine rows 2048 bytes apart would share a set that holds eight lines; where nothing caches home, nothing does."""
+    kernel = parse(f"kernel k(M)\n  in x: f32[M, {columns}]\n  out y: f32[M, {columns}]\n"
+                   f"  forall i < M, j < {columns}\n    t[i, j] = x[i, j] * 2\n"
+                   "    y[i, j] = t[i, j] + 1\n")  # fmt: skip
+    homes = Homes(kernel.with_sizes({"M": 99}), load_system(on))
+    folded = Fold(((0, Affine(), rows),))
+    place = homes.place(Tile("t", (Affine(), Affine()), (1, 16), (1, 1)), folded)
+    assert place.strides == (stride, 4)
+    assert homes.slots["t"].bytes == rows * stride

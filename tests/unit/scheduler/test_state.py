@@ -112,6 +112,9 @@ def test_room_is_found_around_what_lies_there():
     state.put(("sp", tile([9], [3]), None), boxed)
     assert sorted((first, n) for first, n, _ in state.used("sp")) == [(0, 12), (32, 64)]
     assert state.find_room(sp, 32) == 96
+    state.next["ra"] = 4
+    assert state.find_room(ra, 1) == 4, "behind what came last"
+    assert state.find_room(ra, ra.cells - 3) == 3, "else the lowest"
 
 
 def test_a_stage_is_found_by_what_it_holds():

@@ -10,7 +10,7 @@ from isam.schedule.tree import Seq
 from isam.scheduler.tiles import Ranges, bounds_of
 from isam.scheduler.waits.footprints import Footprint, clash
 from isam.scheduler.waits.look import Met, View
-from isam.scheduler.waits.rows import FEW, Touch, Touched
+from isam.scheduler.waits.rows import FEW, ChildAccess, Touched
 
 WHERE = ("sp", "")
 FIXED, OURS, THEIRS = Affine(), Affine.of("i", 40), Affine.of("j", 40)  # what an access may begin at
@@ -32,13 +32,13 @@ def span_of(f: Footprint) -> tuple[int, int]:
     return bounds_of(f.low, ranges())[0], bounds_of(f.high, ranges())[1]
 
 
-def touches(rng: random.Random, many: int, kinds: tuple[Affine, ...]) -> list[Touch]:
+def touches(rng: random.Random, many: int, kinds: tuple[Affine, ...]) -> list[ChildAccess]:
     """Accesses of up to two bytes more than there are gaps between them, several per child, the last child first."""
     out = []
     for at in reversed(range(many)):
         for _ in range(rng.randint(1, 2)):
             one = a_print(rng, kinds, f"s{rng.randrange(3)}", rng.choice((2, 40)))
-            out.append(Touch(at, Seq(()), one, Met(one.stream), span_of(one)))
+            out.append(ChildAccess(at, Seq(()), one, Met(one.stream), span_of(one)))
     return out
 
 
