@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import field
 
 from isam.classes import dataclass
+from isam.ir.kernel import recurrences
 from isam.proof.violation import Findings
 from isam.schedule.tree import Issue, Loop, Node, Schedule, children
 
@@ -54,8 +55,13 @@ class Scope:
 
 
 def check_scope(schedule: Schedule, out: Findings) -> None:
-    """No loop takes a name that has a value there already, and nothing is named that has none."""
-    sizes = {s.name for s in schedule.cover.kernel.syms}
+    """No loop takes a name that has a value there already, nothing is named that has none, and no size or axis is
+    called as a variable of the proof may be."""
+    kernel = schedule.cover.kernel
+    sizes = {s.name for s in kernel.syms}
+    axes = {n for s in kernel.statements for n in s.domain.names} | {r.axis.name for r in recurrences(kernel.body)}
+    for name in sorted(n for n in sizes | axes if not NAME.fullmatch(n)):
+        out.add(11, "scope", f"'{name}' is no name for a size or an axis")
     scope = Scope(out)
     for tree in (schedule.bind, schedule.call):
         needed, given = scope.names(tree)

@@ -120,3 +120,23 @@ def test_elements_at_one_address_stay_where_a_write_ends_before_or_begins_behind
         inside, untouched = kept(fact((0,), (3,), 8), 4, low, high)
         assert inside == untouched
         assert bool(inside) == stay
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_first_and_the_last_byte_of_what_a_fact_speaks_of(seed: int) -> None:
+    """Sides with names in them, strides of both signs: for every value, against every byte of every element."""
+    r = random.Random(seed)
+    open_ = Affine.of("T", r.choice((1, 2)), r.randint(0, 2))
+    sides = [(Affine((), 0), open_), (Affine.of("i", 1, r.randint(0, 3)), Affine.of("i", 1, r.randint(4, 6)))]
+    sides = [sides[n] for n in r.choices((0, 1), k=2)]
+    strides, size = tuple(r.choice((-48, -4, 4, 48)) for _ in sides), r.choice((1, 4))
+    fact = Fact("x", ("m", ""), None, Affine.of("i", 8, 100), strides, size, tuple(sides))
+    for t, i in product(range(1, 4), range(3)):
+        values = {"T": t, "i": i}
+        spans = [[e.evaluate(values) for e in side] for side in sides]
+        begin = fact.offset.evaluate(values)
+        steps = [[k * n for n in range(high - low)] for k, (low, high) in zip(strides, spans, strict=True)]
+        told = {begin + sum(at) + b for at in product(*steps) for b in range(size)}
+        assert (fact.low.evaluate(values), fact.high.evaluate(values)) == (min(told), max(told) + 1)
+        at = [n for n, _ in spans]
+        assert fact.address(Affine((), n) for n in at).evaluate(values) == begin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,10 +11,14 @@ import pytest
 from isam.ir.instruction import Instruction, OperandContract
 from isam.ir.kernel import Literal, Statement
 from isam.ir.mapping import Cover
+from isam.ir.text import parse_kernel
+from isam.proof.certificate import examine
 from isam.proof.flat import check_flat
 from isam.proof.points import check_points
 from isam.proof.tree import check_tree
+from isam.schedule.serial import from_json, to_json
 from isam.schedule.tree import Issue, Loop, Nest, Node, Operand, Place, Schedule, Seq, Slot, Wait
+from tests.pipeline import compiled, simulated
 from tests.unit.proof.handmade import (
     at_home,
     ended,
@@ -248,6 +253,28 @@ def test_both_judges_refuse_it(what: str) -> None:
 def test_a_loop_has_a_name_that_no_proof_uses(name: str) -> None:
     s = tiny_matmul()
     assert "scope" in {v.kind for v in check_points(replace(s, call=seq(s.call, loop(name, 0, 1, 1, Seq()))))}
+
+
+STEPS = """kernel steps(T, N)
+  in    x: f32[T, N]
+  inout h: f32[N]
+  loop t < T
+    forall j < N
+      h[j] += x[t, j]
+"""
+
+
+@pytest.mark.parametrize("name", ["^1", "^core", "~1", "m'"])
+@pytest.mark.parametrize("own", ["T", "j"])
+def test_sizes_and_axes_have_names_that_no_proof_uses(name: str, own: str) -> None:
+    """The number of steps is open: a size of the document is a variable of the proof."""
+    s = compiled(parse_kernel(STEPS), {"N": 20}, simulated("toy"), check=True).schedule
+    assert s is not None
+    assert s.cover.kernel.syms
+    renamed = from_json(to_json(s).replace(f'"{own}"', json.dumps(name)))
+    assert check_points(s) == []
+    assert "scope" in {v.kind for v in check_points(renamed)}
+    assert "scope" in {v.kind for v in examine(renamed)[1]}
 
 
 def test_what_it_is_made_from_is_right() -> None:
