@@ -72,6 +72,16 @@ def test_parts_of_two_axes(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
     assert check_races(fn.schedule, {}, 1) == []
 
 
+@pytest.mark.parametrize(("m", "n", "k", "threads"), [(40, 704, 7, 5), (17, 700, 32, 3), (40, 700, 7, 3)])
+def test_parts_that_lay_panels_out_for_themselves(m: int, n: int, k: int, threads: int) -> None:
+    """The last part is shorter than others, and no multiple of a panel."""
+    rng = np.random.default_rng(n)
+    a, b = rng.random((m, k), np.float32), rng.random((n, k), np.float32)
+    product = isam.einsum("mk,nk->mn", sizes={"M": m, "N": n, "K": k})
+    fn = isam.compile(product, on="host", threads=threads, cache=False)
+    np.testing.assert_allclose(fn(a, b), a.astype(np.float64) @ b.T, rtol=1e-4)
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(2, 700, 64), (3, 1000, 128), (8, 331, 70), (1, 1300, 64), (6, 5124, 64)])
 @pytest.mark.parametrize("threads", [2, 3])
 def test_parts_take_panels_whole(m: int, n: int, k: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
