@@ -188,8 +188,8 @@ QUESTIONS: tuple[Question, ...] = (
         "which copy gives way in a full memory",
         ("isam.scheduler.placement.Victim",),
         {"memory": "its name", "for": "the tile that needs room, printed"},
-        note="`key`: (memory, tile, form). `next_use`: where in the block the tile is used again, the higher the later; "
-        "`None`: nowhere. `dirty`: whether it would have to be written back.",
+        note="`key`: (memory, tile, form). `next_use`: where in the block the tile is used again, the higher the "
+        "later; `None`: nowhere. `dirty`: whether it would have to be written back.",
     ),
     Question(
         "prefetch",

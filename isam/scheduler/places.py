@@ -85,8 +85,8 @@ class Var:
 
 
 def remainder(e: Affine, block: int, variables: Mapping[str, Var]) -> int | None:
-    """``c`` such that ``e - c`` is a multiple of ``block`` for all values of the loop variables, or None. ``variables``:
-    those inside after those around them, at which they may begin."""
+    """``c`` such that ``e - c`` is a multiple of ``block`` for all values of the loop variables, or None. ``variables``
+    has those inside after those around them, at which they may begin."""
     for name in reversed([*variables]):
         if (c := e.coefficient(name)) % block:
             var = variables[name]
