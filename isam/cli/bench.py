@@ -76,8 +76,9 @@ def bench(
         raise fail("cli-number", f"no group '{unknown[0]}'" if unknown else "--rounds and --seconds are not negative",
                    hint=f"groups: {', '.join(GROUPS)}")  # fmt: skip
     if more.args:
-        raise fail("cli-option", f"isam bench measures kernels of its own, not {more.args[0]}",
-                   hint=f"isam run {more.args[0]} --repeat 100")  # fmt: skip
+        first = more.args[0]
+        raise fail("cli-option", f"isam bench measures kernels of its own, not {first}",
+                   hint=f"isam bench --only {first}" if first in GROUPS else f"isam run {first} --repeat 100")
     _runs_here(load_system(on))
     found = _program()
     settings = found.Settings(rounds or (3 if quick else 5), seconds or (0.03 if quick else 0.08), on)

@@ -11,7 +11,7 @@ import numpy as np
 from isam.ir.affine import Affine
 
 MOST = 1 << 20  # points that are looked at, the longest axis of each part aside
-FITS = 1 << 62  # values of conditions stay below
+FITS = 1 << 62  # values of conditions, and what is summed up, stay below
 
 
 def admitted(extents: Mapping[str, int], where: Sequence[Affine]) -> int | None:
@@ -50,7 +50,7 @@ def _tied(extents: Mapping[str, int], where: Sequence[Affine]) -> int | None:
     reach = max((abs(w.const) + sum(abs(c) * extents[n] for n, c in w.terms) for w in where), default=0)
     if not where:
         return prod(extents.values())
-    if prod(rest.values()) > MOST or reach >= FITS:
+    if prod(rest.values()) > MOST or max(reach, prod(extents.values())) >= FITS:
         return None
     at = dict(zip(rest, np.ogrid[tuple(slice(n) for n in rest.values())], strict=True)) if rest else {}
     low: Any = np.zeros(tuple(rest.values()), np.int64)

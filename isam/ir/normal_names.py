@@ -33,12 +33,15 @@ def one_name(lines: Lines) -> None:
 
 def _uses(lines: Lines) -> Iterator[tuple[bool, Own, Own]]:
     """Axes of what first writes a buffer, each with the axis of what uses it that counts the same elements, and whether
-    it is only read there: what goes on writing it comes first, where not all can be one."""
+    others come before these where not all can be one: those of what goes on writing it, and of what is made for one
+    statement alone. An instruction carries out all of that, and these are never at odds with each other."""
     made: dict[str, int] = {}
+    alone = {b for b, touching in lines.touching().items() if lines.is_temp(b) and len(touching) == 2}
     for at, s in lines.live():
         for a in (*(x for x in s.sources if isinstance(x, Access)), s.dest):
             if (first := made.get(a.buffer)) is not None and (maker := lines.statements[first]) is not None:
-                yield from ((a is not s.dest, (first, n), (at, m)) for n, m in _pairs(maker, s, a))
+                later = a is not s.dest and a.buffer not in alone
+                yield from ((later, (first, n), (at, m)) for n, m in _pairs(maker, s, a))
         made.setdefault(s.dest.buffer, at)
 
 

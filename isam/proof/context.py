@@ -142,7 +142,9 @@ class Context:
                 return e.const % n
             i, c = max(left)
             v = self.vars[i] if i >= 0 else None
-            if v is None or v.origin is None or (c * v.step) % n:
+            if v is None or v.origin is None:
+                return None
+            if (c * v.step) % n and not self.nonneg(v.origin - Affine.of(v.name)):  # it has other values
                 return None
             e = e - Affine.of(v.name, c) + v.origin * c
         return None

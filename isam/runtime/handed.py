@@ -21,6 +21,19 @@ KINDS = {"c": "C function", "python": "Python function"}
 DECLARATIONS = "functions.json"  # the part with the instruction that each of them is, by name
 
 
+class Checked:
+    """A function that was checked against the ``instruction`` that it is: what ``isam.instruction`` makes. ``address``:
+    of a C function, which takes the integers of a call itself."""
+
+    instruction: Any
+    address: int | None
+
+    @property
+    def count(self) -> int:
+        """How many integers a call has."""
+        raise NotImplementedError
+
+
 class Called(NamedTuple):
     """A function that object code calls: its kind (``c``, ``python``), its name, how many integers a call passes."""
 
@@ -77,21 +90,24 @@ def callee(wanted: Called, provided: Mapping[str, Any], declared: Mapping[str, s
         raise fail("external-missing", f"this artifact calls {wanted}",
                    hint=f"isam.load(FILE, functions={{'{wanted.name}': ...}}): {wanted.wanted}")  # fmt: skip
     given = provided[wanted.name]
-    function = getattr(given, "by_integers", given)
+    function = made if isinstance(made := getattr(given, "by_integers", None), Checked) else given
     reason = _unfit(function, wanted, declared.get(wanted.name))
     if reason:
         raise fail("external-function", f"{wanted} is given {reason}", hint=wanted.wanted)
-    return getattr(function, "address", None) or address_of(function) or function
+    return (function.address if isinstance(function, Checked) else address_of(function)) or function
 
 
 def _unfit(function: Any, wanted: Called, declared: str | None) -> str:
     """Why a value cannot be called in its place; nothing where it can."""
-    instruction = getattr(function, "instruction", None)
-    if instruction is not None:
-        other = function.count != wanted.integers or (declared is not None and str(instruction) != declared)
-        return f"a function of another instruction than it was compiled with:\n{instruction}" if other else ""
+    if isinstance(function, Checked):
+        text = str(function.instruction)
+        other = function.count != wanted.integers or (declared is not None and text != declared)
+        return f"a function of another instruction than it was compiled with:\n{text}" if other else ""
     address = address_of(function)
     if address is not None:
+        known = getattr(function, "argtypes", None)
+        if known is not None and is_code(address) and len(known) != wanted.integers:
+            return f"a C function of {len(known)} arguments, not of {wanted.integers} integers"
         return "" if is_code(address) else f"the address {address:#x}, where no code lies"
     if not callable(function):
         return f"{function!r:.60}, which is no function"

@@ -24,8 +24,26 @@ class Guarded:
         tied = {n for w in where for n in w.names}
         self.axes = [a for a in walk.group.axes if a in tied or walk.group.exact]
         self.several: set[str] = set()  # axes that have more than one value
+        self.around = [w for w in where if not any(w.coefficient(a) for a in walk.group.axes)]  # on loops around it
 
     def loops(self, env: Env, members: Members) -> None:
+        if self.around:
+            self._where(env, members)
+        else:
+            self._loops(env, members)
+
+    def _where(self, env: Env, members: Members) -> None:
+        """A loop with one iteration, or none, around all others: conditions on loops around the group."""
+        walk, scope = self.walk, self.walk.run.scope
+        var = f"{walk.group.main.number}.w"
+        walk.empty()
+        with walk.lives.within("", members), scope.recording() as body, scope.variable(var, Affine(), 1, (0, 0)):
+            self._loops(env, members)
+            walk.empty()
+        hi = tuple(Bound(w + 1) for w in self.around)
+        scope.out.append(Loop(var, (Bound(Affine()),), (Bound(Affine((), 1)), *hi), 1, Seq(tuple(body))))
+
+    def _loops(self, env: Env, members: Members) -> None:
         if not self.axes:
             self.walk.level(0, env, members)
             return

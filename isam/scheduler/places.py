@@ -85,18 +85,15 @@ class Var:
 
 
 def remainder(e: Affine, block: int, variables: Mapping[str, Var]) -> int | None:
-    """``c`` such that ``e - c`` is a multiple of ``block`` for all values of the loop variables, or None."""
-    todo, const = list(e.terms), e.const
-    while todo:
-        name, c = todo.pop()
-        if c % block == 0:
-            continue
-        var = variables.get(name)
-        if var is None or (c * var.step) % block:
-            return None
-        todo.extend((n, c * k) for n, k in var.lo.terms)
-        const += c * var.lo.const
-    return const
+    """``c`` such that ``e - c`` is a multiple of ``block`` for all values of the loop variables, or None. ``variables``
+    has those inside after those around them, at which they may begin."""
+    for name in reversed([*variables]):
+        if (c := e.coefficient(name)) % block:
+            var = variables[name]
+            if var.width and (c * var.step) % block:
+                return None
+            e = e + (var.lo - name) * c
+    return None if any(c % block for _, c in e.terms) else e.const
 
 
 def _inside(diff: Affine, n: int, block: int, variables: Mapping[str, Var]) -> Affine | None:

@@ -28,7 +28,7 @@ from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 from isam.ir.dtype import ANY, numpy_dtype
 from isam.ir.instruction import Cost, Instruction, OperandContract
 from isam.ir.kernel import Kernel
-from isam.runtime.handed import address_of, is_code
+from isam.runtime.handed import Checked, address_of, is_code
 from isam.system.numerics import contradictions, meaningful
 
 Array = np.ndarray[Any, Any]
@@ -194,15 +194,18 @@ def llvm_call(instruction: Instruction, address: int | None) -> str:
     return f"call void @{kind}:{instruction.name}/{len(order)}({arguments})"
 
 
-class OnArrays:
+class OnArrays(Checked):
     """A C function as a Python function on arrays. ``kept``: what has to stay for its address to be one."""
 
     def __init__(self, instruction: Instruction, address: int, kept: object):
         self.kept = kept
         self.instruction, self.address, self.order = instruction, address, parameters(instruction)
-        self.count = len(self.order)
         self.names = [a.name for a in instruction.body.arguments]
         self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * self.count)(address)
+
+    @property
+    def count(self) -> int:
+        return len(self.order)
 
     def __call__(self, *arrays: Array) -> None:
         from isam.ir.interp import infer_sizes
@@ -218,7 +221,7 @@ class OnArrays:
 
 
 @dataclass(frozen=True)
-class OnViews:
+class OnViews(Checked):
     """A function on arrays that can also be called with the integers of :func:`parameters`, as emitted code does."""
 
     instruction: Instruction = field(repr=False)
@@ -231,7 +234,6 @@ class OnViews:
 
     @property
     def count(self) -> int:
-        """How many integers a call has."""
         return len(parameters(self.instruction))
 
     def __call__(self, *values: Any) -> Any:

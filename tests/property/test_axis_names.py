@@ -29,6 +29,11 @@ CHAINS = {  # buffers, then statements: their axes with their extents, and what 
         ("i j", "C[i, j] = 0"), ("i j k", "C[i, j] += A[i, k] * B[k, j]"),
         ("i j", "E[i, j] = 0"), ("i j k", "E[i, j] += C[i, k] * C[k, j]"),
     ),
+    "a square with both its transposes": (
+        "in A: f32[M, M]; out C: f32[M, M]; out E: f32[M, M]",
+        ("i j", "C[i, j] = A[i, j]"), ("i j", "E[i, j] = 0"),
+        ("i j k", "E[i, j] += C[i, k] * C[j, k]"), ("i j k", "E[i, j] += C[i, k] * C[k, j]"),
+    ),
     "two vectors": (
         "in A: f32[M, M]; in B: f32[M, M]; in x: f32[M]; out E: f32[M]; temp C: f32[M]",
         ("i", "C[i] = 0"), ("i k", "C[i] += A[i, k] * x[k]"),

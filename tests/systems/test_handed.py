@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -36,6 +37,15 @@ def scale(a: Any, x: Any, y: Any) -> None:
     y[...] = a * x
 
 
+class Named:
+    """Of what these are called nothing follows."""
+
+    instruction, address, by_integers = "scale", 123, 5
+
+    def __call__(self, *integers: int) -> None:
+        c_scale(*integers)
+
+
 ADDRESS = ctypes.cast(c_scale, ctypes.c_void_p)
 A, X = np.array(3.0), np.arange(9.0)
 
@@ -57,6 +67,7 @@ def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 GIVEN: list[Callable[[], Any]] = [
     lambda: made(c_scale), lambda: made(scale), lambda: made(c_scale).function, lambda: c_scale, lambda: ADDRESS,
     lambda: ADDRESS.value, lambda: lambda N, a, x, sx, y, sy: c_scale(N, a, x, sx, y, sy), lambda: made(ADDRESS.value),
+    Named, lambda: mock.Mock(side_effect=c_scale),
 ]  # fmt: skip
 
 
@@ -69,6 +80,7 @@ def test_what_may_be_given(saved: Path, given: Callable[[], Any]) -> None:
     ("scale", "is given 'scale', which is no function"), (None, "is given None"), (True, "is given True"),
     (0, "the address 0x0, where no code lies"), (-1, "where no code lies"), (1 << 64, "where no code lies"),
     (ctypes.CFUNCTYPE(None)(), "the address 0x0"), (1.5, "no function"),
+    (ctypes.CFUNCTYPE(None, ctypes.c_int64)(print), "a C function of 1 arguments, not of 6 integers"),
     (scale, "a Python function that does not take 6 integers"),
 ])  # fmt: skip
 def test_what_is_refused_when_it_is_loaded(saved: Path, given: Any, said: str) -> None:

@@ -291,3 +291,30 @@ def test_a_schedule_with_slots_is_written_and_read() -> None:
 def test_nothing_stays_where_the_approach_wants_nothing_to() -> None:
     assert near(gru("casestudy", 3, 5, 40, 70))
     assert not near(gru("casestudy", 3, 5, 40, 70, streaming=True))
+
+
+LATER = """kernel later(T)
+  permits reassociate, contract
+  in    x: f32[T, T]
+  inout z: f32[T]
+  temp  w: f32[T]
+  loop t < 5
+    forall i < T
+      w[i] = 0
+    forall i < T, j < T where {first}
+      w[i] += x[i, j] * z[j]
+    forall i < T where {then}
+      z[i] = w[i]
+"""
+
+
+@pytest.mark.parametrize("on", ["toy", "host-generic"])
+@pytest.mark.parametrize("size", [1, 5, 20])
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [("1 <= t", "i <= t"), ("j <= t", "2 <= t"), ("1 <= t, t <= 3", "3 <= t"), ("i <= j, j <= i + 2, 2 <= t", "t < 4")],
+)
+def test_conditions_on_what_iteration_it_is(first: str, then: str, size: int, on: str) -> None:
+    """They name no axis of the statement."""
+    kernel, machine = parse(LATER.format(first=first, then=then)), replace(load_system(on), backend="simulator")
+    judge(kernel, {"T": size}, compiled(kernel, {"T": size}, machine, check=True))

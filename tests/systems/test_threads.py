@@ -72,6 +72,36 @@ def test_parts_of_two_axes(threads: int, monkeypatch: pytest.MonkeyPatch) -> Non
     assert check_races(fn.schedule, {}, 1) == []
 
 
+@pytest.mark.parametrize(("m", "n", "k", "threads"), [(40, 704, 7, 5), (17, 700, 32, 3), (40, 700, 7, 3)])
+def test_parts_that_lay_panels_out_for_themselves(m: int, n: int, k: int, threads: int) -> None:
+    """The last part is shorter than others, and no multiple of a panel."""
+    rng = np.random.default_rng(n)
+    a, b = rng.random((m, k), np.float32), rng.random((n, k), np.float32)
+    product = isam.einsum("mk,nk->mn", sizes={"M": m, "N": n, "K": k})
+    fn = isam.compile(product, on="host", threads=threads, cache=False)
+    np.testing.assert_allclose(fn(a, b), a.astype(np.float64) @ b.T, rtol=1e-4)
+
+
+WIDER = """kernel k(M, N, K)
+  permits reassociate, contract
+  in    A: f32[M, K]
+  const B: f32[K, 2 * N + 3]
+  out   C: f32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[k, j + 3]
+"""
+
+
+@pytest.mark.parametrize(("m", "n", "k", "threads"), [(1, 1000, 256, 2), (6, 700, 64, 3), (2, 2003, 64, 4)])
+def test_parts_read_some_of_the_panels(m: int, n: int, k: int, threads: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.random((m, k), np.float32), rng.random((k, 2 * n + 3), np.float32)
+    fn = isam.compile(isam.parse(WIDER), sizes={"M": m, "N": n, "K": k}, threads=threads, cache=False, check=True)
+    np.testing.assert_allclose(fn.bind(B=b)(a), a.astype(np.float64) @ b[:, 3 : n + 3], rtol=1e-4)
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(2, 700, 64), (3, 1000, 128), (8, 331, 70), (1, 1300, 64), (6, 5124, 64)])
 @pytest.mark.parametrize("threads", [2, 3])
 def test_parts_take_panels_whole(m: int, n: int, k: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,3 +29,4 @@ def test_large_ones_are_counted_where_few_axes_are_tied_and_else_left_alone() ->
     assert admitted({"i": n, "j": n, "k": n}, below) == n * (n + 1) // 2 * n
     assert admitted({"i": n, "j": n, "k": n}, [*below, Affine.of("j") - "k"]) is None
     assert admitted({"i": n, "j": n}, [Affine.of("i", 1 << 60) - "j"]) is None
+    assert admitted({"i": 1 << 20, "j": 1 << 45}, [Affine.of("j") - "i"]) is None

@@ -109,6 +109,8 @@ def test_lower_bounds_are_found_where_they_matter():
     assert ctx.divides(14, V("m"))
     assert ctx.remainder(7, V("m", 3) + 5) == 5
     assert ctx.remainder(2, V("n")) is None
+    for most, rest in ((512, 0), (1000, None)):  # of steps that are never made nothing follows
+        assert Context((Var("j", bounds(512), bounds(most), 488, Affine((), 512)),)).remainder(256, V("j")) == rest
 
 
 def test_what_bounds_do_not_say_steps_may():

@@ -57,13 +57,23 @@ def test_unknown_variables_are_not_disjoint():
 
 
 def test_remainder_is_a_remainder_for_every_value():
-    variables = {"j1": Var(Affine.of("j0"), 16), "j0": Var(Affine((), 32), 64)}
+    variables = {"j0": Var(Affine((), 32), 64), "j1": Var(Affine.of("j0"), 16)}
     e = Affine.of("j1", 3, 5)
     assert remainder(e, 16, variables) is not None
     r = remainder(e, 16, variables)
     for t, u in product(range(4), range(4)):
         assert (e.evaluate({"j1": 32 + 64 * t + 16 * u}) - r) % 16 == 0
     assert remainder(Affine.of("j1"), 32, variables) is None
+    assert remainder(Affine.of("j1") - "n", 16, variables) is None
+
+
+def test_what_loops_begin_at_is_told_from_them_whatever_its_steps():
+    """A part that is dealt out: its panels are counted from where it begins, in steps of another length."""
+    part = {"j0": Var(Affine((), 576), 128, 128), "j1": Var(Affine.of("j0", 1, 96), 48, 48)}
+    assert remainder(Affine.of("j1") - "j0", 48, part) == 96
+    assert remainder(Affine.of("j1"), 48, part) is None
+    once = {**part, "j0": Var(Affine((), 576), 128, 0)}
+    assert remainder(Affine.of("j1"), 48, once) == 96 + 576
 
 
 def test_a_packed_panel_keeps_elements_apart():
