@@ -11,7 +11,7 @@ import ctypes
 import json
 import numbers
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from isam.artifact import Artifact
 from isam.diagnostics import IsamError, Loc, did_you_mean, fail
@@ -90,11 +90,12 @@ def callee(wanted: Called, provided: Mapping[str, Any], declared: Mapping[str, s
         raise fail("external-missing", f"this artifact calls {wanted}",
                    hint=f"isam.load(FILE, functions={{'{wanted.name}': ...}}): {wanted.wanted}")  # fmt: skip
     given = provided[wanted.name]
-    function = made if isinstance(made := getattr(given, "by_integers", None), Checked) else given
+    function: Any = made if isinstance(made := getattr(given, "by_integers", None), Checked) else given
     reason = _unfit(function, wanted, declared.get(wanted.name))
     if reason:
         raise fail("external-function", f"{wanted} is given {reason}", hint=wanted.wanted)
-    return (function.address if isinstance(function, Checked) else address_of(function)) or function
+    address = function.address if isinstance(function, Checked) else address_of(function)
+    return cast("Callable[..., Any]", function) if address is None else address
 
 
 def _unfit(function: Any, wanted: Called, declared: str | None) -> str:
