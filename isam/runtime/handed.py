@@ -63,6 +63,15 @@ def all_called(artifact: Artifact) -> tuple[Called, ...]:
     return tuple(c for _, symbol in artifact.externals if (c := called(symbol)) is not None)
 
 
+def declaration(instruction: Any) -> str:
+    """An instruction as text, and how its operands have to lie: what a function has to agree with."""
+    contracts = {b.name: instruction.contract(b.name) for b in instruction.body.arguments}
+    lines = [f"  {n}: strides {' '.join('*' if s is None else str(s) for s in c.strides)}, align {c.align}"
+             for n, c in contracts.items()]  # fmt: skip
+    apart = [f"  apart: {' '.join(group)}" for group in instruction.apart]
+    return "\n".join([str(instruction).rstrip(), "operands", *lines, *apart])
+
+
 def declarations(artifact: Artifact) -> dict[str, str]:
     """The instructions that they are, as text by name."""
     return json.loads(artifact.parts[DECLARATIONS]) if DECLARATIONS in artifact.parts else {}
@@ -101,7 +110,7 @@ def callee(wanted: Called, provided: Mapping[str, Any], declared: Mapping[str, s
 def _unfit(function: Any, wanted: Called, declared: str | None) -> str:
     """Why a value cannot be called in its place; nothing where it can."""
     if isinstance(function, Checked):
-        text = str(function.instruction)
+        text = declaration(function.instruction)
         other = function.count != wanted.integers or (declared is not None and text != declared)
         return f"a function of another instruction than it was compiled with:\n{text}" if other else ""
     address = address_of(function)

@@ -95,6 +95,13 @@ def test_a_function_of_another_instruction(saved: Path) -> None:
         isam.load(saved, functions={"scale": made(scale, SCALE.replace("f64", "f32"))})
 
 
+@pytest.mark.parametrize("asked", [{}, {"strides": FREE, "align": {"x": 64}}], ids=["in a row", "aligned"])
+def test_a_function_that_asks_more_of_its_operands(saved: Path, asked: dict[str, Any]) -> None:
+    """The code calls it for operands that lie otherwise."""
+    with pytest.raises(isam.IsamError, match=r"another instruction[^$]*x: strides"):
+        isam.load(saved, functions={"scale": isam.instruction(SCALE, **asked)(scale)})
+
+
 def test_which_names_are_called(saved: Path) -> None:
     with pytest.raises(isam.IsamError, match=r"calls the (C|Python) function 'scale'") as missing:
         isam.load(saved)

@@ -91,9 +91,9 @@ def emit(schedule: Schedule) -> Artifact:
 
 def _declared(schedule: Schedule, code: Code) -> dict[str, bytes]:
     """The part that says which instructions the functions are that the code calls; none where it calls none."""
-    from isam.runtime.handed import DECLARATIONS, called
+    from isam.runtime.handed import DECLARATIONS, called, declaration
 
     known = schedule.system.instructions
     names = sorted(c.name for symbol in code.symbols.values() if (c := called(symbol)) is not None)
-    texts = {n: str(known[n]) for n in names if n in known}
+    texts = {n: declaration(known[n]) for n in names if n in known}
     return {DECLARATIONS: json.dumps(texts, indent=1).encode()} if texts else {}
