@@ -144,7 +144,7 @@ class Context:
             v = self.vars[i] if i >= 0 else None
             if v is None or v.origin is None:
                 return None
-            if (c * v.step) % n and not self.nonneg(v.origin - Affine.of(v.name)):  # it has other values
+            if (c * v.step) % n and not self.equal(Affine.of(v.name), v.origin):  # it has other values
                 return None
             e = e - Affine.of(v.name, c) + v.origin * c
         return None
