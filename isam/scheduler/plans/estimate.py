@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.instruction import ASSUMED
-from isam.schedule.literals import is_literal
 from isam.scheduler.move import moves_of, route
 from isam.scheduler.nests import Nest, Use
+from isam.scheduler.plans.traffic import brought
 from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
 
@@ -324,7 +324,7 @@ class Estimate:
 
     def _read(self) -> list[Use]:
         """Operands that are brought from home and only read."""
-        return [u for u in self.main.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]
+        return brought(self.main)
 
     def _brought(self) -> list[tuple[Use, Edge]]:
         """Those that moves bring from home to the memory, with what brings them."""
