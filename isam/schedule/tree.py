@@ -317,6 +317,13 @@ def distinct(node: Node) -> Iterator[Node]:
             stack.extend(reversed(children(n)))
 
 
+def leaves(node: Node) -> tuple[Node, ...]:
+    """Parts of a node that are no sequences, in order."""
+    if isinstance(node, Seq):
+        return tuple(p for c in node.children for p in leaves(c))
+    return (node,)
+
+
 def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     """A node with its parts changed; itself where none is."""
     if isinstance(node, Seq):

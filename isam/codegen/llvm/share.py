@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from isam.diagnostics import InternalError
 from isam.ir.affine import Affine
-from isam.schedule.tree import Issue, Loop, Node, Seq, distinct
+from isam.schedule.tree import Issue, Loop, Node, distinct, leaves
 
 if TYPE_CHECKING:
     from isam.codegen.llvm.walk import Walk
@@ -32,7 +32,7 @@ class Share:
             raise InternalError(f"loop '{loop.var}' is dealt out, but it is not known where it begins and ends")
         low = loop.lo[0].expr.substitute(walk.env)
         first = (around or Affine()) + deal.first
-        parts = list(_leaves(loop.body))
+        parts = leaves(loop.body)
         inner = [c for c in parts if isinstance(c, Loop) and c.deal is not None]
         if inner and len(inner) != len(parts):
             raise InternalError(f"loop '{loop.var}' is dealt out, and so is a part of its body")
@@ -61,15 +61,6 @@ class Share:
         walk.cells.clear()
         fn.emit(f"br label %other{tag}")
         fn.label(f"other{tag}")
-
-
-def _leaves(node: Node) -> Iterator[Node]:
-    """Parts of a node that are no sequences."""
-    if isinstance(node, Seq):
-        for c in node.children:
-            yield from _leaves(c)
-    else:
-        yield node
 
 
 def regions(nodes: tuple[Node, ...]) -> Iterator[Node | tuple[Loop, ...]]:

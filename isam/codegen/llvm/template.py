@@ -80,6 +80,14 @@ def expand(fn: Function, text: str, values: Mapping[str, str], setting: Setting)
     return names
 
 
+def move(text: str) -> str:
+    """How a template moves a value between a register and memory, where that is all it does but asking a cache; else
+    the empty string."""
+    tiled = [m["how"] if (m := _TILE.fullmatch(line)) else "" for _, line in _parse(text)]
+    rest = [how for how in tiled if how != "prefetch"]
+    return rest[0] if len(rest) == 1 else ""
+
+
 def _lines(fn: Function, lines: tuple[tuple[str, str], ...], names: dict[str, str], setting: Setting) -> None:
     for to, text in lines:
         if m := _ROWS.fullmatch(text):

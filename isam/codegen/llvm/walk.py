@@ -7,10 +7,11 @@ becomes a function; everything else is emitted in place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
-from isam.codegen.llvm import tiles
+from isam.codegen.llvm import tiles, turned
 from isam.codegen.llvm.address import Addresses
 from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.narrow import fitted, lanes_of_call
@@ -133,11 +134,13 @@ class Walk:
         if node.first is not None:
             self._at(node, lo, node.first, inside)
         middle = trip - first - last
+        begin, end = lo + first * node.step, lo + (first + middle) * node.step
+        if middle >= self.low.lanes:
+            begin = self._squares(node, begin, middle, inside)
+            middle = (end - begin).const // node.step
         if middle == 1:
-            self._at(node, lo + first * node.step, node.body, inside)
+            self._at(node, begin, node.body, inside)
         elif middle > 1:
-            begin = lo + first * node.step
-            end = begin + middle * node.step
             self._repeat(node, self.addresses.value(begin), self.addresses.value(end), inside)
         if node.last is not None:
             self._at(node, lo + (trip - 1) * node.step, node.last, ending)
@@ -147,8 +150,31 @@ class Walk:
         self.env[node.var] = value
         self.emit(part, live)
 
-    def _repeat(self, node: Loop, low: str, high: str, live: frozenset[Cell]) -> None:
-        """``for var = low; ...; var += step`` while below ``high``, at least once; registers are carried by phis."""
+    def _squares(self, node: Loop, begin: Affine, trips: int, live: frozenset[Cell]) -> Affine:
+        """Iterations that turn rows into columns, as many at once as a register has lanes; where those that are left
+        begin."""
+        turns, effect = turned.turns(self.low, node), self.low.flow.effect(node.body)
+        if not turns or effect.writes & live:
+            return begin
+        lanes = self.low.lanes
+        end = begin + trips // lanes * lanes * node.step
+
+        def square() -> None:
+            for t in turns:
+                ends = [self.addresses.pointer(self.bases[o.place.base], self._resolved(o.place.offset))
+                        for o in (t.source.operand, t.target.operand)]  # fmt: skip
+                turned.emit(self.fn, t, *ends, lanes)
+
+        bounds = self.addresses.value(begin), self.addresses.value(end)
+        self._repeat(node, *bounds, live, node.step * lanes, square)
+        for c in effect.writes:
+            self.cells.pop(c, None)
+        return end
+
+    def _repeat(self, node: Loop, low: str, high: str, live: frozenset[Cell], step: int = 0,
+                body: Callable[[], None] | None = None) -> None:  # fmt: skip
+        """``for var = low; ...; var += step`` while below ``high``, at least once; registers are carried by phis.
+        ``step`` and ``body``: others than those of the loop itself."""
         fn, effect = self.fn, self.low.flow.effect(node.body)
         carried = sorted(c for c in effect.writes & effect.exposed if c in self.cells)
         self.labels += 1
@@ -166,9 +192,12 @@ class Walk:
         value = var if back is None else fn.op(f"add i64 {back[0]}, {fn.op(f'mul i64 {back[1]}, {var}')}")
         self.env[node.var] = Affine.of(value)
         self.addresses.push(fn.buffer(), value)
-        self.emit(node.body, live)
+        if body is None:
+            self.emit(node.body, live)
+        else:
+            body()
         self.addresses.pop()
-        following = fn.op(f"add nsw i64 {var}, {node.step}")
+        following = fn.op(f"add nsw i64 {var}, {step or node.step}")
         again = fn.op(f"icmp slt i64 {following}, {high}")
         fn.emit(f"{var} = phi i64 [ {low}, %{before} ], [ {following}, %{fn.block} ]", phis)
         for c in carried:

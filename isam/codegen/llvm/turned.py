@@ -1,0 +1,161 @@
+"""Copies that turn rows into columns, a square of words at a time.
+
+Every iteration of such a loop moves words that lie apart from each other on one side and together on the other, and on
+the first side the next iteration moves their neighbours. As many iterations as a register has lanes are carried out at
+once: rows are loaded whole, turned by shuffles between registers, and stored whole. Each byte is read once and written
+once, the same as before; from one buffer's memory to another's the order of it does not show.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from isam.codegen.llvm.irtext import Function, mask
+from isam.codegen.llvm.template import move
+from isam.ir.dtype import size_of
+from isam.schedule.tree import Issue, Loop, Operand, leaves
+
+if TYPE_CHECKING:
+    from isam.codegen.llvm.lower import Lowering
+
+QUAD = 4  # words: what the first shuffles stay within, 128 bits where words have 32
+FEW = 2  # so many words apart are no more work one by one
+MOVES = (("load", "store"), ("groups", "store_groups"))
+
+
+class Side(NamedTuple):
+    """Where words lie on one side: ``lane`` bytes from one of an iteration to the next, ``iteration`` bytes from those
+    of one iteration to those of the next."""
+
+    operand: Operand
+    lane: int
+    iteration: int
+
+
+class Turn(NamedTuple):
+    """What every iteration copies: ``count`` words of ``size`` bytes, whose addresses are multiples of ``align``."""
+
+    source: Side
+    target: Side
+    count: int
+    size: int
+    align: int
+
+    @property
+    def gathers(self) -> bool:
+        """Words lie apart where they come from, else where they go."""
+        return self.source.lane != self.size
+
+
+def turns(low: Lowering, loop: Loop) -> tuple[Turn, ...]:
+    """What each iteration copies from rows to columns, where the loop does nothing else, all of one buffer and from one
+    place to another; else nothing."""
+    parts = leaves(loop.body)
+    issues = [p for p in parts if isinstance(p, Issue)]
+    square = low.lanes >= QUAD and low.lanes & (low.lanes - 1) == 0
+    if not square or len(issues) < len(parts) or len(parts) % 2 or loop.serpentine is not None:
+        return ()
+    found = [_turn(low, loop, a, b) for a, b in zip(issues[::2], issues[1::2], strict=True)]
+    out = tuple(t for t in found if t is not None)
+    ways = {(t.source.operand.tile.buffer, t.source.operand.place.base, t.target.operand.place.base) for t in out}
+    return out if len(out) == len(found) and len(ways) == 1 else ()
+
+
+def _turn(low: Lowering, loop: Loop, load: Issue, store: Issue) -> Turn | None:
+    """What a load and a store copy, if that is words apart whose neighbours the next iteration copies."""
+    if (_how(low, load), _how(low, store)) not in MOVES or load.prefetch is not None or store.prefetch is not None:
+        return None
+    (source, loaded), (stored, target) = load.operands, store.operands
+    cell = low.flow.cell(loaded)
+    if cell is None or cell != low.flow.cell(stored) or not source.tile == loaded.tile == stored.tile == target.tile:
+        return None
+    if source.place.base == target.place.base or source.dims != target.dims:
+        return None
+    registers, element = low.schedule.system.memories[cell[0]], size_of(low.dtype(load, source))
+    size, shape = registers.lane or element, [1 if d is None else source.tile.shape[d] for d in source.dims]
+    sides = [_side(loop, o, shape, element, size) for o in (source, target)]
+    if None in sides or not FEW < shape[0] <= low.lanes or low.lanes * size > (registers.cell or 0):
+        return None
+    turn = Turn(*sides, shape[0], size, element)  # type: ignore[arg-type]
+    apart, together = (turn.source, turn.target) if turn.gathers else (turn.target, turn.source)
+    return turn if together.lane == size == apart.iteration != apart.lane else None
+
+
+def _how(low: Lowering, issue: Issue) -> str:
+    instruction = low.schedule.system.instructions[issue.instruction]
+    template = instruction.emission.get("llvm")
+    return move(template) if issue.is_move and instruction.fill is None and isinstance(template, str) else ""
+
+
+def _side(loop: Loop, o: Operand, shape: list[int], element: int, size: int) -> Side | None:
+    """None where an operand is no row of words."""
+    steps = [0 if d is None else o.place.strides[d] * o.tile.steps[d] for d in o.dims]
+    grouped = len(shape) == 2 and shape[1] * element == size and steps[1] == element
+    if not grouped and (len(shape) != 1 or element != size):
+        return None
+    return Side(o, steps[0], dict(o.place.offset.terms).get(loop.var, 0) * loop.step)
+
+
+def emit(fn: Function, turn: Turn, source: str, target: str, lanes: int) -> None:
+    """As many iterations as there are lanes, from the one on for which the operands' first words are given."""
+    rows, columns = (turn.count, lanes) if turn.gathers else (lanes, turn.count)
+    begin = turn.source.lane if turn.gathers else turn.source.iteration
+    ahead = turn.target.iteration if turn.gathers else turn.target.lane
+    type_ = f"<{lanes} x i{8 * turn.size}>"
+    words = [_load(fn, fn.gep(source, r * begin), columns, turn, lanes) for r in range(rows)]
+    words = _square(fn, words + ["poison"] * (lanes - rows), type_, lanes)
+    for c in range(columns):
+        _store(fn, words[c], fn.gep(target, c * ahead), rows, turn, lanes)
+
+
+def _square(fn: Function, rows: list[str], type_: str, lanes: int) -> list[str]:
+    """Columns of a square of rows: first within quads, of one row with the next, of two with the next two; then quads,
+    every other one of one half with every other one of the other half, until all have come together."""
+
+    def shuffle(a: str, b: str, order: list[int]) -> str:
+        if a == b == "poison":
+            return a
+        text = ", ".join(f"i32 {i}" for i in order)
+        return fn.op(f"shufflevector {type_} {a}, {type_} {b}, <{lanes} x i32> <{text}>")
+
+    def woven(a: str, b: str, grain: int, half: int) -> str:
+        """Of every quad, one half of both: so many words of one, so many of the other."""
+        order = [q + half * 2 + i for q in range(0, lanes, QUAD) for i in range(2)]
+        both = [i + k * lanes + j for i in order[:: grain] for k in range(2) for j in range(grain)]
+        return shuffle(a, b, both)
+
+    def parted(a: str, b: str, odd: int) -> str:
+        """Every other quad of both."""
+        quads = range(odd * QUAD, 2 * lanes, 2 * QUAD)
+        return shuffle(a, b, [q + i for q in quads for i in range(QUAD)])
+
+    def gathered(parts: list[str]) -> list[str]:
+        if len(parts) == 1:
+            return parts
+        pairs = list(zip(parts[::2], parts[1::2], strict=True))
+        even, odd = (gathered([parted(a, b, k) for a, b in pairs]) for k in range(2))
+        return [x for pair in zip(even, odd, strict=True) for x in pair]
+
+    quads: list[list[str]] = []
+    for r in range(0, lanes, QUAD):
+        low, high = ([woven(rows[r + i], rows[r + i + 1], 1, half) for i in (0, 2)] for half in range(2))
+        quads.append([woven(*two, 2, half) for two in (low, high) for half in range(2)])
+    columns = [gathered([q[c] for q in quads]) for c in range(QUAD)]
+    return [columns[c % QUAD][c // QUAD] for c in range(lanes)]
+
+
+def _load(fn: Function, pointer: str, count: int, turn: Turn, lanes: int) -> str:
+    type_ = f"<{lanes} x i{8 * turn.size}>"
+    if count == lanes:
+        return fn.op(f"load {type_}, ptr {pointer}, align {turn.align}")
+    return fn.op(f"call {type_} @llvm.masked.load.v{lanes}i{8 * turn.size}.p0(ptr align {turn.align} {pointer}, "
+                 f"<{lanes} x i1> {mask(count, lanes)}, {type_} zeroinitializer)")  # fmt: skip
+
+
+def _store(fn: Function, value: str, pointer: str, count: int, turn: Turn, lanes: int) -> None:
+    type_ = f"<{lanes} x i{8 * turn.size}>"
+    if count == lanes:
+        fn.emit(f"store {type_} {value}, ptr {pointer}, align {turn.align}")
+        return
+    fn.do(f"call void @llvm.masked.store.v{lanes}i{8 * turn.size}.p0({type_} {value}, ptr align {turn.align} "
+          f"{pointer}, <{lanes} x i1> {mask(count, lanes)})")  # fmt: skip
