@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from isam.codegen.llvm.irtext import Function, mask
 from isam.codegen.llvm.template import move
 from isam.ir.dtype import size_of
-from isam.schedule.tree import Issue, Loop, Operand, leaves
+from isam.schedule.tree import Issue, Loop, Node, Operand, leaves
 
 if TYPE_CHECKING:
     from isam.codegen.llvm.lower import Lowering
@@ -33,11 +33,11 @@ class Side(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What every iteration copies: ``count`` words of ``size`` bytes, whose addresses are multiples of ``align``."""
+    """What every iteration copies: ``words`` words of ``size`` bytes, whose addresses are multiples of ``align``."""
 
     source: Side
     target: Side
-    count: int
+    words: int
     size: int
     align: int
 
@@ -47,18 +47,60 @@ class Turn(NamedTuple):
         return self.source.lane != self.size
 
 
-def turns(low: Lowering, loop: Loop) -> tuple[Turn, ...]:
+class Inner(NamedTuple):
+    """A loop inside, and what each of its iterations copies."""
+
+    loop: Loop
+    parts: Parts
+
+
+Parts = tuple["Turn | Inner", ...]
+
+
+def turns(low: Lowering, loop: Loop) -> Parts:
     """What each iteration copies from rows to columns, where the loop does nothing else, all of one buffer and from one
     place to another; else nothing."""
-    parts = leaves(loop.body)
-    issues = [p for p in parts if isinstance(p, Issue)]
-    square = low.lanes >= QUAD and low.lanes & (low.lanes - 1) == 0
-    if not square or len(issues) < len(parts) or len(parts) % 2 or loop.serpentine is not None:
+    if low.lanes < QUAD or low.lanes & (low.lanes - 1) or not _plain(loop):
         return ()
-    found = [_turn(low, loop, a, b) for a, b in zip(issues[::2], issues[1::2], strict=True)]
-    out = tuple(t for t in found if t is not None)
-    ways = {(t.source.operand.tile.buffer, t.source.operand.place.base, t.target.operand.place.base) for t in out}
-    return out if len(out) == len(found) and len(ways) == 1 else ()
+    parts = _parts(low, loop, loop.body)
+    return parts if parts and len(_ways(parts)) == 1 else ()
+
+
+def _parts(low: Lowering, loop: Loop, body: Node) -> Parts | None:
+    """None where something else is done."""
+    out: list[Turn | Inner] = []
+    rest = list(leaves(body))
+    while rest:
+        part = rest.pop(0)
+        found: Turn | Inner | None = None
+        if isinstance(part, Loop) and _plain(part) and not any(loop.var in b.expr.names for b in part.lo + part.hi):
+            inner = _parts(low, loop, part.body)
+            found = Inner(part, inner) if inner else None
+        elif isinstance(part, Issue) and rest and isinstance(store := rest.pop(0), Issue):
+            found = _turn(low, loop, part, store)
+        if found is None:
+            return None
+        out.append(found)
+    return tuple(out)
+
+
+def _plain(loop: Loop) -> bool:
+    """It begins and ends where it is known to, and does in every iteration the same."""
+    alike = loop.first is loop.last is loop.serpentine is loop.deal is None and not (
+        *leaves(loop.enter), *leaves(loop.exit))  # fmt: skip
+    return alike and bool(loop.trip) and len(loop.lo) == 1 and loop.lo[0].div == 1
+
+
+def _ways(parts: Parts) -> set[tuple[str, str, str]]:
+    """Of which buffers, from where, to where."""
+    out: set[tuple[str, str, str]] = set()
+    for p in parts:
+        if isinstance(p, Inner):
+            out |= _ways(p.parts)
+        else:
+            source, target = p.source.operand, p.target.operand
+            out.add((source.tile.buffer, source.place.base, target.place.base))
+    return out
 
 
 def _turn(low: Lowering, loop: Loop, load: Issue, store: Issue) -> Turn | None:
@@ -73,10 +115,10 @@ def _turn(low: Lowering, loop: Loop, load: Issue, store: Issue) -> Turn | None:
         return None
     registers, element = low.schedule.system.memories[cell[0]], size_of(low.dtype(load, source))
     size, shape = registers.lane or element, [1 if d is None else source.tile.shape[d] for d in source.dims]
-    sides = [_side(loop, o, shape, element, size) for o in (source, target)]
-    if None in sides or not FEW < shape[0] <= low.lanes or low.lanes * size > (registers.cell or 0):
+    begin, end = _side(loop, source, shape, element, size), _side(loop, target, shape, element, size)
+    if begin is None or end is None or not FEW < shape[0] <= low.lanes or low.lanes * size > (registers.cell or 0):
         return None
-    turn = Turn(*sides, shape[0], size, element)  # type: ignore[arg-type]
+    turn = Turn(begin, end, shape[0], size, element)
     apart, together = (turn.source, turn.target) if turn.gathers else (turn.target, turn.source)
     return turn if together.lane == size == apart.iteration != apart.lane else None
 
@@ -98,7 +140,7 @@ def _side(loop: Loop, o: Operand, shape: list[int], element: int, size: int) -> 
 
 def emit(fn: Function, turn: Turn, source: str, target: str, lanes: int) -> None:
     """As many iterations as there are lanes, from the one on for which the operands' first words are given."""
-    rows, columns = (turn.count, lanes) if turn.gathers else (lanes, turn.count)
+    rows, columns = (turn.words, lanes) if turn.gathers else (lanes, turn.words)
     begin = turn.source.lane if turn.gathers else turn.source.iteration
     ahead = turn.target.iteration if turn.gathers else turn.target.lane
     type_ = f"<{lanes} x i{8 * turn.size}>"
@@ -138,8 +180,11 @@ def _square(fn: Function, rows: list[str], type_: str, lanes: int) -> list[str]:
 
     quads: list[list[str]] = []
     for r in range(0, lanes, QUAD):
-        low, high = ([woven(rows[r + i], rows[r + i + 1], 1, half) for i in (0, 2)] for half in range(2))
-        quads.append([woven(*two, 2, half) for two in (low, high) for half in range(2)])
+        a, b, c, d = rows[r : r + QUAD]
+        quads.append([])
+        for half in range(2):
+            first, second = woven(a, b, 1, half), woven(c, d, 1, half)
+            quads[-1] += [woven(first, second, 2, 0), woven(first, second, 2, 1)]
     columns = [gathered([q[c] for q in quads]) for c in range(QUAD)]
     return [columns[c % QUAD][c // QUAD] for c in range(lanes)]
 

@@ -8,6 +8,7 @@ becomes a function; everything else is emitted in place.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
@@ -159,17 +160,27 @@ class Walk:
         lanes = self.low.lanes
         end = begin + trips // lanes * lanes * node.step
 
-        def square() -> None:
-            for t in turns:
-                ends = [self.addresses.pointer(self.bases[o.place.base], self._resolved(o.place.offset))
-                        for o in (t.source.operand, t.target.operand)]  # fmt: skip
-                turned.emit(self.fn, t, *ends, lanes)
-
         bounds = self.addresses.value(begin), self.addresses.value(end)
-        self._repeat(node, *bounds, live, node.step * lanes, square)
+        self._repeat(node, *bounds, live, node.step * lanes, lambda: self._square(turns, live))
         for c in effect.writes:
             self.cells.pop(c, None)
         return end
+
+    def _square(self, parts: turned.Parts, live: frozenset[Cell]) -> None:
+        for p in parts:
+            if isinstance(p, turned.Turn):
+                source, target = (self.addresses.pointer(self.bases[o.place.base], self._resolved(o.place.offset))
+                                  for o in (p.source.operand, p.target.operand))  # fmt: skip
+                turned.emit(self.fn, p, source, target, self.low.lanes)
+                continue
+            loop, begin, outer = p.loop, self._resolved(p.loop.lo[0].expr), self.env.get(p.loop.var)
+            end = begin + (loop.trip or 0) * loop.step
+            bounds = self.addresses.value(begin), self.addresses.value(end)
+            self._repeat(loop, *bounds, live, loop.step, partial(self._square, p.parts, live))
+            if outer is None:
+                del self.env[loop.var]
+            else:
+                self.env[loop.var] = outer
 
     def _repeat(self, node: Loop, low: str, high: str, live: frozenset[Cell], step: int = 0,
                 body: Callable[[], None] | None = None) -> None:  # fmt: skip
