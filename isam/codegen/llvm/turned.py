@@ -1,9 +1,10 @@
 """Copies that turn rows into columns, a square of words at a time.
 
-Every iteration of such a loop moves words that lie apart from each other on one side and together on the other, and on
-the first side the next iteration moves their neighbours. As many iterations as a register has lanes are carried out at
-once: rows are loaded whole, turned by shuffles between registers, and stored whole. Each byte is read once and written
-once, the same as before; from one buffer's memory to another's the order of it does not show.
+Every iteration of such a loop moves words of 32 bits that lie apart from each other on one side and together on the
+other, and on the first side the next iteration moves their neighbours. As many iterations as a register has lanes are
+carried out at once: rows are loaded, turned by shuffles between registers, and stored. The same words are read and
+written. Their order does not show: all are of one buffer and go from one place to another, where each has its own spot.
+Narrower words would be turned as well, but shuffles of them take LLVM longer than they save.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from isam.schedule.tree import Issue, Loop, Node, Operand, leaves
 if TYPE_CHECKING:
     from isam.codegen.llvm.lower import Lowering
 
-QUAD = 4  # words: what the first shuffles stay within, 128 bits where words have 32
+WORD = 4  # bytes
+QUAD = 4  # words: what the first shuffles stay within
 FEW = 2  # so many words apart are no more work one by one
 MOVES = (("load", "store"), ("groups", "store_groups"))
 
@@ -33,18 +35,17 @@ class Side(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What every iteration copies: ``words`` words of ``size`` bytes, whose addresses are multiples of ``align``."""
+    """What every iteration copies: so many words, whose addresses are multiples of ``align`` bytes."""
 
     source: Side
     target: Side
     words: int
-    size: int
     align: int
 
     @property
     def gathers(self) -> bool:
         """Words lie apart where they come from, else where they go."""
-        return self.source.lane != self.size
+        return self.source.lane != WORD
 
 
 class Inner(NamedTuple):
@@ -114,13 +115,13 @@ def _turn(low: Lowering, loop: Loop, load: Issue, store: Issue) -> Turn | None:
     if source.place.base == target.place.base or source.dims != target.dims:
         return None
     registers, element = low.schedule.system.memories[cell[0]], size_of(low.dtype(load, source))
-    size, shape = registers.lane or element, [1 if d is None else source.tile.shape[d] for d in source.dims]
-    begin, end = _side(loop, source, shape, element, size), _side(loop, target, shape, element, size)
-    if begin is None or end is None or not FEW < shape[0] <= low.lanes or low.lanes * size > (registers.cell or 0):
+    shape = [1 if d is None else source.tile.shape[d] for d in source.dims]
+    begin, end = _side(loop, source, shape, element), _side(loop, target, shape, element)
+    if begin is None or end is None or not FEW < shape[0] <= low.lanes or low.lanes * WORD > (registers.cell or 0):
         return None
-    turn = Turn(begin, end, shape[0], size, element)
+    turn = Turn(begin, end, shape[0], element)
     apart, together = (turn.source, turn.target) if turn.gathers else (turn.target, turn.source)
-    return turn if together.lane == size == apart.iteration != apart.lane else None
+    return turn if together.lane == WORD == apart.iteration != apart.lane else None
 
 
 def _how(low: Lowering, issue: Issue) -> str:
@@ -129,28 +130,28 @@ def _how(low: Lowering, issue: Issue) -> str:
     return move(template) if issue.is_move and instruction.fill is None and isinstance(template, str) else ""
 
 
-def _side(loop: Loop, o: Operand, shape: list[int], element: int, size: int) -> Side | None:
+def _side(loop: Loop, o: Operand, shape: list[int], element: int) -> Side | None:
     """None where an operand is no row of words."""
     steps = [0 if d is None else o.place.strides[d] * o.tile.steps[d] for d in o.dims]
-    grouped = len(shape) == 2 and shape[1] * element == size and steps[1] == element
-    if not grouped and (len(shape) != 1 or element != size):
+    grouped = len(shape) == 2 and shape[1] * element == WORD and steps[1] == element
+    if not grouped and (len(shape) != 1 or element != WORD):
         return None
     return Side(o, steps[0], dict(o.place.offset.terms).get(loop.var, 0) * loop.step)
 
 
 def emit(fn: Function, turn: Turn, source: str, target: str, lanes: int) -> None:
     """As many iterations as there are lanes, from the one on for which the operands' first words are given."""
-    rows, columns = (turn.words, lanes) if turn.gathers else (lanes, turn.words)
-    begin = turn.source.lane if turn.gathers else turn.source.iteration
-    ahead = turn.target.iteration if turn.gathers else turn.target.lane
-    type_ = f"<{lanes} x i{8 * turn.size}>"
-    words = [_load(fn, fn.gep(source, r * begin), columns, turn, lanes) for r in range(rows)]
-    words = _square(fn, words + ["poison"] * (lanes - rows), type_, lanes)
+    if turn.gathers:
+        rows, columns, between_rows, between_columns = turn.words, lanes, turn.source.lane, turn.target.iteration
+    else:
+        rows, columns, between_rows, between_columns = lanes, turn.words, turn.source.iteration, turn.target.lane
+    read = [_load(fn, fn.gep(source, r * between_rows), columns, turn, lanes) for r in range(rows)]
+    turned = _square(fn, read + ["poison"] * (lanes - rows), lanes)
     for c in range(columns):
-        _store(fn, words[c], fn.gep(target, c * ahead), rows, turn, lanes)
+        _store(fn, turned[c], fn.gep(target, c * between_columns), rows, turn, lanes)
 
 
-def _square(fn: Function, rows: list[str], type_: str, lanes: int) -> list[str]:
+def _square(fn: Function, rows: list[str], lanes: int) -> list[str]:
     """Columns of a square of rows: first within quads, of one row with the next, of two with the next two; then quads,
     every other one of one half with every other one of the other half, until all have come together."""
 
@@ -158,7 +159,7 @@ def _square(fn: Function, rows: list[str], type_: str, lanes: int) -> list[str]:
         if a == b == "poison":
             return a
         text = ", ".join(f"i32 {i}" for i in order)
-        return fn.op(f"shufflevector {type_} {a}, {type_} {b}, <{lanes} x i32> <{text}>")
+        return fn.op(f"shufflevector <{lanes} x i32> {a}, <{lanes} x i32> {b}, <{lanes} x i32> <{text}>")
 
     def woven(a: str, b: str, grain: int, half: int) -> str:
         """Of every quad, one half of both: so many words of one, so many of the other."""
@@ -190,17 +191,17 @@ def _square(fn: Function, rows: list[str], type_: str, lanes: int) -> list[str]:
 
 
 def _load(fn: Function, pointer: str, count: int, turn: Turn, lanes: int) -> str:
-    type_ = f"<{lanes} x i{8 * turn.size}>"
+    type_ = f"<{lanes} x i32>"
     if count == lanes:
         return fn.op(f"load {type_}, ptr {pointer}, align {turn.align}")
-    return fn.op(f"call {type_} @llvm.masked.load.v{lanes}i{8 * turn.size}.p0(ptr align {turn.align} {pointer}, "
+    return fn.op(f"call {type_} @llvm.masked.load.v{lanes}i32.p0(ptr align {turn.align} {pointer}, "
                  f"<{lanes} x i1> {mask(count, lanes)}, {type_} zeroinitializer)")  # fmt: skip
 
 
 def _store(fn: Function, value: str, pointer: str, count: int, turn: Turn, lanes: int) -> None:
-    type_ = f"<{lanes} x i{8 * turn.size}>"
+    type_ = f"<{lanes} x i32>"
     if count == lanes:
         fn.emit(f"store {type_} {value}, ptr {pointer}, align {turn.align}")
         return
-    fn.do(f"call void @llvm.masked.store.v{lanes}i{8 * turn.size}.p0({type_} {value}, ptr align {turn.align} "
+    fn.do(f"call void @llvm.masked.store.v{lanes}i32.p0({type_} {value}, ptr align {turn.align} "
           f"{pointer}, <{lanes} x i1> {mask(count, lanes)})")  # fmt: skip

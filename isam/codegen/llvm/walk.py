@@ -186,11 +186,11 @@ class Walk:
                 body: Callable[[], None] | None = None) -> None:  # fmt: skip
         """``for var = low; ...; var += step`` while below ``high``, at least once; registers are carried by phis.
         ``step`` and ``body``: others than those of the loop itself."""
-        fn, effect = self.fn, self.low.flow.effect(node.body)
+        fn, effect, step = self.fn, self.low.flow.effect(node.body), step or node.step
         carried = sorted(c for c in effect.writes & effect.exposed if c in self.cells)
         self.labels += 1
         tag = f"{self.labels}"
-        back = None if node.serpentine is None else self._back(node.serpentine, low, high, node.step)
+        back = None if node.serpentine is None else self._back(node.serpentine, low, high, step)
         before, var = fn.block, f"%i{tag}"
         fn.emit(f"br label %loop{tag}")
         fn.label(f"loop{tag}")
@@ -208,7 +208,7 @@ class Walk:
         else:
             body()
         self.addresses.pop()
-        following = fn.op(f"add nsw i64 {var}, {step or node.step}")
+        following = fn.op(f"add nsw i64 {var}, {step}")
         again = fn.op(f"icmp slt i64 {following}, {high}")
         fn.emit(f"{var} = phi i64 [ {low}, %{before} ], [ {following}, %{fn.block} ]", phis)
         for c in carried:

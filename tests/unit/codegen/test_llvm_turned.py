@@ -67,7 +67,7 @@ def test_columns_of_a_square(lanes, missing):
     """The shuffles, carried out on the names of words, make columns of rows; log2(lanes) of them for each column."""
     fn = Function(Module(), "square", [])
     rows = [f"%r{i}" if i < lanes - missing else "poison" for i in range(lanes)]
-    columns = turned._square(fn, rows, f"<{lanes} x i32>", lanes)
+    columns = turned._square(fn, rows, lanes)
     values = {r: [(i, c) for c in range(lanes)] for i, r in enumerate(rows) if r != "poison"}
     values["poison"] = [None] * lanes
     count = 0
@@ -114,6 +114,14 @@ def test_a_rest_is_copied_as_before():
     schedule = scheduled("host-avx512", {"M": 24, "N": 100, "K": 74}, "bf16", "bf16")
     assert {t.words for _, ts in found(schedule) for t in ts} >= {16}
     assert "masked.gather" in ir(schedule)
+
+
+@pytest.mark.parametrize(("dtypes", "sizes"), [(("u8", "u8"), (64, 64, 64)), (("f32", "f32"), (64, 64, 2)),
+                                                (("bf16", "bf16"), (64, 64, 30))])  # fmt: skip
+def test_nothing_is_turned_that_would_not_pay(dtypes, sizes):
+    """Bytes; two words apart; fewer iterations than lanes."""
+    schedule = scheduled("host-avx512", dict(zip("MNK", sizes, strict=True)), *dtypes)
+    assert not found(schedule) or "shufflevector" not in ir(schedule)
 
 
 def other(loop: Loop, change) -> Loop:
