@@ -23,6 +23,7 @@ AHEAD = 512  # bytes of a row that are there in time when several rows are read 
 LATE = 0.15  # relative cycles per call where more is wanted
 SLOWER = 3 / 4  # relative cycles per call for all that it gives, beyond that (measured)
 BESIDE = 2  # rows at a time of those that are gone through, where what is made of them lies on the same sets
+APART = 1 / 16  # relative cycles per call where results wait in memory for others, taken with them (measured)
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
 
 
@@ -35,7 +36,7 @@ def spread(
     if not known or not main.reduced or not memories:
         return found[:most]
     inner = [a for a in reversed(main.axes) if a not in main.reduced]
-    passed = gone_through(group, main)
+    passed, whole = gone_through(group, main), taken_whole(group, main)
     short = short_rows(passed, main, known[-1][0])
     near, speed = known[0][0], known[1][1] if len(known) > 1 else 0.0
     given = speed / pace(main, system)  # bytes for each call
@@ -50,12 +51,21 @@ def spread(
         outer[b.tiles] = tuple(outer_blocks(group, main, width, system, bindable))
         farther = slowed(main, width, outer[b.tiles], system, bindable)
         crowded = sum(max(0.0, crowd(main, u, width) / (lines / BESIDE) - 1) for u in passed)
-        return (b.cost + conflicts(main, b, lines) + crowded + spilled + waits + broken) * farther
+        apart = APART if any(b.of(a) * main.unit(a) < main.length(a) for a in whole) else 0.0
+        return (b.cost + apart + conflicts(main, b, lines) + crowded + spilled + waits + broken) * farther
 
     def rank(b: Block) -> tuple[float, ...]:
         return b.cost, b.calls, *(-b.of(a) for a in inner)
 
     return [replace(b, outer=outer[b.tiles]) for b in cheapest(found, most, cost, rank)]
+
+
+def taken_whole(group: Group, main: Nest) -> list[str]:
+    """Axes of the main nest that some nest which reads its results does not have: it takes all of them at once, so that
+    results of a block with a part of such an axis wait in memory for the others (the gates of a recurrent unit)."""
+    made = {u.buffer for u in main.uses if u.writes}
+    readers = [n for n in group.nests if n is not main and any(u.reads and u.buffer in made for u in n.uses)]
+    return [a for a in main.axes if a not in main.reduced and any(a not in n.axes for n in readers)]
 
 
 def cheapest(

@@ -25,6 +25,7 @@ from isam.scheduler.plans.conflicts import (
     late,
     overlaps,
     spread,
+    taken_whole,
 )
 from isam.scheduler.plans.register import Block, blocks, least
 from isam.scheduler.plans.sets import values_of
@@ -61,6 +62,29 @@ def seen(text: str | Kernel, sizes: dict[str, int], on: str = "host-avx512") -> 
     approach = Seen()
     compiled(parse_kernel(text) if isinstance(text, str) else text, sizes, simulated(on), approach)
     return approach
+
+
+GATES = """kernel gates(M, N, K)
+  in    x: f32[M, K]
+  const w: f32[3, K, N]
+  out   Y: f32[M, N]
+  temp  v: f32[3, M, N]
+  forall q < 3, i < M, j < N
+    v[q, i, j] = 0
+  forall q < 3, i < M, j < N, k < K
+    v[q, i, j] += x[i, k] * w[q, k, j]
+  forall i < M, j < N
+    Y[i, j] = v[0, i, j] * v[1, i, j] + v[2, i, j]
+"""
+
+
+@pytest.mark.parametrize("columns", [1024, 1536])
+def test_what_is_taken_together_is_made_together(columns):
+    """Three gates of 16 columns, whether or not three vectors of columns go into all of them as well: 1536 are 32 times
+    three vectors, which would leave each gate in memory until the others are there."""
+    found = seen(GATES, {"M": 32, "N": columns, "K": 1536})
+    assert taken_whole(found.group, found.main) == ["q"]
+    assert dict(found.taken.order).get("q", 3) == 3
 
 
 def block(**tiles: int) -> Block:
