@@ -14,7 +14,20 @@ from isam.codegen.llvm import to_ir, turned
 from isam.codegen.llvm.irtext import Function, Module
 from isam.codegen.llvm.lower import Lowering
 from isam.ir.affine import Affine
-from isam.schedule.tree import Issue, Loop, Node, Prefetch, Schedule, Seq, Serpentine, distinct, leaves, mapped
+from isam.schedule.tree import (
+    Bound,
+    Issue,
+    Loop,
+    Node,
+    Operand,
+    Prefetch,
+    Schedule,
+    Seq,
+    Serpentine,
+    distinct,
+    leaves,
+    mapped,
+)
 from tests.pipeline import compiled, simulated
 
 NUMPY = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "u8": np.uint8, "i8": np.int8}
@@ -138,6 +151,15 @@ def moved(issue: Issue, base: str) -> Issue:
         replace(o, place=replace(o.place, base=base)) if o.place.base else o for o in issue.operands))  # fmt: skip
 
 
+def in_memory(issue: Issue, change) -> Issue:
+    return replace(issue, operands=tuple(change(o) if o.place.base else o for o in issue.operands))
+
+
+def strided(o: Operand, dimension: int, step: int) -> Operand:
+    strides = tuple(step if d == dimension else k for d, k in enumerate(o.place.strides))
+    return replace(o, place=replace(o.place, strides=strides))
+
+
 def faster(issue: Issue, by: int, var: str) -> Issue:
     """Its operand in memory further on by so many times as much in every iteration."""
 
@@ -155,7 +177,12 @@ def test_what_is_no_such_copy():
     low = lowering(schedule)
     loop = found(schedule)[0][0]
     load, store = (p for p in leaves(loop.body) if isinstance(p, Issue))
-    near = Prefetch(Affine((), 4096), "l1")
+    near, var = Prefetch(Affine((), 4096), "l1"), Affine.of(loop.var)
+
+    def inner(*low: Affine) -> Loop:
+        high = Bound((low[0] if low else Affine()) + 4)
+        return Loop("z", tuple(map(Bound, low)), (high,), 1, Seq((load, store)))
+
     turned_not = {
         "back and forth": replace(loop, serpentine=Serpentine("t", 1)),
         "within one place": other(loop, lambda p: moved(p, load.operands[0].place.base)),
@@ -168,10 +195,53 @@ def test_what_is_no_such_copy():
         "another tile": other(loop, lambda p: replace(p, operands=tuple(
             replace(o, tile=o.tile._replace(buffer="A")) for o in p.operands)) if p is store else p),
         "nothing": replace(loop, body=Seq(())),
+        "other lanes": other(loop, lambda p: in_memory(p, lambda o: replace(o, dims=o.dims[::-1]))
+                             if p is store else p),
+        "two words": other(loop, lambda p: replace(p, operands=tuple(
+            replace(o, tile=o.tile._replace(shape=(1, 2, 2))) for o in p.operands))),
+        "another register": other(loop, lambda p: replace(p, operands=tuple(
+            replace(o, place=replace(o.place, cell=1)) if o.place.cell is not None else o for o in p.operands))
+            if p is store else p),
+        "groups in pieces": other(loop, lambda p: in_memory(p, lambda o: strided(o, 1, 4))),
+        "a first one": replace(loop, first=loop.body),
+        "something before": replace(loop, enter=load),
+        "a loop that begins elsewhere every time": replace(loop, body=inner(var)),
+        "a loop with two bounds": replace(loop, body=inner(Affine(), Affine())),
     }  # fmt: skip
     assert turned.turns(low, loop)
+    assert turned.turns(low, replace(loop, body=inner(Affine())))
     for what, changed in turned_not.items():
         assert not turned.turns(low, changed), what
+
+
+def test_rows_on_both_sides_are_no_columns():
+    """Words that lie together where they come from and where they go."""
+    schedule = scheduled("host-avx512", {"M": 64, "N": 64, "K": 64})
+    loop = found(schedule)[0][0]
+    store = [p for p in leaves(loop.body) if isinstance(p, Issue)][1]
+    flat_rows = other(loop, lambda p: in_memory(p, lambda o: strided(o, 1, 4))
+                      if p.instruction == store.instruction else p)  # fmt: skip
+    assert turned.turns(lowering(schedule), loop)
+    assert not turned.turns(lowering(schedule), flat_rows)
+
+
+def test_squares_have_room_in_registers():
+    """Registers of half as many bytes hold no row of as many words."""
+    schedule = scheduled("host-avx512", {"M": 64, "N": 64, "K": 64}, "bf16", "bf16")
+    loop, system = found(schedule)[0][0], schedule.system
+    half = replace(system.memories["g"], cell=32)
+    narrow = replace(schedule, system=replace(system, memories={**system.memories, "g": half}))
+    assert turned.turns(lowering(schedule), loop)
+    assert not turned.turns(lowering(narrow), loop)
+
+
+@pytest.mark.parametrize(("dtypes", "align"), [(("f32", "f32"), "4"), (("bf16", "bf16"), "2"), (("u8", "i8"), "1")])
+def test_what_is_said_of_addresses(dtypes, align):
+    """Rows of groups lie where their elements may lie; ragged rows are read under a mask, whole."""
+    text = ir(scheduled("host-avx512", {"M": 64, "N": 64, "K": 64}, *dtypes))
+    assert set(re.findall(r"load <16 x i32>, ptr \S+, align (\d+)", text)) == {align}
+    text = ir(scheduled("host-avx512", {"M": 64, "N": 64, "K": 37}))
+    assert "masked.load.v16i32" in text
 
 
 def test_registers_that_live_on_hold_the_last_word():
