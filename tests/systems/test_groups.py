@@ -31,7 +31,10 @@ def values(rng, dtype, shape):
 
 
 def product(a, b, role="in", turned=False, permits="reassociate, contract, flush"):
-    wide = "f32" if a == "bf16" else "i32"
+    """``turned``: the second factor is given by columns. A factor of the sum's type needs no cast."""
+    wide = "f32" if a in ("bf16", "f32") else "i32"
+    left, right = "A[i, k]", "B[j, k]" if turned else "B[k, j]"
+    left, right = (x if t == wide else f"{wide}({x})" for t, x in ((a, left), (b, right)))
     return isam.parse(f"""kernel product(M, N, K)
   in  A: {a}[M, K]
   {role} B: {b}[{"N, K" if turned else "K, N"}]
@@ -40,7 +43,7 @@ def product(a, b, role="in", turned=False, permits="reassociate, contract, flush
   forall i < M, j < N
     C[i, j] = 0
   forall i < M, j < N, k < K
-    C[i, j] += {wide}(A[i, k]) * {wide}(B[{"j, k" if turned else "k, j"}])
+    C[i, j] += {left} * {right}
 """)
 
 

@@ -19,10 +19,7 @@ def load(fn: Function, at: Addressed, lanes: int, lane: int, spread: bool) -> st
     if spread:
         words = tiles.spread(fn, _word(fn, at, lane), whole, lanes)
     elif _together(at, lane):
-        where = f"ptr align {size_of(at.dtype)} {at.pointer}"
-        words = (fn.op(f"load {whole}, ptr {at.pointer}, align {size_of(at.dtype)}") if at.shape[0] == lanes else
-                 fn.op(f"call {whole} @llvm.masked.load.v{lanes}{word}.p0({where}, <{lanes} x i1> "
-                       f"{mask(at.shape[0], lanes)}, {whole} zeroinitializer)"))  # fmt: skip
+        words = tiles.row(fn, at.pointer, word, at.shape[0], lanes, size_of(at.dtype))
     elif at.shape[1] * size_of(at.dtype) == lane and at.steps[1] == size_of(at.dtype) and at.literal is None:
         words = _words(fn, at, lanes, lane)
     else:
@@ -36,13 +33,8 @@ def store(fn: Function, value: str, at: Addressed, lanes: int, lane: int) -> Non
     size, type_ = size_of(at.dtype), _type(at, lanes, lane)
     per = lane // size
     if _together(at, lane):
-        whole, word = f"<{lanes} x i{8 * lane}>", f"i{8 * lane}"
-        words = fn.op(f"bitcast {type_} {value} to {whole}")
-        if at.shape[0] == lanes:
-            fn.emit(f"store {whole} {words}, ptr {at.pointer}, align {size}")
-            return
-        fn.do(f"call void @llvm.masked.store.v{lanes}{word}.p0({whole} {words}, ptr align {size} {at.pointer}, "
-              f"<{lanes} x i1> {mask(at.shape[0], lanes)})")  # fmt: skip
+        words = fn.op(f"bitcast {type_} {value} to <{lanes} x i{8 * lane}>")
+        tiles.put_row(fn, words, at.pointer, f"i{8 * lane}", at.shape[0], lanes, size)
         return
     for j in range(at.shape[0]):
         for p in range(at.shape[1]):

@@ -112,10 +112,26 @@ def load(fn: Function, at: Addressed, lanes: int) -> str:
         for i in range(n):
             value = fn.op(f"insertelement {v} {value}, {e} {_scalar(fn, at, i * at.step)}, i64 {i}")
         return value
-    if n == lanes:
-        return fn.op(f"load {v}, ptr {at.pointer}, align {size}")
-    return fn.op(f"call {v} @llvm.masked.load.v{lanes}{SUFFIX[e]}.p0(ptr align {size} {at.pointer}, "
-                 f"<{lanes} x i1> {mask(n, lanes)}, {v} zeroinitializer)")  # fmt: skip
+    return row(fn, at.pointer, e, n, lanes, size)
+
+
+def row(fn: Function, pointer: str, element: str, count: int, lanes: int, align: int) -> str:
+    """So many elements that lie together, of an LLVM type, in the first lanes, the others zero."""
+    v = f"<{lanes} x {element}>"
+    if count == lanes:
+        return fn.op(f"load {v}, ptr {pointer}, align {align}")
+    return fn.op(f"call {v} @llvm.masked.load.v{lanes}{SUFFIX[element]}.p0(ptr align {align} {pointer}, "
+                 f"<{lanes} x i1> {mask(count, lanes)}, {v} zeroinitializer)")  # fmt: skip
+
+
+def put_row(fn: Function, value: str, pointer: str, element: str, count: int, lanes: int, align: int) -> None:
+    """The first lanes to so many elements that lie together."""
+    v = f"<{lanes} x {element}>"
+    if count == lanes:
+        fn.emit(f"store {v} {value}, ptr {pointer}, align {align}")
+        return
+    fn.do(f"call void @llvm.masked.store.v{lanes}{SUFFIX[element]}.p0({v} {value}, ptr align {align} {pointer}, "
+          f"<{lanes} x i1> {mask(count, lanes)})")  # fmt: skip
 
 
 def gathers(at: Addressed, lanes: int) -> bool:
@@ -142,11 +158,8 @@ def store(fn: Function, value: str, at: Addressed, lanes: int) -> None:
         for i in range(n):
             x = fn.op(f"extractelement {v} {value}, i64 {i}")
             fn.emit(f"store {e} {x}, ptr {fn.gep(at.pointer, i * at.step)}, align {size}")
-    elif n == lanes:
-        fn.emit(f"store {v} {value}, ptr {at.pointer}, align {size}")
     else:
-        fn.do(f"call void @llvm.masked.store.v{lanes}{SUFFIX[e]}.p0({v} {value}, ptr align {size} {at.pointer}, "
-              f"<{lanes} x i1> {mask(n, lanes)})")  # fmt: skip
+        put_row(fn, value, at.pointer, e, n, lanes, size)
 
 
 def shifted(fn: Function, value: str, dtype: str, lanes: int, by: int, spread_it: bool) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from isam.codegen.llvm.irtext import Function, mask
+from isam.codegen.llvm import tiles
+from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.template import move
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Issue, Loop, Node, Operand, leaves
@@ -64,11 +65,11 @@ def turns(low: Lowering, loop: Loop) -> Parts:
     if low.lanes < QUAD or low.lanes & (low.lanes - 1) or not _plain(loop):
         return ()
     parts = _parts(low, loop, loop.body)
-    return parts if parts and len(_ways(parts)) == 1 else ()
+    return parts if len(_ways(parts)) == 1 else ()
 
 
-def _parts(low: Lowering, loop: Loop, body: Node) -> Parts | None:
-    """None where something else is done."""
+def _parts(low: Lowering, loop: Loop, body: Node) -> Parts:
+    """Nothing where something else is done."""
     out: list[Turn | Inner] = []
     rest = list(leaves(body))
     while rest:
@@ -80,7 +81,7 @@ def _parts(low: Lowering, loop: Loop, body: Node) -> Parts | None:
         elif isinstance(part, Issue) and rest and isinstance(store := rest.pop(0), Issue):
             found = _turn(low, loop, part, store)
         if found is None:
-            return None
+            return ()
         out.append(found)
     return tuple(out)
 
@@ -145,10 +146,10 @@ def emit(fn: Function, turn: Turn, source: str, target: str, lanes: int) -> None
         rows, columns, between_rows, between_columns = turn.words, lanes, turn.source.lane, turn.target.iteration
     else:
         rows, columns, between_rows, between_columns = lanes, turn.words, turn.source.iteration, turn.target.lane
-    read = [_load(fn, fn.gep(source, r * between_rows), columns, turn, lanes) for r in range(rows)]
+    read = [tiles.row(fn, fn.gep(source, r * between_rows), "i32", columns, lanes, turn.align) for r in range(rows)]
     turned = _square(fn, read + ["poison"] * (lanes - rows), lanes)
     for c in range(columns):
-        _store(fn, turned[c], fn.gep(target, c * between_columns), rows, turn, lanes)
+        tiles.put_row(fn, turned[c], fn.gep(target, c * between_columns), "i32", rows, lanes, turn.align)
 
 
 def _square(fn: Function, rows: list[str], lanes: int) -> list[str]:
@@ -188,20 +189,3 @@ def _square(fn: Function, rows: list[str], lanes: int) -> list[str]:
             quads[-1] += [woven(first, second, 2, 0), woven(first, second, 2, 1)]
     columns = [gathered([q[c] for q in quads]) for c in range(QUAD)]
     return [columns[c % QUAD][c // QUAD] for c in range(lanes)]
-
-
-def _load(fn: Function, pointer: str, count: int, turn: Turn, lanes: int) -> str:
-    type_ = f"<{lanes} x i32>"
-    if count == lanes:
-        return fn.op(f"load {type_}, ptr {pointer}, align {turn.align}")
-    return fn.op(f"call {type_} @llvm.masked.load.v{lanes}i32.p0(ptr align {turn.align} {pointer}, "
-                 f"<{lanes} x i1> {mask(count, lanes)}, {type_} zeroinitializer)")  # fmt: skip
-
-
-def _store(fn: Function, value: str, pointer: str, count: int, turn: Turn, lanes: int) -> None:
-    type_ = f"<{lanes} x i32>"
-    if count == lanes:
-        fn.emit(f"store {type_} {value}, ptr {pointer}, align {turn.align}")
-        return
-    fn.do(f"call void @llvm.masked.store.v{lanes}i32.p0({type_} {value}, ptr align {turn.align} "
-          f"{pointer}, <{lanes} x i1> {mask(count, lanes)})")  # fmt: skip

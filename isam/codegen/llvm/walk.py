@@ -118,10 +118,7 @@ class Walk:
         else:
             self._iterations(node, self._resolved(node.lo[0].expr) if len(node.lo) == 1 and node.lo[0].div == 1
                              else Affine((), node.static[0]), trip, live)  # fmt: skip  # type: ignore[index]
-        if outer is None:
-            self.env.pop(node.var, None)
-        else:
-            self.env[node.var] = outer
+        self._leave(node.var, outer)
 
     def _iterations(self, node: Loop, lo: Affine, trip: int, live: frozenset[Cell]) -> None:
         """A loop with a known number of iterations: the peeled ones and lonely ones in place, the others as a loop."""
@@ -159,14 +156,13 @@ class Walk:
             return begin
         lanes = self.low.lanes
         end = begin + trips // lanes * lanes * node.step
-
         bounds = self.addresses.value(begin), self.addresses.value(end)
-        self._repeat(node, *bounds, live, node.step * lanes, lambda: self._square(turns, live))
+        self._rounds(node, *bounds, node.step * lanes, partial(self._square, turns))
         for c in effect.writes:
             self.cells.pop(c, None)
         return end
 
-    def _square(self, parts: turned.Parts, live: frozenset[Cell]) -> None:
+    def _square(self, parts: turned.Parts) -> None:
         for p in parts:
             if isinstance(p, turned.Turn):
                 source, target = (self.addresses.pointer(self.bases[o.place.base], self._resolved(o.place.offset))
@@ -176,17 +172,23 @@ class Walk:
             loop, begin, outer = p.loop, self._resolved(p.loop.lo[0].expr), self.env.get(p.loop.var)
             end = begin + (loop.trip or 0) * loop.step
             bounds = self.addresses.value(begin), self.addresses.value(end)
-            self._repeat(loop, *bounds, live, loop.step, partial(self._square, p.parts, live))
-            if outer is None:
-                del self.env[loop.var]
-            else:
-                self.env[loop.var] = outer
+            self._rounds(loop, *bounds, loop.step, partial(self._square, p.parts))
+            self._leave(loop.var, outer)
 
-    def _repeat(self, node: Loop, low: str, high: str, live: frozenset[Cell], step: int = 0,
-                body: Callable[[], None] | None = None) -> None:  # fmt: skip
-        """``for var = low; ...; var += step`` while below ``high``, at least once; registers are carried by phis.
-        ``step`` and ``body``: others than those of the loop itself."""
-        fn, effect, step = self.fn, self.low.flow.effect(node.body), step or node.step
+    def _leave(self, var: str, outer: Affine | None) -> None:
+        """A variable is again what it was outside its loop."""
+        if outer is None:
+            self.env.pop(var, None)
+        else:
+            self.env[var] = outer
+
+    def _repeat(self, node: Loop, low: str, high: str, live: frozenset[Cell]) -> None:
+        """The loop's own body for all values from ``low`` to below ``high``."""
+        self._rounds(node, low, high, node.step, partial(self.emit, node.body, live))
+
+    def _rounds(self, node: Loop, low: str, high: str, step: int, body: Callable[[], None]) -> None:
+        """``for var = low; ...; var += step`` while below ``high``, at least once; registers are carried by phis."""
+        fn, effect = self.fn, self.low.flow.effect(node.body)
         carried = sorted(c for c in effect.writes & effect.exposed if c in self.cells)
         self.labels += 1
         tag = f"{self.labels}"
@@ -203,10 +205,7 @@ class Walk:
         value = var if back is None else fn.op(f"add i64 {back[0]}, {fn.op(f'mul i64 {back[1]}, {var}')}")
         self.env[node.var] = Affine.of(value)
         self.addresses.push(fn.buffer(), value)
-        if body is None:
-            self.emit(node.body, live)
-        else:
-            body()
+        body()
         self.addresses.pop()
         following = fn.op(f"add nsw i64 {var}, {step}")
         again = fn.op(f"icmp slt i64 {following}, {high}")

@@ -23,7 +23,7 @@ AHEAD = 512  # bytes of a row that are there in time when several rows are read 
 LATE = 0.15  # relative cycles per call where more is wanted
 SLOWER = 3 / 4  # relative cycles per call for all that it gives, beyond that (measured)
 BESIDE = 2  # rows at a time of those that are gone through, where what is made of them lies on the same sets
-APART = 1 / 64  # relative cycles per call where results wait in memory for others, taken with them: more costs AVX2
+APART = 1 / 64  # relative cycles per call where results wait in memory for others, taken with them: little (measured)
 BROKEN = 2.0  # relative cycles per call on short rows from beyond the caches, several at a time (measured)
 
 
