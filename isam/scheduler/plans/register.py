@@ -154,12 +154,25 @@ class Costs:
         return [a for a in self.axes if a in axes_of(use)]
 
     def candidates(self, free: list[str], limit: int, floor: dict[str, int]) -> Iterator[dict[str, int]]:
-        """Numbers of tiles per axis of ``free``: at most three axes are blocked, the last ones named first."""
-        wide = [a for a in reversed(free) if self.counts[a] > 1][:3]
-        ranges = [range(floor.get(a, 1), min(self.counts[a], limit) + 1, floor.get(a, 1)) for a in wide]
-        for combo in product(*ranges):
-            if prod(combo) <= limit:
-                yield dict(zip(wide, combo, strict=True))
+        """Numbers of tiles per axis of ``free``: three axes are blocked, the last ones named first, and one more where
+        the block has all of what it counts: few rows of a batch, and several batches."""
+        wide = [a for a in reversed(free) if self.counts[a] > 1]
+        for tiles in self._tiles(wide[:3], limit, floor):
+            yield tiles
+            for a in wide[3:4]:
+                if self._counts_whole(a, tiles):
+                    further = self._tiles([a], limit // prod(tiles.values()), floor)
+                    yield from (tiles | more for more in further if more[a] > 1)
+
+    def _tiles(self, axes: list[str], limit: int, floor: dict[str, int]) -> Iterator[dict[str, int]]:
+        ranges = [range(floor.get(a, 1), min(self.counts[a], limit) + 1, floor.get(a, 1)) for a in axes]
+        return (dict(zip(axes, combo, strict=True)) for combo in product(*ranges) if prod(combo) <= limit)
+
+    def _counts_whole(self, axis: str, tiles: dict[str, int]) -> bool:
+        """Whether a block has all rows that lie within an axis, of operands that are read row by row."""
+        rows = [axes for axes in self._read if axis in axes and not set(axes).intersection(self.nest.mapped)]
+        within = {a for axes in rows for a in axes[axes.index(axis) + 1 :]}
+        return bool(rows) and all(tiles.get(a, 1) == self.counts[a] for a in within)
 
     def of(self, tiles: dict[str, int]) -> float | None:
         """None when the block does not fit the memories next to the unit."""

@@ -44,7 +44,7 @@ DEPTHWISE = """kernel depthwise(H, W, C)
 """
 
 class Seen(Greedy):
-    """Remembers the group with the main nest, and what was chosen."""
+    """Remembers the group with the main nest, which has a sum if any has, and what was chosen."""
 
     main: Any = None
     group: Any = None
@@ -52,7 +52,7 @@ class Seen(Greedy):
 
     def tile(self, choice: Choice) -> Any:
         plan = self._cheapest(choice)
-        if choice.context["_group"].main.reduced:
+        if self.main is None or choice.context["_group"].main.reduced:
             self.group, self.taken = choice.context["_group"], plan
             self.main = self.group.main
         return plan
@@ -85,6 +85,44 @@ def test_what_is_taken_together_is_made_together(columns):
     found = seen(GATES, {"M": 32, "N": columns, "K": 1536})
     assert taken_whole(found.group, found.main) == ["q"]
     assert dict(found.taken.order).get("q", 3) == 3
+
+
+STEPS = """kernel steps(T, M, N, K)
+  in    x: f32[T, M, K]
+  const w: f32[3, K, N]
+  out   Y: f32[T, 3, M, N]
+  forall t < T, q < 3, i < M, j < N
+    Y[t, q, i, j] = 0
+  forall t < T, q < 3, i < M, j < N, k < K
+    Y[t, q, i, j] += x[t, i, k] * w[q, k, j]
+"""
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(1, 8), (2, 4), (3, 2), (4, 2), (6, 1), (8, 1)])
+def test_batches_of_few_rows_are_taken_several_at_a_time(rows, steps):
+    """A weight is read for eight rows at a time, whether these are of one step or of several."""
+    found = seen(STEPS, {"T": 64, "M": rows, "N": 1536, "K": 1536})
+    assert dict(found.taken.order).get("t", 1) == steps
+
+
+def test_of_several_batches_a_block_has_all_rows():
+    main = seen(STEPS, {"T": 64, "M": 4, "N": 1536, "K": 1536}).main
+    several = [b for b in blocks(main, simulated("host-avx512"), {}) if b.of("t") > 1]
+    assert several
+    assert {b.of("i") for b in several} == {4}
+
+
+def test_what_has_no_rows_is_blocked_along_three_axes():
+    """Images, of which every operand is read along vectors."""
+    text = """kernel scaled(B, H, W, C)
+      in  X: f32[B, H, W, C]
+      out Y: f32[B, H, W, C]
+      forall b < B, h < H, v < W, c < C
+        Y[b, h, v, c] = 2 * X[b, h, v, c]
+    """
+    found = blocks(seen(text, {"B": 8, "H": 4, "W": 2, "C": 64}).main, simulated("host-avx512"), {})
+    assert any(b.of("h") > 1 for b in found)
+    assert all(b.of("b") == 1 for b in found)
 
 
 def block(**tiles: int) -> Block:
