@@ -169,10 +169,9 @@ class Costs:
         return (dict(zip(axes, combo, strict=True)) for combo in product(*ranges) if prod(combo) <= limit)
 
     def _counts_whole(self, axis: str, tiles: dict[str, int]) -> bool:
-        """Whether a block has all rows that lie within an axis, of operands that are read row by row."""
-        rows = [axes for axes in self._read if axis in axes and not set(axes).intersection(self.nest.mapped)]
-        within = {a for axes in rows for a in axes[axes.index(axis) + 1 :]}
-        return bool(rows) and all(tiles.get(a, 1) == self.counts[a] for a in within)
+        """Whether a block has all that lies within an axis, of whatever is read along it."""
+        rows = [axes[axes.index(axis) + 1 :] for axes in self._read if axis in axes]
+        return all(tiles.get(a, 1) == self.counts[a] for axes in rows for a in axes)
 
     def of(self, tiles: dict[str, int]) -> float | None:
         """None when the block does not fit the memories next to the unit."""
