@@ -80,6 +80,7 @@ def expand(fn: Function, text: str, values: Mapping[str, str], setting: Setting)
     return names
 
 
+@lru_cache(maxsize=4096)
 def move(text: str) -> str:
     """How a template moves a value between a register and memory, where that is all it does but asking a cache; else
     the empty string."""

@@ -1,89 +1,229 @@
-"""Copies that turn rows into columns, a square of words at a time.
+"""Rows to columns, a square of words at a time.
 
-Every iteration of such a loop moves words of 32 bits that lie apart from each other on one side and together on the
-other, and on the first side the next iteration moves their neighbours. As many iterations as a register has lanes are
-carried out at once: rows are loaded, turned by shuffles between registers, and stored. The same words are read and
-written. Their order does not show: all are of one buffer and go from one place to another, where each has its own spot.
-Narrower words would be turned as well, but shuffles of them take LLVM longer than they save.
+Vectors that go across rows, a word of each row in a lane, are gathered and scattered word by word. Where a sequence of
+calls has several that go across the same rows at neighbouring places, these are read or written together: whole rows in
+memory, turned by shuffles between registers. What is read is read with the first of the calls, what is written with the
+last: nothing in between may touch it.
+
+A loop that only copies rows to columns has such a call in every iteration: as many iterations as a register has lanes
+are carried out one after the other for each of its copies. Their order does not show: all are of one buffer and go from
+one place to another, where each element has its own spot.
+
+Words have 32 or 64 bits. Narrower ones would be turned as well, but shuffles of them take LLVM longer than they save.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from isam.classes import dataclass
 from isam.codegen.llvm import tiles
 from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.template import move
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
-from isam.schedule.tree import Issue, Loop, Node, Operand, leaves
+from isam.schedule.liveness import Cell
+from isam.schedule.tree import Issue, Loop, Node, Operand, Seq, distinct, leaves
 
 if TYPE_CHECKING:
     from isam.codegen.llvm.lower import Lowering
 
-WORD = 4  # bytes
+WORDS = (4, 8)  # bytes
 QUAD = 4  # words: what the first shuffles stay within
 FEW = 2  # so many words apart are no more work one by one
-MOVES = (("load", "store"), ("groups", "store_groups"))
+LOADS, STORES = ("load", "groups"), ("store", "store_groups")
+ZERO = "zeroinitializer"
 
 
 class Side(NamedTuple):
-    """Where words lie on one side: ``lane`` bytes from one of an iteration to the next, ``iteration`` bytes from those
-    of one iteration to those of the next."""
+    """Words of so many bytes in memory, each in one of ``rows`` rows, ``apart`` bytes from one to the next."""
 
     operand: Operand
-    lane: int
-    iteration: int
-
-
-class Turn(NamedTuple):
-    """What every iteration copies: so many words, whose addresses are multiples of ``align`` bytes."""
-
-    source: Side
-    target: Side
-    words: int
-    align: int
+    word: int
+    rows: int
+    apart: int
 
     @property
-    def gathers(self) -> bool:
-        """Words lie apart where they come from, else where they go."""
-        return self.source.lane != WORD
+    def element(self) -> str:
+        return f"i{8 * self.word}"
 
 
-class Inner(NamedTuple):
-    """A loop inside, and what each of its iterations copies."""
+class Across(NamedTuple):
+    """A call that moves words which lie apart in memory, and the register cell that has them side by side."""
 
-    loop: Loop
-    parts: Parts
-
-
-Parts = tuple["Turn | Inner", ...]
-
-
-def turns(low: Lowering, loop: Loop) -> Parts:
-    """What each iteration copies from rows to columns, where the loop does nothing else, all of one buffer and from one
-    place to another; else nothing."""
-    if low.lanes < QUAD or low.lanes & (low.lanes - 1) or not _plain(loop):
-        return ()
-    parts = _parts(low, loop, loop.body)
-    return parts if len(_ways(parts)) == 1 else ()
+    side: Side
+    register: Operand
+    cell: Cell
+    reads: bool
+    dtype: str
 
 
-def _parts(low: Lowering, loop: Loop, body: Node) -> Parts:
-    """Nothing where something else is done."""
-    out: list[Turn | Inner] = []
+@dataclass
+class Square:
+    """Calls across the same rows, by their place in a sequence, neighbour by neighbour. ``values``: of those that have
+    been carried out."""
+
+    calls: dict[int, Across]
+    values: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Across:
+        return next(iter(self.calls.values()))
+
+    def read(self, fn: Function, pointer: str, lanes: int) -> None:
+        """``pointer``: to the word in the first row that the first neighbour takes."""
+        side, count = self.first.side, len(self.calls)
+        rows = [tiles.row(fn, fn.gep(pointer, r * side.apart), side.element, count, lanes, size_of(self.first.dtype))
+                for r in range(side.rows)]  # fmt: skip
+        columns = _square(fn, rows + [ZERO] * (lanes - side.rows), side.element, lanes)
+        self.values = dict(zip(self.calls, columns, strict=False))
+
+    def write(self, fn: Function, pointer: str, lanes: int) -> None:
+        side, count = self.first.side, len(self.calls)
+        columns = [self.values[i] for i in self.calls]
+        rows = _square(fn, columns + [ZERO] * (lanes - count), side.element, lanes)
+        for r in range(side.rows):
+            at = fn.gep(pointer, r * side.apart)
+            tiles.put_row(fn, rows[r], at, side.element, count, lanes, size_of(self.first.dtype))
+
+
+def squares(low: Lowering, calls: Sequence[Node]) -> dict[int, Square]:
+    """Which of the calls of a sequence are carried out together, by their place in it."""
+    if low.lanes < QUAD or low.lanes & (low.lanes - 1) or len(calls) < QUAD:
+        return {}
+    alike: dict[tuple[object, ...], dict[int, int]] = {}  # where in the rows: which call
+    found: dict[int, Across] = {}
+    for i, c in enumerate(calls):
+        a = across(low, c) if isinstance(c, Issue) else None
+        if a is not None:
+            found[i] = a
+            o = a.side.operand
+            rows = (a.reads, o.place.base, o.place.offset.terms, *a.side[1:], a.cell[0], a.dtype)
+            alike.setdefault(rows, {}).setdefault(o.place.offset.const, i)
+    out: dict[int, Square] = {}
+    for places in alike.values():
+        word = found[next(iter(places.values()))].side.word
+        for run in _runs(places, word, low.lanes):
+            a = found[run[0]]
+            distinct_words = a.reads or abs(a.side.apart) >= len(run) * word
+            if distinct_words and not _touched(low, calls, run, a):
+                out |= dict.fromkeys(run, Square({i: found[i] for i in run}))
+    return out
+
+
+def _runs(places: dict[int, int], word: int, lanes: int) -> Iterator[list[int]]:
+    """Calls at neighbouring places, no more at a time than there are lanes."""
+    run: list[int] = []
+    for at in sorted(places):
+        if at - word not in places or len(run) == lanes:
+            if len(run) >= QUAD:
+                yield run
+            run = []
+        run.append(places[at])
+    if len(run) >= QUAD:
+        yield run
+
+
+def _touched(low: Lowering, calls: Sequence[Node], run: list[int], a: Across) -> bool:
+    """Whether anything between the first and the last of some calls touches what they do, but to read it, too."""
+    for i in set(range(min(run), max(run))).difference(run):
+        c = calls[i]
+        if not isinstance(c, Issue):
+            return True
+        theirs = (o for o in c.operands if o.place.base == a.side.operand.place.base)
+        if any(low.flow.cell(o) is None and not (a.reads and low.flow.formal(c, o).role == "in") for o in theirs):
+            return True
+    return False
+
+
+def across(low: Lowering, issue: Issue) -> Across | None:
+    """What a call moves across rows, if that is all it does."""
+    how = _how(low, issue)
+    if how not in LOADS + STORES or issue.prefetch is not None:
+        return None
+    memory, register = issue.operands if how in LOADS else issue.operands[::-1]
+    cell, side = low.flow.cell(register), _side(low, issue, memory)
+    if cell is None or side is None or low.flow.cell(memory) is not None or memory.tile != register.tile:
+        return None
+    dtype = low.dtype(issue, memory)
+    whole = low.schedule.system.memories[cell[0]].elements(dtype) * size_of(dtype) == low.lanes * side.word
+    if side.apart == side.word or not FEW < side.rows <= low.lanes or not whole:
+        return None
+    return Across(side, register, cell, how in LOADS, dtype)
+
+
+def _how(low: Lowering, issue: Issue) -> str:
+    instruction = low.schedule.system.instructions[issue.instruction]
+    template = instruction.emission.get("llvm")
+    return move(template) if issue.is_move and instruction.fill is None and isinstance(template, str) else ""
+
+
+def _side(low: Lowering, issue: Issue, o: Operand) -> Side | None:
+    """None where an operand is no row of words."""
+    slot = low.slots.get(o.place.base)
+    if slot is not None and slot.literal is not None:
+        return None
+    shape, element = [1 if d is None else o.tile.shape[d] for d in o.dims], size_of(low.dtype(issue, o))
+    steps = [0 if d is None else o.place.strides[d] * o.tile.steps[d] for d in o.dims]
+    word = element * shape[1] if len(shape) == 2 and steps[1] == element else element if len(shape) == 1 else 0
+    return Side(o, word, shape[0], steps[0]) if word in WORDS else None
+
+
+def together(low: Lowering, loop: Loop) -> Node | None:
+    """As many iterations of a loop as there are lanes, as one, where it only copies rows to columns."""
+    if low.lanes < QUAD or not _plain(loop):
+        return None
+    copies = Seq(_copies(low, loop, loop.body))
+    issues = [n for n in distinct(copies) if isinstance(n, Issue)]
+    ends = {(_how(low, n) in LOADS, o.tile.buffer, o.place.base) for n in issues for o in n.operands
+            if low.flow.cell(o) is None}  # fmt: skip
+    return copies if len(ends) == 2 else None  # from one place, to one
+
+
+def _copies(low: Lowering, loop: Loop, body: Node) -> tuple[Node, ...]:
+    """Each copy of so many iterations, one after the other; none where something else is done."""
+    out: list[Node] = []
     rest = list(leaves(body))
     while rest:
-        part = rest.pop(0)
-        found: Turn | Inner | None = None
+        part, made = rest.pop(0), ()
         if isinstance(part, Loop) and _plain(part) and not any(loop.var in b.expr.names for b in part.lo + part.hi):
-            inner = _parts(low, loop, part.body)
-            found = Inner(part, inner) if inner else None
+            inner = _copies(low, loop, part.body)
+            made = (replace(part, body=Seq(inner)),) if inner else ()
         elif isinstance(part, Issue) and rest and isinstance(store := rest.pop(0), Issue):
-            found = _turn(low, loop, part, store)
-        if found is None:
+            turns = _turns(low, loop, part, store)
+            made = tuple(_later(c, loop, n) for n in range(low.lanes) for c in (part, store)) if turns else ()
+        if not made:
             return ()
-        out.append(found)
+        out += made
     return tuple(out)
+
+
+def _turns(low: Lowering, loop: Loop, load: Issue, store: Issue) -> bool:
+    """Whether a load and a store copy words that are apart on one side only, where the next iteration copies their
+    neighbours."""
+    if (_how(low, load), _how(low, store)) not in zip(LOADS, STORES, strict=True):
+        return False
+    (source, loaded), (stored, target) = load.operands, store.operands
+    if low.flow.cell(loaded) != low.flow.cell(stored) or loaded.tile != stored.tile or source.dims != target.dims:
+        return False
+    found, row = across(low, load), _side(low, store, target)
+    if found is None:
+        found, row = across(low, store), _side(low, load, source)
+    if found is None or row is None or row.apart != row.word or source.place.base == target.place.base:
+        return False
+    if not source.tile == loaded.tile == target.tile or load.prefetch is not None or store.prefetch is not None:
+        return False
+    return dict(found.side.operand.place.offset.terms).get(loop.var, 0) * loop.step == row.word
+
+
+def _later(issue: Issue, loop: Loop, iterations: int) -> Issue:
+    """A call as it is so many iterations later."""
+    then = {loop.var: Affine.of(loop.var) + iterations * loop.step}
+    return replace(issue, operands=tuple(replace(
+        o, tile=o.tile._replace(start=tuple(s.substitute(then) for s in o.tile.start)),
+        place=replace(o.place, offset=o.place.offset.substitute(then))) for o in issue.operands))  # fmt: skip
 
 
 def _plain(loop: Loop) -> bool:
@@ -93,74 +233,15 @@ def _plain(loop: Loop) -> bool:
     return alike and bool(loop.trip) and len(loop.lo) == 1 and loop.lo[0].div == 1
 
 
-def _ways(parts: Parts) -> set[tuple[str, str, str]]:
-    """Of which buffers, from where, to where."""
-    out: set[tuple[str, str, str]] = set()
-    for p in parts:
-        if isinstance(p, Inner):
-            out |= _ways(p.parts)
-        else:
-            source, target = p.source.operand, p.target.operand
-            out.add((source.tile.buffer, source.place.base, target.place.base))
-    return out
-
-
-def _turn(low: Lowering, loop: Loop, load: Issue, store: Issue) -> Turn | None:
-    """What a load and a store copy, if that is words apart whose neighbours the next iteration copies."""
-    if (_how(low, load), _how(low, store)) not in MOVES or load.prefetch is not None or store.prefetch is not None:
-        return None
-    (source, loaded), (stored, target) = load.operands, store.operands
-    cell = low.flow.cell(loaded)
-    if cell is None or cell != low.flow.cell(stored) or not source.tile == loaded.tile == stored.tile == target.tile:
-        return None
-    if source.place.base == target.place.base or source.dims != target.dims:
-        return None
-    registers, element = low.schedule.system.memories[cell[0]], size_of(low.dtype(load, source))
-    shape = [1 if d is None else source.tile.shape[d] for d in source.dims]
-    begin, end = _side(loop, source, shape, element), _side(loop, target, shape, element)
-    if begin is None or end is None or not FEW < shape[0] <= low.lanes or low.lanes * WORD > (registers.cell or 0):
-        return None
-    turn = Turn(begin, end, shape[0], element)
-    apart, together = (turn.source, turn.target) if turn.gathers else (turn.target, turn.source)
-    return turn if together.lane == WORD == apart.iteration != apart.lane else None
-
-
-def _how(low: Lowering, issue: Issue) -> str:
-    instruction = low.schedule.system.instructions[issue.instruction]
-    template = instruction.emission.get("llvm")
-    return move(template) if issue.is_move and instruction.fill is None and isinstance(template, str) else ""
-
-
-def _side(loop: Loop, o: Operand, shape: list[int], element: int) -> Side | None:
-    """None where an operand is no row of words."""
-    steps = [0 if d is None else o.place.strides[d] * o.tile.steps[d] for d in o.dims]
-    grouped = len(shape) == 2 and shape[1] * element == WORD and steps[1] == element
-    if not grouped and (len(shape) != 1 or element != WORD):
-        return None
-    return Side(o, steps[0], dict(o.place.offset.terms).get(loop.var, 0) * loop.step)
-
-
-def emit(fn: Function, turn: Turn, source: str, target: str, lanes: int) -> None:
-    """As many iterations as there are lanes, from the one on for which the operands' first words are given."""
-    if turn.gathers:
-        rows, columns, between_rows, between_columns = turn.words, lanes, turn.source.lane, turn.target.iteration
-    else:
-        rows, columns, between_rows, between_columns = lanes, turn.words, turn.source.iteration, turn.target.lane
-    read = [tiles.row(fn, fn.gep(source, r * between_rows), "i32", columns, lanes, turn.align) for r in range(rows)]
-    turned = _square(fn, read + ["poison"] * (lanes - rows), lanes)
-    for c in range(columns):
-        tiles.put_row(fn, turned[c], fn.gep(target, c * between_columns), "i32", rows, lanes, turn.align)
-
-
-def _square(fn: Function, rows: list[str], lanes: int) -> list[str]:
+def _square(fn: Function, rows: list[str], element: str, lanes: int) -> list[str]:
     """Columns of a square of rows: first within quads, of one row with the next, of two with the next two; then quads,
     every other one of one half with every other one of the other half, until all have come together."""
 
     def shuffle(a: str, b: str, order: list[int]) -> str:
-        if a == b == "poison":
+        if a == b == ZERO:
             return a
         text = ", ".join(f"i32 {i}" for i in order)
-        return fn.op(f"shufflevector <{lanes} x i32> {a}, <{lanes} x i32> {b}, <{lanes} x i32> <{text}>")
+        return fn.op(f"shufflevector <{lanes} x {element}> {a}, <{lanes} x {element}> {b}, <{lanes} x i32> <{text}>")
 
     def woven(a: str, b: str, grain: int, half: int) -> str:
         """Of every quad, one half of both: so many words of one, so many of the other."""

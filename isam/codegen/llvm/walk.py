@@ -72,14 +72,17 @@ class Walk:
         if not all(isinstance(c, Issue) for c in node.children):
             for i in range(len(node.children) - 1, 0, -1):
                 after[i - 1] = self.low.flow.effect(node.children[i]).before(after[i])
-        at = 0
+        at, squares = 0, turned.squares(self.low, node.children)
         for part in regions(node.children):
             if isinstance(part, tuple):
                 self._region(part)
                 at += len(part)
+                continue
+            if at in squares:
+                self._turned(squares[at], at)
             else:
                 self.emit(part, after[at])
-                at += 1
+            at += 1
 
     def _region(self, loops: tuple[Loop, ...]) -> None:
         """Hands dealt loops to whoever runs instances side by side."""
@@ -151,29 +154,17 @@ class Walk:
     def _squares(self, node: Loop, begin: Affine, trips: int, live: frozenset[Cell]) -> Affine:
         """Iterations that turn rows into columns, as many at once as a register has lanes; where those that are left
         begin."""
-        turns, effect = turned.turns(self.low, node), self.low.flow.effect(node.body)
-        if not turns or effect.writes & live:
+        writes = self.low.flow.effect(node.body).writes
+        several = None if writes & live else turned.together(self.low, node)
+        if several is None:
             return begin
         lanes = self.low.lanes
         end = begin + trips // lanes * lanes * node.step
         bounds = self.addresses.value(begin), self.addresses.value(end)
-        self._rounds(node, *bounds, node.step * lanes, partial(self._square, turns))
-        for c in effect.writes:
+        self._rounds(node, *bounds, node.step * lanes, partial(self.in_place, several))
+        for c in writes:
             self.cells.pop(c, None)
         return end
-
-    def _square(self, parts: turned.Parts) -> None:
-        for p in parts:
-            if isinstance(p, turned.Turn):
-                source, target = (self.addresses.pointer(self.bases[o.place.base], self._resolved(o.place.offset))
-                                  for o in (p.source.operand, p.target.operand))  # fmt: skip
-                turned.emit(self.fn, p, source, target, self.low.lanes)
-                continue
-            loop, begin, outer = p.loop, self._resolved(p.loop.lo[0].expr), self.env.get(p.loop.var)
-            end = begin + (loop.trip or 0) * loop.step
-            bounds = self.addresses.value(begin), self.addresses.value(end)
-            self._rounds(loop, *bounds, loop.step, partial(self._square, p.parts))
-            self._leave(loop.var, outer)
 
     def _leave(self, var: str, outer: Affine | None) -> None:
         """A variable is again what it was outside its loop."""
@@ -327,6 +318,21 @@ class Walk:
         names = expand(self.fn, template, values, setting)
         for name, cell, dtype, splat in written:
             self.cells[cell] = Value(fitted(self.fn, names[name], dtype, lanes, low.lanes), dtype, splat)
+
+    def _turned(self, square: turned.Square, at: int) -> None:
+        """A call of a square: what it reads comes with the first, what it writes goes with the last."""
+        fn, lanes, call = self.fn, self.low.lanes, square.calls[at]
+        words, own = f"<{lanes} x {call.side.element}>", self.low.type(call.cell[0], call.dtype)
+        place = square.first.side.operand.place
+        if call.reads:
+            if not square.values:
+                square.read(fn, self.addresses.pointer(self.bases[place.base], self._resolved(place.offset)), lanes)
+            self.cells[call.cell] = Value(fn.op(f"bitcast {words} {square.values[at]} to {own}"), call.dtype, False)
+            return
+        value = self._read(call.cell, call.register, call.dtype)
+        square.values[at] = fn.op(f"bitcast {own} {value} to {words}")
+        if len(square.values) == len(square.calls):
+            square.write(fn, self.addresses.pointer(self.bases[place.base], self._resolved(place.offset)), lanes)
 
     def _number(self, o: Operand) -> int:
         """The register that a template names by its number."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from isam.scheduler.plan import Group, Plan, in_order
 from isam.scheduler.plans.boxes import NOTHING, Lasting
 from isam.scheduler.plans.conflicts import spread
-from isam.scheduler.plans.register import blocks, least, operand_memories
+from isam.scheduler.plans.register import across, blocks, least, operand_memories
 from isam.scheduler.plans.shared_home import side_by_side
 from isam.scheduler.plans.single import blocked, plain, whole
 from isam.scheduler.plans.staged import between, staged
@@ -28,8 +28,8 @@ def plans(
     main = group.main
     out: list[tuple[Plan, float]] = [(plain(group), float(1 << 60))]
     if operand_memories(main, system):
-        most = CACHED if caches(system) else MOST
-        found = spread(blocks(main, system, least(group, main)), group, main, system, bindable, most)
+        most, apart = (CACHED, across(group, main)) if caches(system) else (MOST, [])
+        found = spread(blocks(main, system, least(group, main), apart), group, main, system, bindable, most)
         ways: list[tuple[Plan, float]] = []
         for memory in between(main, system):
             kept = lasting if lasting.memory in ("", memory.name) else NOTHING

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.once import once
 from isam.schedule.literals import is_literal
+from isam.scheduler.homes import LINE
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import Group
 from isam.scheduler.trim import segments
 from isam.system.graph import System
+
+FEW = 8  # calls of a block without a sum: enough to hide their latency
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,34 @@ def least(group: Group, main: Nest) -> dict[str, int]:
     return {a: -(-min(u, main.length(a)) // max(1, main.unit(a))) for a, u in units.items() if u > main.unit(a)}
 
 
-def blocks(nest: Nest, system: System, floor: dict[str, int]) -> list[Block]:
+class Crossed(NamedTuple):
+    """Rows that a vector crosses, one element of each: the ``axis`` that they lie along, how many a ``vector``
+    crosses, and how many elements of one are near each other: in one line, and no more than there are rows."""
+
+    axis: str
+    vector: int
+    near: int
+
+
+def across(group: Group, main: Nest) -> list[Crossed]:
+    """The rows of everything that vectors of a group go across, along axes of the main nest."""
+    out = []
+    for nest, use in ((n, u) for n in group.nests for u in n.uses if u.index):
+        along, lanes = use.index[-1].names, [a for a in nest.mapped if a in axes_of(use)]
+        if len(along) == 1 and along[0] in main.axes and lanes and along[0] not in nest.mapped:
+            count = prod(nest.unit(a) for a in lanes)
+            out.append(Crossed(along[0], count, max(1, min(count, LINE // size_of(use.dtype)))))
+    return out
+
+
+def blocks(
+    nest: Nest, system: System, floor: dict[str, int], apart: Sequence[Crossed] = ()
+) -> list[Block]:
     """Register blocks that fit, best predicted cost first, among equals without a sum those along inner axes, whose
-    elements lie together; ``floor``: as :func:`least` says."""
+    elements lie together; ``floor``: as :func:`least` says; ``apart``: as :func:`across` does."""
     reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
-    costs = Costs(nest, Room(nest, system), reducing)
-    limit = costs.room.outputs if reducing else min(costs.room.outputs, 8)
+    costs = Costs(nest, Room(nest, system), reducing, () if reducing else apart)
+    limit = costs.room.outputs if reducing else min(costs.room.outputs, max([FEW, *(r.near for r in costs.apart)]))
     found: list[Block] = []
     for tiles in costs.candidates(costs.axes, limit, floor):
         cost = costs.of(tiles)
@@ -140,10 +166,11 @@ def completed(nest: Nest, system: System, given: dict[str, int]) -> Block | None
 
 class Costs:
     """What register blocks of a nest cost, in relative cycles per useful call. ``reducing``: accumulators stay in the
-    memories next to the unit; ``axes``: those that are not summed over; ``counts``: tiles along each."""
+    memories next to the unit; ``axes``: those that are not summed over; ``counts``: tiles along each; ``apart``: rows
+    that vectors go across."""
 
-    def __init__(self, nest: Nest, room: Room, reducing: bool):
-        self.nest, self.room, self.reducing = nest, room, reducing
+    def __init__(self, nest: Nest, room: Room, reducing: bool, apart: Sequence[Crossed] = ()):
+        self.nest, self.room, self.reducing, self.apart = nest, room, reducing, apart
         self.axes = [a for a in nest.axes if a not in nest.reduced]
         self.counts = {a: -(-nest.length(a) // nest.unit(a)) for a in self.axes}
         self._written = [self._along(u) for u in nest.uses if u.writes]
@@ -183,7 +210,8 @@ class Costs:
         ins = sum([prod([per[a] for a in axes]) for axes in self._read])
         waste = prod([self._wasted(a, n) for a, n in per.items()])
         if not self.reducing:
-            traffic = (ins + outs) / calls
+            lines = sum([r.vector / min(r.near, per.get(r.axis, 1) * self.nest.unit(r.axis)) for r in self.apart])
+            traffic = (ins + outs) / calls + lines
             return waste * (traffic + 2.0 / calls)
         latency = 8.0 / min(8, calls)  # independent accumulators hide the latency of the unit
         return waste * (max(1.0, 1.1 * ins / calls) + 0.15 * ins / calls + 0.15 * (latency - 1) + 0.02 * outs / calls)

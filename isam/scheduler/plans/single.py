@@ -13,7 +13,7 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
 from isam.scheduler.plans.pack import packs, repack
-from isam.scheduler.plans.register import Block, Room, axes_of, completed, steps, unroll_order
+from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, steps, unroll_order
 from isam.scheduler.plans.traffic import brought, caches
 from isam.system.graph import System
 
@@ -144,7 +144,9 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     plainly = [a for a in rest if width[a] == 1]
     tiled = [a for a in rest if width[a] > 1]
     common = {a for a in parallel if all(a in n.extents for n in group.nests)}
-    order = head + sorted(((a, width[a]) for a in (*plainly, *tiled, *vector)), key=lambda b: b[0] not in common)
+    last = last_axis(group, main)
+    axes = sorted((*plainly, *tiled, *vector), key=lambda a: a == last)
+    order = head + sorted(((a, width[a]) for a in axes), key=lambda b: b[0] not in common)
     order += [(a, unit[a]) for a in reduced[:-1]]
     if reduced:
         inner = reduced[-1]
@@ -167,6 +169,21 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
             more = packs(plan, n, wide, around, system, bindable)
             stages += tuple(s for s in more if s.buffer not in had)
     return _with(replace(plan, stages=stages), rows)
+
+
+def last_axis(group: Group, main: Nest) -> str | None:
+    """The axis that the innermost loop goes along where vectors cross rows, without a sum: the one that most rows lie
+    along, for these go on and on. Rows that are written count twice: a line of one is waited for before it is written,
+    and again before it is gone. None: it does not matter."""
+    if main.reduced or not across(group, main):
+        return None
+    rows: dict[str, int] = {}
+    uses = [u for n in group.nests for u in n.uses if u.index and u.buffer not in group.private]
+    most = max((len(axes_of(u)) for u in uses), default=0)
+    for u in sorted(uses, key=lambda u: not u.writes):
+        if len(axes_of(u)) == most and len(along := u.index[-1].names) == 1:
+            rows[along[0]] = rows.get(along[0], 0) + (2 if u.writes else 1)
+    return max(rows, key=rows.__getitem__, default=None)
 
 
 def _with(plan: Plan, rows: list[Rows]) -> Plan:

@@ -1,8 +1,9 @@
-"""Copies from rows to columns: turned a square at a time where they are nothing else, word by word where they are."""
+"""Vectors across rows: turned a square at a time where neighbours are moved together, word by word elsewhere."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import ml_dtypes
@@ -14,6 +15,8 @@ from isam.codegen.llvm import to_ir, turned
 from isam.codegen.llvm.irtext import Function, Module
 from isam.codegen.llvm.lower import Lowering
 from isam.ir.affine import Affine
+from isam.ir.kernel import Kernel
+from isam.ir.text import parse_kernel
 from isam.schedule.tree import (
     Bound,
     Issue,
@@ -28,6 +31,8 @@ from isam.schedule.tree import (
     leaves,
     mapped,
 )
+from isam.system.load import load_system
+from tests.native import run
 from tests.pipeline import compiled, simulated
 from tests.systems.test_groups import product
 
@@ -49,14 +54,17 @@ def ir(schedule: Schedule) -> str:
     return to_ir(schedule)[0]
 
 
-def flat(parts: turned.Parts) -> list[turned.Turn]:
-    return [t for p in parts for t in (flat(p.parts) if isinstance(p, turned.Inner) else [p])]
-
-
-def found(schedule: Schedule) -> list[tuple[Loop, list[turned.Turn]]]:
+def found(schedule: Schedule) -> list[tuple[Loop, list[turned.Square]]]:
+    """Loops that copy rows to columns, and the squares of several of their iterations."""
     low = lowering(schedule)
     loops = [n for n in distinct(schedule.call) if isinstance(n, Loop)]
-    return [(n, t) for n in loops if (t := flat(turned.turns(low, n)))]
+    return [(n, squares(low, several)) for n in loops if (several := turned.together(low, n)) is not None]
+
+
+def squares(low: Lowering, node: Node) -> list[turned.Square]:
+    """Those of all sequences within a node."""
+    parts = [n for n in distinct(node) if isinstance(n, Seq)]
+    return list({id(s): s for p in parts for s in turned.squares(low, p.children).values()}.values())
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16, 32])
@@ -64,10 +72,10 @@ def found(schedule: Schedule) -> list[tuple[Loop, list[turned.Turn]]]:
 def test_columns_of_a_square(lanes, missing):
     """The shuffles, carried out on the names of words, make columns of rows; log2(lanes) of them for each column."""
     fn = Function(Module(), "square", [])
-    rows = [f"%r{i}" if i < lanes - missing else "poison" for i in range(lanes)]
-    columns = turned._square(fn, rows, lanes)
-    values = {r: [(i, c) for c in range(lanes)] for i, r in enumerate(rows) if r != "poison"}
-    values["poison"] = [None] * lanes
+    rows = [f"%r{i}" if i < lanes - missing else turned.ZERO for i in range(lanes)]
+    columns = turned._square(fn, rows, "i32", lanes)
+    values = {r: [(i, c) for c in range(lanes)] for i, r in enumerate(rows) if r != turned.ZERO}
+    values[turned.ZERO] = [None] * lanes
     count = 0
     for line in fn.text().splitlines():
         if m := _SHUFFLE.search(line):
@@ -99,8 +107,8 @@ def test_both_ways_are_found(on, dtypes, gathers):
     """Words apart where they go, and groups apart where they come from: no gather, no scatter, no word alone is left of
     whole blocks."""
     schedule = scheduled(on, {"M": 64, "N": 64, "K": 64}, *dtypes)
-    turns = [t for _, ts in found(schedule) for t in ts]
-    assert {t.gathers for t in turns} == {gathers}
+    made = [s for _, several in found(schedule) for s in several]
+    assert {s.first.reads for s in made} == {gathers}
     text = ir(schedule)
     assert "masked.gather" not in text
     assert "masked.scatter" not in text
@@ -110,7 +118,7 @@ def test_both_ways_are_found(on, dtypes, gathers):
 def test_a_rest_is_copied_as_before():
     """37 iterations are two squares of 16 and five that gather: all of 100 columns, the last block of them of four."""
     schedule = scheduled("host-avx512", {"M": 24, "N": 100, "K": 74}, "bf16", "bf16")
-    assert {t.words for _, ts in found(schedule) for t in ts} >= {16}
+    assert {s.first.side.rows for _, several in found(schedule) for s in several} >= {16}
     assert "masked.gather" in ir(schedule)
 
 
@@ -187,10 +195,10 @@ def test_what_is_no_such_copy():
         "a loop that begins elsewhere every time": replace(loop, body=inner(var)),
         "a loop with two bounds": replace(loop, body=inner(Affine(), Affine())),
     }  # fmt: skip
-    assert turned.turns(low, loop)
-    assert turned.turns(low, replace(loop, body=inner(Affine())))
+    assert turned.together(low, loop)
+    assert turned.together(low, replace(loop, body=inner(Affine())))
     for what, changed in turned_not.items():
-        assert not turned.turns(low, changed), what
+        assert not turned.together(low, changed), what
 
 
 def test_rows_on_both_sides_are_no_columns():
@@ -200,27 +208,26 @@ def test_rows_on_both_sides_are_no_columns():
     store = [p for p in leaves(loop.body) if isinstance(p, Issue)][1]
     flat_rows = other(loop, lambda p: in_memory(p, lambda o: strided(o, 1, 4))
                       if p.instruction == store.instruction else p)  # fmt: skip
-    assert turned.turns(lowering(schedule), loop)
-    assert not turned.turns(lowering(schedule), flat_rows)
+    assert turned.together(lowering(schedule), loop)
+    assert not turned.together(lowering(schedule), flat_rows)
 
 
 def test_squares_have_room_in_registers():
-    """Registers of half as many bytes hold no row of as many words."""
+    """Registers of half as many lanes hold no row of as many words."""
     schedule = scheduled("host-avx512", {"M": 64, "N": 64, "K": 64}, "bf16", "bf16")
     loop, system = found(schedule)[0][0], schedule.system
-    half = replace(system.memories["g"], cell=32)
+    half = replace(system.memories["g"], lanes=8)
     narrow = replace(schedule, system=replace(system, memories={**system.memories, "g": half}))
-    assert turned.turns(lowering(schedule), loop)
-    assert not turned.turns(lowering(narrow), loop)
+    assert turned.together(lowering(schedule), loop)
+    assert not turned.together(lowering(narrow), loop)
 
 
-@pytest.mark.parametrize(("dtypes", "align"), [(("f32", "f32"), "4"), (("bf16", "bf16"), "2"), (("u8", "i8"), "1")])
-def test_what_is_said_of_addresses(dtypes, align):
-    """Rows of groups lie where their elements may lie; ragged rows are read under a mask, whole."""
+@pytest.mark.parametrize(("dtypes", "how", "align"), [
+    (("f32", "f32"), "store", "4"), (("bf16", "bf16"), "load", "2"), (("u8", "i8"), "load", "1")])  # fmt: skip
+def test_what_is_said_of_addresses(dtypes, how, align):
+    """Rows of groups lie where their elements may lie."""
     text = ir(scheduled("host-avx512", {"M": 64, "N": 64, "K": 64}, *dtypes))
-    assert set(re.findall(r"load <16 x i32>, ptr \S+, align (\d+)", text)) == {align}
-    text = ir(scheduled("host-avx512", {"M": 64, "N": 64, "K": 37}))
-    assert "masked.load.v16i32" in text
+    assert set(re.findall(rf"{how} <16 x i32>.*, align (\d+)", text)) == {align}
 
 
 def test_registers_that_live_on_hold_the_last_word():
@@ -238,3 +245,137 @@ def test_registers_that_live_on_hold_the_last_word():
 
     assert "masked.gather" not in ir(schedule)
     assert "masked.gather" in ir(replace(schedule, call=read_after(schedule.call)))
+
+
+COMPUTED = {
+    "read": ("X[i, j] * 3", "j, i"), "written": ("X[i, j] * Z[i, j] - W[i, j]", "j, i"),
+    "both": ("X[i, j] + V[j, i]", "j, i"), "images": ("max(X[i, j] + v[j], 0)", "j, i"),
+}  # fmt: skip
+
+
+def turning(what: str, dtype: str = "f32") -> Kernel:
+    """Columns from rows, and something computed of each element."""
+    value, to = COMPUTED[what]
+    return parse_kernel(f"""kernel turning(M, N)
+  in  X: {dtype}[M, N]
+  in  Z: {dtype}[M, N]
+  in  W: {dtype}[M, N]
+  in  V: {dtype}[N, M]
+  in  v: {dtype}[N]
+  out Y: {dtype}[N, M]
+  forall i < M, j < N
+    Y[{to}] = {value}
+""")
+
+
+def small_numbers(kernel: Kernel, seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    kinds = {"f32": np.float32, "i32": np.int32, "f64": np.float64, "i16": np.int16}
+    return {b.name: rng.integers(-50, 50, tuple(int(n) for n in b.shape)).astype(kinds[b.dtype])
+            for b in kernel.arguments}  # fmt: skip
+
+
+def expected(what: str, a: dict[str, np.ndarray]) -> np.ndarray:
+    x, z, w = (a[n].T for n in "XZW")
+    return {"read": lambda: x * 3, "written": lambda: x * z - w, "both": lambda: x + a["V"],
+            "images": lambda: np.maximum(x + a["v"][:, None], 0)}[what]()  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i32", "f64", "i16"])
+@pytest.mark.parametrize("what", COMPUTED)
+@pytest.mark.parametrize("sizes", [(64, 64), (5, 7), (16, 3), (33, 70), (17, 100), (40, 4)])
+def test_what_is_computed_of_columns(what, dtype, sizes):
+    """Exactly, whatever is turned, and nothing beside the arrays is touched."""
+    kernel, numbers = turning(what, dtype), dict(zip("MN", sizes, strict=True))
+    schedule = compiled(kernel, numbers, replace(load_system("host"), backend="simulator")).schedule
+    assert schedule is not None
+    arrays = small_numbers(kernel.with_sizes(numbers), 3)
+    for at_end in (False, True):
+        assert np.array_equal(run(schedule, arrays, at_end=at_end)["Y"], expected(what, arrays))
+
+
+@pytest.mark.parametrize("on", ["host-avx512", "host-avx2"])
+@pytest.mark.parametrize(("what", "reads"), [("read", True), ("written", False), ("both", True), ("images", True)])
+def test_calls_across_the_same_rows_are_one_square(on, what, reads):
+    schedule = compiled(turning(what), {"M": 64, "N": 64}, simulated(on)).schedule
+    assert schedule is not None
+    low = lowering(schedule)
+    (square,) = squares(low, schedule.call)
+    assert len(square.calls) == square.first.side.rows == low.lanes
+    assert square.first.reads == reads
+    text = to_ir(schedule)[0]
+    assert "masked.gather" not in text
+    assert "masked.scatter" not in text
+
+
+def body(what: str, sizes: int = 64) -> tuple[Lowering, list[Issue]]:
+    """The calls of the innermost loop."""
+    schedule = compiled(turning(what), {"M": sizes, "N": sizes}, simulated("host-avx512")).schedule
+    assert schedule is not None
+    (calls,) = [leaves(n.body) for n in distinct(schedule.call) if isinstance(n, Loop)
+                and all(isinstance(c, Issue) for c in leaves(n.body))]  # fmt: skip
+    return lowering(schedule), [c for c in calls if isinstance(c, Issue)]
+
+
+def shifted(issue: Issue, by: int) -> Issue:
+    return in_memory(issue, lambda o: replace(o, place=replace(o.place, offset=o.place.offset + by)))
+
+
+def sizes_of(low: Lowering, calls: Sequence[Node]) -> list[int]:
+    found = {id(s): s for s in turned.squares(low, calls).values()}
+    return sorted(len(s.calls) for s in found.values())
+
+
+def test_squares_of_reads():
+    low, calls = body("read")
+    loads = [c for c in calls if turned.across(low, c)]
+    stores = [c for c in calls if c.operands[-1].place.base == "Y"]
+    assert len(loads) == 16
+    assert sizes_of(low, loads) == [16]
+    assert sizes_of(low, loads[::-1]) == [16], "in any order"
+    assert sizes_of(low, loads[:4]) == [4]
+    assert not sizes_of(low, loads[:3]), "three are too few"
+    assert sizes_of(low, [*loads[:8], *loads[9:]]) == [7, 8], "the one that is missing parts them"
+    assert sizes_of(low, loads + [shifted(c, 64) for c in loads]) == [16, 16], "not more than there are lanes"
+    assert sizes_of(low, loads + loads) == [16], "what is there already goes alone"
+    assert not sizes_of(low, [shifted(c, 4 * n) for n, c in enumerate(loads)]), "every other one"
+    assert sizes_of(low, [loads[0], stores[0], *loads[1:]]) == [16], "others are written meanwhile"
+    into = in_memory(stores[0], lambda o: elsewhere(o, "X"))
+    assert not sizes_of(low, [loads[0], into, *loads[1:]]), "what is read is written meanwhile"
+    assert sizes_of(low, [into, *loads, into]) == [16], "before and after it may be"
+    loop = Loop("z", (Bound(Affine()),), (Bound(Affine((), 4)),), 1, stores[0])
+    assert not sizes_of(low, [loads[0], loop, *loads[1:]]), "a loop between them"
+
+
+def test_squares_of_writes():
+    low, calls = body("written")
+    stores = [c for c in calls if turned.across(low, c)]
+    assert len(stores) == 16
+    assert sizes_of(low, stores) == [16]
+    reading = in_memory(next(c for c in calls if c.is_move and c not in stores), lambda o: elsewhere(o, "Y"))
+    assert not sizes_of(low, [stores[0], reading, *stores[1:]]), "what is written is read meanwhile"
+    writing = shifted(stores[0], 1 << 20)
+    assert not sizes_of(low, [stores[0], writing, *stores[1:]]), "what is written is written meanwhile"
+    near = [in_memory(c, lambda o: strided(o, 0, 60)) for c in stores]
+    assert not sizes_of(low, near), "rows that share words are written in order"
+    assert sizes_of(low, [in_memory(c, lambda o: strided(o, 0, 64)) for c in stores]) == [16]
+    assert sizes_of(low, [in_memory(c, lambda o: strided(o, 0, -64)) for c in stores]) == [16]
+
+
+def test_rows_of_reads_may_share_words():
+    """Windows of a row: every element is read once for each."""
+    low, calls = body("read")
+    loads = [in_memory(c, lambda o: strided(o, 0, 8)) for c in calls if turned.across(low, c)]
+    assert sizes_of(low, loads) == [16]
+
+
+def test_what_is_not_moved_across_rows():
+    low, calls = body("read")
+    load = next(c for c in calls if turned.across(low, c))
+    near = Prefetch(Affine((), 4096), "l1")
+    assert turned.across(low, replace(load, prefetch=near)) is None
+    assert turned.across(low, in_memory(load, lambda o: strided(o, 0, 4))) is None
+    few = replace(load, operands=tuple(replace(o, tile=o.tile._replace(shape=(2, 1))) for o in load.operands))
+    assert turned.across(low, few) is None
+    computed = next(c for c in calls if not c.is_move)
+    assert turned.across(low, computed) is None

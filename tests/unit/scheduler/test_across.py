@@ -1,0 +1,112 @@
+"""Vectors across rows, without a sum: blocks have neighbours of whole rows, and loops go along the results'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from isam.approach.choice import Choice
+from isam.approach.shipped.greedy import Greedy
+from isam.ir.text import parse_kernel
+from isam.scheduler.plan import Plan
+from isam.scheduler.plans.register import Crossed, across, blocks
+from isam.scheduler.plans.single import last_axis
+from tests.pipeline import compiled, simulated
+
+
+class Taken(Greedy):
+    plan: Any = None
+
+    def tile(self, choice: Choice) -> Any:
+        self.plan = super().tile(choice)
+        return self.plan
+
+
+def taken(value: str, on: str = "host-avx512", dtype: str = "f32", **sizes: int) -> Plan:
+    approach = Taken()
+    kernel = parse_kernel(f"""kernel turning(M, N)
+  in  X: {dtype}[M, N]
+  in  Z: {dtype}[M, N]
+  in  W: {dtype}[M, N]
+  in  R: {dtype}[N, M]
+  in  v: {dtype}[N]
+  out Y: {dtype}[N, M]
+  forall i < M, j < N
+    Y[j, i] = {value}
+""")
+    compiled(kernel, {"M": 256, "N": 256} | sizes, simulated(on), approach)
+    assert isinstance(approach.plan, Plan)
+    return approach.plan
+
+
+@pytest.mark.parametrize(("on", "lanes"), [("host-avx512", 16), ("host-avx2", 8)])
+@pytest.mark.parametrize("value", ["X[i, j] * 3", "X[i, j] * Z[i, j] - W[i, j]", "X[i, j] + R[j, i]"])
+def test_a_block_has_all_that_a_line_of_a_row_holds(on, lanes, value):
+    assert dict(taken(value, on).order) == {"i": lanes, "j": lanes}
+
+
+def test_rows_that_end_before_a_line_does():
+    assert dict(taken("X[i, j] * 3", N=5).order)["j"] == 5
+
+
+@pytest.mark.parametrize(("value", "axis"), [
+    ("X[i, j] * 3", "i"), ("X[i, j] + R[j, i]", "i"), ("X[i, j] * Z[i, j]", "i"),
+    ("X[i, j] * Z[i, j] - W[i, j]", "j"), ("max(X[i, j] + v[j], 0)", "i")])  # fmt: skip
+def test_the_last_loop_goes_along_most_rows(value, axis):
+    """Those of the result count twice, and before others; a row that all share does not count, nor does what is kept
+    between two nests."""
+    plan = taken(value)
+    assert last_axis(plan.group, plan.group.main) == axis
+    assert plan.order[-1][0] == axis
+
+
+def test_vectors_along_rows_that_are_read():
+    plan = taken("X[i, j] * Z[i, j]")
+    main = plan.group.main
+    assert main.mapped.keys() == {"j"}
+    assert across(plan.group, main) == [Crossed("i", 16, 16)]
+
+
+def test_what_lies_together_is_blocked_as_before():
+    """Calls enough to hide their latency, along the vectors."""
+    plan = taken("R[j, i] * 3")
+    assert not across(plan.group, plan.group.main)
+    assert not last_axis(plan.group, plan.group.main)
+    found = blocks(plan.group.main, simulated("host-avx512"), {})
+    assert max(b.calls for b in found) == 8
+
+
+def test_neighbours_are_worth_their_lines():
+    """Sixteen rows are touched by every vector alone, by sixteen of them together once."""
+    plan = taken("X[i, j] * 3")
+    found = blocks(plan.group.main, simulated("host-avx512"), {}, across(plan.group, plan.group.main))
+    cost = {(b.of("i"), b.of("j")): b.cost for b in found}
+    assert cost[1, 1] > cost[1, 4] > cost[1, 8] > cost[1, 16]
+    assert cost[1, 1] - cost[1, 16] > 15
+    assert cost[8, 1] > cost[1, 4]
+
+
+def test_words_of_eight_bytes_are_eight_to_a_line():
+    """Sixteen of them would be two registers each."""
+    plan = taken("X[i, j] * 3", dtype="f64")
+    assert across(plan.group, plan.group.main) == [Crossed("j", 16, 8)]
+    assert dict(plan.order)["j"] == 8
+
+
+def test_sums_have_blocks_of_their_own():
+    plan = taken("X[i, j] * 3")
+    main = plan.group.main
+    assert across(plan.group, main) == [Crossed("j", 16, 16)]
+    kernel = parse_kernel("""kernel summed(M, N, K)
+  in  X: f32[M, N, K]
+  out Y: f32[N, M]
+  forall i < M, j < N
+    Y[j, i] = 0
+  forall i < M, j < N, k < K
+    Y[j, i] += X[i, j, k]
+""")
+    approach = Taken()
+    compiled(kernel, {"M": 64, "N": 64, "K": 64}, simulated("host-avx512"), approach)
+    group = approach.plan.group
+    assert not last_axis(group, group.main)
