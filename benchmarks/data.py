@@ -147,7 +147,7 @@ class Judge:
         value, bound = self.expected(y)
         if y.shape != value.shape or y.dtype != self.dtype:
             return f"the result is {y.dtype}{y.shape}, expected {self.dtype}{value.shape}"
-        excess = abs(y.astype(np.float64) - value) / bound
+        excess = self._excess(y, value, bound)
         at = np.unravel_index(int(np.argmax(np.nan_to_num(excess, nan=np.inf))), value.shape)
         if np.isfinite(y.astype(np.float64)).all() and excess[at] <= 1:
             return None
@@ -155,8 +155,13 @@ class Judge:
 
     def used(self, y: Array) -> float:
         """The largest part of its bound that an element uses."""
-        value, bound = self.expected(y)
-        return float((abs(y.astype(np.float64) - value) / bound).max())
+        return float(self._excess(y, *self.expected(y)).max())
+
+    @staticmethod
+    def _excess(y: Array, value: Array, bound: Array) -> Array:
+        """What part of its bound an element is off by; what is only moved has none, and is exact or infinitely off."""
+        away, exactly = abs(y.astype(np.float64) - value), bound == 0
+        return np.where(exactly, np.where(away > 0, np.inf, away), away / np.where(exactly, 1, bound))
 
 
 class Steps(Judge):

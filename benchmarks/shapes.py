@@ -149,6 +149,9 @@ def _gru(units: int, batch: int, steps: int = 128) -> Case:
 
 ROWS = tuple(_rows(k, m, n) for k in ("softmax", "layer_norm", "bias_gelu")
              for m, n in ((256, 1024), (4096, 768), (512, 4096), (128, 1000)))  # fmt: skip
+LAYOUTS = (*(_rows("transpose", m, n) for m, n in ((256, 256), (1024, 1024), (1000, 777))),
+           *(Case("channels_last", (("C", c), ("P", n * n)), c * n * n)
+             for c, n in ((64, 112), (128, 56), (256, 28), (512, 14), (2048, 7))))  # fmt: skip
 DEPTHWISE = tuple(_depthwise(*row) for row in (  # those of MobileNet
     (32, 112, 1), (64, 112, 2), (128, 56, 1), (128, 56, 2), (256, 28, 1), (256, 28, 2), (512, 14, 1), (512, 14, 2),
     (1024, 7, 1),
@@ -194,7 +197,7 @@ LARGE = 100_000_000  # flops from which on a product counts as large: shorter on
 
 GROUPS: dict[str, tuple[Shape, ...]] = {
     "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
-    "depthwise": DEPTHWISE, "rows": ROWS, "blocks": BLOCKS, "attention": ATTENTION, "gru": GRU,
+    "depthwise": DEPTHWISE, "rows": ROWS, "layouts": LAYOUTS, "blocks": BLOCKS, "attention": ATTENTION, "gru": GRU,
     "resnet50x28": RESNET50_28, "resnet50-bf16": RESNET50_BF16, "blocks-bf16": BLOCKS_BF16,
     "attention-bf16": ATTENTION_BF16, "gru-bf16": GRU_BF16,
 }  # fmt: skip

@@ -102,6 +102,11 @@ Those of MobileNet: rows and columns of the result, channels, stride. The image 
 Softmax, layer normalisation, and GELU after a bias, each written as a handful of loops, which the scheduler puts
 together. "G/s" counts elements. The functions of peers may be 16 ulp off.
 """,
+    "layouts": """## Layouts turned
+
+Rows that become columns; images of so many channels and pixels whose channels come first, to which a bias is added, of
+which what is below 0 is cut off, and whose channels come last then. "G/s" counts elements.
+""",
     "blocks": """## Depthwise and pointwise blocks
 
 Those of MobileNet: rows and columns of the result, channels, filters, stride. A depthwise 3x3 convolution, a product

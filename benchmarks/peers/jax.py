@@ -113,6 +113,14 @@ def bias_gelu(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     return {"": (lambda x, b: jax.nn.gelu(x + b, approximate=False), [given["X"], given["b"]], itself)}
 
 
+def transpose(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
+    return {"": (lambda x: x.T.copy(), [given["X"]], itself)}
+
+
+def turned_image(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
+    return {"": (lambda x, b: jax.nn.relu(x.T + b), [given["X"], given["b"]], itself)}
+
+
 def attention(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     """Its own function, which has heads inside of rows, and the three steps."""
     inside = [placed(given[n].transpose(1, 0, 2))[None] for n in "QKX"]
@@ -146,6 +154,7 @@ def gru(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
 
 WORKS: dict[str, Callable[[Any, Shape, Given], dict[str, Function]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
-    "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "attention": attention, "gru": gru,
+    "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
+    "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("jax", "JAX", version, of)

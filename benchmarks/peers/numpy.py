@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..data import room, windows
-from ..shapes import Convolution, Gemm, Shape
+from ..shapes import Case, Convolution, Gemm, Shape
 from ..timing import Call
 from .library import Form, Given, Library
 
@@ -29,7 +29,22 @@ def of(shape: Shape, given: Given) -> dict[str, Form]:
         return {"matmul": Form(Call(np.matmul, factors, out)), "dot": Form(Call(np.dot, factors, out))}
     if isinstance(shape, Convolution) and shape.kind == "f32" and shape.batch == 1:
         return {"im2col": _convolution(shape, given)}
+    if isinstance(shape, Case) and shape.kernel in ("transpose", "channels_last"):
+        return {"": _turned(given)}
     return {}
+
+
+def _turned(given: Given) -> Form:
+    """Rows as columns into an array that is there, and what is done to them there."""
+    x, out = given["X"].T, room(given["X"].shape[::-1])
+    if "b" not in given:
+        return Form(Call(np.copyto, (out, x), {}), lambda _: out)
+
+    def call() -> None:
+        np.add(x, given["b"], out=out)
+        np.maximum(out, 0, out=out)
+
+    return Form(call, lambda _: out)
 
 
 def _convolution(shape: Convolution, given: Given) -> Form:

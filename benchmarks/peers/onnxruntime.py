@@ -132,6 +132,18 @@ def bias_gelu(shape: Shape, given: Given) -> dict[str, Form]:
     return {"Gelu": two.form(given["X"].shape), "BiasGelu": one.form(given["X"].shape)}
 
 
+def transpose(shape: Shape, given: Given) -> dict[str, Form]:
+    g = Graph()
+    g.node("Transpose", g.input(given["X"]), perm=[1, 0])
+    return {"": g.form(given["X"].shape[::-1])}
+
+
+def turned_image(shape: Shape, given: Given) -> dict[str, Form]:
+    g = Graph()
+    g.node("Relu", g.node("Add", g.node("Transpose", g.input(given["X"]), perm=[1, 0]), g.constant(given["b"])))
+    return {"": g.form(given["X"].shape[::-1])}
+
+
 def attention(shape: Shape, given: Given) -> dict[str, Form]:
     """In steps, and as the operator that the library has of its own: every head as a batch of one head."""
     q, k, x = (given[n] for n in "QKX")
@@ -159,6 +171,7 @@ def gru(shape: Shape, given: Given) -> dict[str, Form]:
 
 WORKS: dict[str, Callable[[Shape, Given], dict[str, Form]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
-    "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "attention": attention, "gru": gru,
+    "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
+    "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("onnxruntime", "ONNX Runtime", version, of)

@@ -135,6 +135,17 @@ def bias_gelu(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
     return g.form(o.gelu(o.add(g.input(given["X"]), g.constant(given["b"])), "erf"), given["X"].shape)
 
 
+def transpose(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
+    o = operators()
+    return g.form(o.transpose(g.input(given["X"]), o.constant(np.array([1, 0], np.int64))), given["X"].shape[::-1])
+
+
+def turned_image(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
+    o = operators()
+    turned = o.transpose(g.input(given["X"]), o.constant(np.array([1, 0], np.int64)))
+    return g.form(o.relu(o.add(turned, g.constant(given["b"]))), given["X"].shape[::-1])
+
+
 def attention(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
     q, k, x = (given[n][None] for n in "QKX")
     y = operators().scaled_dot_product_attention(*map(g.input, (q, k, x)))
@@ -156,6 +167,7 @@ def gru(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
 
 WORKS: dict[str, Callable[[Graph, Shape, Given], dict[str, Form]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
-    "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "attention": attention, "gru": gru,
+    "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
+    "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("openvino", "OpenVINO", version, of)

@@ -84,6 +84,21 @@ def bias_gelu(torch: Any, given: Tensors) -> dict[str, Call]:
             "out": lambda: torch.ops.aten.gelu.out(torch.add(x, b, out=out), out=out)}  # fmt: skip
 
 
+def transpose(torch: Any, given: Tensors) -> dict[str, Call]:
+    x = given["X"]
+    out = x.new_empty(x.shape[::-1])
+    return {"contiguous": lambda: x.t().contiguous(), "copy": lambda: out.copy_(x.t())}
+
+
+def turned_image(torch: Any, given: Tensors) -> dict[str, Call]:
+    """In the image's layout or in the result's, all at once or in a place that is there."""
+    x, b = given["X"], given["b"]
+    out, column, nothing = x.new_empty(x.shape[::-1]), b[:, None], x.new_zeros(())
+    return {"first": lambda: torch.relu(x + column).t().contiguous(),
+            "last": lambda: torch.relu((x.t().contiguous()).add_(b)),
+            "out": lambda: torch.maximum(torch.add(x.t(), b, out=out), nothing, out=out)}  # fmt: skip
+
+
 def attention(torch: Any, given: Tensors) -> dict[str, Call]:
     """torch's function in each way it has, and the three steps one after the other."""
     q, k, x = (given[n][None] for n in "QKX")
@@ -170,7 +185,7 @@ def tried(name: str, make: Callable[[], Call]) -> dict[str, Call]:
 
 
 WORKS: dict[str, Callable[[Any, Tensors], dict[str, Call]]] = {
-    "product": products, "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "attention": attention,
-    "gru": gru,
+    "product": products, "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
+    "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("torch", "torch", version, of)

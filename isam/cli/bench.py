@@ -18,8 +18,8 @@ from isam.diagnostics import InternalError, fail
 if TYPE_CHECKING:
     from isam.system.graph import System
 
-GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "blocks", "attention", "gru",
-          "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16", "compile")  # fmt: skip
+GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "blocks", "attention",
+          "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16", "compile")  # fmt: skip
 ONLY = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--only", metavar="GROUP", help=f"Only this group ({', '.join(GROUPS)}); may be repeated."),
@@ -48,7 +48,8 @@ SAVE = Annotated[
     square="figures per square product",
     bf16="figures per product of bf16", int8="figures per product of bytes", deepbench="figures per DeepBench product",
     resnet50="figures per convolution of ResNet-50", depthwise="figures per depthwise convolution",
-    rows="figures per function of rows", blocks="figures per depthwise and pointwise block",
+    rows="figures per function of rows", layouts="figures per layout turned",
+    blocks="figures per depthwise and pointwise block",
     attention="figures per attention", gru="figures per recurrent layer",
     resnet50x28="as resnet50, 28 images", compile="seconds of cold compilations, per stage",
     weighted="ratios weighted by occurrence, in two readings", targets="what was asked for and what was measured",

@@ -106,6 +106,7 @@ def test_windows_and_the_kernel_mean_the_same_convolution(shape):
 
 SIZES = {
     "softmax": {"M": 5, "N": 33}, "layer_norm": {"M": 5, "N": 33}, "bias_gelu": {"M": 5, "N": 33},
+    "transpose": {"M": 5, "N": 33}, "channels_last": {"C": 5, "P": 33},
     "depthwise": {"H": 5, "W": 5, "C": 16, "R": 3, "S": 3, "stride": 2},
     "block": {"H": 5, "W": 5, "C": 16, "K": 24, "R": 3, "S": 3, "stride": 1},
     "attention": {"H": 2, "M": 5, "N": 5, "D": 64, "V": 64}, "gru": {"T": 3, "B": 2, "X": 16, "H": 16},
@@ -123,6 +124,20 @@ def test_every_peer_answers_rightly(shape):
     _, theirs = Judge.both(shape, arrays, measure.THEIR_ULP)
     for name, form in peers.of(shape, arrays).items():
         assert theirs.wrong(form()) is None, name
+
+
+def test_what_is_only_moved_is_exact():
+    shape = Case("transpose", (("M", 3), ("N", 5)), 15)
+    arrays = arrays_of(shape)
+    judge = Judge.case(shape, arrays)
+    right = arrays["X"].T.copy()
+    assert judge.wrong(right) is None
+    assert judge.used(right) == 0
+    for spoiled in (np.nextafter(right, np.float32(9)), right * np.float32(np.nan)):
+        assert judge.wrong(spoiled) is not None
+    one = right.copy()
+    one[2, 1] = np.nextafter(one[2, 1], np.float32(9))
+    assert "(2, 1)" in str(judge.wrong(one))
 
 
 def test_a_wrong_result_is_never_published(monkeypatch):

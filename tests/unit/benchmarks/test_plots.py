@@ -164,7 +164,7 @@ def test_rows_of_a_picture_do_not_overlap() -> None:
     for ys in places.values():
         assert all(b - a >= ratios.LINE for a, b in zip(sorted(ys), sorted(ys)[1:], strict=False))
     for p in ratios.panels(every):
-        assert 7.2 * len(p.title) + 5.6 * len(p.verdicts[0]) <= ratios.COLUMN, p.title
+        assert 7.2 * len(p.title) + 5.6 * len((*p.verdicts, "")[0]) <= ratios.COLUMN, p.title
         assert all(5.6 * len(line) <= ratios.COLUMN for line in p.verdicts)
     assert 46 + 6 * max(len(x.printed) for x in LIBRARIES) <= ratios.VALUES
     longest = max((r.short for r in rows(every, GROUPS)), key=len)
