@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from isam.system.graph import System
 
 GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "blocks",
-          "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16", "compile")  # fmt: skip
+          "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16",
+          "compile")  # fmt: skip
 ONLY = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option("--only", metavar="GROUP", help=f"Only this group ({', '.join(GROUPS)}); may be repeated."),
