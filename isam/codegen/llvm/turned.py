@@ -145,7 +145,7 @@ def across(low: Lowering, issue: Issue) -> Across | None:
         return None
     memory, register = issue.operands if how in LOADS else issue.operands[::-1]
     cell, side = low.flow.cell(register), _side(low, issue, memory)
-    if cell is None or side is None or low.flow.cell(memory) is not None or memory.tile != register.tile:
+    if cell is None or side is None or low.flow.cell(memory) is not None:
         return None
     dtype = low.dtype(issue, memory)
     whole = low.schedule.system.memories[cell[0]].elements(dtype) * size_of(dtype) == low.lanes * side.word
@@ -162,9 +162,6 @@ def _how(low: Lowering, issue: Issue) -> str:
 
 def _side(low: Lowering, issue: Issue, o: Operand) -> Side | None:
     """None where an operand is no row of words."""
-    slot = low.slots.get(o.place.base)
-    if slot is not None and slot.literal is not None:
-        return None
     shape, element = [1 if d is None else o.tile.shape[d] for d in o.dims], size_of(low.dtype(issue, o))
     steps = [0 if d is None else o.place.strides[d] * o.tile.steps[d] for d in o.dims]
     word = element * shape[1] if len(shape) == 2 and steps[1] == element else element if len(shape) == 1 else 0

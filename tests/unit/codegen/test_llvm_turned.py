@@ -318,7 +318,7 @@ def body(what: str, sizes: int = 64) -> tuple[Lowering, list[Issue]]:
     return lowering(schedule), [c for c in calls if isinstance(c, Issue)]
 
 
-def shifted(issue: Issue, by: int) -> Issue:
+def shifted(issue: Issue, by: int | Affine) -> Issue:
     return in_memory(issue, lambda o: replace(o, place=replace(o.place, offset=o.place.offset + by)))
 
 
@@ -336,6 +336,7 @@ def test_squares_of_reads():
     assert sizes_of(low, loads[::-1]) == [16], "in any order"
     assert sizes_of(low, loads[:4]) == [4]
     assert not sizes_of(low, loads[:3]), "three are too few"
+    assert sizes_of(low, [*loads[:4], *loads[5:9]]) == [4, 4]
     assert sizes_of(low, [*loads[:8], *loads[9:]]) == [7, 8], "the one that is missing parts them"
     assert sizes_of(low, loads + [shifted(c, 64) for c in loads]) == [16, 16], "not more than there are lanes"
     assert sizes_of(low, loads + loads) == [16], "what is there already goes alone"
@@ -346,6 +347,30 @@ def test_squares_of_reads():
     assert sizes_of(low, [into, *loads, into]) == [16], "before and after it may be"
     loop = Loop("z", (Bound(Affine()),), (Bound(Affine((), 4)),), 1, stores[0])
     assert not sizes_of(low, [loads[0], loop, *loads[1:]]), "a loop between them"
+
+
+def test_places_are_not_mixed():
+    """Every other neighbour is of another array."""
+    low, calls = body("read")
+    loads = [c for c in calls if turned.across(low, c)]
+    theirs = [in_memory(c, lambda o: elsewhere(o, "Z")) if n % 2 else c for n, c in enumerate(loads)]
+    assert not sizes_of(low, theirs)
+    far = [shifted(c, Affine.of("z") * 4096) if n % 2 else c for n, c in enumerate(loads)]
+    assert not sizes_of(low, far), "where that lies shows when the loops around run"
+    wide = [in_memory(c, lambda o: strided(o, 0, 512)) if n % 2 else c for n, c in enumerate(loads)]
+    assert not sizes_of(low, wide), "other rows"
+    assert sizes_of(low, [in_memory(c, lambda o: elsewhere(o, "Z")) for c in loads] + loads) == [16, 16]
+
+
+def test_squares_need_a_power_of_two(monkeypatch):
+    low, calls = body("read")
+    moved = {id(c): a for c in calls if (a := turned.across(low, c))}
+    loads = [c for c in calls if id(c) in moved]
+    monkeypatch.setattr(turned, "across", lambda _, c: moved.get(id(c)))
+    assert turned.squares(low, loads)
+    for lanes in (12, 2):
+        monkeypatch.setattr(low, "lanes", lanes)
+        assert not turned.squares(low, loads)
 
 
 def test_squares_of_writes():
@@ -378,5 +403,9 @@ def test_what_is_not_moved_across_rows():
     assert turned.across(low, in_memory(load, lambda o: strided(o, 0, 4))) is None
     few = replace(load, operands=tuple(replace(o, tile=o.tile._replace(shape=(2, 1))) for o in load.operands))
     assert turned.across(low, few) is None
+    system = low.schedule.system
+    filling = replace(system.instructions[load.instruction], fill=0)
+    schedule = replace(low.schedule, system=replace(system, instructions=system.instructions | {filling.name: filling}))
+    assert turned.across(lowering(schedule), load) is None, "it fills what is beyond the rows"
     computed = next(c for c in calls if not c.is_move)
     assert turned.across(low, computed) is None
