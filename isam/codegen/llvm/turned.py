@@ -198,21 +198,17 @@ def _copies(low: Lowering, loop: Loop, body: Node) -> tuple[Node, ...]:
 
 
 def _turns(low: Lowering, loop: Loop, load: Issue, store: Issue) -> bool:
-    """Whether a load and a store copy words that are apart on one side only, where the next iteration copies their
+    """Whether a load and a store copy words that are apart on one side, where the next iteration copies their
     neighbours."""
     if (_how(low, load), _how(low, store)) not in zip(LOADS, STORES, strict=True):
         return False
     (source, loaded), (stored, target) = load.operands, store.operands
-    if low.flow.cell(loaded) != low.flow.cell(stored) or loaded.tile != stored.tile or source.dims != target.dims:
+    found = across(low, load) or across(low, store)
+    if found is None or low.flow.cell(loaded) != low.flow.cell(stored) or source.place.base == target.place.base:
         return False
-    found, row = across(low, load), _side(low, store, target)
-    if found is None:
-        found, row = across(low, store), _side(low, load, source)
-    if found is None or row is None or row.apart != row.word or source.place.base == target.place.base:
+    if not source.tile == loaded.tile == stored.tile == target.tile or source.dims != target.dims:
         return False
-    if not source.tile == loaded.tile == target.tile or load.prefetch is not None or store.prefetch is not None:
-        return False
-    return dict(found.side.operand.place.offset.terms).get(loop.var, 0) * loop.step == row.word
+    return dict(found.side.operand.place.offset.terms).get(loop.var, 0) * loop.step == found.side.word
 
 
 def _later(issue: Issue, loop: Loop, iterations: int) -> Issue:

@@ -139,7 +139,7 @@ def blocks(
     """Register blocks that fit, best predicted cost first, among equals without a sum those along inner axes, whose
     elements lie together; ``floor``: as :func:`least` says; ``apart``: as :func:`across` does."""
     reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
-    costs = Costs(nest, Room(nest, system), reducing, () if reducing else apart)
+    costs = Costs(nest, Room(nest, system), reducing, apart)
     limit = costs.room.outputs if reducing else min(costs.room.outputs, max([FEW, *(r.near for r in costs.apart)]))
     found: list[Block] = []
     for tiles in costs.candidates(costs.axes, limit, floor):

@@ -77,6 +77,13 @@ def test_what_lies_together_is_blocked_as_before():
     assert max(b.calls for b in found) == 8
 
 
+def test_what_all_lanes_share_is_not_crossed():
+    """One element of a row for the whole vector."""
+    plan = taken("R[j, i] * v[j]")
+    assert plan.group.main.mapped.keys() == {"i"}
+    assert not across(plan.group, plan.group.main)
+
+
 def test_neighbours_are_worth_their_lines():
     """Sixteen rows are touched by every vector alone, by sixteen of them together once."""
     plan = taken("X[i, j] * 3")
