@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from isam.ir.text import parse_kernel
 from isam.scheduler.plan import Plan
 from isam.scheduler.plans.register import Crossed, across, blocks
 from isam.scheduler.plans.single import last_axis
+from isam.system.graph import System
 from tests.pipeline import compiled, simulated
 
 
@@ -23,7 +25,7 @@ class Taken(Greedy):
         return self.plan
 
 
-def taken(value: str, on: str = "host-avx512", dtype: str = "f32", **sizes: int) -> Plan:
+def taken(value: str, on: str | System = "host-avx512", dtype: str = "f32", **sizes: int) -> Plan:
     approach = Taken()
     kernel = parse_kernel(f"""kernel turning(M, N)
   in  X: {dtype}[M, N]
@@ -101,19 +103,34 @@ def test_words_of_eight_bytes_are_eight_to_a_line():
     assert dict(plan.order)["j"] == 8
 
 
+@pytest.mark.parametrize("value", ["max(X[i, j] + v[j], 0)", "max(X[i, j] * v[j] + v[j], v[j])"])
+def test_what_is_kept_between_nests_does_not_count(value):
+    """All nests in one loop, with tiles in between that lie along the rows that are read."""
+    plan = taken(value, M=1024, N=1024)
+    assert plan.group.private
+    assert last_axis(plan.group, plan.group.main) == plan.order[-1][0] == "i"
+
+
+def test_without_caches_there_are_no_lines():
+    system = simulated("host-avx512")
+    bare = replace(system, memories={n: m for n, m in system.memories.items() if m not in system.caches})
+    assert not bare.caches
+    assert dict(taken("X[i, j] * 3", bare).order)["j"] == 8
+
+
 def test_sums_have_blocks_of_their_own():
-    plan = taken("X[i, j] * 3")
-    main = plan.group.main
-    assert across(plan.group, main) == [Crossed("j", 16, 16)]
-    kernel = parse_kernel("""kernel summed(M, N, K)
-  in  X: f32[M, N, K]
-  out Y: f32[N, M]
+    """Vectors of a product cross the rows of a factor that is given by columns, which are laid out anew."""
+    kernel = parse_kernel("""kernel product(M, N, K)
+  in  A: f32[M, K]
+  in  B: f32[N, K]
+  out C: f32[M, N]
   forall i < M, j < N
-    Y[j, i] = 0
+    C[i, j] = 0
   forall i < M, j < N, k < K
-    Y[j, i] += X[i, j, k]
+    C[i, j] += A[i, k] * B[j, k]
 """)
     approach = Taken()
     compiled(kernel, {"M": 64, "N": 64, "K": 64}, simulated("host-avx512"), approach)
     group = approach.plan.group
-    assert not last_axis(group, group.main)
+    assert across(group, group.main) == [Crossed("k", 16, 16)]
+    assert last_axis(group, group.main) is None
