@@ -46,12 +46,27 @@ class Context:
 
     def __post_init__(self) -> None:
         self._at = {v.name: i for i, v in enumerate(self.vars)}
+        reached = tuple(map(self._reached, self.vars))
+        if reached != self.vars:
+            self.vars = reached
+            self._lower.clear()  # found with the bounds as they were given
+            self._upper.clear()
 
     def with_var(self, var: Var) -> Context:
         got = self._more.get(var)
         if got is None:
             got = self._more[var] = Context((*(v for v in self.vars if v.name != var.name), var))
         return got
+
+    def _reached(self, var: Var) -> Var:
+        """The variable with upper bounds that it reaches, where it is known by how much its steps miss them."""
+        if var.step == 1 or var.origin is None:
+            return var
+        missed = [self.remainder(var.step, b.expr - var.origin) if b.div == 1 else None for b in var.hi]
+        if not any(missed):
+            return var
+        reached = (Bound(b.expr - (m or 0), b.div) for b, m in zip(var.hi, missed, strict=True))
+        return replace(var, hi=tuple(dict.fromkeys(reached)))
 
     def var(self, name: str) -> Var | None:
         i = self._at.get(name)

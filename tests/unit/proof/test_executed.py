@@ -40,26 +40,26 @@ kernel parts()
   forall j < 8, i < 3, k < 3
     y[j, i, k] = t[3*j + i, k] * a[3*k + i, j]
 """
-SEVENS = """
-kernel sevens()
+NINES = """
+kernel nines()
   permits reassociate, contract, finite
-  in  a: f32[56, 2]
-  in  b: f32[2, 56]
-  temp t: f32[112]
+  in  a: f32[72, 2]
+  in  b: f32[2, 72]
+  temp t: f32[144]
   out x: f32[2, 8]
-  out y: f32[8, 2, 7]
-  forall k < 2, j < 1, i < 7
-    t[56*k + 7*j + i + 49] = b[k, 7*j + i + 49] * 0.5
-  forall k < 2, j < 7, i < 7
-    t[56*k + 7*j + i] = max(a[7*j + i, k], 0.25)
+  out y: f32[8, 2, 9]
+  forall k < 2, j < 1, i < 9
+    t[72*k + 9*j + i + 63] = b[k, 9*j + i + 63] * 0.5
+  forall k < 2, j < 7, i < 9
+    t[72*k + 9*j + i] = max(a[9*j + i, k], 0.25)
   forall j < 8, k < 2
     x[k, j] = -inf
-  forall k < 2, j < 8, i < 7
-    x[k, j] max= t[56*k + 7*j + i]
-  forall k < 2, j < 8, i < 7
-    y[j, k, i] = t[56*k + 7*j + i] * x[k, j]
+  forall k < 2, j < 8, i < 9
+    x[k, j] max= t[72*k + 9*j + i]
+  forall k < 2, j < 8, i < 9
+    y[j, k, i] = t[72*k + 9*j + i] * x[k, j]
 """
-MADE = {"parts": (PARTS, "host-avx512"), "sevens": (SEVENS, "host-avx2")}
+MADE = {"parts": (PARTS, "host-avx512"), "nines": (NINES, "host-avx2")}
 
 
 @cache

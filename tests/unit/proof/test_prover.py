@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from itertools import product
 
 import pytest
 
 from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
+from isam.ir.text import parse_kernel
 from isam.proof.bounds import proved
 from isam.proof.boxes import (
     ONCE,
@@ -31,6 +33,7 @@ from isam.proof.boxes import (
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes, runs_surely
 from isam.proof.sets import Isl
 from isam.schedule.tree import Bound, Loop, Seq
+from tests.pipeline import compiled, simulated
 
 V = Affine.of
 
@@ -67,11 +70,67 @@ def values_of(v: Var, env: dict[str, int]) -> list[int]:
 
 
 def points(ctx: Context) -> list[dict[str, int]]:
+    return values(ctx.vars)
+
+
+def values(chain: Sequence[Var]) -> list[dict[str, int]]:
     """All values of the variables, by trying."""
     found: list[dict[str, int]] = [{}]
-    for v in ctx.vars:
+    for v in chain:
         found = [{**p, v.name: x} for p in found for x in values_of(v, p)]
     return found
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_bounds_that_are_reached_leave_no_value_out(seed):
+    """Variables that step over their bounds have those that they reach, and the same values."""
+    rng = random.Random(seed)
+    steps = [rng.choice([2, 3, 4, 6]) for _ in range(3)]
+    given: list[Var] = []
+    for i, (name, step) in enumerate(zip("abc", steps, strict=True)):
+        outer = Affine.from_terms({n: rng.choice([-2, -1, 0, 1, 2]) for n in "abc"[:i]}, rng.randint(-2, 2))
+        lo = rng.choice([Affine((), rng.randint(-2, 2)), outer])
+        his = [outer + rng.randint(0, 9), *([lo + rng.randint(0, 9)] if rng.random() < 0.5 else [])]
+        halved = bounds(Bound(outer + 9, 2)) if rng.random() < 0.3 else ()
+        given.append(Var(name, bounds(lo), (*bounds(*his), *halved), step, rng.choice([lo, lo, None])))
+    ctx = Context(tuple(given))
+    assert points(ctx) == values(given)
+
+
+def test_a_bound_that_depends_on_a_loop_around():
+    """``w`` is 8 more than a multiple of 16, so that ``d`` ends 16 before ``984 - w``; where it may be anything, it
+    does not."""
+    low, high = bounds(920), bounds(999)
+    for origin, last in ((Affine((), 920), 968), (None, 983), (Affine((), 921), 968 + 1)):
+        w = Var("w", low, high, 16, origin)
+        d = Var("d", bounds(0), bounds(983 - V("w")), 16, Affine())
+        assert Context((w, d)).upper(V("d") + V("w")) == last
+        assert Context((w,)).with_var(d).upper(V("d") + V("w")) == last
+
+
+BANDS = {
+    "strip": ("A: f32[N, B]", "A[i, d] * x[i + d]", "i + d < N", "d < B"),
+    "filter": ("A: f32[B]", "A[d] * x[i - d]", "i - d >= 0", "d < B"),
+    "band": ("A: f32[N, 2*B+1]", "A[i, d] * x[i + d - B]", "0 <= i + d - B, i + d - B < N", "d < 2*B+1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("on", ["host-avx512", "host-avx2"])
+@pytest.mark.parametrize(("what", "n", "b"), [("strip", 1000, 81), ("strip", 4096, 40), ("filter", 4000, 65),
+                                              ("band", 1023, 40), ("band", 4096, 32)])  # fmt: skip
+def test_bands_are_proved(what, n, b, on):
+    """Loops inside end where loops around have got to."""
+    matrix, term, where, axis = BANDS[what]
+    kernel = parse_kernel(f"""kernel band(N, B)
+  in  {matrix}
+  in  x: f32[N]
+  out y: f32[N]
+  forall i < N
+    y[i] = 0
+  forall i < N, {axis} where {where}
+    y[i] += {term}
+""")
+    compiled(kernel, {"N": n, "B": b}, simulated(on), check=True)
 
 
 def affine(rng: random.Random, names: str = "abc") -> Affine:
@@ -103,7 +162,7 @@ def test_lower_bounds_are_found_where_they_matter():
     ctx = Context(
         (Var("m", bounds(0), bounds(986), 14, Affine()), Var("n", bounds(V("m")), bounds(V("m") + 13), 1, V("m")))
     )
-    assert ctx.lower(Affine((), 999) - V("n")) == 0
+    assert ctx.lower(Affine((), 999) - V("n")) == 6, "m ends at 980"
     assert ctx.nonneg(V("n") - V("m"))
     assert not ctx.nonneg(V("m") - V("n"))
     assert ctx.divides(14, V("m"))
@@ -114,7 +173,7 @@ def test_lower_bounds_are_found_where_they_matter():
 
 
 def test_what_bounds_do_not_say_steps_may():
-    ctx = Context((Var("v", bounds(0), bounds(10), 4, Affine()),))
+    ctx = Context((Var("v", bounds(0), bounds(Bound(Affine((), 21), 2)), 4, Affine()),))
     assert not ctx.nonneg(V("v", -1) + 8)
     assert proved(V("v", -1) + 8, ctx, Isl())
     assert not proved(V("v", -1) + 7, ctx, Isl())
