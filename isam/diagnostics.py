@@ -120,8 +120,10 @@ def with_source(found: Iterable[Diagnostic], text: str) -> list[Diagnostic]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint naming the closest known word, or the empty string."""
+    """A hint naming the closest known word, first one that differs in case only, or the empty string."""
     import difflib
 
-    close = difflib.get_close_matches(word, [k for k in known if k != word], n=1, cutoff=0.6)
+    others = [k for k in known if k != word]
+    close = [k for k in others if k.lower() == word.lower()]
+    close = close or difflib.get_close_matches(word, others, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else ""

@@ -26,7 +26,7 @@ DIFFERS = {  # what a recording is of, as a refusal says it
 }
 SHOWN = 8  # options of a choice that are recorded by their printed forms
 
-POINTS = (
+POINTS = (  # those that nothing asks today stand at the end of docs/choices.md
     "search",
     "kernel",
     "mapping",
@@ -53,7 +53,8 @@ POINTS = (
 @dataclass(frozen=True)
 class Choice:
     """Legal ``options`` at a ``point``; ``context`` says what is being decided (JSON-able values; live objects under
-    keys that start with '_', which are not recorded). ``costs``: predicted cost per option where the core has one."""
+    keys that start with '_', which are not recorded). ``costs``: what the core predicts per option, where it does, the
+    less the better: calls, cycles, seconds or others, as `isam.approach.questions` says of the point."""
 
     point: str
     options: Sequence[Any]

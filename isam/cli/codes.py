@@ -15,5 +15,6 @@ CODES: dict[str, str] = {
     "cli-number": "A number on the command line is outside what the option takes.",
     "cli-option": "An option says how a kernel is compiled, and what is run is compiled already; or a file is given "
                   "to a verb that takes none.",
-    "cli-size": "A size on the command line (-D NAME=NUMBER) is malformed, given twice, or missing.",
+    "cli-size": "A size on the command line (-D NAME=NUMBER) is malformed, given twice or missing, or an "
+                "artifact is compiled for another.",
 }

@@ -155,7 +155,8 @@ def _decoded(content: bytes, file: str) -> str:
     except UnicodeDecodeError as e:
         line = content.count(b"\n", 0, e.start) + 1
         column = e.start - (content.rfind(b"\n", 0, e.start) + 1) + 1
-        raise fail("cli-file", "this is not UTF-8 text", Loc(file, line, column)) from None
+        hint = f"a compiled kernel? isam run {file}" if content.startswith(b"PK") else ""
+        raise fail("cli-file", "this is not UTF-8 text", Loc(file, line, column), hint) from None
 
 
 def _near(file: str) -> str:

@@ -16,7 +16,7 @@ from isam.cli.limits import POINTS, STEPS, judged_points, simulated_steps, withi
 from isam.cli.options import Approach, AsJson, Replay, Require, Sizes, Threads
 from isam.cli.progress import schedules
 from isam.cli.timing import Times, repeated, shown
-from isam.diagnostics import Diagnostic, IsamError, fail
+from isam.diagnostics import Diagnostic, IsamError, Loc, fail
 
 if TYPE_CHECKING:
     from isam.ir.kernel import Kernel
@@ -148,7 +148,11 @@ def _artifact(path: str, numbers: dict[str, int]) -> tuple[Kernel, Any, str]:
     a = load_artifact(path)
     k = parse_kernel(a.text("kernel.isam"), path)
     SUBJECT.set(str(k))
-    k = given.sized(k, given.fixed_by(k, a) | numbers, whole=True)
+    fixed = given.fixed_by(k, a)
+    if other := [n for n, v in numbers.items() if fixed.get(n, v) != v]:
+        raise IsamError(Diagnostic("cli-size", f"the artifact is compiled for {n} = {fixed[n]}", Loc(path, 1, 1),
+                                   hint=f"isam compile -D {n}={numbers[n]}") for n in other)  # fmt: skip
+    k = given.sized(k, fixed | numbers, whole=True)
     return k, Entry(a), str(a.provenance.get("system", a.backend))
 
 

@@ -204,15 +204,15 @@ class Recur:
     def _leave(self, target: dict[Key, Copy]) -> None:
         """Sends home what is not in ``target``, and what made room for that and stayed in another memory."""
         state = self.data.state
-        while others := [k for k, c in state.copies.items() if not _wanted(c, target.get(k))]:
-            for key in others:
-                c = state.copies.get(key)
-                if c is None:
-                    continue  # it made room while another one went home
-                if c.dirty:
-                    self.data.flush(key)
-                if not _wanted(state.copies[key], target.get(key)):
-                    state.drop(key)
+
+        def other(key: Key) -> bool:
+            return not _wanted(state.copies[key], target.get(key))
+
+        for key in state.until_none(state.of_any, other):
+            if state.copies[key].dirty:
+                self.data.flush(key)
+            if other(key):
+                state.drop(key)
 
     def _fetch(self, key: Key, c: Copy) -> None:
         """Loads a carried tile into the very place where the body keeps it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 
 from isam.approach.choice import Choice, Trace
 from isam.ir.dtype import size_of
@@ -158,14 +158,12 @@ class Residency:
         """Dirty copies that overlap the tile without being it go home first."""
         if not self.state.dirty(tile.buffer):
             return
-        while fresh := [k for k in self.state.meeting(tile, self.scope.ranges) if k != key and self._dirty(k)]:
-            for other in fresh:
-                if self._dirty(other):  # else it made room while another one went home, and may be elsewhere now
-                    self.flush(other, pinned)
+        for other in self._meeting(tile, lambda k: k != key and self.state.copies[k].dirty):
+            self.flush(other, pinned)
 
-    def _dirty(self, key: Key) -> bool:
-        copy = self.state.copies.get(key)
-        return copy is not None and copy.dirty
+    def _meeting(self, tile: Tile, which: Callable[[Key], bool]) -> Iterator[Key]:
+        """Such copies that may share an element with the tile, until there are none."""
+        return self.state.until_none(lambda: self.state.meeting(tile, self.scope.ranges), which)
 
     def source(self, tile: Tile, memory: str) -> End:
         """The fresh copy to read from: another resident copy, a staged box, or home (SCH-4, SCH-5)."""
@@ -263,20 +261,18 @@ class Residency:
 
     def _outdate(self, use: Use, tile: Tile, key: Key | None, pinned: set[Key]) -> None:
         """Gives up the other copies of what is written; of what else they hold the fresh ones go home."""
-        done = {key}
-        while others := [k for k in self.state.meeting(tile, self.scope.ranges) if k not in done]:
-            for other in others:
-                done.add(other)
-                copy = self.state.copies.get(other)
-                if copy is None:  # it made room while another one went home, and may be elsewhere now
-                    continue
-                if copy.stage is not None:
-                    what = Infeasible(f"staged '{tile.buffer}'", f"a write to {tile}", "it is staged for reading")
-                    raise NoSchedule(what)
-                if copy.dirty and not (other[1] == tile and not use.reads):
-                    self.flush(other, pinned)
-                if other not in pinned:
-                    self.state.drop(other)
+        stay = {key}
+        for other in self._meeting(tile, lambda k: k not in stay):
+            copy = self.state.copies[other]
+            if copy.stage is not None:
+                what = Infeasible(f"staged '{tile.buffer}'", f"a write to {tile}", "it is staged for reading")
+                raise NoSchedule(what)
+            if copy.dirty and not (other[1] == tile and not use.reads):
+                self.flush(other, pinned)
+            if other in pinned:
+                stay.add(other)
+            else:
+                self.state.drop(other)
 
     def write(self, use: Use, tile: Tile, memory: str, pinned: set[Key]) -> tuple[Place, Key | None, Copy | None]:
         """The place an output goes to; other copies of its elements become stale (SCH-5)."""

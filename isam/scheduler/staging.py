@@ -8,6 +8,7 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun
+from isam.scheduler.laid_out import layout_of, room_of
 from isam.scheduler.move import moves_of
 from isam.scheduler.places import within
 from isam.scheduler.plan import Members, Plan, StagedBox
@@ -76,7 +77,7 @@ class Stager:
     def _panel(self, stage: StagedBox, box: Tile) -> None:
         """A box laid out anew in home memory, or beside it, in workspace of its own."""
         data, slots = self.run.data, self.run.homes.slots
-        layout, total = layout_of(stage, box, self.run.homes.dtype(stage.buffer))
+        layout, total = self._layout(stage, box)
         name = f"{stage.buffer}.b{len(data.at_bind)}" if stage.at_bind else f"{stage.buffer}.{stage.depth}"
         size = max(total, slots[name].bytes) if name in slots else total
         slots[name] = Slot(name, stage.memory, max(1, size), bound=stage.at_bind)
@@ -98,9 +99,9 @@ class Stager:
         False where there is no room for it."""
         run, data = self.run, self.run.data
         m = run.system.memories[stage.memory]
-        layout, total = layout_of(stage, box, run.homes.dtype(stage.buffer), m.align)
+        layout, total = self._layout(stage, box, m.align)
         name = f"{stage.buffer}.g{min(n.number for n in self.group.nests)}"
-        size = stays.slot(name, -(-total // max(1, m.align)) * max(1, m.align))
+        size = stays.slot(name, room_of(total, m.align))
         if not size:
             return False
         run.homes.slots[name] = Slot(name, stage.memory, size, align=max(1, m.align))
@@ -121,7 +122,7 @@ class Stager:
         if key in data.state.copies:
             return False
         align = self.run.system.memories[stage.memory].align
-        layout, total = layout_of(stage, box, self.run.homes.dtype(stage.buffer), align)
+        layout, total = self._layout(stage, box, align)
         if total > data.system.memories[stage.memory].limit:  # rows begin at multiples: it takes more than its bytes
             return False
         copy = Copy(data.room(stage.memory, box, set(), units=total), False, total, layout)
@@ -141,6 +142,10 @@ class Stager:
             for axis, _ in self.plan.order[stage.depth : stage.by]
             for row, bytes_ in zip(use.index, layout.coefficients, strict=True)
         )
+
+    def _layout(self, stage: StagedBox, box: Tile, align: int = 1) -> tuple[StageLayout, int]:
+        size = size_of(self.run.homes.dtype(stage.buffer))
+        return layout_of(box.shape, size, stage.order, stage.cut, stage.pad, align)
 
     def _transfer(self, stage: StagedBox, box: Tile, copy: Copy, pinned: set[Key],
                   around: Tile | None = None) -> Transfer:  # fmt: skip
@@ -203,22 +208,3 @@ def row_range(row: Affine, env: Env) -> tuple[Affine, int]:
             start = start + c * (length - 1)
         n += abs(c) * (length - 1)
     return start, n
-
-
-def layout_of(stage: StagedBox, box: Tile, dtype: str, align: int = 1) -> tuple[StageLayout, int]:
-    """Coefficients of a staged box and its size in bytes; rows begin at multiples of ``align``."""
-    rank = len(box.shape)
-    coefficients, inner, blocks = [0] * rank, [0] * rank, [1] * rank
-    running = size_of(dtype)
-    for d, block in stage.cut:
-        inner[d], blocks[d] = running, block
-        running *= block
-    innermost = True
-    for d in reversed(stage.order):
-        n = -(-box.shape[d] // blocks[d])
-        coefficients[d] = running // blocks[d]
-        running *= n
-        if innermost and box.shape[d] > 1:
-            running = -(-(running + stage.pad) // align) * align
-            innermost = False
-    return StageLayout(tuple(coefficients), tuple(blocks), tuple(inner)), running

@@ -8,7 +8,7 @@ fetched from (an enclosing stage, or home) is stale there until it is written ba
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -141,6 +141,12 @@ class MachineState:
 
     def of_any(self) -> tuple[Key, ...]:
         return tuple(self.copies)
+
+    def until_none(self, keys: Callable[[], Iterable[Key]], which: Callable[[Key], bool]) -> Iterator[Key]:
+        """Those of ``keys`` that ``which`` holds of, until it holds of none. While one goes home others may make room
+        for it: then they are passed over, and what is elsewhere instead is found in the next round."""
+        while found := [k for k in keys() if which(k)]:
+            yield from (k for k in found if k in self.copies and which(k))
 
     def alone(self, key: Key) -> bool:
         """Whether a copy is there, and is the only fresh one of its elements."""

@@ -15,8 +15,9 @@ from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Recurrence, Statement
 from isam.schedule.tree import Node, Tile
+from isam.scheduler.laid_out import box_room
 from isam.scheduler.plan import Group, Plan
-from isam.scheduler.plans.boxes import Lasting, box_sides, laid_out
+from isam.scheduler.plans.boxes import Lasting, box_sides
 from isam.scheduler.tiles import mentions
 from isam.system.graph import System
 
@@ -110,7 +111,7 @@ def stay_bytes(plan: Plan, system: System) -> int:
         if s.stays:
             use = next(u for n in (group.main, *group.nests) for u in n.uses if u.buffer == s.buffer)
             align = system.memories[s.memory].align
-            out += laid_out(box_sides(group, use, plan.order, len(plan.deals)), size_of(use.dtype), align)
+            out += box_room(box_sides(group, use, plan.order, len(plan.deals)), size_of(use.dtype), align)
     return out
 
 

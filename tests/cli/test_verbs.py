@@ -302,6 +302,19 @@ def test_run_demands_an_instruction(cli, matmul, tmp_path):
     assert cli("run", out).code == 0
 
 
+def test_sizes_that_cannot_be_meant_are_answered_with_those_that_can(cli, matmul, tmp_path):
+    other = cli("run", matmul, "-D", "m=5", "-D", "N=18,K=3")
+    assert (other.code, "has no size 'm'" in other.err, "did you mean 'M'?" in other.err) == (2, True, True)
+    out = tmp_path / "a"
+    assert cli("compile", matmul, *SMALL, "-o", out).code == 0
+    assert cli("run", out, "-D", "M=5").code == 0
+    ran = cli("run", out, "-D", "M=6", "-D", "N=17")
+    assert ran.code == 2
+    assert "the artifact is compiled for M = 5\n  hint: isam compile -D M=6" in ran.err
+    assert "the artifact is compiled for N = 18" in ran.err
+    assert f"hint: a compiled kernel? isam run {out}" in cli("schedule", out).err
+
+
 def test_run_takes_threads_as_schedule_does(cli, tmp_path):
     """Code is made for that many; an artifact is made already."""
     from unittest.mock import patch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from isam.schedule.serial import to_json
 from isam.schedule.tree import Schedule
 from isam.system.load import load_system
 from tests.corpus import CASES
+from tests.machines.small import CLIP, FREE, SAME, instruction, small
 from tests.pipeline import compiled, judge, simulated
 
 SIZES = {"M": 9, "N": 13, "K": 21}
@@ -200,55 +200,28 @@ UNEQUAL = """kernel steps(T, F)
   forall t < T, f < F
     y[t, f] = max(s[t, f], 0)
 """
-LIMITS = """isam: 1
-system: limits
-memories:
-  dram: {kind: managed, capacity: 1 GiB, home: true}
-  sp:   {kind: managed, capacity: 64 KiB}
-units:
-  vec: {runs: [add, top], clock: 1 GHz}
-  dma: {runs: [copy], clock: 1 GHz}
-moves:
-  - {from: dram, to: sp, by: copy, issuer: dma, both_ways: true}
-instructions:
-  add:
-    body: |
-      instruction add(M <= 6, N <= 10)
-        in  A: f32[M, N]
-        in  B: f32[M, N]
-        out D: f32[M, N]
-        forall i < M, j < N
-          D[i, j] = A[i, j] + B[i, j]
-    homes: {A: [sp], B: [sp], D: [sp]}
-    cost: {issue: 4 cycles, latency: 8 cycles}
-  top:
-    body: |
-      instruction top(M <= 4, N <= 12)
-        in  A: f32[M, N]
-        out D: f32[M, N]
-        forall i < M, j < N
-          D[i, j] = max(A[i, j], 0)
-    homes: {A: [sp], D: [sp]}
-    cost: {issue: 4 cycles, latency: 8 cycles}
-  copy:
-    body: |
-      instruction copy(M, N)
-        in  S: any[M, N]
-        out D: any[M, N]
-        forall i < M, j < N
-          D[i, j] = S[i, j]
-    strides: {S: [free, free], D: [free, free]}
-    cost: {setup: 10 cycles, bandwidth: 16 B/cycle}
+ADD = """
+  in  A: f32[M, N]
+  in  B: f32[M, N]
+  out D: f32[M, N]
+  forall i < M, j < N
+    D[i, j] = A[i, j] + B[i, j]
 """
 
 
 @pytest.mark.parametrize("make", [MonteCarlo, Random, Exhaustive, Beam, BestFirst])
-def test_more_is_made_of_smaller_calls_that_agree(make: type[BestFirst], tmp_path: Path):
+def test_more_is_made_of_smaller_calls_that_agree(make: type[BestFirst]):
     """What is decided otherwise is a decision of the schedule taken, whose nests agree where the Approach had not."""
-    path = tmp_path / "limits.yaml"
-    path.write_text(LIMITS)
+    home, cost = "homes: [sp]", "cost: {issue: 4 cycles, latency: 8 cycles}"
+    machine = small(
+        "limits",
+        {"sp": "capacity: 64 KiB"},
+        ["dram <-> sp"],
+        instruction("add(M <= 6, N <= 10)", ADD, home, cost),
+        instruction("top(M <= 4, N <= 12)", CLIP, home, cost),
+        copy=instruction("copy(M, N)", SAME, FREE, "cost: {setup: 10 cycles, bandwidth: 16 B/cycle}"),
+    )
     kernel, sizes = parse_kernel(UNEQUAL), {"T": 24, "F": 24}
-    machine = simulated(str(path))
     few = make()
     few.tries = 6
     job = compiled(kernel, sizes, machine, few, check=True)

@@ -30,3 +30,9 @@ def test_what_has_no_place_shows_none():
 def test_a_word_is_no_hint_for_itself():
     assert did_you_mean("tmp", ["tmp"]) == ""
     assert did_you_mean("tpm", ["tmp"])
+
+
+def test_a_word_in_other_case_is_meant_rather_than_one_spelt_alike():
+    assert did_you_mean("t", ["M", "T"]) == "did you mean 'T'?"
+    assert did_you_mean("ROWS", ["ROW", "rows"]) == "did you mean 'rows'?"
+    assert did_you_mean("t", ["M", "K"]) == ""

@@ -10,6 +10,7 @@ from math import prod
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
+from isam.scheduler.laid_out import box_room
 from isam.scheduler.nests import Nest, Use
 from isam.scheduler.plan import USED, Group, StagedBox
 from isam.scheduler.plans.begins import readable, within_rows
@@ -169,18 +170,8 @@ def beside(group: Group, main: Nest, lasting: Lasting) -> dict[str, Use]:
 def _staying(group: Group, use: Use, order: Order, dealt: int, memory: Memory) -> Box:
     """What one instance reads of an operand, brought once; rows begin at multiples of the memory's alignment."""
     sides = box_sides(group, use, order, dealt)
-    size = laid_out(sides, size_of(use.dtype), memory.align)
+    size = box_room(sides, size_of(use.dtype), memory.align)
     return Box(dealt, size, 1, size, False, sides, True, readable=_readable(group, use, order, dealt, memory))
-
-
-def laid_out(sides: tuple[int, ...], size: int, align: int) -> int:
-    """Bytes of a box whose rows begin at multiples of ``align``."""
-    innermost = True
-    for n in reversed(sides):
-        size *= n
-        if innermost and n > 1:
-            size, innermost = -(-size // align) * align, False
-    return -(-size // align) * align
 
 
 def _placements(uses: dict[str, Use], main: Nest, order: Order, dealt: int, memory: Memory) -> Iterator[dict[str, Box]]:

@@ -12,7 +12,7 @@ from isam.ir.mapping import Mapping
 from isam.ir.text import parse_instruction, parse_kernel
 from isam.mapper import Matches, match
 from isam.proof.semantics import compare
-from isam.system.load import load_system
+from tests.machines.small import SAME, instruction, small
 from tests.pipeline import compiled, judge
 
 HEADS = {"window": "two(N <= 8, 2 <= K <= 4)", "pairs": "two(N <= 8)"}
@@ -20,31 +20,6 @@ BODIES = {
     "window": "  in  A: f32[N + K]\n  out D: f32[N, K]\n  forall i < N, j < K\n    D[i, j] = A[i + j] + A[i]\n",
     "pairs": "  in  A: f32[N]\n  out D: f32[N, N]\n  forall i < N, j < N\n    D[i, j] = A[i] - A[j]\n",
 }
-MACHINE = """isam: 1
-system: twice
-memories:
-  dram: {{kind: managed, capacity: 1 GiB, home: true}}
-  acts: {{kind: managed, cells: 16, cell: 256 B}}
-units:
-  array: {{runs: [two], clock: 500 MHz}}
-  dma: {{runs: [copy], clock: 500 MHz}}
-moves:
-  - {{from: dram, to: acts, by: copy, issuer: dma, both_ways: true}}
-instructions:
-  two:
-    body: |
-      {body}
-    homes: [acts]
-    cost: {{issue: 8 cycles, latency: 20 cycles}}
-  copy:
-    body: |
-      instruction copy(M, N)
-        in  A: f32[M, N]
-        out D: f32[M, N]
-        forall i < M, j < N
-          D[i, j] = A[i, j]
-    cost: {{issue: 2 cycles, latency: 20 cycles, bandwidth: 32 B/cycle}}
-"""
 
 
 def written(kind: str) -> str:
@@ -60,11 +35,18 @@ CASES = [("window", (8, 4)), ("window", (20, 3)), ("window", (1, 2)), ("pairs", 
 
 
 @pytest.mark.parametrize(("kind", "shape"), CASES)
-def test_what_is_mapped_is_carried_out(kind: str, shape: tuple[int, ...], tmp_path) -> None:
+def test_what_is_mapped_is_carried_out(kind: str, shape: tuple[int, ...]) -> None:
     sizes = dict(zip("NK", shape, strict=False))
-    path = tmp_path / "twice.yaml"
-    path.write_text(MACHINE.format(body=written(kind).replace("\n", "\n      ")))
-    k, system = kernel(kind), load_system(path)
+    cost = "cost: {issue: 8 cycles, latency: 20 cycles}"
+    system = small(
+        "twice",
+        {"acts": "cells: 16, cell: 256 B"},
+        ["dram <-> acts"],
+        instruction(HEADS[kind], BODIES[kind], "homes: [acts]", cost),
+        copy=instruction("copy(M, N)", SAME, "cost: {issue: 2 cycles, latency: 20 cycles, bandwidth: 32 B/cycle}"),
+        clock="500 MHz",
+    )
+    k = kernel(kind)
     job = compiled(k, sizes, system, check=True)
     judge(k, sizes, job)
 

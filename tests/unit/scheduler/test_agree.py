@@ -11,7 +11,7 @@ from isam.compiler.variants import AGREEING
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, distinct
 from isam.scheduler.agree import offered
-from isam.system.load import parse_system
+from tests.machines.small import CLIP, FREE, PRODUCT, SAME, ZERO, instruction, small
 from tests.pipeline import compiled, judge
 
 LAYER = parse_kernel("""kernel layer(M, N, K)
@@ -44,55 +44,18 @@ RAGGED, ONE, NONE = {"M": 5, "N": 19, "K": 7}, {"M": 1, "N": 1, "K": 1}, {"M": 0
 
 def machine(tile: str = "M <= 1, N <= 16", mac: int = 8, near: str = "cells: 16, cell: 64 B"):
     """A matrix unit of 2 x 8, and what takes a ``tile`` at a time; ``mac``: cycles of a product."""
-    return parse_system(f"""isam: 1
-system: own
-memories:
-  dram: {{kind: managed, capacity: 1 GiB, home: true}}
-  acts: {{kind: managed, {near}}}
-  weights: {{kind: managed, cells: 8, cell: 256 B}}
-units:
-  array: {{runs: [mac, zero, clip], clock: 500 MHz}}
-  dma:   {{runs: [copy], clock: 500 MHz}}
-moves:
-  - {{from: dram, to: [acts, weights], by: copy, issuer: dma, both_ways: true}}
-instructions:
-  mac:
-    body: |
-      instruction mac(M <= 2, N <= 8, K <= 8)
-        in    A: f32[M, K]
-        in    W: f32[K, N]
-        inout C: f32[M, N]
-        forall i < M, j < N, k < K
-          C[i, j] += A[i, k] * W[k, j]
-    homes: {{A: [acts], W: [weights], C: [acts]}}
-    cost: {{issue: {mac} cycles, latency: {mac} cycles}}
-  zero:
-    body: |
-      instruction zero({tile})
-        out D: f32[M, N]
-        forall i < M, j < N
-          D[i, j] = 0
-    homes: [acts]
-    cost: {{issue: 1 cycle, latency: 1 cycle}}
-  clip:
-    body: |
-      instruction clip({tile})
-        in  A: f32[M, N]
-        out D: f32[M, N]
-        forall i < M, j < N
-          D[i, j] = max(A[i, j], 0)
-    homes: [acts]
-    cost: {{issue: 1 cycle, latency: 1 cycle}}
-  copy:
-    body: |
-      instruction copy(M, N)
-        in  S: any[M, N]
-        out D: any[M, N]
-        forall i < M, j < N
-          D[i, j] = S[i, j]
-    strides: {{S: [free, free], D: [free, free]}}
-    cost: {{setup: 20 cycles, bandwidth: 8 B/cycle}}
-""")
+    step = "cost: {issue: 1 cycle, latency: 1 cycle}"
+    return small(
+        "own",
+        {"acts": near, "weights": "cells: 8, cell: 256 B"},
+        ["dram <-> [acts, weights]"],
+        instruction("mac(M <= 2, N <= 8, K <= 8)", PRODUCT, "homes: {A: [acts], B: [weights], C: [acts]}",
+                    f"cost: {{issue: {mac} cycles, latency: {mac} cycles}}"),
+        instruction(f"zero({tile})", ZERO, "homes: [acts]", step),
+        instruction(f"clip({tile})", CLIP, "homes: [acts]", step),
+        copy=instruction("copy(M, N)", SAME, FREE, "cost: {setup: 20 cycles, bandwidth: 8 B/cycle}"),
+        clock="500 MHz",
+    )  # fmt: skip
 
 
 class AsLargeAsTheyMay(Approach):

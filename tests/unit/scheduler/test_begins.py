@@ -13,54 +13,12 @@ from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children
 from isam.scheduler.plans.begins import further
 from isam.system.graph import System
-from isam.system.load import parse_system
+from tests.machines.small import PRODUCT, ZERO, ZERO_ROW, instruction, small
 from tests.pipeline import compiled, judge
 
-MACHINE = """isam: 1
-system: wide
-backend: simulator
-memories:
-  dram: {kind: managed, capacity: 1 GiB, home: true}
-  sp:   {kind: managed, capacity: 64 KiB, align: 64 B}
-  ra:   {kind: managed, cells: 8, cell: 64 B}
-  rb:   {kind: managed, cells: 8, cell: 64 B}
-units:
-  mm:  {runs: [mm4, zero], clock: 1 GHz}
-  dma: {runs: [copy], clock: 1 GHz}
-moves:
-  - {from: dram, to: sp, by: copy, issuer: dma, both_ways: true}
-  - {from: sp, to: [ra, rb], by: copy, issuer: dma, both_ways: true}
-instructions:
-  mm4:
-    body: |
-      instruction mm4(M <= 4, N <= 4, K <= 4)
-        in    A: f32[M, K]
-        in    B: f32[K, N]
-        inout C: f32[M, N]
-        forall i < M, j < N, k < K
-          C[i, j] += A[i, k] * B[k, j]
-    homes: [ra, rb]
-    apart: [[A, B]]
-    cost: {issue: 4 cycles, latency: 12 cycles}
-  zero:
-    body: |
-      instruction zero(M <= 4, N <= 4)
-        out C: f32[M, N]
-        forall i < M, j < N
-          C[i, j] = 0
-    homes: [ra, rb]
-    cost: {issue: 1 cycle, latency: 2 cycles}
-  copy:
-    body: |
-      instruction copy(M, N)
-        in  S: any[M, N]
-        out D: any[M, N]
-        forall i < M, j < N
-          D[i, j] = S[i, j]
-    cost: {setup: 10 cycles, bandwidth: 16 B/cycle}
-"""
+REGISTERS = "homes: [ra, rb]"
 TILE = 4 * 4  # elements that a call takes
-PRODUCT = parse_kernel("""kernel product(M, N, K)
+KERNEL = parse_kernel("""kernel product(M, N, K)
   in  a: f32[M, K]
   in  b: f32[K, N]
   out c: f32[M, N]
@@ -69,11 +27,20 @@ PRODUCT = parse_kernel("""kernel product(M, N, K)
   forall i < M, j < N, k < K
     c[i, j] += a[i, k] * b[k, j]
 """)
-TRANSPOSED = parse_kernel(str(PRODUCT).replace("a: f32[M, K]", "a: f32[K, M]").replace("a[i, k]", "a[k, i]"))
+TRANSPOSED = parse_kernel(str(KERNEL).replace("a: f32[M, K]", "a: f32[K, M]").replace("a[i, k]", "a[k, i]"))
 
 
-def wide(align: int) -> System:
-    return parse_system(MACHINE.replace("align: 64 B", f"align: {align} B"))
+def wide(access: str, *more: str) -> System:
+    """A product of registers behind a scratchpad, which is read as ``access`` says."""
+    cost = "cost: {issue: 4 cycles, latency: 12 cycles}"
+    return small(
+        "wide",
+        {"sp": f"capacity: 64 KiB, {access}", "ra": "cells: 8, cell: 64 B", "rb": "cells: 8, cell: 64 B"},
+        ["dram <-> sp", "sp <-> [ra, rb]"],
+        instruction("mm4(M <= 4, N <= 4, K <= 4)", PRODUCT, REGISTERS, "apart: [[A, B]]", cost),
+        instruction("zero(M <= 4, N <= 4)", ZERO, REGISTERS, "cost: {issue: 1 cycle, latency: 2 cycles}"),
+        *more,
+    )
 
 
 def carried(schedule: Schedule, source: str, target: str) -> Iterator[tuple[Operand, int]]:
@@ -98,12 +65,12 @@ def elements(schedule: Schedule, source: str, target: str, least: int = 0) -> Co
     return out
 
 
-@pytest.mark.parametrize("kernel", [PRODUCT, TRANSPOSED], ids=["product", "transposed"])
+@pytest.mark.parametrize("kernel", [KERNEL, TRANSPOSED], ids=["product", "transposed"])
 @pytest.mark.parametrize("align", [64, 128])
 @pytest.mark.parametrize("sizes", [{"M": 16, "N": 16, "K": 64}, {"M": 32, "N": 24, "K": 32}])
 def test_nothing_is_brought_that_no_call_reads(kernel, align, sizes):
     """Tiles of four columns begin at multiples of 16 bytes: one in four, or eight, of a box could be read there."""
-    job = compiled(kernel, sizes, wide(align), check=True)
+    job = compiled(kernel, sizes, wide(f"align: {align} B"), check=True)
     judge(kernel, sizes, job)
     near = elements(job.schedule, "dram", "sp")
     read = elements(job.schedule, "sp", "ra") + elements(job.schedule, "sp", "rb")
@@ -121,33 +88,22 @@ POOL = parse_kernel("""kernel pool(T, K)
   forall k < K, t < T
     y[k] += w[t] * x[t, k]
 """)
-AXPY = """  axpy:
-    body: |
-      instruction axpy(J <= 16)
-        in    A: f32
-        in    B: f32[J]
-        inout D: f32[J]
-        forall j < J
-          D[j] += A[] * B[j]
-    homes: [ra, rb]
-    cost: {issue: 1 cycle, latency: 4 cycles}
-  clear:
-    body: |
-      instruction clear(J <= 16)
-        out D: f32[J]
-        forall j < J
-          D[j] = 0
-    homes: [ra, rb]
-    cost: {issue: 1 cycle, latency: 4 cycles}
-"""
+SOON = "cost: {issue: 1 cycle, latency: 4 cycles}"
+AXPY = instruction("axpy(J <= 16)", """
+  in    A: f32
+  in    B: f32[J]
+  inout D: f32[J]
+  forall j < J
+    D[j] += A[] * B[j]
+""", REGISTERS, SOON)  # fmt: skip
+CLEAR = instruction("clear(J <= 16)", ZERO_ROW, REGISTERS, SOON)
 
 
 @pytest.mark.parametrize("length", [32, 64])
 def test_in_rows_nothing_is_brought_that_no_call_reads(length: int):
     """Single elements begin with a row where they come one by one; in a box most lie within one."""
-    text = MACHINE.replace("align: 64 B", "align: 64 B, row: 64 B").replace("[mm4, zero]", "[mm4, zero, axpy, clear]")
     sizes = {"T": length, "K": 16}
-    job = compiled(POOL, sizes, parse_system(text + AXPY), check=True)
+    job = compiled(POOL, sizes, wide("align: 64 B, row: 64 B", AXPY, CLEAR), check=True)
     judge(POOL, sizes, job)
     near = elements(job.schedule, "dram", "sp")
     read = elements(job.schedule, "sp", "ra") + elements(job.schedule, "sp", "rb")
@@ -158,8 +114,8 @@ def test_in_rows_nothing_is_brought_that_no_call_reads(length: int):
 
 def test_boxes_of_which_all_can_be_read_are_brought_whole():
     sizes = {"M": 16, "N": 16, "K": 64}
-    job = compiled(PRODUCT, sizes, wide(16), check=True)
-    judge(PRODUCT, sizes, job)
+    job = compiled(KERNEL, sizes, wide("align: 16 B"), check=True)
+    judge(KERNEL, sizes, job)
     assert elements(job.schedule, "dram", "sp")["b"] == 16 * 64
 
 

@@ -7,48 +7,9 @@ from itertools import pairwise
 import pytest
 
 from isam.ir.text import parse_kernel
-from isam.system.load import parse_system
+from tests.machines.small import PRODUCT, ZERO, instruction, small
 from tests.pipeline import compiled, judge
 
-MACHINE = """isam: 1
-system: behind
-backend: simulator
-memories:
-  dram: {{kind: managed, capacity: 1 GiB, home: true}}
-  l1:   {{kind: cached, capacity: 1 KiB, of: dram}}
-{memories}
-units:
-  mm:  {{runs: [mm4, zero], clock: 1 GHz}}
-  dma: {{runs: [copy], clock: 1 GHz}}
-moves:
-{moves}
-instructions:
-  mm4:
-    body: |
-      instruction mm4(M <= 4, N <= 4, K <= 4)
-        in    A: f32[M, K]
-        in    B: f32[K, N]
-        inout C: f32[M, N]
-        forall i < M, j < N, k < K
-          C[i, j] += A[i, k] * B[k, j]
-    homes: [{home}]
-    cost: {{issue: 4 cycles, latency: 12 cycles}}
-  zero:
-    body: |
-      instruction zero(M <= 4, N <= 4)
-        out C: f32[M, N]
-        forall i < M, j < N
-          C[i, j] = 0
-    homes: [{home}]
-  copy:
-    body: |
-      instruction copy(M, N)
-        in  S: any[M, N]
-        out D: any[M, N]
-        forall i < M, j < N
-          D[i, j] = S[i, j]
-    cost: {{setup: 10 cycles, bandwidth: 16 B/cycle}}
-"""
 CHAINS = {
     "a scratchpad": {"sp": "capacity: 64 KiB, align: 16 B"},
     "registers behind one": {"sp": "capacity: 64 KiB, align: 16 B", "rf": "cells: 8, cell: 64 B"},
@@ -61,12 +22,14 @@ CHAINS = {
 @pytest.mark.parametrize("role", ["in   ", "const"])
 @pytest.mark.parametrize("sizes", [(16, 16, 16), (13, 40, 33)])
 def test_a_product_is_right_whatever_stands_behind_caches(chain, role, sizes):
-    there = CHAINS[chain]
-    names = ["dram", *there]
-    moves = [f"  - {{from: {a}, to: {b}, by: copy, issuer: dma, both_ways: true}}"
-             for a, b in pairwise(names)]  # fmt: skip
-    memories = "\n".join(f"  {n}: {{kind: managed, {what}}}" for n, what in there.items())
-    machine = parse_system(MACHINE.format(memories=memories, moves="\n".join(moves), home=names[-1]))
+    near, home = CHAINS[chain], f"homes: [{list(CHAINS[chain])[-1]}]"
+    machine = small(
+        "behind",
+        {"l1": "kind: cached, capacity: 1 KiB, of: dram", **near},
+        [f"{a} <-> {b}" for a, b in pairwise(["dram", *near])],
+        instruction("mm4(M <= 4, N <= 4, K <= 4)", PRODUCT, home, "cost: {issue: 4 cycles, latency: 12 cycles}"),
+        instruction("zero(M <= 4, N <= 4)", ZERO, home),
+    )
     kernel = parse_kernel(f"""kernel product(M, N, K)
   in    a: f32[M, K]
   {role} b: f32[K, N]

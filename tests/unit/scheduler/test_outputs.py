@@ -4,40 +4,18 @@ from __future__ import annotations
 
 from isam.ir.text import parse
 from isam.schedule.tree import Issue, distinct
-from isam.system.load import load_system
+from tests.machines.small import SAME_ROW, instruction, small
 from tests.pipeline import compiled, judge
 
-MACHINE = """
-isam: 1
-system: sorts
-memories:
-  dram: {kind: managed, capacity: 1 MiB, home: true}
-  sp:   {kind: managed, capacity: 1 KiB, align: 16 B}
-units:
-  pe:  {runs: [minmax], clock: 1 GHz}
-  dma: {runs: [copy], clock: 1 GHz}
-moves:
-  - {from: dram, to: sp, by: copy, issuer: dma, both_ways: true}
-instructions:
-  minmax:
-    body: |
-      instruction minmax(J <= 16)
-        in  X: f32[J]
-        in  Z: f32[J]
-        out L: f32[J]
-        out H: f32[J]
-        forall j < J
-          L[j] = min(X[j], Z[j])
-        forall j < J
-          H[j] = max(X[j], Z[j])
-    homes: [sp]
-  copy:
-    body: |
-      instruction copy(N)
-        in  S: any[N]
-        out D: any[N]
-        forall i < N
-          D[i] = S[i]
+MINMAX = """
+  in  X: f32[J]
+  in  Z: f32[J]
+  out L: f32[J]
+  out H: f32[J]
+  forall j < J
+    L[j] = min(X[j], Z[j])
+  forall j < J
+    H[j] = max(X[j], Z[j])
 """
 KERNEL = """
 kernel sorter(N)
@@ -52,10 +30,11 @@ kernel sorter(N)
 """
 
 
-def test_two_outputs_of_one_call_do_not_share_room(tmp_path):
-    path = tmp_path / "sorts.yaml"
-    path.write_text(MACHINE)
-    job = compiled(parse(KERNEL), {"N": 100}, load_system(str(path)), check=True)
+def test_two_outputs_of_one_call_do_not_share_room():
+    minmax = instruction("minmax(J <= 16)", MINMAX, "homes: [sp]")
+    machine = small("sorts", {"sp": "capacity: 1 KiB, align: 16 B"}, ["dram <-> sp"], minmax,
+                    copy=instruction("copy(N)", SAME_ROW))  # fmt: skip
+    job = compiled(parse(KERNEL), {"N": 100}, machine, check=True)
     judge(parse(KERNEL), {"N": 100}, job)
     for call in distinct(job.schedule.call):
         if isinstance(call, Issue) and call.instruction == "minmax":

@@ -9,50 +9,20 @@ from isam.compiler import Refused
 from isam.ir.text import parse_kernel
 from isam.proof import check_flat
 from isam.system.graph import System
-from isam.system.load import parse_system
+from tests.machines.small import SAME, SAME_ROW, ZERO, ZERO_ROW, instruction, small
 from tests.pipeline import compiled, judge
 
-MACHINE = """isam: 1
-system: strict
-memories:
-  hbm: {kind: managed, capacity: 1 GiB, home: true}
-  q:   {kind: managed, cells: 8, cell: 4 KiB}
-units:
-  pe: {runs: [gemm, act, zero], clock: 1 GHz}
-  dma: {runs: [copy], clock: 1 GHz}
-moves:
-  - {from: hbm, to: q, by: copy, issuer: dma, both_ways: true}
-instructions:
-  gemm:
-    body: |
-      instruction gemm(M <= 8, HEAD, K)
-        in    A: f32[M, K]
-        in    W: f32[N, K]
-        inout C: f32[M, N]
-        forall i < M, j < N, k < K
-          C[i, j] += A[i, k] * W[j, k]
-    homes: [q]
-  act:
-    body: |
-      instruction act(M <= 8, ACT)
-        inout D: f32[M, N]
-        forall i < M, j < N
-          D[i, j] = max(D[i, j], 0)
-    homes: [q]
-  zero:
-    body: |
-      instruction zero(M <= 8, N <= 12)
-        out D: f32[M, N]
-        forall i < M, j < N
-          D[i, j] = 0
-    homes: [q]
-  copy:
-    body: |
-      instruction copy(MOVED)
-        in  S: any[M, N]
-        out D: any[M, N]
-        forall i < M, j < N
-          D[i, j] = S[i, j]
+GEMM = """
+  in    A: f32[M, K]
+  in    W: f32[N, K]
+  inout C: f32[M, N]
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * W[j, k]
+"""
+ACT = """
+  inout D: f32[M, N]
+  forall i < M, j < N
+    D[i, j] = max(D[i, j], 0)
 """
 KERNEL = parse_kernel("""kernel mt(M, N, K)
   in    x: f32[M, K]
@@ -68,7 +38,16 @@ KERNEL = parse_kernel("""kernel mt(M, N, K)
 
 
 def machine(head: str, act: str, moved: str = "M, N") -> System:
-    return parse_system(MACHINE.replace("HEAD", head).replace("ACT", act).replace("MOVED", moved))
+    """``head``, ``act``, ``moved``: how many columns, or of what, a product, an activation and a copy take."""
+    return small(
+        "strict",
+        {"q": "cells: 8, cell: 4 KiB"},
+        ["dram <-> q"],
+        instruction(f"gemm(M <= 8, {head}, K)", GEMM, "homes: [q]"),
+        instruction(f"act(M <= 8, {act})", ACT, "homes: [q]"),
+        instruction("zero(M <= 8, N <= 12)", ZERO, "homes: [q]"),
+        copy=instruction(f"copy({moved})", SAME),
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,54 +99,33 @@ def test_a_condition_leaves_no_fixed_number():
     judge(kernel, {"N": 16}, job)
 
 
-EIGHTS = """isam: 1
-system: eights
-memories:
-  hbm: {kind: managed, capacity: 1 GiB, home: true}
-  q:   {kind: managed, cells: 3, cell: 128 B}
-units:
-  lane: {runs: [poly, zero, keep], clock: 1 GHz}
-  dma:  {runs: [copy], clock: 1 GHz}
-moves:
-  - {from: hbm, to: q, by: copy, issuer: dma, both_ways: true}
-instructions:
-  poly:
-    body: |
-      instruction poly(J % 8)
-        in  A: f32[J]
-        in  B: f32[J]
-        out D: f32[J]
-        forall j < J
-          D[j] = A[j] * B[j] + A[j]
-    homes: [q]
-  zero:
-    body: |
-      instruction zero(J)
-        out D: f32[J]
-        forall j < J
-          D[j] = 0
-    homes: [q]
-  keep:
-    body: |
-      instruction keep(J)
-        in  S: f32[J]
-        out D: f32[J]
-        forall j < J
-          D[j] = S[j]
-    homes: [q]
-  copy:
-    body: |
-      instruction copy(J)
-        in  S: any[J]
-        out D: any[J]
-        forall j < J
-          D[j] = S[j]
+POLY = """
+  in  A: f32[J]
+  in  B: f32[J]
+  out D: f32[J]
+  forall j < J
+    D[j] = A[j] * B[j] + A[j]
+"""
+KEEP = """
+  in  S: f32[J]
+  out D: f32[J]
+  forall j < J
+    D[j] = S[j]
 """
 
 
 def test_the_search_pads_where_the_machine_can():
     kernel = parse_kernel("kernel p(N)\n  in a: f32[N]\n  in b: f32[N]\n  out y: f32[N]\n  forall i < N\n"
                           "    y[i] = a[i] * b[i] + a[i]\n")  # fmt: skip
-    job = compiled(kernel, {"N": 20}, parse_system(EIGHTS), check=True)
+    eights = small(
+        "eights",
+        {"q": "cells: 3, cell: 128 B"},
+        ["dram <-> q"],
+        instruction("poly(J % 8)", POLY, "homes: [q]"),
+        instruction("zero(J)", ZERO_ROW, "homes: [q]"),
+        instruction("keep(J)", KEEP, "homes: [q]"),
+        copy=instruction("copy(N)", SAME_ROW),
+    )
+    job = compiled(kernel, {"N": 20}, eights, check=True)
     assert [s.split(" (")[0] for s in job.cover.steps] == ["round-up"]
     judge(kernel, {"N": 20}, job)

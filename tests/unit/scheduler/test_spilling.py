@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -12,40 +11,15 @@ from isam.ir.text import parse_kernel
 from isam.proof import check_flat
 from isam.schedule.tree import Issue, Loop, Node, Schedule, children
 from isam.system.graph import System
-from isam.system.load import parse_system
+from tests.machines.small import SAME, instruction, small
 from tests.pipeline import compiled, judge
 
-VECTOR = """  v{op}:
-    for: {op: {add: {s: "+"}, mul: {s: "*"}}}
-    body: |
-      instruction v{op}(J <= 16)
-        in  A: f32[J]
-        in  B: f32[J]
-        out D: f32[J]
-        forall j < J
-          D[j] = A[j] {s} B[j]
-    homes: [rf]
-"""
-MACHINE = f"""isam: 1
-system: near
-memories:
-  dram: {{kind: managed, capacity: 1 GiB, home: true}}
-  sp:   {{kind: managed, capacity: 16 KiB, align: 16 B}}
-  rf:   {{kind: managed, cells: 4, cell: 64 B}}
-units:
-  alu: {{runs: ["v*"], clock: 1 GHz}}
-  dma: {{runs: [copy], clock: 1 GHz}}
-moves:
-  - {{from: dram, to: sp, by: copy, issuer: dma, both_ways: true}}
-  - {{from: sp, to: rf, by: copy, issuer: dma, both_ways: true}}
-instructions:
-{VECTOR}  copy:
-    body: |
-      instruction copy(M, N)
-        in  S: any[M, N]
-        out D: any[M, N]
-        forall i < M, j < N
-          D[i, j] = S[i, j]
+VECTOR = """
+  in  A: f32[J]
+  in  B: f32[J]
+  out D: f32[J]
+  forall j < J
+    D[j] = A[j] {} B[j]
 """
 CHAIN = parse_kernel("""kernel chain(N)
   in  a: f32[N]
@@ -86,10 +60,14 @@ CHANGED = parse_kernel("""kernel changed(N)
 
 
 def near(room: int = 16 << 10, cells: int = 4) -> System:
-    machine = parse_system(MACHINE)
-    sp, rf = machine.memories["sp"], machine.memories["rf"]
-    changed = {"sp": replace(sp, capacity=room), "rf": replace(rf, cells=cells, capacity=cells * 64)}
-    return replace(machine, memories={**machine.memories, **changed}, backend="simulator")
+    return small(
+        "near",
+        {"sp": f"capacity: {room} B, align: 16 B", "rf": f"cells: {cells}, cell: 64 B"},
+        ["dram <-> sp", "sp <-> rf"],
+        instruction("vadd(J <= 16)", VECTOR.format("+"), "homes: [rf]"),
+        instruction("vmul(J <= 16)", VECTOR.format("*"), "homes: [rf]"),
+        copy=instruction("copy(M, N)", SAME),
+    )
 
 
 def moved(schedule: Schedule, source: str, target: str) -> list[str]:
