@@ -46,6 +46,7 @@ class StagedBox:
     stays: bool = False
     by: int | None = None
     form: tuple[int, int] | None = None
+    access: tuple[Affine, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Stager:
         """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move). Whether
         it is still to be filled, piece by piece."""
         data = self.run.data
-        box = self._whole(stage.buffer) if stage.at_bind else self._box(stage.buffer, env, members)
+        box = self._whole(stage.buffer) if stage.at_bind else self._box(stage, env, members)
         if box is None or not self._read(stage, members) or not self._paths(stage):
             return False
         known = data.at_bind.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.at_bind else None
@@ -49,7 +49,7 @@ class Stager:
         """Brings what is read below of a box whose room is there already to its place in it."""
         if not self._read(stage, members):
             return
-        data, piece = self.run.data, self._box(stage.buffer, env, members)
+        data, piece = self.run.data, self._box(stage, env, members)
         assert piece is not None, "one access of one nest reads a box"
         around = data.state.stages_around(piece, data.scope.ranges)
         key = next((k for k in around if k[0] == stage.memory), None)
@@ -171,12 +171,13 @@ class Stager:
         path = None if found else self._route(stage)
         return found if path is None else [path]
 
-    def _box(self, buffer: str, env: Env, members: Members) -> Tile | None:
-        """The smallest box that holds what the members read of the buffer within ``env``."""
+    def _box(self, stage: StagedBox, env: Env, members: Members) -> Tile | None:
+        """The smallest box that holds what the members read of the buffer within ``env``, by accesses that the stage
+        is for."""
         hull: list[tuple[Affine, int]] | None = None
         for i in members:
             for u in self.group.nests[i].uses:
-                if u.buffer != buffer or not u.reads:
+                if u.buffer != stage.buffer or not u.reads or stage.access not in (None, u.index):
                     continue
                 rows = [row_range(r, env) for r in u.index]
                 if hull is None:
@@ -192,7 +193,7 @@ class Stager:
                 hull = merged
         if hull is None:
             return None
-        return Tile(buffer, tuple(s for s, _ in hull), tuple(n for _, n in hull), (1,) * len(hull))
+        return Tile(stage.buffer, tuple(s for s, _ in hull), tuple(n for _, n in hull), (1,) * len(hull))
 
 
 def row_range(row: Affine, env: Env) -> tuple[Affine, int]:

@@ -317,3 +317,29 @@ def test_rows_that_steps_leave_out_are_not_brought(step, last, elements):
     """
     nest = main_nest({"H": 14, "W": 14, "C": 64, "K": 64}, text)
     assert volume(nest, next(u for u in nest.uses if u.buffer == "x")) == elements
+
+
+GRAM = """kernel gram(B, N, K)
+  in  A: f32[B, N, K]
+  out C: f32[B, N, N]
+  forall b < B, i < N, j < N
+    C[b, i, j] = 0
+  forall b < B, i < N, j < N, k < K
+    C[b, i, j] += A[b, i, k] * A[b, j, k]
+"""
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_what_is_both_factors_of_a_product_is_laid_out_for_one(batch):
+    """Panels of the columns of a block, which the rows that pass by lie outside of."""
+    kernel, sizes, system = parse_kernel(GRAM), {"B": batch, "N": 192, "K": 24}, host(near=1 << 13)
+    job = compiled(kernel, sizes, system)
+    assert job.schedule is not None
+    (panel,) = [s for s in job.schedule.workspace if s.name.startswith("A.")]
+    assert panel.bytes < 192 * 24 * 4, "of a block"
+    sums = [n for n in distinct(job.schedule.call) if isinstance(n, Loop) and n.axis == "k"]
+    read = {o.place.base for n in sums for c in distinct(n.body) if isinstance(c, Issue) and c.is_move
+            for o in c.operands if o.place.base}  # fmt: skip
+    assert read == {"A", panel.name}
+    assert not any(c.instruction == "load_strided" for n in sums for c in distinct(n.body) if isinstance(c, Issue))
+    judge(kernel, sizes, job, 3)
