@@ -122,15 +122,19 @@ class Crossed(NamedTuple):
     near: int
 
 
+def crossed(nest: Nest, use: Use) -> Crossed | None:
+    """The rows that the vectors of a use go across, if they do."""
+    along, lanes = use.index[-1].names if use.index else (), [a for a in nest.mapped if a in axes_of(use)]
+    if len(along) != 1 or not lanes or along[0] in nest.mapped:
+        return None
+    vector = prod(nest.unit(a) for a in lanes)
+    return Crossed(along[0], vector, max(1, min(vector, LINE // size_of(use.dtype))))
+
+
 def across(group: Group, main: Nest) -> list[Crossed]:
-    """The rows of everything that vectors of a group go across, along axes of the main nest."""
-    out = []
-    for nest, use in ((n, u) for n in group.nests for u in n.uses if u.index):
-        along, lanes = use.index[-1].names, [a for a in nest.mapped if a in axes_of(use)]
-        if len(along) == 1 and along[0] in main.axes and lanes and along[0] not in nest.mapped:
-            count = prod(nest.unit(a) for a in lanes)
-            out.append(Crossed(along[0], count, max(1, min(count, LINE // size_of(use.dtype)))))
-    return out
+    """The rows that vectors of a group go across, along axes of the main nest."""
+    found = (crossed(n, u) for n in group.nests for u in n.uses)
+    return [c for c in found if c is not None and c.axis in main.axes]
 
 
 def blocks(

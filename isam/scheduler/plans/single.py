@@ -13,8 +13,8 @@ from isam.scheduler.nests import Nest
 from isam.scheduler.plan import Group, Members, Plan, one_order
 from isam.scheduler.plans.cache import outer_blocks
 from isam.scheduler.plans.pack import packs, repack
-from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, steps, unroll_order
-from isam.scheduler.plans.traffic import brought, caches
+from isam.scheduler.plans.register import Block, Room, across, axes_of, completed, crossed, steps, unroll_order
+from isam.scheduler.plans.traffic import WORTH_PACKING, brought, caches, outside
 from isam.system.graph import System
 
 TOGETHER = 8  # calls of a nest on axes of its own that are unrolled: enough to hide their latency
@@ -150,7 +150,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     order += [(a, unit[a]) for a in reduced[:-1]]
     if reduced:
         inner = reduced[-1]
-        several = 1 if inner in main.mapped else steps(prod(n for _, n in block.tiles))
+        several = 1 if inner in main.mapped else max(steps(block.calls), columns(main, inner, width, bindable))
         order.append((inner, unit[inner] * several))
     per = dict(block.tiles)
     rows = rows_apart(group, main, width, system)
@@ -169,6 +169,14 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
             more = packs(plan, n, wide, around, system, bindable)
             stages += tuple(s for s in more if s.buffer not in had)
     return _with(replace(plan, stages=stages), rows)
+
+
+def columns(main: Nest, inner: str, width: dict[str, int], bindable: frozenset[str]) -> int:
+    """Steps of a sum along rows that vectors go across and that are read too seldom to be laid out before: all that a
+    line of a row holds, since it is there."""
+    seldom = (u for u in main.uses if u.reads and not u.writes and u.buffer not in bindable
+              and outside(main, u, width) < WORTH_PACKING)  # fmt: skip
+    return max((c.near for u in seldom if (c := crossed(main, u)) is not None and c.axis == inner), default=1)
 
 
 def last_axis(group: Group, main: Nest) -> str | None:
