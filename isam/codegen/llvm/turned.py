@@ -5,9 +5,9 @@ calls has several that go across the same rows at neighbouring places, these are
 memory, turned by shuffles between registers. What is read is read with the first of the calls, what is written with the
 last: nothing in between may touch it.
 
-A loop that only copies rows to columns has such a call in every iteration: as many iterations as a register has lanes
-are carried out one after the other for each of its copies. Their order does not show: all are of one buffer and go from
-one place to another, where each element has its own spot.
+A loop that only copies rows to columns has such a call, or a few, in every iteration: as many iterations as take all
+neighbours that a register has lanes for are carried out as one, inside of the loops in its body. Their order does not
+show: all are of one buffer and go from one place to another, where each element has its own spot.
 
 Words have 32 or 64 bits. Narrower ones would be turned as well, but shuffles of them take LLVM longer than they save.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from isam.classes import dataclass
@@ -127,15 +128,29 @@ def _runs(places: dict[int, int], word: int, lanes: int) -> Iterator[list[int]]:
 
 
 def _touched(low: Lowering, calls: Sequence[Node], run: list[int], a: Across) -> bool:
-    """Whether anything between the first and the last of some calls touches what they do, but to read it, too."""
+    """Whether anything between the first and the last of some calls touches what they do, but to read it, too, or to
+    write elsewhere in the same rows."""
+    mine = {b for i in run if isinstance(c := calls[i], Issue) for b in _bytes(across(low, c))}
     for i in set(range(min(run), max(run))).difference(run):
         c = calls[i]
         if not isinstance(c, Issue):
             return True
-        theirs = (o for o in c.operands if o.place.base == a.side.operand.place.base)
-        if any(low.flow.cell(o) is None and not (a.reads and low.flow.formal(c, o).role == "in") for o in theirs):
+        theirs = [o for o in c.operands if o.place.base == a.side.operand.place.base and low.flow.cell(o) is None]
+        if not theirs or (a.reads and all(low.flow.formal(c, o).role == "in" for o in theirs)):
+            continue
+        other = across(low, c)
+        alike = other is not None and other.side.operand.place.offset.terms == a.side.operand.place.offset.terms
+        if other is None or not alike or not mine.isdisjoint(_bytes(other)):
             return True
     return False
+
+
+def _bytes(a: Across | None) -> Iterator[int]:
+    """Those that a call touches, from where the variables of its address are 0."""
+    if a is not None:
+        for r in range(a.side.rows):
+            begin = a.side.operand.place.offset.const + r * a.side.apart
+            yield from range(begin, begin + a.side.word)
 
 
 def across(low: Lowering, issue: Issue) -> Across | None:
@@ -168,47 +183,62 @@ def _side(low: Lowering, issue: Issue, o: Operand) -> Side | None:
     return Side(o, word, shape[0], steps[0]) if word in WORDS else None
 
 
-def together(low: Lowering, loop: Loop) -> Node | None:
-    """As many iterations of a loop as there are lanes, as one, where it only copies rows to columns."""
-    if low.lanes < QUAD or not _plain(loop):
+def together(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
+    """Several iterations of a loop as one, and how many, where it only copies rows to columns: those that take all
+    neighbours that a square has."""
+    moved = set(_moved(low, loop, loop.body)) if _plain(loop) else set()
+    if len(moved) != 1 or low.lanes % (words := moved.pop()) or words == low.lanes:
         return None
-    copies = Seq(_copies(low, loop, loop.body))
-    issues = [n for n in distinct(copies) if isinstance(n, Issue)]
-    ends = {(_how(low, n) in LOADS, o.tile.buffer, o.place.base) for n in issues for o in n.operands
-            if low.flow.cell(o) is None}  # fmt: skip
-    return copies if len(ends) == 2 else None  # from one place, to one
+    copies = _several(loop, loop.body, low.lanes // words)
+    inside = list(distinct(copies))
+    ends = {(_how(low, n) in LOADS, o.tile.buffer, o.place.base) for n in inside if isinstance(n, Issue)
+            for o in n.operands if low.flow.cell(o) is None}  # fmt: skip
+    if len(ends) != 2 or not any(squares(low, n.children) for n in inside if isinstance(n, Seq)):
+        return None
+    return copies, low.lanes // words  # from one place, to one
 
 
-def _copies(low: Lowering, loop: Loop, body: Node) -> tuple[Node, ...]:
-    """Each copy of so many iterations, one after the other; none where something else is done."""
-    out: list[Node] = []
+def _moved(low: Lowering, loop: Loop, body: Node) -> list[int]:
+    """How many words an iteration moves each copy on by; none where something else is done."""
+    out: list[int] = []
     rest = list(leaves(body))
     while rest:
-        part, made = rest.pop(0), ()
+        part, words = rest.pop(0), []
         if isinstance(part, Loop) and _plain(part) and not any(loop.var in b.expr.names for b in part.lo + part.hi):
-            inner = _copies(low, loop, part.body)
-            made = (replace(part, body=Seq(inner)),) if inner else ()
+            words = _moved(low, loop, part.body)
         elif isinstance(part, Issue) and rest and isinstance(store := rest.pop(0), Issue):
-            turns = _turns(low, loop, part, store)
-            made = tuple(_later(c, loop, n) for n in range(low.lanes) for c in (part, store)) if turns else ()
-        if not made:
-            return ()
-        out += made
-    return tuple(out)
+            words = _on(low, loop, part, store)
+        if not words:
+            return []
+        out += words
+    return out
 
 
-def _turns(low: Lowering, loop: Loop, load: Issue, store: Issue) -> bool:
-    """Whether a load and a store copy words that are apart on one side, where the next iteration copies their
-    neighbours."""
+def _several(loop: Loop, body: Node, times: int) -> Node:
+    """So many iterations of a loop, inside of the loops in its body."""
+    out: list[Node] = []
+    for inner, part in groupby(leaves(body), lambda n: isinstance(n, Loop)):
+        if inner:
+            out += (replace(n, body=_several(loop, n.body, times)) for n in part if isinstance(n, Loop))
+        else:
+            calls = [n for n in part if isinstance(n, Issue)]
+            out += (_later(c, loop, n) for n in range(times) for c in calls)
+    return Seq(tuple(out))
+
+
+def _on(low: Lowering, loop: Loop, load: Issue, store: Issue) -> list[int]:
+    """How many words the next iteration is further on, where a load and a store copy words that are apart on one side;
+    else nothing."""
     if (_how(low, load), _how(low, store)) not in zip(LOADS, STORES, strict=True):
-        return False
+        return []
     (source, loaded), (stored, target) = load.operands, store.operands
     found = across(low, load) or across(low, store)
     if found is None or low.flow.cell(loaded) != low.flow.cell(stored) or source.place.base == target.place.base:
-        return False
+        return []
     if not source.tile == loaded.tile == stored.tile == target.tile or source.dims != target.dims:
-        return False
-    return dict(found.side.operand.place.offset.terms).get(loop.var, 0) * loop.step == found.side.word
+        return []
+    on = dict(found.side.operand.place.offset.terms).get(loop.var, 0) * loop.step
+    return [on // found.side.word] if on > 0 and on % found.side.word == 0 else []
 
 
 def _later(issue: Issue, loop: Loop, iterations: int) -> Issue:

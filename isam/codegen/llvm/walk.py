@@ -136,7 +136,7 @@ class Walk:
             self._at(node, lo, node.first, inside)
         middle = trip - first - last
         begin, end = lo + first * node.step, lo + (first + middle) * node.step
-        if middle >= self.low.lanes:
+        if middle > 1:
             begin = self._squares(node, begin, middle, inside)
             middle = (end - begin).const // node.step
         if middle == 1:
@@ -152,16 +152,15 @@ class Walk:
         self.emit(part, live)
 
     def _squares(self, node: Loop, begin: Affine, trips: int, live: frozenset[Cell]) -> Affine:
-        """Iterations that turn rows into columns, as many at once as a register has lanes; where those that are left
-        begin."""
+        """Iterations that turn rows into columns, several at once; where those that are left begin."""
         writes = self.low.flow.effect(node.body).writes
-        several = None if writes & live else turned.together(self.low, node)
-        if several is None:
+        found = None if writes & live else turned.together(self.low, node)
+        if found is None or trips < found[1]:
             return begin
-        lanes = self.low.lanes
-        end = begin + trips // lanes * lanes * node.step
+        several, times = found
+        end = begin + trips // times * times * node.step
         bounds = self.addresses.value(begin), self.addresses.value(end)
-        self._rounds(node, *bounds, node.step * lanes, partial(self.in_place, several))
+        self._rounds(node, *bounds, node.step * times, partial(self.in_place, several))
         for c in writes:
             self.cells.pop(c, None)
         return end

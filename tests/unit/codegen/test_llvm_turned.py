@@ -58,7 +58,7 @@ def found(schedule: Schedule) -> list[tuple[Loop, list[turned.Square]]]:
     """Loops that copy rows to columns, and the squares of several of their iterations."""
     low = lowering(schedule)
     loops = [n for n in distinct(schedule.call) if isinstance(n, Loop)]
-    return [(n, squares(low, several)) for n in loops if (several := turned.together(low, n)) is not None]
+    return [(n, squares(low, several[0])) for n in loops if (several := turned.together(low, n)) is not None]
 
 
 def squares(low: Lowering, node: Node) -> list[turned.Square]:
@@ -381,8 +381,12 @@ def test_squares_of_writes():
     assert sizes_of(low, stores) == [16]
     reading = in_memory(next(c for c in calls if c.is_move and c not in stores), lambda o: elsewhere(o, "Y"))
     assert not sizes_of(low, [stores[0], reading, *stores[1:]]), "what is written is read meanwhile"
-    writing = shifted(stores[0], 1 << 20)
-    assert not sizes_of(low, [stores[0], writing, *stores[1:]]), "what is written is written meanwhile"
+    row = stores[0].operands[1].place.strides[0]
+    for writing in (shifted(stores[0], 3 * row), shifted(stores[5], 0), shifted(stores[0], Affine.of("z") * 4)):
+        assert not sizes_of(low, [stores[0], writing, *stores[1:]]), "what is written is written meanwhile"
+    assert sizes_of(low, [stores[0], shifted(stores[0], 16 * row), *stores[1:]]) == [16], "other rows"
+    both = [c for pair in zip(stores, [shifted(c, 64) for c in stores], strict=True) for c in pair]
+    assert sizes_of(low, both) == [16, 16], "two squares side by side"
     near = [in_memory(c, lambda o: strided(o, 0, 60)) for c in stores]
     assert not sizes_of(low, near), "rows that share words are written in order"
     assert sizes_of(low, [in_memory(c, lambda o: strided(o, 0, 64)) for c in stores]) == [16]
@@ -409,3 +413,36 @@ def test_what_is_not_moved_across_rows(monkeypatch):
         assert turned.across(low, load) is None, "it fills what is beyond the rows"
     computed = next(c for c in calls if not c.is_move)
     assert turned.across(low, computed) is None
+
+
+IN_ORDER = """kernel in_order(M, K)
+  in  A: f32[M, K]
+  in  x: f32[K]
+  out y: f32[M]
+  permits contract
+  forall i < M
+    y[i] = 0
+  forall i < M, k < K
+    y[i] += A[i, k] * x[k]
+"""
+
+
+@pytest.mark.parametrize("sizes", [(64, 64), (256, 100), (100, 33), (17, 16), (5, 40), (300, 7)])
+def test_sums_in_order_along_rows(sizes):
+    """Vectors of results, rows of what is read."""
+    kernel, numbers = parse_kernel(IN_ORDER), dict(zip("MK", sizes, strict=True))
+    schedule = compiled(kernel, numbers, replace(load_system("host"), backend="simulator")).schedule
+    assert schedule is not None
+    arrays = small_numbers(kernel.with_sizes(numbers), 4)
+    for at_end in (False, True):
+        assert np.array_equal(run(schedule, arrays, at_end=at_end)["y"], arrays["A"] @ arrays["x"])
+
+
+def test_iterations_that_copy_several_neighbours_are_fewer_at_once():
+    schedule = compiled(parse_kernel(IN_ORDER), {"M": 1024, "K": 1024}, simulated("host-avx512")).schedule
+    assert schedule is not None
+    low = lowering(schedule)
+    ((several, times),) = [t for n in distinct(schedule.call) if isinstance(n, Loop) and (t := turned.together(low, n))]
+    assert times == 4, "of four rows each"
+    assert [len(s.calls) for s in squares(low, several)] == [16]
+    assert "masked.scatter" not in to_ir(schedule)[0]

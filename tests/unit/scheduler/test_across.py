@@ -15,6 +15,7 @@ from isam.scheduler.plans.register import Crossed, across, blocks
 from isam.scheduler.plans.single import last_axis
 from isam.system.graph import System
 from tests.pipeline import compiled, simulated
+from tests.unit.codegen.test_llvm_turned import IN_ORDER
 
 
 class Taken(Greedy):
@@ -134,3 +135,15 @@ def test_sums_have_blocks_of_their_own():
     group = approach.plan.group
     assert across(group, group.main) == [Crossed("k", 16, 16)]
     assert last_axis(group, group.main) is None
+
+
+@pytest.mark.parametrize(("on", "line"), [("host-avx512", 16), ("host-avx2", 8)])
+def test_sums_along_rows_that_vectors_cross_take_all_of_a_line(on, line):
+    """What is read once is not laid out before: its lines are there, and are wanted whole."""
+    kernel = parse_kernel(IN_ORDER)
+    approach = Taken()
+    compiled(kernel, {"M": 256, "K": 64}, simulated(on), approach)
+    assert approach.plan.order[-1] == ("k", line)
+    few = Taken()
+    compiled(kernel, {"M": 256, "K": 5}, simulated(on), few)
+    assert few.plan.order[-1] == ("k", line), "or all there is"
