@@ -128,8 +128,9 @@ def _runs(places: dict[int, int], word: int, lanes: int) -> Iterator[list[int]]:
 
 
 def _touched(low: Lowering, calls: Sequence[Node], run: list[int], a: Across) -> bool:
-    """Whether anything between the first and the last of some calls touches what they do, but to read it, too, or to
-    write elsewhere in the same rows."""
+    """Whether anything between the first and the last of some calls touches what they do, but to read what they read,
+    or to write elsewhere in the rows that they write. (Of two squares that write, the one that ends later is written
+    later, and so are its calls that stand after all of the other.)"""
     mine = {b for i in run if isinstance(c := calls[i], Issue) for b in _bytes(across(low, c))}
     for i in set(range(min(run), max(run))).difference(run):
         c = calls[i]
@@ -138,9 +139,10 @@ def _touched(low: Lowering, calls: Sequence[Node], run: list[int], a: Across) ->
         theirs = [o for o in c.operands if o.place.base == a.side.operand.place.base and low.flow.cell(o) is None]
         if not theirs or (a.reads and all(low.flow.formal(c, o).role == "in" for o in theirs)):
             continue
-        other = across(low, c)
-        alike = other is not None and other.side.operand.place.offset.terms == a.side.operand.place.offset.terms
-        if other is None or not alike or not mine.isdisjoint(_bytes(other)):
+        other = None if a.reads else across(low, c)
+        if other is None or other.reads or other.side.operand.place.offset.terms != a.side.operand.place.offset.terms:
+            return True
+        if not mine.isdisjoint(_bytes(other)):
             return True
     return False
 

@@ -393,6 +393,18 @@ def test_squares_of_writes():
     assert sizes_of(low, [in_memory(c, lambda o: strided(o, 0, -64)) for c in stores]) == [16]
 
 
+def test_squares_that_read_and_write_one_array_do_not_mix():
+    """The first of the calls that read would be before the last of those that write, and take all that others read."""
+    low, calls = body("written")
+    stores = [c for c in calls if turned.across(low, c)][:8]
+    low, calls = body("read")
+    row = stores[0].operands[1].place.strides[0]
+    loads = [shifted(in_memory(c, lambda o: elsewhere(o, "Y")), 16 * row) for c in calls if turned.across(low, c)][:8]
+    assert sizes_of(low, [*stores, *loads]) == [8, 8]
+    mixed = [c for pair in zip(stores, loads, strict=True) for c in pair]
+    assert not sizes_of(low, mixed)
+
+
 def test_rows_of_reads_may_share_words():
     """Windows of a row: every element is read once for each."""
     low, calls = body("read")
