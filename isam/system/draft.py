@@ -121,10 +121,10 @@ class Reader:
         if name is None:
             return
         try:
-            found = sibling(path, name.text)
+            found = sibling(path, name)
         except IsamError as e:
             for d in e.diagnostics:
-                self.faults.add(d.code, d.message, name.loc, d.hint)
+                self.faults.take(d)
             draft.lost |= {*SECTIONS, "moves"}
             return
         base = self._nested(name, found, False)

@@ -105,14 +105,7 @@ def _selected(draft: Draft, path: Path, features: frozenset[str] | None, trail: 
     for v in draft.variants:
         lacks = lacking((w.text for w in v.get("needs", ())), features)
         if not lacks:
-            chosen = v["system"]
-            try:
-                return _load(sibling(path, chosen.text), features, (*trail, own.text), whole)
-            except IsamError as e:
-                if e.diagnostics and e.diagnostics[0].code == "system-unknown":
-                    d = e.diagnostics[0]
-                    raise fail(d.code, d.message, chosen.loc, d.hint) from None
-                raise
+            return _load(sibling(path, v["system"]), features, (*trail, own.text), whole)
         missing.append(f"{v['system'].text} needs {', '.join(lacks)}")
     raise fail("system-features", f"no variant of '{own.text}' runs on this CPU: {'; '.join(missing)}", own.loc,
                "add a variant without 'needs'")  # fmt: skip
