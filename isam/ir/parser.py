@@ -69,7 +69,7 @@ def _definition(head: Line, body: list[Line], report: Report) -> Definition | No
     name, syms, ok = keyword.text, (), True
     try:
         name = c.name(f"the {keyword.text}'s name", f"expected {keyword.text} NAME(SIZES)").text
-        syms = _head(c)
+        syms = _head(c, instruction=keyword.text == "instruction")
         c.accept(":")
         c.end("the head")
     except Fault:
@@ -86,14 +86,14 @@ def _definition(head: Line, body: list[Line], report: Report) -> Definition | No
                       frozenset(members.unread))
 
 
-def _head(c: Cursor) -> tuple[SymDecl, ...]:
+def _head(c: Cursor, *, instruction: bool) -> tuple[SymDecl, ...]:
     out: list[SymDecl] = []
     if not c.accept("("):
         return ()
     if c.accept(")"):
         return ()
     while True:
-        out.append(size_declaration(c))
+        out.append(size_declaration(c, some=instruction))
         if c.accept(")"):
             return tuple(out)
         c.expect(",", "or ')' after a size", "a size is NAME, NAME <= 16, 1 <= NAME <= 16, NAME % 8 or NAME=1")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from isam.diagnostics import NOWHERE, IsamError, Loc, fail
+from isam.diagnostics import NOWHERE, Loc, fail
 from isam.garbage import seldom
 from isam.ir.instruction import Cost, Instruction, Narrow
 from isam.ir.table import Table, Unread
