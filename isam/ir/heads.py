@@ -11,8 +11,8 @@ LEAST = "expected a limit of at least 1"
 
 
 def size_declaration(c: Cursor, *, some: bool = False) -> SymDecl:
-    """``NAME``, ``1 <= NAME <= 16``, ``NAME % 8``, ``NAME=1`` or ``NAME = OTHER // 8``. ``some``: it may be more than
-    zero, as those of an instruction, of which no call would do anything."""
+    """``NAME``, ``1 <= NAME <= 16``, ``NAME % 8``, ``NAME=1`` or ``NAME = OTHER // 8``. ``some``: it can be more than
+    zero, as each of an instruction has to."""
     lo, hi, multiple = 0, None, 1
     if c.token.kind == "int" or c.token.text == "-":
         start = c.token.loc
@@ -31,7 +31,7 @@ def size_declaration(c: Cursor, *, some: bool = False) -> SymDecl:
         where = c.token.loc
         value = c.integer("the constant's value")
         if some and value < 1:
-            raise c.fault("L122", f"'{t.text}' is never more than {value}: no call does anything", LEAST, where)
+            raise c.fault("L122", f"the size '{t.text}' can only be {value}", LEAST, where)
         return SymDecl(t.text, t.loc, default=value)
     while c.token.text in ("<=", "<", ">=", ">", "==", "%"):
         op = c.take()
@@ -52,7 +52,7 @@ def size_declaration(c: Cursor, *, some: bool = False) -> SymDecl:
             raise c.fault("L122", f"no size lies in {lo} <= {t.text}{step} <= {hi}",
                           "expected a range that is not empty", where)
         if some and hi is not None and hi < multiple:
-            raise c.fault("L122", f"'{t.text}' is never more than 0: no call does anything", LEAST, where)
+            raise c.fault("L122", f"the size '{t.text}' can only be 0", LEAST, where)
     return SymDecl(t.text, t.loc, lo, hi, multiple)
 
 

@@ -238,6 +238,9 @@ class _Build:
         if "shares" in v:
             self.marks["memory", e.name, "shares"] = v["shares"].loc
         self.marks["memory", e.name, "of"] = v["of"].loc if "of" in v else e.key.loc
+        for key in ("align", "bandwidth"):
+            if isinstance(e.node, Mapping) and (stated := e.node.get(key)) is not None:
+                self.marks["memory", e.name, key] = stated.loc
         kind = v["kind"].text
         row = v.get("row")
         if row is not None and (row < 1 or by_cells or kind != MANAGED or (v.get("align") or 1) % row):
