@@ -15,6 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
+from isam.approach import SCHEMA
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 
@@ -257,7 +258,7 @@ class Trace:
 
     def to_json(self) -> str:
         """A line per decision, so that two traces can be compared by line."""
-        head = {"schema": "isam.trace/2", "approach": self.approach.name, "subject": self.subject}
+        head = {"schema": SCHEMA, "approach": self.approach.name, "subject": self.subject}
         rows = [json.dumps({n: getattr(d, n) for n in Decision.__slots__}) for d in self.decisions]
         return json.dumps(head)[:-1] + ', "decisions": [\n' + ",\n".join(rows) + "\n]}\n"
 

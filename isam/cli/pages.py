@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from isam.cli.answer import Form
 
 REMARKS = """\
-`isam --version` and `isam VERB --help` exist. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or
+`isam --version` and `isam VERB --help` exist; `isam --traceback VERB ...`, before the verb only, shows where in isam
+something was raised instead of a message. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or
 `-`. With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and `verdict` (`yes`, `no`, `input`,
 `internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. Progress is shown on a terminal only."""
 CHOICES = """\

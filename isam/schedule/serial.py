@@ -1,6 +1,6 @@
 """A schedule as JSON and back: exact, deterministic, with shared nodes kept shared.
 
-Layout (schema ``isam.schedule-tree/5``): tables of affines, places, tiles, operands and nodes, each row referring to
+Layout (schema ``isam.schedule.SCHEMA``): tables of affines, places, tiles, operands and nodes, each row referring to
 earlier rows by number; then the system as a snapshot that loads again without its description (the instructions and
 moves that this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes.
 Equal rows are one row, so the bytes depend on values only, never on which objects happened to be one.
@@ -16,6 +16,7 @@ from isam.diagnostics import IsamError, fail
 from isam.ir.affine import Affine
 from isam.ir.mapping import Cover
 from isam.once import once
+from isam.schedule import SCHEMA
 from isam.schedule.tree import (
     Bound,
     Deal,
@@ -35,7 +36,6 @@ from isam.schedule.typed import typed
 from isam.schedule.values import Reader, Writer, affine, read_affine
 from isam.system.graph import System
 
-SCHEMA = "isam.schedule-tree/5"
 COVER = ("original", "mappings", "steps", "back", "chain", "gap", "notes")
 
 
