@@ -283,6 +283,8 @@ def test_code_and_doctor(cli):
     assert cli("code", "error[V401]").code == 0
     assert cli("code", "axis-missing").out.startswith("axis-missing: The instruction has an axis")
     assert cli("code", "[escapes]").code == 0
+    assert cli("code", "stale").out.startswith("stale: Of a proof, obligation 8: An operand is not known")
+    assert cli("code", "[domain]").out.count("domain") == 2
     assert len(cli("code", "--json").json("code")["codes"]) > 100
     ran = cli("doctor", "--json")
     assert ran.code == 0, ran.out
