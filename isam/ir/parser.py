@@ -31,6 +31,7 @@ from isam.ir.syntax import (
 ACCUMULATE = {sign: op for op, sign in ACCUMULATION.items()}
 REFUSED = {"-=": "write += -(...)", "/=": "write *= 1.0 / (...)"}
 MEMBERS = ("in", "const", "inout", "out", "temp", "permits", "forall", "loop")
+PERMITTED = (*sorted(PERMITS), "nothing")
 MAX_LOOPS = 16
 T = TypeVar("T")
 MAX_STATEMENTS = 20_000
@@ -182,10 +183,10 @@ class _Members:
                           "expected it once, below the head", first.loc)
         granted: set[str] = set()
         while True:
-            t = c.name("what is permitted", "known: " + ", ".join(sorted(PERMITS)))
-            if t.text not in PERMITS and t.text != "nothing":
+            t = c.name("what is permitted", f"known: {', '.join(PERMITTED)}")
+            if t.text not in PERMITTED:
                 raise c.fault("L129", f"nobody can permit '{t.text}'",
-                              did_you_mean(t.text, PERMITS) or "known: " + ", ".join(sorted(PERMITS)), t.loc)
+                              did_you_mean(t.text, PERMITTED) or f"known: {', '.join(PERMITTED)}", t.loc)
             granted.add(t.text)
             if not c.accept(","):
                 break

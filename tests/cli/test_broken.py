@@ -69,7 +69,8 @@ def test_wrong_usage_is_2(cli, args):
     (("print", "E"), "cli-kernel"),
     (("demo", "--size", "0"), "cli-number"),
     (("demo", "--size", "56", "--on", "toy"), "cli-limit"),
-    (("bench", "--only", "everything"), "cli-number"),
+    (("bench", "--only", "everything"), "cli-group"),
+    (("bench", "--rounds", "-1"), "cli-number"),
     (("bench", "--on", "nothing"), "system-unknown"),
 ])  # fmt: skip
 def test_wrong_input_is_2_and_says_why(cli, matmul, two, args, code):

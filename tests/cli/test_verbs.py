@@ -330,6 +330,7 @@ def test_bench_takes_no_file_and_no_simulator(cli, matmul):
     ran = cli("bench", matmul)
     assert ran.code == 2
     assert f"hint: isam run {matmul} --repeat" in ran.err
+    assert "hint: did you mean 'tiny'?\n" in cli("bench", "--only", "tinny").err
     assert "hint: isam bench --only tiny\n" in cli("bench", "tiny").err
     ran = cli("bench", "--on", "toy", "--only", "tiny")
     assert ran.code == 2

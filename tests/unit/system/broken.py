@@ -36,6 +36,8 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
         "no memory is home: arguments have no place to live", "add 'home: true' to one of: dram, sp, ra"),
     "kind": ("ra:   {kind: managed", "ra:   {kind: manged",
         ["6:16 system-value"], "'manged' is not one of managed, counted, cached", "did you mean 'managed'?"),
+    "name-begins-with-a-digit": ("system: tiny", "system: 39_cyc",
+        ["2:9 system-name"], "'39_cyc' cannot name a system", "first a letter or _, then letters, digits, _ - ."),
     "capacity-and-cells": ("rb:   {kind: managed, ", "rb:   {kind: managed, capacity: 4 KiB, ",
         ["7:3 system-memory"],
         "the memory 'rb' needs either a capacity or cells of a size", "write 'capacity: 16 KiB', or 'cells: 8, "),
