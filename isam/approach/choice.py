@@ -282,8 +282,11 @@ class Trace:
             return Trace.replaying(source, loc) if isinstance(source, str) else Trace.replaying(source.read_text(), loc)
         except OSError as e:
             raise fail("trace-read", f"cannot read the trace: {e.strerror}", loc, hint) from None
-        except (ValueError, KeyError, TypeError) as e:
+        except ValueError as e:
             raise fail("trace-read", f"this is no trace: {e}", loc, hint) from None
+        except (KeyError, TypeError, AttributeError, RecursionError):
+            what = "this is no trace: a part of it is missing, or of another kind than such parts are"
+            raise fail("trace-read", what, loc, hint) from None
 
     def diff(self, other: Trace) -> list[tuple[Decision | None, Decision | None]]:
         """Decisions that differ, side by side; None where one trace has none."""
