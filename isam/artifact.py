@@ -75,10 +75,14 @@ class Artifact:
     parts: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def text(self, part: str) -> str:
-        """A part that is text. Raises ``IsamError`` when the artifact has none of this name."""
+        """A part that is text. Raises ``IsamError`` when the artifact has none of this name, or it is no text."""
         if part not in self.parts:
             raise fail("artifact-part", f"the artifact of '{self.name}' has no part '{part}'")
-        return self.parts[part].decode()
+        try:
+            return self.parts[part].decode()
+        except UnicodeDecodeError as e:
+            what = f"the part '{part}' of the artifact of '{self.name}' is no text: {e.reason} at byte {e.start}"
+            raise fail("artifact-damaged", what) from None
 
     def to_bytes(self) -> bytes:
         """The archive."""

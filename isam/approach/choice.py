@@ -15,6 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
+from isam.approach import SCHEMA
 from isam.classes import dataclass
 from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 
@@ -258,7 +259,7 @@ class Trace:
 
     def to_json(self) -> str:
         """A line per decision, so that two traces can be compared by line."""
-        head = {"schema": "isam.trace/2", "approach": self.approach.name, "subject": self.subject}
+        head = {"schema": SCHEMA, "approach": self.approach.name, "subject": self.subject}
         rows = [json.dumps({n: getattr(d, n) for n in Decision.__slots__}) for d in self.decisions]
         return json.dumps(head)[:-1] + ', "decisions": [\n' + ",\n".join(rows) + "\n]}\n"
 
@@ -282,8 +283,11 @@ class Trace:
             return Trace.replaying(source, loc) if isinstance(source, str) else Trace.replaying(source.read_text(), loc)
         except OSError as e:
             raise fail("trace-read", f"cannot read the trace: {e.strerror}", loc, hint) from None
-        except (ValueError, KeyError, TypeError) as e:
+        except ValueError as e:
             raise fail("trace-read", f"this is no trace: {e}", loc, hint) from None
+        except (KeyError, TypeError, AttributeError, RecursionError):
+            what = "this is no trace: a part of it is missing, or of another kind than such parts are"
+            raise fail("trace-read", what, loc, hint) from None
 
     def diff(self, other: Trace) -> list[tuple[Decision | None, Decision | None]]:
         """Decisions that differ, side by side; None where one trace has none."""

@@ -118,7 +118,7 @@ def _told(e: Exception) -> tuple[str, dict[str, Any], str]:
     subject = SUBJECT.get()
     if subject and subject not in message:
         message += f"\nwhile working on\n{subject}"
-    text = f"isam is wrong here, not its input; please report this\n{message}\n(isam --traceback ... shows where)"
+    text = f"isam is wrong here, not its input; please report this\n{message}\n(isam --traceback VERB ... shows where)"
     return "internal", {"message": message}, text
 
 

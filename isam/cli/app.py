@@ -46,7 +46,9 @@ def top(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="The version, and nothing else.")
     ] = False,
-    traceback: Annotated[bool, typer.Option("--traceback", hidden=True)] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Before the verb: where in isam something was raised, not a message.")
+    ] = False,
 ) -> None:
     """Maps tensor kernels onto the instructions of a machine, schedules them, proves the result and runs it.
 

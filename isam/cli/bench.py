@@ -13,7 +13,7 @@ import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson, On
-from isam.diagnostics import InternalError, fail
+from isam.diagnostics import InternalError, did_you_mean, fail
 
 if TYPE_CHECKING:
     from isam.system.graph import System
@@ -74,9 +74,11 @@ def bench(
 
     groups = tuple(only or GROUPS)
     unknown = [g for g in groups if g not in GROUPS]
-    if unknown or rounds < 0 or not 0 <= seconds <= 60:
-        raise fail("cli-number", f"no group '{unknown[0]}'" if unknown else "--rounds and --seconds are not negative",
-                   hint=f"groups: {', '.join(GROUPS)}")  # fmt: skip
+    if unknown:
+        hint = did_you_mean(unknown[0], GROUPS) or f"groups: {', '.join(GROUPS)}"
+        raise fail("cli-group", f"no group '{unknown[0]}'", hint=hint)
+    if rounds < 0 or not 0 <= seconds <= 60:
+        raise fail("cli-number", "--rounds is not negative, --seconds is from 0 to 60", hint="0: as many as by default")
     if more.args:
         first = more.args[0]
         raise fail("cli-option", f"isam bench measures kernels of its own, not {first}",

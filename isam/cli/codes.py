@@ -4,11 +4,12 @@ from __future__ import annotations
 
 CODES: dict[str, str] = {
     "cli-array": "An array given with --input, or asked for with --output, does not exist or cannot be used.",
-    "cli-code": "No diagnostic has this code, and the mapper gives no reason of this name.",
+    "cli-code": "No diagnostic has this code, and no report of the mapper or of a proof has this word.",
     "bench-backend": "A machine without code for this CPU is to be compared with libraries that run on it.",
     "calibrate-backend": "A machine without code for this CPU is to be measured on it.",
     "calibrate-none": "No instruction between registers has the name that is to be measured.",
     "cli-file": "A file named on the command line cannot be read or written, or is no text.",
+    "cli-group": "No group of measurements has this name (isam bench --only GROUP).",
     "cli-kernel": "The file has no kernel (of this name), or has several and none was named (FILE:NAME).",
     "cli-limit": "The simulator, or the judge of results, would work for longer than --limit allows.",
     "cli-memory": "There is not enough memory for the arrays or for the judge of results.",

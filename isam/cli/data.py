@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zipfile import BadZipFile
 
-from isam.diagnostics import did_you_mean, fail
+from isam.diagnostics import Loc, did_you_mean, fail
 
 if TYPE_CHECKING:
     from isam.ir.kernel import Kernel, Recurrence, Statement
 
+NO_ARRAY = (ValueError, EOFError, BadZipFile, TokenError)  # what NumPy raises of a file that is none
 NO_WORK = ("copy", "cast", "cast_sat", "select")
 
 
@@ -24,15 +27,19 @@ def read_arrays(texts: Iterable[str] | None, kernel: Kernel) -> dict[str, Any]:
     for name, path in pairs(texts, [b.name for b in kernel.arguments if b.role != "out"]):
         b = kernel.buffer(name)
         want = tuple(max(0, d.evaluate({})) for d in b.shape)
+        at = Loc(f"--input {name}={path}")
         try:
             found = np.load(path, mmap_mode="r", allow_pickle=False)
             if not isinstance(found, np.ndarray):
-                raise fail("cli-array", f"{path} is not one array (.npy)")
+                raise fail("cli-array", f"{path} is not one array (.npy)", at)
             if found.shape != want:
                 raise fail("cli-array", f"'{name}' needs the shape {want}, but {path} has {found.shape}", b.loc)
             out[name] = np.array(found)
-        except (OSError, ValueError, EOFError) as e:
-            raise fail("cli-array", f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from None
+        except OSError as e:
+            raise fail("cli-array", f"cannot read {path}: {e.strerror or e}", at) from None
+        except NO_ARRAY:
+            what = f"cannot read {path}: it holds no array of numbers, or not all of it"
+            raise fail("cli-array", what, at, f"numpy.save('{path}', {name}) writes such a file") from None
     return out
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from isam.cli.answer import Form
 
 REMARKS = """\
-`isam --version` and `isam VERB --help` exist. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or
+`isam --version` and `isam VERB --help` exist; `isam --traceback VERB ...`, before the verb only, shows where in isam
+something was raised instead of a message. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or
 `-`. With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and `verdict` (`yes`, `no`, `input`,
 `internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. Progress is shown on a terminal only."""
 CHOICES = """\
@@ -23,6 +24,9 @@ dictionary. It returns one of the options. Values under keys with an underscore 
 changed; the others are recorded in the trace."""
 REASONS = """\
 The word in brackets in the reports of `isam map` and `isam explain`: what keeps an instruction from fitting."""
+FOUND = """\
+The word in brackets where a schedule is not proved, with the numbers of the obligations ([proof.md](proof.md)) that it
+may stand for; 0 is the check itself."""
 HEAD = "<!-- generated: python -m isam.cli.pages docs -->\n"
 
 
@@ -81,10 +85,13 @@ def codes_page() -> str:
     """Every reason of a "no", and every diagnostic's code by the part that gives it."""
     from isam.diagnostics import CODE_TABLES
     from isam.ir.mismatch import KINDS
+    from isam.proof.kinds import KINDS as FINDINGS
 
     lines = [HEAD, "# Codes of diagnostics", "", "`isam code CODE` prints the same."]
     lines += ["", "## Why the mapper says no", REASONS, "", "| reason | meaning | what helps |", "|---|---|---|"]
     lines += [f"| `{kind}` | {_cell(r.meaning)} | {_cell(r.helps)} |" for kind, r in KINDS.items()]
+    lines += ["", "## Why a schedule is not proved", FOUND, "", "| word | obligation | meaning |", "|---|---|---|"]
+    lines += [f"| `{w}` | {', '.join(map(str, k.obligations))} | {_cell(k.meaning)} |" for w, k in FINDINGS.items()]
     for module in CODE_TABLES:
         found = import_module(module)
         lines += ["", f"## {module.removeprefix('isam.').removesuffix('.codes')}", (found.__doc__ or "").strip(), "",

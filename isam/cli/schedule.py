@@ -8,11 +8,13 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from isam.approach import SCHEMA as TRACED
 from isam.cli import given
 from isam.cli.answer import Answer, answering
 from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes, Threads
 from isam.cli.progress import schedules
 from isam.diagnostics import fail
+from isam.schedule import SCHEMA as TREE
 
 TRACE = Annotated[
     Optional[Path],  # noqa: UP045
@@ -33,7 +35,7 @@ DECISIONS = Annotated[bool, typer.Option("--decisions", help="With the decisions
 
 @answering(
     "schedule", kernel="its name", system="its name", figures="distinct loops, calls and bodies of bind and call",
-    schedule="the exact schedule (isam.schedule-tree/3)", trace="the decisions (isam.trace/2)",
+    schedule=f"the exact schedule ({TREE})", trace=f"the decisions ({TRACED})",
     seconds="per stage", proved="obligations proved", time="seconds, floor, calls; per unit and edge: busy and share",
 )  # fmt: skip
 def schedule(

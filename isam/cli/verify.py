@@ -25,6 +25,7 @@ def verify(artifact: ARTIFACT, code: CODE = True, as_json: AsJson = False) -> An
 
     Exit code 1 when anything differs.
     """
+    from isam.approach.choice import Trace
     from isam.artifact import load_artifact
     from isam.diagnostics import fail
     from isam.proof.certificate import verify as against
@@ -35,9 +36,11 @@ def verify(artifact: ARTIFACT, code: CODE = True, as_json: AsJson = False) -> An
     a = load_artifact(artifact)
     if "certificate.json" not in a.parts:
         raise fail("artifact-part", f"{artifact} has no certificate: it was compiled without proof")
-    schedule = from_json(a.text("schedule.json"))
+    schedule = from_json(a.text("schedule.json"), f"{artifact}/schedule.json")
+    if "trace.json" in a.parts:
+        Trace.reading(a.text("trace.json"), f"{artifact}/trace.json")
     violations = [str(v) for v in against(a.parts["certificate.json"], schedule)]
-    if not _same_kernel(a, schedule):
+    if not _same_kernel(a, schedule, f"{artifact}/kernel.isam"):
         violations.append("the kernel in the artifact is not the one that the schedule is for")
     same = _code(a, schedule) if code and not violations else "not compared"
     if same == "other":
@@ -76,13 +79,13 @@ def _obligations(certificate: str) -> list[dict[str, object]]:
     return [{"number": o["number"], "statement": o["statement"]} for o in json.loads(certificate)["obligations"]]
 
 
-def _same_kernel(a: Artifact, schedule: Schedule) -> bool:
+def _same_kernel(a: Artifact, schedule: Schedule, file: str) -> bool:
     """Whether the artifact's text, at the sizes of its arguments, is the kernel that was scheduled."""
     from isam.cli.given import fixed_by
     from isam.ir.normal import normal_form
     from isam.ir.text import parse_kernel
 
-    k = parse_kernel(a.text("kernel.isam"))
+    k = parse_kernel(a.text("kernel.isam"), file)
     return str(normal_form(k.with_sizes(fixed_by(k, a)))) == str(schedule.cover.original)
 
 

@@ -37,11 +37,13 @@ class Report:
 
     @property
     def clocks(self) -> str:
-        """At which clocks the seconds hold: those that the description states, whatever the machine here runs at."""
+        """At which clocks the seconds hold: those that the description states, whatever the machine here runs at, and
+        of which units it states none."""
         hertz = sorted({self.system.units[u].clock for u in self.time.units})
-        if len(hertz) < 2:
-            return f"at {frequency(hertz[0])} as described" if hertz else "as described"
-        return f"at {frequency(hertz[0])} to {frequency(hertz[-1])} as described"
+        unstated = [u for u in self.time.units if self.system.clock_assumed(u)]
+        parts = [f"at {' to '.join(map(frequency, dict.fromkeys((hertz[0], hertz[-1]))))}"] if hertz else []
+        parts += ["as described"] if len(unstated) < len(self.time.units) or not hertz else []
+        return " ".join(parts) + (f", assumed of {', '.join(unstated)}" if unstated else "")
 
     @property
     def data(self) -> dict[str, Any]:

@@ -7,10 +7,12 @@ from isam.ir.syntax import SymDecl
 
 RESERVED = frozenset({"kernel", "instruction", "forall", "loop", "permits", "where", "in", "const", "inout", "out",
                       "temp", "auto", "inf", "nan", "true", "false", "and", "or", "not"})
+LEAST = "expected a limit of at least 1"
 
 
-def size_declaration(c: Cursor) -> SymDecl:
-    """``NAME``, ``1 <= NAME <= 16``, ``NAME % 8``, ``NAME=1`` or ``NAME = OTHER // 8``."""
+def size_declaration(c: Cursor, *, some: bool = False) -> SymDecl:
+    """``NAME``, ``1 <= NAME <= 16``, ``NAME % 8``, ``NAME=1`` or ``NAME = OTHER // 8``. ``some``: it can be more than
+    zero, as each of an instruction has to."""
     lo, hi, multiple = 0, None, 1
     if c.token.kind == "int" or c.token.text == "-":
         start = c.token.loc
@@ -26,7 +28,11 @@ def size_declaration(c: Cursor) -> SymDecl:
     if c.accept("="):
         if c.token.kind == "name":
             return SymDecl(t.text, t.loc, whole=_whole(c))
-        return SymDecl(t.text, t.loc, default=c.integer("the constant's value"))
+        where = c.token.loc
+        value = c.integer("the constant's value")
+        if some and value < 1:
+            raise c.fault("L122", f"the size '{t.text}' can only be {value}", LEAST, where)
+        return SymDecl(t.text, t.loc, default=value)
     while c.token.text in ("<=", "<", ">=", ">", "==", "%"):
         op = c.take()
         where = c.token.loc
@@ -45,6 +51,8 @@ def size_declaration(c: Cursor) -> SymDecl:
             step = f" % {multiple}" if multiple > 1 else ""
             raise c.fault("L122", f"no size lies in {lo} <= {t.text}{step} <= {hi}",
                           "expected a range that is not empty", where)
+        if some and hi is not None and hi < multiple:
+            raise c.fault("L122", f"the size '{t.text}' can only be 0", LEAST, where)
     return SymDecl(t.text, t.loc, lo, hi, multiple)
 
 

@@ -31,6 +31,7 @@ from isam.ir.syntax import (
 ACCUMULATE = {sign: op for op, sign in ACCUMULATION.items()}
 REFUSED = {"-=": "write += -(...)", "/=": "write *= 1.0 / (...)"}
 MEMBERS = ("in", "const", "inout", "out", "temp", "permits", "forall", "loop")
+PERMITTED = (*sorted(PERMITS), "nothing")
 MAX_LOOPS = 16
 T = TypeVar("T")
 MAX_STATEMENTS = 20_000
@@ -69,7 +70,7 @@ def _definition(head: Line, body: list[Line], report: Report) -> Definition | No
     name, syms, ok = keyword.text, (), True
     try:
         name = c.name(f"the {keyword.text}'s name", f"expected {keyword.text} NAME(SIZES)").text
-        syms = _head(c)
+        syms = _head(c, instruction=keyword.text == "instruction")
         c.accept(":")
         c.end("the head")
     except Fault:
@@ -86,14 +87,14 @@ def _definition(head: Line, body: list[Line], report: Report) -> Definition | No
                       frozenset(members.unread))
 
 
-def _head(c: Cursor) -> tuple[SymDecl, ...]:
+def _head(c: Cursor, *, instruction: bool) -> tuple[SymDecl, ...]:
     out: list[SymDecl] = []
     if not c.accept("("):
         return ()
     if c.accept(")"):
         return ()
     while True:
-        out.append(size_declaration(c))
+        out.append(size_declaration(c, some=instruction))
         if c.accept(")"):
             return tuple(out)
         c.expect(",", "or ')' after a size", "a size is NAME, NAME <= 16, 1 <= NAME <= 16, NAME % 8 or NAME=1")
@@ -182,10 +183,10 @@ class _Members:
                           "expected it once, below the head", first.loc)
         granted: set[str] = set()
         while True:
-            t = c.name("what is permitted", "known: " + ", ".join(sorted(PERMITS)))
-            if t.text not in PERMITS and t.text != "nothing":
+            t = c.name("what is permitted", f"known: {', '.join(PERMITTED)}")
+            if t.text not in PERMITTED:
                 raise c.fault("L129", f"nobody can permit '{t.text}'",
-                              did_you_mean(t.text, PERMITS) or "known: " + ", ".join(sorted(PERMITS)), t.loc)
+                              did_you_mean(t.text, PERMITTED) or f"known: {', '.join(PERMITTED)}", t.loc)
             granted.add(t.text)
             if not c.accept(","):
                 break

@@ -41,7 +41,7 @@ class Module:
 def parse_file(source: str | Path, file: str = "<string>") -> Module:
     """Every kernel and instruction in a file: its path, its name (``matmul.isam``) or its text, which ``file`` names in
     diagnostics. Raises ``IsamError`` with every fault found."""
-    if isinstance(source, str) and _is_name(source) and Path(source.strip()).is_file():
+    if isinstance(source, str) and _is_name(source):
         source = Path(source.strip())
     return parse_module(*_read(source, file))
 

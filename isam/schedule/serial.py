@@ -1,6 +1,6 @@
 """A schedule as JSON and back: exact, deterministic, with shared nodes kept shared.
 
-Layout (schema ``isam.schedule-tree/5``): tables of affines, places, tiles, operands and nodes, each row referring to
+Layout (schema ``isam.schedule.SCHEMA``): tables of affines, places, tiles, operands and nodes, each row referring to
 earlier rows by number; then the system as a snapshot that loads again without its description (the instructions and
 moves that this schedule uses, with everything else about the machine), the kernel, the cover, nests, slots and homes.
 Equal rows are one row, so the bytes depend on values only, never on which objects happened to be one.
@@ -12,10 +12,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from isam.diagnostics import IsamError, fail
+from isam.diagnostics import NOWHERE, IsamError, Loc, fail
 from isam.ir.affine import Affine
 from isam.ir.mapping import Cover
 from isam.once import once
+from isam.schedule import SCHEMA
 from isam.schedule.tree import (
     Bound,
     Deal,
@@ -35,7 +36,6 @@ from isam.schedule.typed import typed
 from isam.schedule.values import Reader, Writer, affine, read_affine
 from isam.system.graph import System
 
-SCHEMA = "isam.schedule-tree/5"
 COVER = ("original", "mappings", "steps", "back", "chain", "gap", "notes")
 
 
@@ -67,17 +67,23 @@ def to_json(schedule: Schedule) -> str:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
-def from_json(text: str | bytes) -> Schedule:
-    """The schedule that :func:`to_json` wrote. Raises ``IsamError`` when the text is anything else."""
+def from_json(text: str | bytes, file: str = "") -> Schedule:
+    """The schedule that :func:`to_json` wrote; ``file`` names it in diagnostics. Raises ``IsamError`` when the text is
+    anything else."""
+    at = Loc(file) if file else NOWHERE
     try:
         document = json.loads(text)
-        if document.get("schema") != SCHEMA:
-            raise fail("schedule-damaged", f"not a schedule of schema {SCHEMA}: {document.get('schema')!r}")
+        schema = document.get("schema") if isinstance(document, dict) else None
+        if schema != SCHEMA:
+            raise fail("schedule-damaged", f"this is no schedule of schema {SCHEMA}, its schema is {schema!r}", at)
         return _schedule(document)
-    except IsamError:
-        raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as e:
-        raise fail("schedule-damaged", f"not a schedule: {type(e).__name__}: {e}") from None
+    except IsamError as e:
+        raise IsamError(d if d.loc != NOWHERE else replace(d, loc=at) for d in e.diagnostics) from None
+    except ValueError as e:
+        raise fail("schedule-damaged", f"this is no schedule: {e}", at) from None
+    except (KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        what = "this is no schedule: a part of it is missing, or of another kind than such parts are"
+        raise fail("schedule-damaged", what, at) from None
 
 
 @once

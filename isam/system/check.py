@@ -4,7 +4,7 @@ joint placements that are possible, instructions that somebody runs. All faults 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from isam import registry
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
@@ -155,6 +155,16 @@ class _Check:
             if not m.capacity:
                 self.faults.add("system-memory", f"the memory '{m.name}' holds nothing", m.loc,
                                 "give it a capacity above zero")  # fmt: skip
+            elif m.cells is None and m.align > m.capacity:
+                what = f"the memory '{m.name}' has {m.capacity} B, less than its alignment of {m.align} B"
+                at = self.at("memory", m.name, "align", otherwise=m.loc)
+                self.faults.add("system-memory", what, at, "an alignment is at most the capacity")
+            self.speed(m.bandwidth, m.name, self.at("memory", m.name, "bandwidth", otherwise=m.loc), "16 GB/s")
+
+    def speed(self, bandwidth: float | None, name: str, at: Loc, example: str) -> None:
+        if bandwidth == 0:
+            what = f"nothing moves at the bandwidth of '{name}'"
+            self.faults.add("system-unit", what, at, f"for example '{example}'")
 
     def _lanes(self, m: Memory) -> None:
         """Lanes that hold groups, and registers that two memories share."""
@@ -240,7 +250,7 @@ class _Check:
         for a, b in edges:
             ahead.setdefault(a, set()).add(b)
             behind.setdefault(b, set()).add(a)
-        return _closure({self.s.home, *self.begun()}, ahead), _closure({self.s.home}, behind)
+        return reached({self.s.home, *self.begun()}, ahead), reached({self.s.home}, behind)
 
     def begun(self) -> set[str]:
         """Memories in which an instruction begins data without reading any: sums may go on there."""
@@ -263,6 +273,7 @@ class _Check:
                                 f"add a move: {{from: {self.s.home}, to: {m.name}, by: ..., issuer: ...}}")  # fmt: skip
 
     def operands(self, i: Instruction) -> None:
+        self.speed(i.cost.bandwidth, i.name, self.at("bandwidth", i.name, otherwise=i.loc), "16 B/cycle")
         legal: dict[str, tuple[str, ...]] = {}
         names = {a.name for a in i.body.arguments}
         for o in i.operands:
@@ -338,7 +349,11 @@ class _Check:
                             f"{len(group)} operands need {len(group)} different memories")  # fmt: skip
 
 
-def _closure(start: set[str], edges: dict[str, set[str]]) -> set[str]:
+T = TypeVar("T", bound=Hashable)
+
+
+def reached(start: set[T], edges: dict[T, set[T]]) -> set[T]:
+    """What the edges lead to from any of ``start``, which is there itself."""
     seen, todo = set(start), list(start)
     while todo:
         for n in edges.get(todo.pop(), ()):

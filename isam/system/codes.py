@@ -31,7 +31,8 @@ CODES: dict[str, str] = {
     "system-key": "A key of a mapping is a short text.",
     "system-kind": "A list stands where a mapping or a single value belongs, or the other way round.",
     "system-link": "A link has a bandwidth, and edges along which moves lead.",
-    "system-memory": "A memory has a capacity, or cells of a size; a cached one stands in front of another.",
+    "system-memory": "A memory has a capacity, or cells of a size, and an alignment of at most its capacity; a cached "
+                     "one stands in front of another.",
     "system-mesh": "A mesh has a place for every instance of its replica, channels that something passes, and ports of "
                    "shared memories on it.",
     "system-missing": "A required field is not there.",
@@ -75,6 +76,8 @@ CODES: dict[str, str] = {
     "system-version": "The format has one version: 1.",
     "system-yaml": "The file is not YAML.",
     "remark-begin": "An instruction adds to what no instruction of the machine can begin.",
+    "remark-dtype": "Moves lead to the memories that an operand may live in, or home from them, but they carry other "
+    "dtypes than the operand's.",
     "remark-home": "Some operands of an instruction name the memories they may live in, others do not: these live in "
     "main memory.",
     "remark-idle": "A memory that no operand may live in and that nothing passes through.",

@@ -11,7 +11,7 @@ from isam.classes import dataclass
 from isam.diagnostics import IsamError, Loc
 from isam.system.families import Entry, expand
 from isam.system.faults import MAX_FAULTS, Faults
-from isam.system.fields import Values, is_word, misspelling, read_fields
+from isam.system.fields import NAMED, Values, is_word, misspelling, read_fields
 from isam.system.files import MAX_FILES, included, sibling
 from isam.system.schema import SECTIONS, TOP, VARIANT
 from isam.system.source import Mapping, Node, Scalar, Sequence, describe, parse_source, read_text
@@ -103,7 +103,7 @@ class Reader:
                                 "add 'system: NAME'")  # fmt: skip
         elif not is_word(name.text):
             self.faults.add("system-name", f"'{name.text[:40]}' cannot name a system", name.loc,
-                            "use letters, digits, _ - .")  # fmt: skip
+                            NAMED)  # fmt: skip
         if "select" in values:
             for key in (*SECTIONS, "moves", "extends"):
                 if stray := top.key(key):
@@ -121,10 +121,10 @@ class Reader:
         if name is None:
             return
         try:
-            found = sibling(path, name.text)
+            found = sibling(path, name)
         except IsamError as e:
             for d in e.diagnostics:
-                self.faults.add(d.code, d.message, name.loc, d.hint)
+                self.faults.take(d)
             draft.lost |= {*SECTIONS, "moves"}
             return
         base = self._nested(name, found, False)
@@ -194,7 +194,7 @@ class Reader:
                                 f"the other one is at {old.key.loc}")  # fmt: skip
             elif not is_word(e.name):
                 self.faults.add("system-name", f"'{e.name[:40]}' cannot name an entry of '{section}'", e.key.loc,
-                                "use letters, digits, _ - .; the parameters of a family stand in 'for:'")  # fmt: skip
+                                f"{NAMED}; the parameters of a family stand in 'for:'")  # fmt: skip
             else:
                 have[e.name] = e if old is None else _override(old, e)
 

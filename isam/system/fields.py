@@ -331,6 +331,9 @@ _READ: dict[str, Callable[[Any, Field, Faults], Any]] = {
 }  # fmt: skip
 
 
+NAMED = "first a letter or _, then letters, digits, _ - ."
+
+
 def is_word(text: str) -> bool:
     """Whether ``text`` may name an entry."""
     return len(text) <= 100 and _WORD.fullmatch(text) is not None

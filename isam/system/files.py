@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from isam.diagnostics import IsamError
-from isam.system.find import find_system
+from isam.diagnostics import IsamError, fail
+from isam.system.find import ENDINGS, find_system, looks_like_path, unnamed
 from isam.system.source import Node, Scalar, Sequence, parse_source, read_text
 
 MAX_FILES = 32
 
 
-def sibling(path: Path, name: str) -> Path:
-    """The system ``name`` as seen from the file ``path``: beside it first, then wherever systems are."""
-    beside = path.parent / f"{name}.yaml"
-    return beside if "\0" not in name and len(name) < 200 and beside.is_file() else find_system(name)
+def sibling(path: Path, name: Scalar) -> Path:
+    """The system ``name`` as seen from the file ``path``: beside it first; then, unless it is a path, wherever systems
+    are. Raises ``IsamError`` at the name."""
+    text, is_path = name.text, looks_like_path(name.text)
+    beside = [text] if text.endswith(ENDINGS) else [f"{text}.yaml", *[text] * is_path]
+    for found in (path.parent / b for b in beside):
+        if os.path.isfile(found):  # False also of names that no file can have
+            return found
+    where = f"looked in {path.parent}, the folder of this file"
+    if is_path:
+        raise fail("system-file", f"there is no file '{text[:60]}' here", name.loc, where)
+    try:
+        return find_system(text)
+    except IsamError as e:
+        unknown = e.diagnostics[0].code == "system-unknown" and unnamed(text)
+        hint = f"{unknown}; {where}, then among all systems" if unknown else e.diagnostics[0].hint
+        raise fail(e.diagnostics[0].code, e.diagnostics[0].message, name.loc, hint) from None
 
 
 def included(path: Path, name: str) -> Path | None:
@@ -47,7 +61,7 @@ def _parts(path: Path, text: str) -> Iterator[Path]:
         top = parse_source(text, str(path))
         base = top.get("extends")
         if isinstance(base, Scalar):
-            yield sibling(path, base.text)
+            yield sibling(path, base)
     except IsamError:
         return
     for name in _names(top.get("include")):

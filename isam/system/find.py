@@ -14,6 +14,7 @@ from pathlib import Path
 from isam.diagnostics import fail
 from isam.system.faults import nearest
 
+ENDINGS = (".yaml", ".yml")
 _SYSTEM = re.compile(r"^system:", re.MULTILINE)
 
 
@@ -30,7 +31,7 @@ def shipped() -> tuple[Path, ...]:
 
 
 def looks_like_path(name: str) -> bool:
-    return name.endswith((".yaml", ".yml")) or "/" in name or os.sep in name
+    return name.endswith(ENDINGS) or "/" in name or os.sep in name
 
 
 def find_system(name: str) -> Path:
@@ -44,14 +45,18 @@ def find_system(name: str) -> Path:
     plugged = _plugged(name)
     if plugged is not None:
         return plugged
-    known = sorted(list_systems())
     raise fail("system-unknown", f"no system is called '{name[:60]}'", hint=_beside(name) or
-               nearest(name, known) + "; a path ends in .yaml")  # fmt: skip
+               unnamed(name) + "; a path ends in .yaml")  # fmt: skip
+
+
+def unnamed(name: str) -> str:
+    """A hint for a name that no system has: the closest, or all there are."""
+    return nearest(name, sorted(list_systems()))
 
 
 def _beside(name: str) -> str:
     """A hint at a description of this name in the working directory, or the empty string."""
-    here = next((f for end in (".yaml", ".yml") if len(name) <= 200 and Path(f := name + end).is_file()), "")
+    here = next((f for end in ENDINGS if len(name) <= 200 and Path(f := name + end).is_file()), "")
     return f"the file {here} is here: with its ending, '{here}', it is a path" if here else ""
 
 

@@ -160,6 +160,10 @@ class System:
         exposed = {r for u in self.units.values() for r in u.runs}
         return Some(table, [n for n in table if n in exposed and n not in used and table.computes(n)])
 
+    def clock_assumed(self, unit: str) -> bool:
+        """Whether the description states no clock of a unit."""
+        return any(a.startswith(f"{unit}: clock ") for a in self.assumed)
+
     def units_of(self, instruction: str) -> tuple[Unit, ...]:
         """Who executes it, in description order."""
         if instruction not in self._users:

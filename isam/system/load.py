@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from isam.diagnostics import NOWHERE, IsamError, Loc, fail
+from isam.diagnostics import NOWHERE, Loc, fail
 from isam.garbage import seldom
 from isam.ir.instruction import Cost, Instruction, Narrow
 from isam.ir.table import Table, Unread
@@ -105,14 +105,7 @@ def _selected(draft: Draft, path: Path, features: frozenset[str] | None, trail: 
     for v in draft.variants:
         lacks = lacking((w.text for w in v.get("needs", ())), features)
         if not lacks:
-            chosen = v["system"]
-            try:
-                return _load(sibling(path, chosen.text), features, (*trail, own.text), whole)
-            except IsamError as e:
-                if e.diagnostics and e.diagnostics[0].code == "system-unknown":
-                    d = e.diagnostics[0]
-                    raise fail(d.code, d.message, chosen.loc, d.hint) from None
-                raise
+            return _load(sibling(path, v["system"]), features, (*trail, own.text), whole)
         missing.append(f"{v['system'].text} needs {', '.join(lacks)}")
     raise fail("system-features", f"no variant of '{own.text}' runs on this CPU: {'; '.join(missing)}", own.loc,
                "add a variant without 'needs'")  # fmt: skip
@@ -245,6 +238,9 @@ class _Build:
         if "shares" in v:
             self.marks["memory", e.name, "shares"] = v["shares"].loc
         self.marks["memory", e.name, "of"] = v["of"].loc if "of" in v else e.key.loc
+        for key in ("align", "bandwidth"):
+            if isinstance(e.node, Mapping) and (stated := e.node.get(key)) is not None:
+                self.marks["memory", e.name, key] = stated.loc
         kind = v["kind"].text
         row = v.get("row")
         if row is not None and (row < 1 or by_cells or kind != MANAGED or (v.get("align") or 1) % row):

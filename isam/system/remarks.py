@@ -11,15 +11,18 @@ from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Buffer
 from isam.ir.normal import normal_form
+from isam.system.check import reached
 from isam.system.graph import System
 from isam.system.joint import least_bytes, room, taken
 
 _HEAD = re.compile(r"instruction \w+")
+Place = tuple[str, str]  # a memory and the dtype of what lies there
+Ways = dict[Place, set[Place]]
 
 
 def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
-    looks = (_room, _moved, _homes, _beginnings, _in_place, _idle, _stuck, _twins, _links, _registers)
+    looks = (_room, _moved, _carried, _homes, _beginnings, _in_place, _idle, _stuck, _twins, _links, _registers)
     found = [d for look in looks for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
     return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
@@ -83,6 +86,48 @@ def _least(move: Instruction) -> int:
     axes = move.copied.domain.axes if move.copied is not None else ()
     spans = [move.span(a.name) for a in axes]
     return prod(s.least if s.least > 0 else s.step for s in spans)
+
+
+def _carried(system: System) -> Iterator[Diagnostic]:
+    """Operands of a dtype that no moves bring to their homes, or home from there, though moves lead there."""
+    dtypes = {a.dtype for i in system.compute for a in i.body.arguments} - {ANY}
+    ahead, behind = _ways(system, dtypes)
+    starts = {(system.home, t) for t in dtypes}
+    begun = {p for i in system.compute if all(a.role == "out" for a in i.body.arguments)
+             for a in i.body.arguments for p in _places(system, i, a, dtypes)}  # fmt: skip
+    out, back = reached(starts | begun, ahead), reached(starts, behind)
+    for i in system.compute:
+        for a in i.body.arguments:
+            places, where = _places(system, i, a, dtypes), " or ".join(map(repr, system.homes(i, a.name)))
+            if a.role != "out" and not places & out:
+                what = f"'{a.name}' of '{i.name}' is read in {where}, and no moves bring {a.dtype} there"
+            elif a.role in ("out", "inout") and not places & back:
+                what = f"'{a.name}' of '{i.name}' is written in {where}, and no moves bring {a.dtype} from there home"
+            else:
+                continue
+            yield Diagnostic("remark-dtype", what, i.loc, "describe a move of that dtype, or of any: S: any[N]")
+
+
+def _places(system: System, i: Instruction, a: Buffer, dtypes: set[str]) -> set[Place]:
+    return {(h, t) for h in system.homes(i, a.name) for t in (dtypes if a.dtype == ANY else {a.dtype})}
+
+
+def _ways(system: System, dtypes: set[str]) -> tuple[Ways, Ways]:
+    """Where data of a dtype gets by one move, through a cache, or as a result of which dtype; and the way back."""
+    ends = [((m.source, m.target), system.instructions[m.by].body.arguments[0].dtype) for m in system.moves]
+    ends += [(way, ANY) for m in system.memories.values() if m.of for way in ((m.of, m.name), (m.name, m.of))]
+    pairs = {((a, t), (b, t)) for (a, b), moved in ends for t in (dtypes if moved == ANY else {moved})}
+    for i in system.compute:
+        read, written = (
+            {p for a in i.body.arguments if a.role in roles for p in _places(system, i, a, dtypes)}
+            for roles in (("in", "const", "inout"), ("out", "inout"))
+        )
+        pairs |= {(a, b) for a in read for b in written}
+    ahead, behind = Ways(), Ways()
+    for a, b in pairs:
+        ahead.setdefault(a, set()).add(b)
+        behind.setdefault(b, set()).add(a)
+    return ahead, behind
 
 
 def _homes(system: System) -> Iterator[Diagnostic]:

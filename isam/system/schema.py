@@ -146,7 +146,8 @@ TOP: Table = {
     "approach": Field("word", "the Approach whose opinions suit this machine"),
     "facts": Field("free", "what only Approaches and reports look at"),
     "include": Field("words", "further files of this description, relative to this one"),
-    "extends": Field("word", "another system; entries here are added to its entries or override their fields"),
+    "extends": Field("word", "another system, by name or by its path from here; entries here are added to its entries "
+                     "or override their fields"),
     "select": Field("variants", "takes one of several systems, by CPU features"),
     "lists": Field("lists", "values that several families share"),
     "memories": Field("entries", "where data can be"),

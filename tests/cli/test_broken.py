@@ -69,7 +69,8 @@ def test_wrong_usage_is_2(cli, args):
     (("print", "E"), "cli-kernel"),
     (("demo", "--size", "0"), "cli-number"),
     (("demo", "--size", "56", "--on", "toy"), "cli-limit"),
-    (("bench", "--only", "everything"), "cli-number"),
+    (("bench", "--only", "everything"), "cli-group"),
+    (("bench", "--rounds", "-1"), "cli-number"),
     (("bench", "--on", "nothing"), "system-unknown"),
 ])  # fmt: skip
 def test_wrong_input_is_2_and_says_why(cli, matmul, two, args, code):
@@ -187,6 +188,24 @@ def test_arrays_of_another_shape_are_not_read(cli, matmul, tmp_path):
     assert f"{matmul}:2:7: error[cli-array]: 'A' needs the shape (2, 2), but {path} has (3, 3)" in ran.err
     path.write_bytes(path.read_bytes().replace(b"(3, 3), }", b"(223606, 223606), }").replace(b" " * 14 + b"\n", b"\n"))
     assert cli("run", matmul, "-D", "M=2,N=2,K=2", "--input", f"A={path}").code == 2
+
+
+@pytest.mark.parametrize("holds", ["text", "nothing", "part", "archive", "header", "objects"])
+def test_files_that_hold_no_array_are_told_in_our_own_words(cli, matmul, tmp_path, holds):
+    """At the option, and without NumPy's advice, which is about programs that call it."""
+    path, whole = tmp_path / "A.npy", tmp_path / "whole.npy"
+    np.save(whole, np.zeros((2, 2), np.float32))
+    np.save(path, np.array([[None, 1], [2, 3]], object))
+    data = whole.read_bytes()
+    wrong = {"text": b"1 2 3", "nothing": b"", "part": data[:-3], "archive": b"PK\003\004 no archive",
+             "header": data.replace(b"(2, 2)", b"(2, (2")}  # fmt: skip
+    if holds in wrong:
+        path.write_bytes(wrong[holds])
+    ran = cli("run", matmul, "-D", "M=2,N=2,K=2", "--input", f"A={path}")
+    said = f"--input A={path}: error[cli-array]: cannot read {path}: it holds no array of numbers, or not all of it"
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(said + "\n  hint: numpy.save")
+    assert "pickle" not in ran.err
 
 
 def test_a_wrong_result_is_3(cli, matmul, monkeypatch):

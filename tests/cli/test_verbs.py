@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import isam
+from isam.schedule import SCHEMA
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 SMALL = ("-D", "M=5", "-D", "N=18,K=3")
@@ -193,6 +194,33 @@ def test_verify_refuses_forgeries(cli, matmul, tmp_path):
         assert cli("verify", out).out.startswith(f"{out}: refused"), name
 
 
+@pytest.mark.parametrize(("part", "text", "said"), [
+    ("schedule.json", b"[]", "this is no schedule of schema isam.schedule-tree/"),
+    ("schedule.json", b'{"schema": "%s"}' % SCHEMA.encode(), "this is no schedule: a part of it is missing"),
+    ("schedule.json", b"{", "this is no schedule: Expecting property name"),
+    ("trace.json", b"[1", "this is no trace: Expecting"),
+    ("trace.json", b"[1]", "this is no trace: a part of it is missing"),
+    ("trace.json", b'{"approach": "greedy", "decisions": [7]}', "this is no trace: a part of it is missing"),
+    ("trace.json", b"\xff", "the part 'trace.json' of the artifact of 'matmul' is no text"),
+    ("kernel.isam", b"kernel", "expected kernel NAME(SIZES)"),
+])  # fmt: skip
+def test_verify_names_the_part_that_is_damaged(cli, matmul, tmp_path, part, text, said):
+    """Also where the manifest has the hashes of what is there."""
+    from dataclasses import replace
+
+    from isam.artifact import load_artifact
+
+    out = tmp_path / "a"
+    assert cli("compile", matmul, *SMALL, "-o", out).code == 0
+    a = load_artifact(out)
+    replace(a, parts={**a.parts, part: text}).save(out)
+    ran = cli("verify", out)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert part in ran.err
+    assert "object has no attribute" not in ran.err
+
+
 def test_run_takes_and_writes_arrays(cli, two, tmp_path):
     x, y = np.arange(7, dtype=np.int32), np.array([5, -3, 8, 1, 2, 9, -7], np.int32)
     np.save(tmp_path / "x.npy", x)
@@ -283,6 +311,8 @@ def test_code_and_doctor(cli):
     assert cli("code", "error[V401]").code == 0
     assert cli("code", "axis-missing").out.startswith("axis-missing: The instruction has an axis")
     assert cli("code", "[escapes]").code == 0
+    assert cli("code", "stale").out.startswith("stale: Of a proof, obligation 8: An operand is not known")
+    assert cli("code", "[domain]").out.count("domain") == 2
     assert len(cli("code", "--json").json("code")["codes"]) > 100
     ran = cli("doctor", "--json")
     assert ran.code == 0, ran.out
@@ -341,6 +371,7 @@ def test_bench_takes_no_file_and_no_simulator(cli, matmul):
     ran = cli("bench", matmul)
     assert ran.code == 2
     assert f"hint: isam run {matmul} --repeat" in ran.err
+    assert "hint: did you mean 'tiny'?\n" in cli("bench", "--only", "tinny").err
     assert "hint: isam bench --only tiny\n" in cli("bench", "tiny").err
     ran = cli("bench", "--on", "toy", "--only", "tiny")
     assert ran.code == 2

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 from isam.diagnostics import CODE_TABLES, all_codes, explain_code
 from isam.ir.mismatch import KINDS
+from isam.proof.kinds import KINDS as FOUND
+from isam.proof.violation import OBLIGATIONS
 
 ROOT = Path(__file__).parents[2] / "isam"
 CODE = re.compile(r"[A-Z]\d{3}|[a-z]+(-[a-z0-9]+)+|infeasible|uncovered")
@@ -66,3 +69,20 @@ def test_tables_do_not_overlap_and_explain():
         assert text.endswith("."), code
         assert explain_code(code) == text
     assert explain_code("L999") is None
+
+
+def found_in_use() -> set[tuple[int, str]]:
+    """Obligation and word wherever the checkers write both side by side."""
+    out = {(4, "order"), (5, "order"), (9, "base"), (8, "base")}  # which of two is worked out
+    for path in sorted((ROOT / "proof").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
+            pairs = pairwise(p.value if isinstance(p, ast.Constant) else None for p in parts)
+            out |= {(n, word) for n, word in pairs if type(n) is int and n in OBLIGATIONS
+                    and isinstance(word, str) and re.fullmatch(r"[a-z][a-z-]+", word)}  # fmt: skip
+    return out
+
+
+def test_every_word_for_what_a_checker_finds_is_explained_with_its_obligations() -> None:
+    assert found_in_use() == {(n, word) for word, kind in FOUND.items() for n in kind.obligations}
+    assert all(k.meaning.endswith(".") for k in FOUND.values())

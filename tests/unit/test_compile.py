@@ -289,8 +289,10 @@ def test_a_kernel_may_be_the_path_of_a_file(tmp_path, monkeypatch):
     for missing in (tmp_path / "none.isam", tmp_path / "bad.isam"):
         with pytest.raises(IsamError, match=r"error\[L143\]: cannot read"):
             isam.compile(missing)
-    with pytest.raises(IsamError, match=r"Path\('none.isam'\)"):
+    with pytest.raises(IsamError, match=r"none.isam: error\[L143\]: cannot read none.isam: No such file"):
         isam.parse_file("none.isam")
+    with pytest.raises(IsamError, match=r"Path\('none.isam'\)"):
+        isam.parse("none.isam")
     with pytest.raises(IsamError, match="a kernel begins with 'kernel NAME"):
         isam.compile("")
     with pytest.raises(IsamError, match=r"pathlib\.Path"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
@@ -14,7 +16,7 @@ from isam.cli.options import AsJson
 from isam.cli.progress import counting
 from isam.cli.system.new import write_new
 from isam.cli.system.trial import ONLY, SYSTEM
-from isam.diagnostics import fail
+from isam.diagnostics import NOWHERE, IsamError, fail
 
 if TYPE_CHECKING:
     from isam.system.graph import System
@@ -65,7 +67,7 @@ def calibrate(system: SYSTEM = "host", instruction: ONLY = "*", output: OUT = No
     streams, peaks = list(c.streams()), _peaks(s) if instruction == "*" else {}
     most = rates(c, found) if instruction == "*" else {}
     if output is not None:
-        write_new(output, _description(s, c, found, streams))
+        write_new(output, _description(s, c, found, streams, _base(s, output)))
     data = {
         "system": s.name, "clock": c.clock, "refused": refused, "file": None if output is None else str(output),
         "instructions": {m.name: {"issue": m.issue, "latency": m.latency, "stated_issue": m.stated_issue,
@@ -142,10 +144,23 @@ def _number(x: float | None) -> str:
     return f"{x:8.2f}" if x is not None else f"{'-':>8}"
 
 
-def _description(s: System, c: Calibration, found: list[Measured], streams: list[Stream]) -> str:
-    """A description that extends the system by what was measured."""
+def _base(s: System, output: Path) -> str:
+    """How the description there names the system: by its name, where that leads to it, else by the path from there."""
+    from isam.system.files import sibling
+    from isam.system.source import Scalar
+
+    try:
+        if output.stem != s.name and sibling(output, Scalar(s.name, NOWHERE)).samefile(s.source):
+            return s.name
+    except IsamError:  # there is none of this name
+        pass
+    return json.dumps(os.path.relpath(s.source, output.parent))
+
+
+def _description(s: System, c: Calibration, found: list[Measured], streams: list[Stream], base: str) -> str:
+    """A description that extends the system, called ``base`` there, by what was measured."""
     lines = ["isam: 1", f"system: {s.name}-measured", f'description: "{s.name} with costs measured on one machine."',
-             f"extends: {s.name}", "units:"]  # fmt: skip
+             f"extends: {base}", "units:"]  # fmt: skip
     lines += [f"  {u}: {{clock: {c.clock / 1e9:.2f} GHz}}" for u in s.units]
     loads = {x.memory: x.rate for x in streams if x.name == "load" and s.memories[x.memory].kind == "cached"}
     rates = {n: rate * c.clock / 1e9 for n, rate in loads.items()}

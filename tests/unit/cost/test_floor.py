@@ -223,6 +223,13 @@ def test_the_report_tells_what_the_timeline_says():
     assert "\n  at least, at 1 GHz as described\n" in str(r)
     other = replace(TOY, units={**TOY.units, "dma": replace(TOY.units["dma"], clock=2.5e9)})
     assert replace(r, system=other).clocks == "at 1 GHz to 2.5 GHz as described"
+    *some, last = r.time.units
+    for assumed, said in (
+        ([last], f"at 1 GHz as described, assumed of {last}"),
+        ([*some, last], f"at 1 GHz, assumed of {', '.join([*some, last])}"),
+    ):
+        unsaid = replace(TOY, assumed=tuple(f"{u}: clock 1 GHz" for u in assumed))
+        assert replace(r, system=unsaid).clocks == said
 
 
 def test_a_trace_has_every_call_once_and_in_its_stream():

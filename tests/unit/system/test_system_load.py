@@ -183,6 +183,46 @@ instructions:
     assert s.moves == load_system("tiny").moves
 
 
+@pytest.mark.parametrize("name", ["base.yaml", "./base.yaml", "base", "parts/../base", "{folder}/base.yaml"])
+def test_what_is_extended_lies_beside_the_file_that_says_so(name: str, tmp_path, monkeypatch) -> None:
+    away, here = tmp_path / "away", tmp_path / "here"
+    for folder, rows in ((away, 8), (here, 4)):
+        (folder / "parts").mkdir(parents=True)
+        (folder / "base.yaml").write_text(TINY.replace("cells: 8", f"cells: {rows}"))
+    said = name.format(folder=here)
+    (here / "more.yaml").write_text(f"isam: 1\nsystem: more\nextends: {said}\n")
+    (here / "any.yaml").write_text(f"isam: 1\nsystem: any\nselect: [{{system: '{said}'}}]\n")
+    monkeypatch.chdir(away)
+    for path in ("../here/more.yaml", "../here/any.yaml"):
+        assert load_system(path).memories["ra"].cells == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("base.yaml", "error[system-file]: there is no file 'base.yaml' here", "looked in {}, the folder of this file"),
+        ("../none/base", "error[system-file]: there is no file '../none/base' here", "looked in {}, the folder of"),
+        ("base", "error[system-unknown]: no system is called 'base'", "looked in {}, the folder of this file, then"),
+        ("tinny", "error[system-unknown]: no system is called 'tinny'", "did you mean 'tiny'?; looked in {}, the fol"),
+    ],
+)
+def test_what_is_extended_and_not_there_is_told_where_it_is_said(
+    name: str, message: str, hint: str, tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base.yaml").write_text(TINY)  # in the working directory: of no file's concern
+    for line, text in ((3, f"extends: {name}\n"), (4, f"select:\n  - {{system: {name}}}\n")):
+        path = tmp_path / "here" / "m.yaml"
+        path.write_text(f"isam: 1\nsystem: m\n{text}")
+        with pytest.raises(IsamError) as e:
+            load_system(str(path))
+        (d,) = e.value.diagnostics
+        assert (d.loc.file, d.loc.line) == (str(path), line)
+        assert message in str(d)
+        assert hint.format(path.parent) in d.hint
+
+
 def test_selecting_by_features(tmp_path) -> None:
     for name in ("big", "small"):
         (tmp_path / f"{name}.yaml").write_text(TINY.replace("system: tiny", f"system: {name}"))

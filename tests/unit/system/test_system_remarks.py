@@ -111,6 +111,38 @@ instructions:
 """
 
 
+def test_dtypes_that_no_move_carries_are_told() -> None:
+    narrow = DMA.replace("S: any[N]", "S: i8[N]").replace("D: any[N]", "D: i8[N]")
+    (d,) = remarks(parse_system(narrow, "m.yaml"))
+    assert (d.code, d.loc.line) == ("remark-dtype", 12)
+    assert d.message == "'A' of 'add' is read in 'sram', and no moves bring i32 there"
+    assert d.hint
+    assert remarks(parse_system(narrow.replace("i8[N]", "i32[N]"), "m.yaml")) == []
+    widen = narrow.replace("[add]", "[add, widen]") + """  widen:
+    body: |
+      instruction widen(J <= 16)
+        in  A: i8[J]
+        out D: i32[J]
+        forall j < J
+          D[j] = i32(A[j])
+    homes: [sram]
+    cost: {issue: 1 cycle, latency: 2 cycles}
+"""  # i32 begins in the memory, and does not leave it
+    (d, _) = remarks(parse_system(widen, "m.yaml"))
+    assert d.message == "'D' of 'add' is written in 'sram', and no moves bring i32 from there home"
+    narrower = widen.replace("[add, widen]", "[add, widen, narrow]") + """  narrow:
+    body: |
+      instruction narrow(J <= 16)
+        in  A: i32[J]
+        out D: i8[J]
+        forall j < J
+          D[j] = sat_i8(A[j])
+    homes: [sram]
+    cost: {issue: 1 cycle, latency: 2 cycles}
+"""
+    assert remarks(parse_system(narrower, "m.yaml")) == []
+
+
 def test_operands_that_do_not_fit_together_are_told() -> None:
     assert remarks(parse_system(DMA, "m.yaml")) == []
     (d,) = remarks(parse_system(DMA.replace("192 B", "191 B"), "m.yaml"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 import isam
 from isam.cli.app import app
-from isam.cli.system.calibrate import _description
+from isam.cli.system.calibrate import _base, _description
 from isam.diagnostics import IsamError
 from isam.system.features import lacking
 from isam.system.load import load_system
@@ -68,10 +69,24 @@ def test_narrow_forms_are_measured_and_written_down(tmp_path) -> None:
 def test_what_a_move_can_prefetch_stays(host: Calibration, tmp_path) -> None:
     """Costs are replaced whole, and what it costs to ask a cache is stated, not measured."""
     stream = Stream("load", host.system.caches[0].name, 1024, 64.0)
-    (tmp_path / "mine.yaml").write_text(_description(host.system, host, [], [stream]))
+    (tmp_path / "mine.yaml").write_text(_description(host.system, host, [], [stream], host.system.name))
     written, stated = (s.instructions["load"].cost for s in (load_system(tmp_path / "mine.yaml"), host.system))
     assert written.prefetch == stated.prefetch is not None
     assert written.bandwidth == 64.0
+
+
+def test_the_system_that_was_measured_is_named_so_that_it_is_found(tmp_path) -> None:
+    """By its name only where that leads to it: not to a file beside, nor to the one that is written."""
+    tiny, out = load_system("tiny"), tmp_path / "measured" / "mine.yaml"
+    out.parent.mkdir()
+    assert _base(tiny, out) == "tiny"
+    (tmp_path / "tiny.yaml").write_text(Path(tiny.source).read_text())
+    own = load_system(tmp_path / "tiny.yaml")
+    assert _base(own, out) == '"../tiny.yaml"'
+    assert _base(own, tmp_path / "mine.yaml") == "tiny"
+    for to, text in ((out.parent / "tiny.yaml", _base(tiny, out.parent / "tiny.yaml")), (out, _base(own, out))):
+        to.write_text(f"isam: 1\nsystem: mine\nextends: {text}\n")
+        assert load_system(to).memories == tiny.memories
 
 
 def test_a_copy_that_needs_no_code_takes_next_to_nothing(host: Calibration) -> None:
