@@ -51,11 +51,6 @@ def test_calls_of_one_size_are_cut_alike(domain: tuple[int, int | None, int], a:
         assert [c.takes(x) for x in "ij"] == [Takes(e[first], e[first]) for e in ends]
 
 
-def test_where_no_call_takes_any_there_is_none():
-    c = calls(TWO[0], "N <= 0", text("N", "N"), TWO[1])
-    assert [c.takes(x) for x in "ij"] == [Takes(0, 0)] * 2
-
-
 def test_what_is_taken_whole_says_which_sizes_it_has():
     c = calls(SUMMED[0], "N <= 9 % 2", SUMS.format("2 * N", "N + 3"), SUMMED[1])
     assert c.whole == {"i", "j"}
