@@ -24,13 +24,13 @@ PANELS = (  # title, type of the first factor, groups
     ("Tiny products in f32", "f32", ("tiny",)),
     ("Products in f32", "f32", ("square", "deepbench")),
     ("Convolutions in f32", "f32", ("resnet50", "resnet50x28", "depthwise")),
-    ("Layers in f32", "f32", ("rows", "layouts", "blocks", "attention", "gru")),
+    ("Layers in f32", "f32", ("rows", "blocks", "attention", "gru")),
     ("Products and convolutions in bf16", "bf16", ("bf16", "resnet50-bf16")),
     ("Layers in bf16", "bf16", ("blocks-bf16", "attention-bf16", "gru-bf16")),
     ("Products of bytes", "u8", ("int8",)),
 )
 SHORT = {"resnet50": "ResNet-50", "resnet50x28": "28 images", "depthwise": "Depthwise", "rows": "Rows",
-         "layouts": "Layouts", "blocks": "Blocks", "gru": "Recurrent units", "deepbench": "DeepBench", "tiny": "Tiny",
+         "blocks": "Blocks", "gru": "Recurrent units", "deepbench": "DeepBench", "tiny": "Tiny",
          "square": "Square", "bf16": "Products", "int8": "Products"}  # fmt: skip
 
 
