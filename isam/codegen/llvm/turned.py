@@ -128,9 +128,10 @@ def _runs(places: dict[int, int], word: int, lanes: int) -> Iterator[list[int]]:
 
 
 def _touched(low: Lowering, calls: Sequence[Node], run: list[int], a: Across) -> bool:
-    """Whether anything between the first and the last of some calls touches what they do, but to read what they read,
-    or to write elsewhere in the rows that they write. (Of two squares that write, the one that ends later is written
-    later, and so are its calls that stand after all of the other.)"""
+    """Whether anything between the first and the last of some calls touches what they do: where they read, whatever
+    writes to the same array; where they write, whatever touches the same bytes. (Of two squares that write, the one
+    that ends later is written later, and what of it stands after all of the other comes after that. What one reads
+    that stands between calls of one that writes, none of these does.)"""
     mine = {b for i in run if isinstance(c := calls[i], Issue) for b in _bytes(across(low, c))}
     for i in set(range(min(run), max(run))).difference(run):
         c = calls[i]
@@ -140,7 +141,7 @@ def _touched(low: Lowering, calls: Sequence[Node], run: list[int], a: Across) ->
         if not theirs or (a.reads and all(low.flow.formal(c, o).role == "in" for o in theirs)):
             continue
         other = None if a.reads else across(low, c)
-        if other is None or other.reads or other.side.operand.place.offset.terms != a.side.operand.place.offset.terms:
+        if other is None or other.side.operand.place.offset.terms != a.side.operand.place.offset.terms:
             return True
         if not mine.isdisjoint(_bytes(other)):
             return True
@@ -189,15 +190,16 @@ def together(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
     """Several iterations of a loop as one, and how many, where it only copies rows to columns: those that take all
     neighbours that a square has."""
     moved = set(_moved(low, loop, loop.body)) if _plain(loop) else set()
-    if len(moved) != 1 or low.lanes % (words := moved.pop()) or words == low.lanes:
+    times = low.lanes // moved.pop() if len(moved) == 1 else 1
+    if times == 1:
         return None
-    copies = _several(loop, loop.body, low.lanes // words)
+    copies = _several(loop, loop.body, times)
     inside = list(distinct(copies))
     ends = {(_how(low, n) in LOADS, o.tile.buffer, o.place.base) for n in inside if isinstance(n, Issue)
             for o in n.operands if low.flow.cell(o) is None}  # fmt: skip
     if len(ends) != 2 or not any(squares(low, n.children) for n in inside if isinstance(n, Seq)):
         return None
-    return copies, low.lanes // words  # from one place, to one
+    return copies, times  # from one place, to one
 
 
 def _moved(low: Lowering, loop: Loop, body: Node) -> list[int]:
@@ -240,7 +242,7 @@ def _on(low: Lowering, loop: Loop, load: Issue, store: Issue) -> list[int]:
     if not source.tile == loaded.tile == stored.tile == target.tile or source.dims != target.dims:
         return []
     on = dict(found.side.operand.place.offset.terms).get(loop.var, 0) * loop.step
-    return [on // found.side.word] if on > 0 and on % found.side.word == 0 else []
+    return [on // found.side.word] if found.side.word <= on <= low.lanes * found.side.word else []
 
 
 def _later(issue: Issue, loop: Loop, iterations: int) -> Issue:

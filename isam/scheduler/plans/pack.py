@@ -55,8 +55,7 @@ def packs(
             depth = sum(1 for _ in takewhile(mine.__contains__, around))
             stage = panel(main, u, along[0], width, depth, bindable, system)
             if stage is not None:
-                others = any(v.buffer == u.buffer and v.index != u.index for n in plan.group.nests for v in n.uses)
-                out.append(replace(stage, access=u.index) if others and not stage.at_bind else stage)
+                out.append(replace(stage, access=u.index))
         elif along:
             rows = lined_up(plan, main, u, system)
             if rows is not None:

@@ -176,6 +176,8 @@ def test_what_is_no_such_copy():
         "asks a cache": other(loop, lambda p: replace(p, prefetch=near) if p is load else p),
         "no neighbours": other(
             loop, lambda p: in_memory(p, lambda o: farther(o, loop.var)) if p is load else p),
+        "the same again": other(loop, lambda p: in_memory(p, lambda o: replace(o, place=replace(
+            o.place, offset=o.place.offset.substitute({loop.var: Affine()})))) if p is load else p),
         "a load alone": replace(loop, body=load),
         "a store first": replace(loop, body=Seq((store, load))),
         "a loop inside": replace(loop, body=Seq((load, replace(loop, body=store)))),
@@ -310,6 +312,14 @@ def test_calls_across_the_same_rows_are_one_square(on, what, reads):
     assert "masked.scatter" not in text
 
 
+def test_words_of_eight_bytes_are_turned():
+    """Two registers for sixteen of them, eight to a line."""
+    schedule = compiled(turning("read", "f64"), {"M": 64, "N": 64}, simulated("host-avx512")).schedule
+    assert schedule is not None
+    (square,) = squares(lowering(schedule), schedule.call)
+    assert (len(square.calls), square.first.side.rows, square.first.side.word) == (8, 16, 8)
+
+
 def body(what: str, sizes: int = 64) -> tuple[Lowering, list[Issue]]:
     """The calls of the innermost loop."""
     schedule = compiled(turning(what), {"M": sizes, "N": sizes}, simulated("host-avx512")).schedule
@@ -382,7 +392,8 @@ def test_squares_of_writes():
     reading = in_memory(next(c for c in calls if c.is_move and c not in stores), lambda o: elsewhere(o, "Y"))
     assert not sizes_of(low, [stores[0], reading, *stores[1:]]), "what is written is read meanwhile"
     row = stores[0].operands[1].place.strides[0]
-    for writing in (shifted(stores[0], 3 * row), shifted(stores[5], 0), shifted(stores[0], Affine.of("z") * 4)):
+    for writing in (shifted(stores[0], 3 * row), shifted(stores[5], 0), shifted(stores[5], 2),
+                    shifted(stores[0], Affine.of("z") * 4 + 16 * row)):  # fmt: skip
         assert not sizes_of(low, [stores[0], writing, *stores[1:]]), "what is written is written meanwhile"
     assert sizes_of(low, [stores[0], shifted(stores[0], 16 * row), *stores[1:]]) == [16], "other rows"
     both = [c for pair in zip(stores, [shifted(c, 64) for c in stores], strict=True) for c in pair]
@@ -398,11 +409,18 @@ def test_squares_that_read_and_write_one_array_do_not_mix():
     low, calls = body("written")
     stores = [c for c in calls if turned.across(low, c)][:8]
     low, calls = body("read")
-    row = stores[0].operands[1].place.strides[0]
-    loads = [shifted(in_memory(c, lambda o: elsewhere(o, "Y")), 16 * row) for c in calls if turned.across(low, c)][:8]
+    places = [c.operands[1].place for c in stores]
+    row = places[0].strides[0]
+    loads = [c for c in calls if turned.across(low, c)]
+    same = [replace(c, operands=(replace(c.operands[0], place=p), c.operands[1]))
+            for c, p in zip(loads, places, strict=False)]  # fmt: skip
+    loads = [shifted(c, 16 * row) for c in same]
     assert sizes_of(low, [*stores, *loads]) == [8, 8]
     mixed = [c for pair in zip(stores, loads, strict=True) for c in pair]
-    assert not sizes_of(low, mixed)
+    (square,) = {id(s): s for s in turned.squares(low, mixed).values()}.values()
+    assert not square.first.reads
+    mixed = [c for pair in zip(stores, same, strict=True) for c in pair]
+    assert not sizes_of(low, mixed), "what is written is read"
 
 
 def test_rows_of_reads_may_share_words():

@@ -147,3 +147,23 @@ def test_sums_along_rows_that_vectors_cross_take_all_of_a_line(on, line):
     few = Taken()
     compiled(kernel, {"M": 256, "K": 5}, simulated(on), few)
     assert few.plan.order[-1] == ("k", line), "or all there is"
+
+
+def test_steps_of_sums_stay_few_where_no_line_is_gone_through():
+    """Of what is laid out when constants are bound; along another axis than the rows."""
+    for text, axis in ((IN_ORDER.replace("in  A", "const A"), "k"), ("""kernel two(M, K, L)
+  in  A: f32[M, K]
+  in  x: f32[K, L]
+  out y: f32[M]
+  permits contract
+  forall i < M
+    y[i] = 0
+  forall i < M, k < K, l < L
+    y[i] += A[i, k] * x[k, l]
+""", "l")):  # fmt: skip
+        approach = Taken()
+        compiled(parse_kernel(text), {"M": 256, "K": 64} | ({"L": 8} if axis == "l" else {}), simulated("host-avx512"),
+                 approach)  # fmt: skip
+        last, steps = approach.plan.order[-1]
+        assert last == axis
+        assert steps <= 4
