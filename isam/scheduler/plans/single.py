@@ -150,7 +150,7 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     order += [(a, unit[a]) for a in reduced[:-1]]
     if reduced:
         inner = reduced[-1]
-        several = 1 if inner in main.mapped else max(steps(block.calls), columns(main, inner, width, bindable))
+        several = 1 if inner in main.mapped else max(steps(block.calls), columns(main, inner, bindable))
         order.append((inner, unit[inner] * several))
     per = dict(block.tiles)
     rows = rows_apart(group, main, width, system)
@@ -171,12 +171,12 @@ def blocked(group: Group, main: Nest, block: Block, system: System, bindable: fr
     return _with(replace(plan, stages=stages), rows)
 
 
-def columns(main: Nest, inner: str, width: dict[str, int], bindable: frozenset[str]) -> int:
-    """Steps of a sum along rows that vectors go across and that are read too seldom to be laid out before: all that a
-    line of a row holds, since it is there."""
-    seldom = (u for u in main.uses if u.reads and not u.writes and u.buffer not in bindable
-              and outside(main, u, width) < WORTH_PACKING)  # fmt: skip
-    return max((c.near for u in seldom if (c := crossed(main, u)) is not None and c.axis == inner), default=1)
+def columns(main: Nest, inner: str, bindable: frozenset[str]) -> int:
+    """Steps of a sum along rows that vectors go across and that few calls take: all that a line of a row holds, since
+    it is there."""
+    few = (u for u in main.uses if u.reads and not u.writes and u.buffer not in bindable
+           and outside(main, u, {}) < WORTH_PACKING)  # fmt: skip
+    return max((c.near for u in few if (c := crossed(main, u)) is not None and c.axis == inner), default=1)
 
 
 def last_axis(group: Group, main: Nest) -> str | None:

@@ -167,3 +167,22 @@ def test_steps_of_sums_stay_few_where_no_line_is_gone_through():
         last, steps = approach.plan.order[-1]
         assert last == axis
         assert steps <= 4
+
+
+def test_steps_of_sums_stay_few_where_many_calls_take_a_row():
+    """What is laid out for 33 rows, or gathered for them, is used by as many calls."""
+    kernel = parse_kernel("""kernel product(M, N, K)
+  in  A: f32[M, K]
+  in  B: f32[N, K]
+  out C: f32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[j, k]
+""")
+    for rows in (33, 4):
+        approach = Taken()
+        compiled(kernel, {"M": rows, "N": 257, "K": 190}, simulated("host-avx512"), approach)
+        last, steps = approach.plan.order[-1]
+        assert last == "k"
+        assert steps <= 4
