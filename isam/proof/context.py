@@ -46,7 +46,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self._at = {v.name: i for i, v in enumerate(self.vars)}
-        reached = tuple(map(self._reached, self.vars))
+        reached = tuple(map(self.reached, self.vars))
         if reached != self.vars:
             self.vars = reached
             self._lower.clear()  # found with the bounds as they were given
@@ -58,7 +58,7 @@ class Context:
             got = self._more[var] = Context((*(v for v in self.vars if v.name != var.name), var))
         return got
 
-    def _reached(self, var: Var) -> Var:
+    def reached(self, var: Var) -> Var:
         """The variable with upper bounds that it reaches, where it is known by how much its steps miss them."""
         if var.step == 1 or var.origin is None:
             return var

@@ -256,7 +256,7 @@ class Facts:
     def _alike_dealt(f: Fact, ctx: Context) -> dict[str, Affine] | None:
         """The present iterations of loops like those that a fact is of."""
         values: dict[str, Affine] = {}
-        for v in f.over:
+        for v in map(ctx.reached, f.over):
             same = [w.name for w in ctx.vars if (w.lo, w.hi, w.step) == (v.lo, v.hi, v.step)]
             same = [n for n in same if Affine.of(n) not in values.values()]
             if not same:

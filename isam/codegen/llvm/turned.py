@@ -109,7 +109,7 @@ def squares(low: Lowering, calls: Sequence[Node]) -> dict[int, Square]:
         for run in _runs(places, word, low.lanes):
             a = found[run[0]]
             distinct_words = a.reads or abs(a.side.apart) >= len(run) * word
-            if distinct_words and not _touched(low, calls, run, a):
+            if distinct_words and not _touched(low, calls, run, found):
                 out |= dict.fromkeys(run, Square({i: found[i] for i in run}))
     return out
 
@@ -127,12 +127,13 @@ def _runs(places: dict[int, int], word: int, lanes: int) -> Iterator[list[int]]:
         yield run
 
 
-def _touched(low: Lowering, calls: Sequence[Node], run: list[int], a: Across) -> bool:
+def _touched(low: Lowering, calls: Sequence[Node], run: list[int], found: dict[int, Across]) -> bool:
     """Whether anything between the first and the last of some calls touches what they do: where they read, whatever
     writes to the same array; where they write, whatever touches the same bytes. (Of two squares that write, the one
     that ends later is written later, and what of it stands after all of the other comes after that. What one reads
     that stands between calls of one that writes, none of these does.)"""
-    mine = {b for i in run if isinstance(c := calls[i], Issue) for b in _bytes(across(low, c))}
+    a = found[run[0]]
+    mine = set() if a.reads else {b for i in run for b in _bytes(found[i])}
     for i in set(range(min(run), max(run))).difference(run):
         c = calls[i]
         if not isinstance(c, Issue):
@@ -140,7 +141,7 @@ def _touched(low: Lowering, calls: Sequence[Node], run: list[int], a: Across) ->
         theirs = [o for o in c.operands if o.place.base == a.side.operand.place.base and low.flow.cell(o) is None]
         if not theirs or (a.reads and all(low.flow.formal(c, o).role == "in" for o in theirs)):
             continue
-        other = None if a.reads else across(low, c)
+        other = None if a.reads else found.get(i)
         if other is None or other.side.operand.place.offset.terms != a.side.operand.place.offset.terms:
             return True
         if not mine.isdisjoint(_bytes(other)):
@@ -148,12 +149,11 @@ def _touched(low: Lowering, calls: Sequence[Node], run: list[int], a: Across) ->
     return False
 
 
-def _bytes(a: Across | None) -> Iterator[int]:
+def _bytes(a: Across) -> Iterator[int]:
     """Those that a call touches, from where the variables of its address are 0."""
-    if a is not None:
-        for r in range(a.side.rows):
-            begin = a.side.operand.place.offset.const + r * a.side.apart
-            yield from range(begin, begin + a.side.word)
+    for r in range(a.side.rows):
+        begin = a.side.operand.place.offset.const + r * a.side.apart
+        yield from range(begin, begin + a.side.word)
 
 
 def across(low: Lowering, issue: Issue) -> Across | None:

@@ -144,7 +144,7 @@ def blocks(
     elements lie together; ``floor``: as :func:`least` says; ``apart``: as :func:`across` does."""
     reducing = bool(nest.reduced) and prod(nest.length(a) for a in nest.reduced) > 1
     costs = Costs(nest, Room(nest, system), reducing, apart)
-    limit = costs.room.outputs if reducing else min(costs.room.outputs, max([FEW, *(r.near for r in costs.apart)]))
+    limit = costs.room.outputs if reducing else min(costs.room.outputs, max([FEW, *(r.near for r in apart)]))
     found: list[Block] = []
     for tiles in costs.candidates(costs.axes, limit, floor):
         cost = costs.of(tiles)

@@ -17,6 +17,16 @@ from isam.system.graph import System
 from tests.pipeline import compiled, simulated
 from tests.unit.codegen.test_llvm_turned import IN_ORDER
 
+PRODUCT = """kernel product(M, N, K)
+  in  A: f32[M, K]
+  in  B: f32[N, K]
+  out C: f32[M, N]
+  forall i < M, j < N
+    C[i, j] = 0
+  forall i < M, j < N, k < K
+    C[i, j] += A[i, k] * B[j, k]
+"""
+
 
 class Taken(Greedy):
     plan: Any = None
@@ -121,17 +131,8 @@ def test_without_caches_there_are_no_lines():
 
 def test_sums_have_blocks_of_their_own():
     """Vectors of a product cross the rows of a factor that is given by columns, which are laid out anew."""
-    kernel = parse_kernel("""kernel product(M, N, K)
-  in  A: f32[M, K]
-  in  B: f32[N, K]
-  out C: f32[M, N]
-  forall i < M, j < N
-    C[i, j] = 0
-  forall i < M, j < N, k < K
-    C[i, j] += A[i, k] * B[j, k]
-""")
     approach = Taken()
-    compiled(kernel, {"M": 64, "N": 64, "K": 64}, simulated("host-avx512"), approach)
+    compiled(parse_kernel(PRODUCT), {"M": 64, "N": 64, "K": 64}, simulated("host-avx512"), approach)
     group = approach.plan.group
     assert across(group, group.main) == [Crossed("k", 16, 16)]
     assert last_axis(group, group.main) is None
@@ -171,18 +172,9 @@ def test_steps_of_sums_stay_few_where_no_line_is_gone_through():
 
 def test_steps_of_sums_stay_few_where_many_calls_take_a_row():
     """What is laid out for 33 rows, or gathered for them, is used by as many calls."""
-    kernel = parse_kernel("""kernel product(M, N, K)
-  in  A: f32[M, K]
-  in  B: f32[N, K]
-  out C: f32[M, N]
-  forall i < M, j < N
-    C[i, j] = 0
-  forall i < M, j < N, k < K
-    C[i, j] += A[i, k] * B[j, k]
-""")
     for rows in (33, 4):
         approach = Taken()
-        compiled(kernel, {"M": rows, "N": 257, "K": 190}, simulated("host-avx512"), approach)
+        compiled(parse_kernel(PRODUCT), {"M": rows, "N": 257, "K": 190}, simulated("host-avx512"), approach)
         last, steps = approach.plan.order[-1]
         assert last == "k"
         assert steps <= 4
