@@ -22,6 +22,8 @@ def preimage(access: Access, elements: Box, names: Sequence[str], domain: Box, c
     at = dict(zip(names, domain, strict=True))
     out = dict(at)
     for row, (lo, hi) in zip(access.index, elements, strict=True):
+        if not any(n in at for n, _ in row.terms) and (ctx.le(hi, row) or ctx.le(row + 1, lo)):
+            return tuple((first, first) for first, _ in domain)  # beside them, whatever the instance
         for n, c in row.terms:
             if n not in at:
                 continue

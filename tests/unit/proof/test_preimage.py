@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from itertools import product
 
+import numpy as np
 import pytest
 
+import isam
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access
 from isam.proof.boxes import Box
@@ -58,6 +60,32 @@ def test_one_row_per_axis_says_exactly_which_instances() -> None:
         (Access("x", (i * -3 + 1, j)), ((-14, -4), (0, 20)), ((2, 6), (0, 9), (0, 9))),
     ):
         assert preimage(access, box(*elements), NAMES, domain, Context()) == box(*exact)
+
+
+def test_nothing_touches_what_lies_beside_a_constant_index() -> None:
+    """The imaginary part is no real part: among the last indices of ``c[i, j, 0]`` there is no 1."""
+    domain = box((0, 9), (0, 9), (0, 9))
+    access = Access("c", (Affine.of("i"), Affine.of("j"), Affine((), 0)))
+    for last, beside in (((1, 2), True), ((-3, 0), True), ((0, 1), False), ((-1, 2), False)):
+        found = preimage(access, box((0, 4), (0, 4), last), NAMES, domain, Context())
+        assert found == (box((0, 0), (0, 0), (0, 0)) if beside else box((0, 4), (0, 4), (0, 9)))
+
+
+def test_parts_of_one_buffer_need_not_wait_for_each_other() -> None:
+    text = """
+kernel parts(M, N, K)
+  in  x: f32[M, N, K]
+  out c: f32[M, N, 2]
+  forall i < M, j < N
+    c[i, j, 0] = 0
+    c[i, j, 1] = 0
+  forall i < M, j < N, k < K
+    c[i, j, 0] += x[i, j, k]
+"""
+    x = np.random.default_rng(0).integers(-9, 9, (8, 128, 128)).astype(np.float32)
+    c = isam.compile(text, sizes={"M": 8, "N": 128, "K": 128}, cache=False)(x)
+    assert (c[..., 0] == x.sum(2)).all()
+    assert not c[..., 1].any()
 
 
 def test_a_size_stands_for_itself() -> None:
