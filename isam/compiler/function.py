@@ -24,7 +24,7 @@ from isam.runtime.cache import Cache
 from isam.runtime.entry import Entry, not_saved
 from isam.runtime.forks import gate
 from isam.runtime.signature import Signature
-from isam.runtime.vectorcall import attach, callable_class, lend
+from isam.runtime.vectorcall import attach_shapes, callable_class, lend
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
@@ -66,7 +66,7 @@ class Function:
         self.signature = Signature(kernel.name, arguments_of(self.kernel.with_sizes(self.sizes)),
                                    [s for s in sizes_of(self.kernel) if s.name not in self.sizes])  # fmt: skip
         if self.open:
-            self._attached = attach(self, (), {}, None)
+            self._shapes = attach_shapes(self)
         else:
             self._only = self.specialise({})
             lend(self._only, self)
@@ -74,7 +74,10 @@ class Function:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._only is not None:
             return self._only(*args, **kwargs)
-        return self.entry_for(args, kwargs)(*args, **kwargs)
+        entry = self.entry_for(args, kwargs)
+        if self._shapes is not None:
+            self._shapes.know(entry)
+        return entry(*args, **kwargs)
 
     def entry_for(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: Mapping[str, Any] | None = None
@@ -188,6 +191,7 @@ class Function:
         return f"<{self.kernel.name} on {self.system.name}{open_}>"
 
 
+@callable_class
 class BoundFunction:
     """A function of open sizes with constants fixed; each specialisation binds them once."""
 
@@ -195,12 +199,15 @@ class BoundFunction:
         self.function = function
         self.constants = {n: v.copy() if hasattr(v, "copy") else v for n, v in constants.items()}
         self._bound: dict[int, Entry] = {}
+        self._shapes = attach_shapes(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         entry = self.function.entry_for(args, kwargs, self.constants)
         bound = self._bound.get(id(entry))
         if bound is None:
             bound = self._bound[id(entry)] = entry.bind(**self.constants)
+        if self._shapes is not None:
+            self._shapes.know(bound)
         return bound(*args, **kwargs)
 
     def save(self, path: str | Path) -> None:

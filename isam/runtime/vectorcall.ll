@@ -1,6 +1,7 @@
-; How Python calls a compiled kernel without going through Python: a vectorcall function (PEP 590) for all kernels.
+; How Python calls a compiled kernel without going through Python: vectorcall functions (PEP 590) for all kernels: of one
+; shape (`quick`), of those among some that the arguments fit (`several`), of none (`thorough`).
 ; What it checks and calls stands in a record of the object that is called; `vectorcall.py` has the same types, and
-; fills @RECORD, the record's distance from the object's begin. Arrays that are not just as the code wants them
+; fills @RECORD, the record's distance from the object's begin, and @SHAPES. Arrays that are not just as the code wants them
 ; (another type, shape or order, an overlap with something written, a missing argument) go to the Python function
 ; `thorough`, which copies, refuses, explains.
 
@@ -9,10 +10,13 @@
 %Spec = type { ptr, i32, i32, ptr, i64, i64, ptr, ptr }       ; dtype, rank, flags that are set, shape, bytes, place among the pointers, name, of what is written who makes it (like PyArray_NewFromDescr), else null
 %Record = type { i64, i64, i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i32, i32 } ; positional arguments, with outputs, pointers, those of bound arrays, specs, call, bind, workspace, sizes, thorough, whether the lock is let go, whether the workspace is in use
 
+%Shapes = type { ptr, [@SHAPES x ptr] } ; the Python function for what fits no record, the records: null after the last
+
 @PyArray_Type = external global i8
 @_Py_NoneStruct = external global i8
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyTuple_New(i64)
+declare i32 @PyUnicode_Compare(ptr, ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyEval_SaveThread()
@@ -158,9 +162,54 @@ define ptr @thorough(ptr %self, ptr %args, i64 %count, ptr %names) {
 
 ; vectorcallfunc of a compiled kernel.
 define ptr @quick(ptr %self, ptr %args, i64 %count, ptr %names) {
-begin:
   %record.at = getelementptr i8, ptr %self, i64 @RECORD
   %record = load ptr, ptr %record.at
+  %tried = call { ptr, i1 } @attempt(ptr %record, ptr %args, i64 %count, ptr %names)
+  %fits = extractvalue { ptr, i1 } %tried, 1
+  br i1 %fits, label %done, label %slow
+done:
+  %result = extractvalue { ptr, i1 } %tried, 0
+  ret ptr %result
+slow:
+  %other = call ptr @thorough(ptr %self, ptr %args, i64 %count, ptr %names)
+  ret ptr %other
+}
+
+; vectorcallfunc of a kernel compiled for several shapes.
+define ptr @several(ptr %self, ptr %args, i64 %count, ptr %names) {
+begin:
+  %shapes.at = getelementptr i8, ptr %self, i64 @RECORD
+  %shapes = load ptr, ptr %shapes.at
+  br label %next
+next:
+  %i = phi i64 [ 0, %begin ], [ %i.next, %other ]
+  %more = icmp ult i64 %i, @SHAPES
+  br i1 %more, label %look, label %slow
+look:
+  %record.at = getelementptr %Shapes, ptr %shapes, i64 0, i32 1, i64 %i
+  %record = load ptr, ptr %record.at
+  %known = icmp ne ptr %record, null
+  br i1 %known, label %try, label %slow
+try:
+  %tried = call { ptr, i1 } @attempt(ptr %record, ptr %args, i64 %count, ptr %names)
+  %fits = extractvalue { ptr, i1 } %tried, 1
+  br i1 %fits, label %done, label %other
+other:
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  %result = extractvalue { ptr, i1 } %tried, 0
+  ret ptr %result
+slow:
+  %thorough = load ptr, ptr %shapes
+  %slowly = call ptr @PyObject_Vectorcall(ptr %thorough, ptr %args, i64 %count, ptr %names)
+  ret ptr %slowly
+}
+
+; Calls the code of a record where the arguments are just as it wants them: what the call returned (null: an exception),
+; and whether it was made at all.
+define internal { ptr, i1 } @attempt(ptr %record, ptr %args, i64 %count, ptr %names) {
+begin:
   %positional = and i64 %count, 9223372036854775807 ; without PY_VECTORCALL_ARGUMENTS_OFFSET
   %wanted = load i64, ptr %record
   %all.at = getelementptr %Record, ptr %record, i64 0, i32 1
@@ -218,11 +267,28 @@ try:
 differs:
   %k.next = add i64 %k, 1
   br label %key
-unnamed:
+unnamed: ; none is that very object: one of those left may be equal to it
+  %unknown = icmp ne i64 %left, 0
+  br i1 %unknown, label %like, label %absent.name
+like:
+  %e = phi i64 [ 0, %unnamed ], [ %e.next, %unlike ]
+  %e.more = icmp ult i64 %e, %keyed
+  br i1 %e.more, label %read, label %absent.name
+read:
+  %e.at = getelementptr %Tuple, ptr %names, i64 0, i32 3, i64 %e
+  %e.is = load ptr, ptr %e.at
+  %order.of = call i32 @PyUnicode_Compare(ptr %e.is, ptr %name)
+  %equal = icmp eq i32 %order.of, 0
+  br i1 %equal, label %found, label %unlike
+unlike:
+  %e.next = add i64 %e, 1
+  br label %like
+absent.name:
   %optional = icmp uge i64 %i, %wanted
   br i1 %optional, label %noted, label %slow
 found:
-  %k.place = add i64 %positional, %k
+  %key.found = phi i64 [ %k, %try ], [ %e, %read ]
+  %k.place = add i64 %positional, %key.found
   br label %given
 given:
   %place = phi i64 [ %i, %how ], [ %k.place, %found ]
@@ -240,8 +306,8 @@ take:
   store ptr %a.data, ptr %pointer.at
   br label %noted
 noted:
-  %object = phi ptr [ null, %unnamed ], [ %a, %take ]
-  %spent = phi i64 [ 0, %unnamed ], [ %used, %take ]
+  %object = phi ptr [ null, %absent.name ], [ %a, %take ]
+  %spent = phi i64 [ 0, %absent.name ], [ %used, %take ]
   %object.at = getelementptr ptr, ptr %objects, i64 %i
   store ptr %object, ptr %object.at
   %left.next = sub i64 %left, %spent
@@ -310,7 +376,7 @@ drop:
   %u.next = add i64 %u, 1
   br label %undo
 error:
-  ret ptr null
+  ret { ptr, i1 } { ptr null, i1 true }
 
 ready:
   br i1 %long, label %released, label %short
@@ -332,11 +398,11 @@ results:
                                          i64 1, label %one ]
 none:
   call void @Py_IncRef(ptr @_Py_NoneStruct)
-  ret ptr @_Py_NoneStruct
+  br label %made.call
 one:
   %only.at = getelementptr ptr, ptr %objects, i64 %wanted
   %only = load ptr, ptr %only.at
-  ret ptr %only
+  br label %made.call
 several:
   %tuple = call ptr @PyTuple_New(i64 %returned)
   %tied = icmp ne ptr %tuple, null
@@ -356,8 +422,11 @@ put:
   %t.next = add i64 %t, 1
   br label %item
 tuple.done:
-  ret ptr %tuple
+  br label %made.call
+made.call:
+  %result = phi ptr [ @_Py_NoneStruct, %none ], [ %only, %one ], [ %tuple, %tuple.done ]
+  %called = insertvalue { ptr, i1 } { ptr null, i1 true }, ptr %result, 0
+  ret { ptr, i1 } %called
 slow:
-  %result = call ptr @thorough(ptr %self, ptr %args, i64 %count, ptr %names)
-  ret ptr %result
+  ret { ptr, i1 } zeroinitializer
 }

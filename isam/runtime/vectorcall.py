@@ -1,7 +1,8 @@
 """Objects that CPython calls straight into native code (PEP 590): no Python function runs when a kernel is called.
 
-``callable_class`` derives from a Python class one whose instances have a vectorcall function and a record (`Record`);
-``vectorcall.ll`` is that function, for all kernels. What it does not take as it is goes to the class's ``__call__``.
+``callable_class`` derives from a Python class one whose instances have a vectorcall function and a record (`Record`) or
+those of several shapes (`Shapes`); ``vectorcall.ll`` has these functions, for all kernels. What they do not take as it
+is goes to the class's ``__call__``.
 Where Python or NumPy are not laid out as it needs (another implementation, no global lock), the class stays as it is.
 """
 
@@ -11,8 +12,9 @@ import ctypes
 import os
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +31,8 @@ WRITTEN = PLAIN | WRITEABLE
 BASETYPE, VECTORCALL, DEFAULT = 1 << 10, 1 << 11, 1 << 18  # Py_TPFLAGS_...
 TP_CALL, TP_MEMBERS = 50, 72  # Py_tp_..., from typeslots.h
 SSIZE, READONLY = 19, 1  # T_PYSSIZET and READONLY of structmember.h
+WAYS = ("quick", "several", "thorough")
+SHAPES = 16  # so many are looked through at a call before Python looks for one
 
 
 class Spec(ctypes.Structure):
@@ -47,6 +51,28 @@ class Record(ctypes.Structure):
                 ("bound", ctypes.c_void_p), ("specs", ctypes.c_void_p), ("call", ctypes.c_void_p),
                 ("bind", ctypes.c_void_p), ("workspace", ctypes.c_void_p), ("sizes", ctypes.c_void_p),
                 ("thorough", ctypes.py_object), ("releases", ctypes.c_int32), ("busy", ctypes.c_int32)]  # fmt: skip
+
+
+class Shapes(ctypes.Structure):
+    """The records of the shapes met last (null: none yet), and who is called where none of them fits."""
+
+    _fields_ = [("thorough", ctypes.py_object), ("records", ctypes.c_void_p * SHAPES)]
+
+    def __init__(self, thorough: Any):
+        super().__init__(thorough=thorough)
+        self.entries: list[Any] = [None] * SHAPES  # of each record
+        self.turn = count()
+
+    def know(self, entry: Any) -> None:
+        """Calls look from now on whether their arguments fit the entry, if that has native code; the one that came
+        before all others may be forgotten. Any number of threads may do so at once."""
+        if entry in self.entries:
+            return
+        words = (ctypes.c_void_p * 2).from_address(id(entry) + HEADER)
+        if words[0] == _functions()["quick"]:
+            place = next(self.turn) % SHAPES
+            self.records[place] = words[1]
+            self.entries[place] = entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +147,28 @@ def attach(entry: Any, parameters: Sequence[Parameter], bound: dict[str, Array],
     wrapped = getattr(type(entry), "__wrapped__", None)
     if wrapped is None:
         return None
-    quick, thorough = _functions()
     record = Record(thorough=wrapped.__call__.__get__(entry))
     alive = _fill(record, parameters, bound, launch) if launch is not None else None
     _records[ctypes.addressof(record)] = record
-    words = (ctypes.c_void_p * 2).from_address(id(entry) + HEADER)
-    words[0], words[1] = quick if launch is not None else thorough, ctypes.addressof(record)
+    _set(entry, "quick" if launch is not None else "thorough", record)
     return record, alive
+
+
+def attach_shapes(function: Any) -> Shapes | None:
+    """Lets calls of ``function``, an instance of a ``callable_class``, go to the native code of one of the entries that
+    are known to what is returned, else to the ``__call__`` of the Python class. It has to live as long as
+    ``function``. None where calls are Python's anyway."""
+    wrapped = getattr(type(function), "__wrapped__", None)
+    if wrapped is None:
+        return None
+    shapes = Shapes(thorough=wrapped.__call__.__get__(function))
+    _set(function, "several", shapes)
+    return shapes
+
+
+def _set(instance: Any, function: str, record: ctypes.Structure) -> None:
+    words = (ctypes.c_void_p * 2).from_address(id(instance) + HEADER)
+    words[0], words[1] = _functions()[function], ctypes.addressof(record)
 
 
 def lend(entry: Any, to: Any) -> None:
@@ -165,16 +206,17 @@ def _maker(p: Parameter, size: int) -> int:
 
 
 @lru_cache(maxsize=1)
-def _functions() -> tuple[int, int]:
-    """Addresses of ``quick`` and ``thorough``, compiled once in a process."""
+def _functions() -> Mapping[str, int]:
+    """Addresses of the vectorcall functions, compiled once in a process."""
     from isam.runtime.linking import link, to_object
 
-    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8").replace("@RECORD", str(HEADER + WORD))
+    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8")
+    text = text.replace("@RECORD", str(HEADER + WORD)).replace("@SHAPES", str(SHAPES))
     api = ctypes.pythonapi
-    called = ("PyObject_Vectorcall", "PyTuple_New", "Py_IncRef", "Py_DecRef", "PyEval_SaveThread",
+    called = ("PyObject_Vectorcall", "PyTuple_New", "PyUnicode_Compare", "Py_IncRef", "Py_DecRef", "PyEval_SaveThread",
               "PyEval_RestoreThread")  # fmt: skip
     symbols = {n: ctypes.cast(getattr(api, n), ctypes.c_void_p).value or 0 for n in called}
     symbols |= {"PyArray_Type": id(np.ndarray), "_Py_NoneStruct": id(None)}
-    library = link("vectorcall", to_object(text), symbols, ("quick", "thorough"))
+    library = link("vectorcall", to_object(text), symbols, WAYS)
     _alive.append(library)
-    return library["quick"], library["thorough"]
+    return {way: library[way] for way in WAYS}

@@ -15,11 +15,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import isam
 from isam.artifact import Argument, Artifact
 from isam.diagnostics import IsamError
 from isam.ir.text import parse
 from isam.runtime.entry import Entry
-from isam.runtime.vectorcall import HEADER
+from isam.runtime.vectorcall import HEADER, SHAPES
 from tests.threads import at_once
 from tests.unit.runtime.test_native import AXPY, ROW, arrays, objects
 
@@ -298,8 +299,6 @@ def test_the_object_has_its_class():
 
 
 def test_a_compiled_function_is_called_like_its_entry():
-    import isam
-
     text = "kernel add(N)\n  in x: f32[N]\n  in y: f32[N]\n  out z: f32[N]\n  forall i < N\n    z[i] = x[i] + y[i]\n"
     f, g = isam.compile(parse(text), sizes={"N": 16}, check=False), isam.compile(parse(text), check=False)
     x, y = np.arange(16, dtype=np.float32), np.ones(16, np.float32)
@@ -319,6 +318,83 @@ def test_a_compiled_function_is_called_like_its_entry():
     del f, h
     gc.collect()
     assert held() is None
+
+
+ADD = """
+kernel add(N)
+  in    left: f32[N]
+  const right: f32[N]
+  out   total: f32[N]
+  forall i < N
+    total[i] = left[i] + right[i]
+"""
+
+
+def ones(n: int) -> np.ndarray:
+    return np.ones(n, np.float32)
+
+
+def test_names_may_be_other_objects_with_the_same_letters(counted):
+    f = isam.compile(ADD, sizes={"N": 4}, check=False)
+    named = {"".join(("l", "eft")): ones(4), "".join(("ri", "ght")): ones(4), "".join(("to", "tal")): np.empty(4, "f4")}
+    assert all(sys.intern(n) is not n for n in named)
+    assert (f(**named) == 2).all()
+    assert (f(named["left"], right=named["right"], **{"".join(("t", "otal")): named["total"]}) == 2).all()
+    assert counted.calls == 0
+    for wrong in ("".join(("t", "otals")), "tota", "".join(("le", "ft"))):
+        with pytest.raises(IsamError):
+            f(named["left"], named["right"], **{wrong: named["total"]})
+
+
+def ways(f):
+    """Calls of a function of open sizes: plain, and with its constant bound for each length."""
+    yield lambda n, **out: f(np.arange(n, dtype=np.float32), ones(n), **out)
+    bound = {n: f.bind(right=ones(n)) for n in range(1, 40)}
+    yield lambda n, **out: bound[n](np.arange(n, dtype=np.float32), **out)
+
+
+def test_open_sizes_never_meet_python_twice(monkeypatch):
+    f = isam.compile(ADD, check=False)
+    for call in ways(f):
+        for n in (3, 5, 8, 5):
+            np.testing.assert_array_equal(call(n), np.arange(n) + 1)
+        through_python = []
+        monkeypatch.setattr(type(f).__wrapped__, "entry_for", lambda *_, seen=through_python: seen.append(1))
+        for n in (8, 3, 5, 3):
+            out = np.empty(n, np.float32)
+            assert call(n, total=out) is out
+            np.testing.assert_array_equal(out, np.arange(n) + 1)
+            np.testing.assert_array_equal(call(n), out)
+        assert not through_python
+        monkeypatch.undo()
+
+
+def test_open_sizes_with_more_shapes_than_are_looked_through():
+    f = isam.compile(ADD, check=False, approach=None)
+    lengths = [*range(1, SHAPES + 4)]
+    for call in ways(f):
+        for n in (*lengths, *lengths[::-1], *lengths):
+            np.testing.assert_array_equal(call(n), np.arange(n) + 1)
+    x = ones(2 * 7)
+    np.testing.assert_array_equal(f(x[::2], ones(7)), [2] * 7)
+    with pytest.raises(IsamError, match="must have shape"):
+        f(ones(3), ones(4))
+    with pytest.raises(IsamError, match="must be"):
+        f(ones(3).astype(np.float64), ones(3))
+    assert f(np.zeros(0, np.float32), np.zeros(0, np.float32)).shape == (0,)
+
+
+def test_open_sizes_from_many_threads():
+    f = isam.compile(ADD, check=False)
+    lengths = [*range(1, SHAPES + 9)] * 20
+    right = []
+
+    def calls(seed: int) -> None:
+        right.extend((f(ones(n), ones(n)) == 2).all() for n in np.random.default_rng(seed).permutation(lengths))
+
+    at_once(calls, 4)
+    assert len(right) == 4 * len(lengths)
+    assert all(right)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
