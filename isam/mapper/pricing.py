@@ -2,9 +2,10 @@
 
 Dynamic calls come first, bytes second. Decided here: a call counts one plus the cycles it keeps its unit busy, where
 its description states them, so that a slow call does not pass for a fast one. An operand whose stride contract the
-kernel's C-contiguous buffers do not meet is repacked: that counts one call per element of each distinct tile, and half
-as many calls again when it is written, so that unit-stride mappings win; constants, and what they determine, are made
-and packed ahead of the call and count bytes only. Bytes include another line of 64 for each separate run of memory that
+kernel's C-contiguous buffers do not meet, or of whose tile no two elements lie side by side, is repacked: that counts
+one call per element of each distinct tile, and half a call on top for each tile that is written (the result of a sum
+once), so that unit-stride mappings win; constants, and what they determine, are made and packed ahead of the call and
+count bytes only. Bytes include another line of 64 for each separate run of memory that
 a tile consists of, two where the next one lies a page away.
 """
 
@@ -25,7 +26,7 @@ from isam.mapper.dataflow import pattern_of
 from isam.mapper.match import normal
 
 RUNTIME_TRIP = 1000  # a recurrent trip that is only known at run time counts as this
-SCATTERED = 1.5  # calls that write an operand against its stride contract count as this many
+SCATTERED = 0.5  # what a call that writes an operand against its stride contract counts on top
 GUARD_FACTOR = 1.2  # a condition on a mapped axis cuts blocks into pieces
 AHEAD = 1 / 1024  # price of what is done once, when constants are bound
 LINE = 64  # bytes that a separate run of memory costs on top
@@ -114,21 +115,23 @@ class Pricing:
         counts = {k: -(-extents.get(k, 1) // max(1, t)) for k, t in tile.items()}
         counts.update((k, extents.get(k, 1)) for k in mapping.outer if k not in mapping.loops)
         calls = float(math.prod(counts.values())) * GUARD_FACTOR ** min(2, len(mapping.guards))
-        touched, packing, scattered = 0.0, 0.0, 1.0
+        touched, packing, scattered = 0.0, 0.0, 0.0
         written = {s.dest.buffer for s in statements}
         for operand in mapping.operands:
             if not operand.buffer:
                 continue
             elements, tiles, width = self._tiles(operand, tile, counts)
-            touched += calls * (elements * width + LINE * self._runs(operand, tile, elements))
-            if self.breach(mapping.instruction, operand, tile) is not None:
+            run, far = self._run(operand, tile)
+            runs = -(-elements // max(1, run)) * (2 if far else 1)
+            touched += calls * (elements * width + LINE * runs)
+            if run < min(2, elements) or self.breach(mapping.instruction, operand, tile) is not None:
                 touched += elements * tiles * width
                 if operand.buffer not in self.fixed:
                     packing += elements * tiles
                 if operand.buffer in written:
-                    scattered = SCATTERED
+                    scattered = SCATTERED * min(calls, tiles)  # a sum's result is written when it is done
         slots = 1.0 + (mapping.instruction.cost.issue or 0.0) + self._streamed(mapping, tile)
-        calls = calls * slots * scattered + packing
+        calls = (calls + scattered) * slots + packing
         weight = self.penalties.get(mapping.instruction.name, 1.0) * self.trips[mapping.statements[0]]
         weight *= AHEAD if written <= self.ahead else 1.0
         return Candidate(mapping, mask_of(mapping.statements), calls * weight, touched * weight)
@@ -146,8 +149,9 @@ class Pricing:
         elements = math.prod(t for a, t in tile.items() if a in used)
         return elements, math.prod(c for a, c in counts.items() if a in used), 1 if dtype == ANY else size_of(dtype)
 
-    def _runs(self, o: OperandMap, tile: Mapping[str, int], elements: int) -> int:
-        """Separate runs of memory in one tile of a C-contiguous buffer; those that lie pages apart count twice."""
+    def _run(self, o: OperandMap, tile: Mapping[str, int]) -> tuple[int, bool]:
+        """How many elements of one tile of a C-contiguous buffer lie side by side, and whether the next ones are pages
+        away."""
         buffer = self.kernel.buffer(o.buffer)
         run, inside, step, far = 1, True, 1 if buffer.dtype == ANY else size_of(buffer.dtype), False
         for row, size in zip(reversed(o.index), reversed(buffer.shape), strict=True):
@@ -159,7 +163,7 @@ class Pricing:
                 far = step >= PAGE
                 break
             step *= max(1, number(size))
-        return -(-elements // max(1, run)) * (2 if far else 1)
+        return run, far
 
     def breach(self, instruction: Instruction, o: OperandMap, tile: Mapping[str, int]) -> tuple[int, int, int] | None:
         """Where the operand's stride contract does not hold in a C-contiguous buffer: the buffer's dimension, the
