@@ -5,14 +5,15 @@ its description states them, so that a slow call does not pass for a fast one. A
 kernel's C-contiguous buffers do not meet, or of whose tile no two elements lie side by side, is repacked: that counts
 one call per element of each distinct tile, and half a call on top for each tile that is written (the result of a sum
 once), so that unit-stride mappings win; constants, and what they determine, are made and packed ahead of the call and
-count bytes only. Bytes include another line of 64 for each separate run of memory that
-a tile consists of, two where the next one lies a page away.
+count bytes only. Bytes include another line of 64 for each separate run of memory that a tile consists of, two where
+the next one lies a page away.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -70,6 +71,13 @@ def trips(kernel: Kernel) -> list[int]:
             if level.own >> i & 1:
                 out[i] = around
     return out
+
+
+def _parts(own: str, extent: int, tile: int) -> list[tuple[str, int, float]]:
+    """What calls take of an axis: for the instruction's name of it, how much and in which share of them."""
+    whole, rest = divmod(extent, max(1, tile))
+    count = max(1, whole + bool(rest))
+    return [(own, n, k / count) for n, k in ((tile, whole), (rest, 1)) if n and k] or [(own, tile, 1.0)]
 
 
 class Pricing:
@@ -130,17 +138,25 @@ class Pricing:
                     packing += elements * tiles
                 if operand.buffer in written:
                     scattered = SCATTERED * min(calls, tiles)  # a sum's result is written when it is done
-        slots = 1.0 + (mapping.instruction.cost.issue or 0.0) + self._streamed(mapping, tile)
+        slots = 1.0 + self._cycles(mapping, tile)
         calls = (calls + scattered) * slots + packing
         weight = self.penalties.get(mapping.instruction.name, 1.0) * self.trips[mapping.statements[0]]
         weight *= AHEAD if written <= self.ahead else 1.0
         return Candidate(mapping, mask_of(mapping.statements), calls * weight, touched * weight)
 
-    def _streamed(self, mapping: Mapped, tile: Mapping[str, int]) -> float:
-        """Cycles of a call that depend on its size."""
-        i = mapping.instruction
-        extents = {own: tile.get(axis, 1) for own, axis in mapping.axes}
-        return i.cost.further(i.sizes_of(extents)) if i.cost.per else 0.0
+    def _cycles(self, mapping: Mapped, tile: Mapping[str, int]) -> float:
+        """Stated cycles of a call, on average: what is left at an axis' end may take a narrow form."""
+        i, extents = mapping.instruction, self.extents(mapping)
+        if not i.cost.per and not i.cost.narrow:
+            return i.cost.issue or 0.0
+        parts = [_parts(own, extents.get(axis, 1), tile.get(axis, 1)) for own, axis in mapping.axes]
+        total = 0.0
+        for some in product(*parts):
+            sizes = i.sizes_of({own: n for own, n, _ in some})
+            form = i.cost.form(sizes)
+            issue = i.cost.issue or 0.0 if form is None else form.issue
+            total += (issue + i.cost.further(sizes)) * math.prod(share for *_, share in some)
+        return total
 
     def _tiles(self, o: OperandMap, tile: Mapping[str, int], counts: Mapping[str, int]) -> tuple[int, int, int]:
         """Elements of the operand in one call, how many distinct tiles of it there are, bytes of an element."""
