@@ -45,14 +45,18 @@ def test_floats_to_integers(dtype, on):
         assert not len(wrong), (name, x[wrong[:5]], mine[wrong[:5]], want[name][wrong[:5]])
 
 
+def whole(rng: np.random.Generator, dtype: str) -> np.ndarray:
+    info = np.iinfo(numpy_dtype(dtype))
+    return rng.integers(info.min, info.max, 3000, numpy_dtype(dtype), endpoint=True)
+
+
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_whole_numbers_round_once_to_sixteen_bits(dtype):
     outs = "".join(f"  in x{i}: {i}[N]\n  out y{i}: {dtype}[N]\n" for i in INTEGERS)
     sums = "".join(f"    y{i}[i] = {dtype}(x{i}[i])\n" for i in INTEGERS)
     kernel = isam.parse(f"kernel floats(N)\n{outs}  forall i < N\n{sums}")
     rng = np.random.default_rng(1)
-    given = {f"x{i}": np.concatenate([rng.integers(np.iinfo(i2).min, np.iinfo(i2).max, 3000, i2, endpoint=True),
-                                      values.special(i)]) for i in INTEGERS if (i2 := numpy_dtype(i)) is not None}  # fmt: skip
+    given = {f"x{i}": np.concatenate([whole(rng, i), values.special(i)]) for i in INTEGERS}
     n = min(map(len, given.values()))
     given = {k: v[-n:].copy() for k, v in given.items()}
     got = isam.compile(kernel, sizes={"N": n}, check=False, cache=False)(**given)
