@@ -12,10 +12,10 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.lexer import Report, tokenize
 from isam.ir.lower import Lowering
-from isam.ir.parser import definitions
 from isam.ir.printer import print_kernel
 from isam.ir.remarks import Where, remarks
 from isam.ir.syntax import Definition
+from isam.ir.tabs import laid_out
 from isam.ir.unused import unused
 
 __all__ = ["Module", "parse", "parse_file", "parse_instruction", "parse_kernel", "parse_module", "print_instruction",
@@ -53,7 +53,7 @@ def parse_module(text: str, file: str = "<string>") -> Module:
     """Every kernel and instruction in ``text``. Raises ``IsamError`` with every fault found: those of the text and,
     where there are any, those of meaning in what is well written (else :func:`isam.ir.verify.verify` finds them)."""
     lines, report = tokenize(_text(text, file), file)
-    found = definitions(lines, report)
+    found, report = laid_out(lines, report)
     names: dict[str, Loc] = {}
     kernels: list[Kernel] = []
     instructions: list[Instruction] = []
