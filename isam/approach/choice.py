@@ -107,7 +107,7 @@ class Approach:
                 if near:
                     hint = f"did you mean '{near[0]}'? a method of your own may begin with an underscore"
                     what = f"'{name}' of the Approach {cls.__name__} is no choice point"
-                    raise fail("approach-misspelt", what, _place(value), hint)
+                    raise fail("approach-misspelt", what, place(value), hint)
 
     @classmethod
     def given(cls, argument: str) -> Approach:
@@ -239,7 +239,7 @@ class Trace:
                 "approach-illegal",
                 f"the Approach {_called(self.approach)} answered {answer!r} at choice point "
                 f"'{choice.point}', which is not one of the {len(choice.options)} legal options",
-                _place(getattr(type(self.approach), choice.point, None)),
+                place(getattr(type(self.approach), choice.point, None)),
                 "return one of choice.options, the object itself",
             )
         return index
@@ -253,7 +253,7 @@ class Trace:
             if type(self.approach).__module__.startswith("isam."):
                 raise  # a shipped one: our fault
             raised = f"raised {type(e).__name__} at choice point '{choice.point}': {e}"
-            at = _raised_at(e, _place(getattr(type(self.approach), choice.point, None)))
+            at = _raised_at(e, place(getattr(type(self.approach), choice.point, None)))
             raise fail("approach-raises", f"the Approach {_called(self.approach)} {raised}", at,
                        "the exception's __cause__ is what was raised") from e  # fmt: skip
 
@@ -302,7 +302,7 @@ def _key(d: Decision) -> tuple[str, str, str]:
     return d.point, d.label, json.dumps(d.context, sort_keys=True)
 
 
-def _place(method: Any) -> Loc:
+def place(method: Any) -> Loc:
     """Where a method stands that somebody else wrote; nowhere for those of ISAM."""
     code = getattr(method, "__code__", None)
     ours = str(getattr(method, "__module__", "")).startswith("isam.")
