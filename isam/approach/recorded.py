@@ -92,4 +92,5 @@ def _decision(where: str, row: Any) -> list[str]:
 def _faults(where: str, given: dict[str, Any], kinds: Kinds) -> list[str]:
     faults = [f"{where}'{n}' is missing" for n in kinds if n not in given]
     faults += [f"{where}there is no '{n}'" for n in given if n not in kinds]
-    return faults + [f"{where}'{n}' is not {what}" for n, (fits, what) in kinds.items() if n in given and not fits(given[n])]
+    wrong = {n: what for n, (fits, what) in kinds.items() if n in given and not fits(given[n])}
+    return faults + [f"{where}'{n}' is not {what}" for n, what in wrong.items()]

@@ -26,8 +26,8 @@ STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: ot
 
 @answering(
     "explain", kernel="its name", on="the system's name", fits="whether every statement is carried out",
-    scheduled="whether the machine holds and moves what that needs; null: not asked, as sizes are open or it has no back "
-    "end",
+    scheduled="whether the machine holds and moves what that needs; null: not asked, as sizes are open or it has no "
+    "back end",
     mappings="how, where it fits", near="with --instruction: what was met on the way, deepest first",
     repairs="with --instruction: currency (program, shape, hardware), change, size, then (the mapping after it), steps",
     report="what is printed otherwise",

@@ -80,8 +80,9 @@ def map_(
     if certify:
         text += f"\nproved: obligations 1 to 7, {len(found.covers)} certificate{'s' if len(found.covers) != 1 else ''}"
     if not instruction:
-        given_too = (["--approach", approach] if approach else []) + [w for r in require or () for w in ("--require", r)]
-        text += "\n" + onward(k, system, kernel, on, define, given_too)
+        others = ["--approach", approach] if approach else []
+        others += [word for r in require or () for word in ("--require", r)]
+        text += "\n" + onward(k, system, kernel, on, define, others)
     return Answer(text + (f"\ndecisions\n{found.decisions}" if decisions else ""), data)
 
 

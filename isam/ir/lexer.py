@@ -81,7 +81,7 @@ class Report:
         self.found.append(Diagnostic(code, message, loc, hint, source))
 
     def mended(self, begin: Loc, end: Loc) -> None:
-        """What is written from ``begin`` to ``end`` was put right, so that the rest can be read: no more is said of it."""
+        """What is written from ``begin`` to ``end`` was put right, to read the rest: no more is said of it."""
         span = (begin.line, begin.column), (end.line, end.column)
         for line in range(begin.line, end.line + 1):
             self._mended.setdefault(line, []).append(span)

@@ -26,7 +26,8 @@ def _definition(d: Definition) -> Iterator[Diagnostic]:
     bounds |= {s.whole[0] for s in d.syms if s.whole is not None}
     for s in d.syms:
         if s.default is None and s.name not in bounds | read:
-            yield Diagnostic("L242", f"nothing depends on the size '{s.name}'", s.loc, f"remove it from the head of '{d.name}'")
+            yield Diagnostic("L242", f"nothing depends on the size '{s.name}'", s.loc,
+                             f"remove it from the head of '{d.name}'")  # fmt: skip
     written = {a.dest.name: a.dest for a in reversed(statements)}
     for b in d.buffers:
         if b.name not in read and b.name not in written:

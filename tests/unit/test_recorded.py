@@ -46,12 +46,14 @@ def test_what_was_written_is_read():
     ("", "Expecting value"), ("no JSON", "Expecting value"), ("[" * 100_000, "nested too deeply"),
     ("9" * 5000, "a number in it is too large"), ("[1]", f"no trace of schema {SCHEMA}, its schema is None"),
     ("null", "its schema is None"), ('{"name": "another program\'s"}', "its schema is None"),
-    (edited(schema="isam.trace/1"), "its schema is 'isam.trace/1'"), (edited(decisions={}), "'decisions' is not a list"),
+    (edited(schema="isam.trace/1"), "its schema is 'isam.trace/1'"),
+    (edited(decisions={}), "'decisions' is not a list"),
     (edited(subject={"kernel": 3}), "'subject' is not an object of texts"), (edited(more=1), "there is no 'more'"),
     (edited(decisions=[3]), "decision 0: not an object"),
     (decided(chosen="1"), "decision 1: 'chosen' is not a whole number"),
     (decided(chosen=2), "decision 1: option 2 of 2 is chosen"), (decided(costs=["x"]), "decision 1: 'costs' is not"),
-    (decided(context=[]), "decision 1: 'context' is not an object"), (decided(more=1), "decision 1: there is no 'more'"),
+    (decided(context=[]), "decision 1: 'context' is not an object"),
+    (decided(more=1), "decision 1: there is no 'more'"),
 ])  # fmt: skip
 def test_anything_else_is_refused_with_what_is_wrong(text, said):
     (message,) = faults(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 
 from benchmarks.mapping import DOCS, LIMITS, RESULTS, chain, independent, page, passed, picture, timed
 from benchmarks.plot import APART, BELOW, HEIGHT, Line, chart
@@ -44,7 +45,7 @@ def test_numbers_below_the_axis_keep_apart():
     svg = chart("", "", "", [Line("", points)])
     at = sorted(float(x) for x in re.findall(rf'<text x="([0-9.]+)" y="{HEIGHT - BELOW + 18}"', svg))
     assert len(at) >= 4
-    assert min(b - a for a, b in zip(at, at[1:], strict=False)) >= APART
+    assert min(b - a for a, b in pairwise(at)) >= APART
 
 
 def test_a_limit_that_is_passed_is_told():
