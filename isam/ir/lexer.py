@@ -152,6 +152,7 @@ class _Pending:
     def take(self, raw: str, number: int, tokens: Sequence[Token], wrong: Sequence[Diagnostic]) -> None:
         """One more physical line; ``wrong``: its faults so far."""
         if not self.tokens:
+            self._begin()
             self.indent, self.before = _indent(raw, number, self.report)
         begin = len(self.report.found)
         self.tokens.extend(_balance(tokens, self.stack, self.report))
@@ -177,8 +178,8 @@ def _whole(raw: str, number: int, file: str) -> Line | None:
     report = Report(file, [])
     stack: list[Token] = []
     indent, before = _indent(raw, number, report)
-    line = _close(indent, list(_balance(tokens, stack, report)), [], report, before)
-    return None if stack or report.found else line
+    kept = list(_balance(tokens, stack, report))
+    return None if stack or report.found else _close(indent, kept, [], report, before)
 
 
 def _scan(raw: str, number: int, report: Report) -> tuple[Token, ...]:

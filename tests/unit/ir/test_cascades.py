@@ -86,5 +86,10 @@ def test_two_faults_are_both_told(edits, said):
     assert told(edited(*edits)) == said
 
 
+def test_a_bracket_alone_in_its_line_is_one_fault():
+    """Nothing is left of the line; it was an internal error."""
+    assert told(edited(("  out C", "  )\n  out C"), ("B[k, j]", "B[k, q]"))) == ["4 L105", "9 L202"]
+
+
 def test_heads_and_values_go_on_in_the_next_line():
     assert told(edited(("K)\n", "K,\n   by=2)\n"), ("A[i, k] *", "(A[i, k]\n       *"), ("k, j]\n", "k, j])\n"))) == []
