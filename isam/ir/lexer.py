@@ -86,6 +86,10 @@ class Report:
         for line in range(begin.line, end.line + 1):
             self._mended.setdefault(line, []).append(span)
 
+    def guessed(self, line: Line) -> bool:
+        """Whether a part of it was put right."""
+        return line.tokens[-1].loc.line in self._mended
+
     def again(self) -> Report:
         """One that knows the same faults, for another attempt."""
         return Report(self.file, self.lines, list(self.found), list(self.wheres), set(self._seen), dict(self._mended))

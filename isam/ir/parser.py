@@ -179,6 +179,8 @@ class _Members:
         word = c.token.text
         try:
             if word == "forall":
+                if self.report.guessed(line):
+                    self._give_up(line)  # axes may be hidden in what was put right
                 out.append(self._forall(c, below))
             elif word == "loop":
                 self._loop(c, below, depth, out)

@@ -46,6 +46,7 @@ SINGLE = {
     "value": (edited(("x[i]", "(x[i]"), text=PAIR), "5 L106"), "last": (edited(("x[i]", "x[i"), text=PAIR), "5 L106"),
     "element": (edited(("t[i] =", "t[i ="), text=PAIR), "5 L106"), "sign": (edited(("k] *", "k] @")), "8 L102"),
     "signs": (edited(("k] *", "k] @$")), "8 L102"), "closed twice": (edited(("k] *", "k]] *")), "8 L105"),
+    "bound": (edited(("j < N, k", "j < N[, k")), "7 L106"),
     "dtype": (edited(("A: f32", "A: f33")), "2 L134"), "of a result": (edited(("C: f32", "C: f33")), "4 L134"),
     "before a temporary": (edited(("x: f32", "x: f33"), text=PAIR), "2 L134"),
     "before a cast": (edited(("x: f32", "x: f33"), ("= t[i]", "= f32(t[i])"), text=PAIR), "2 L134"),
