@@ -9,6 +9,7 @@ from math import ceil, floor, log10
 
 WIDTH, HEIGHT, LEFT, BELOW = 720, 420, 70, 50
 RIGHT, ABOVE = 190, 40
+APART = 40  # pixels between the middles of numbers below an axis: five digits and a gap
 INKS = ("#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#e08e0b", "#4d4d4d", "#00a0a0", "#a05000")
 GRID, FAINT = "#ddd", "#999"
 SHAPES = ("circle", "square", "triangle", "diamond")  # marks tell groups apart without colour
@@ -106,7 +107,8 @@ def chart(title: str, across: str, up: str, lines: Sequence[Line]) -> str:
         y = upwards.at(decade)
         parts.append(f'<line x1="{LEFT}" x2="{LEFT + wide}" y1="{y:.1f}" y2="{y:.1f}" stroke="{GRID}"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{decade:g}</text>')
-    for x in sorted(set(xs)):
+    for x in along.ticks(APART):
+        parts.append(stroke((along.at(x), ABOVE + high), (along.at(x), ABOVE + high + 5), FAINT))
         parts.append(f'<text x="{along.at(x):.1f}" y="{HEIGHT - BELOW + 18}" text-anchor="middle">{x:g}</text>')
     for n, line in enumerate(lines):
         ink = INKS[n % len(INKS)]

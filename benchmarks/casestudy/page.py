@@ -113,7 +113,8 @@ def page(result: dict[str, Any]) -> str:
                        tries=TRIES)  # fmt: skip
 
 
-LEFT, WIDE, ROW, TOP = 170, 560, 14, 56
+LEFT, WIDE, ROW, TOP = 170, 560, 14, 72
+ACROSS = "predicted time of a product, in multiples of the bound (logarithmic)"
 INKS = {"isam": "#1b6ca8", "library": "#d1495b"}
 
 
@@ -129,9 +130,11 @@ def picture(result: dict[str, Any]) -> str:
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDE + 30} {high}" '
              f'font-family="sans-serif" font-size="10">',
              f'<rect width="{LEFT + WIDE + 30}" height="{high}" fill="white"/>',
-             f'<text x="{LEFT}" y="18" font-size="14">Times the bound</text>']  # fmt: skip
+             f'<text x="{LEFT}" y="18" font-size="14">Distance to the bound</text>',
+             f'<text x="{LEFT}" y="{TOP - 34}">{ACROSS}</text>',
+             f'<text x="{LEFT - 8}" y="{TOP - 16}" text-anchor="end">M x N x K, set</text>']  # fmt: skip
     for n, (who, ink) in enumerate(INKS.items()):
-        at = LEFT + 160 + 90 * n
+        at = LEFT + 190 + 90 * n
         parts.append(f'<circle cx="{at}" cy="14" r="4" fill="{ink}"/><text x="{at + 8}" y="18">{who}</text>')
     for tick in (v for v in (1, 1.15, 1.5, 2, 4, 8, 16, 32, 64) if v <= most):
         parts.append(f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{TOP - 12}" y2="{high - 8}" stroke="#ddd"/>'

@@ -107,7 +107,7 @@ class Approach:
                 if near:
                     hint = f"did you mean '{near[0]}'? a method of your own may begin with an underscore"
                     what = f"'{name}' of the Approach {cls.__name__} is no choice point"
-                    raise fail("approach-misspelt", what, _place(value), hint)
+                    raise fail("approach-misspelt", what, place(value), hint)
 
     @classmethod
     def given(cls, argument: str) -> Approach:
@@ -239,7 +239,7 @@ class Trace:
                 "approach-illegal",
                 f"the Approach {_called(self.approach)} answered {answer!r} at choice point "
                 f"'{choice.point}', which is not one of the {len(choice.options)} legal options",
-                _place(getattr(type(self.approach), choice.point, None)),
+                place(getattr(type(self.approach), choice.point, None)),
                 "return one of choice.options, the object itself",
             )
         return index
@@ -253,7 +253,7 @@ class Trace:
             if type(self.approach).__module__.startswith("isam."):
                 raise  # a shipped one: our fault
             raised = f"raised {type(e).__name__} at choice point '{choice.point}': {e}"
-            at = _raised_at(e, _place(getattr(type(self.approach), choice.point, None)))
+            at = _raised_at(e, place(getattr(type(self.approach), choice.point, None)))
             raise fail("approach-raises", f"the Approach {_called(self.approach)} {raised}", at,
                        "the exception's __cause__ is what was raised") from e  # fmt: skip
 
@@ -265,29 +265,29 @@ class Trace:
 
     @staticmethod
     def replaying(text: str, loc: Loc = NOWHERE) -> Trace:
-        """A trace that repeats the decisions of ``text`` (made by :meth:`to_json`), which was read from ``loc``."""
-        data = json.loads(text)
+        """A trace that repeats the decisions of ``text`` (made by :meth:`to_json`), which was read from ``loc``. Raises
+        ``IsamError`` (``trace-read``) where it is anything else."""
+        from isam.approach.recorded import read
+
+        data = read(text, loc)
         a = Approach()
         a.name = data["approach"]
-        trace = Trace(a, [Decision(**_tuples(row)) for row in data["decisions"]])
-        subject = data.get("subject") or {}
-        trace.subject, trace.loc = subject if isinstance(subject, dict) else {"": str(subject)}, loc
+        trace = Trace(a, [Decision(**row) for row in data["decisions"]])
+        trace.subject, trace.loc = data["subject"], loc
         return trace
 
     @staticmethod
     def reading(source: Path | str, name: str = "") -> Trace:
         """The trace in a file, or in a text called ``name``; ``trace-read`` where there is none."""
-        hint = "`isam schedule KERNEL --trace OUT.json` writes one"
-        loc = Loc(name or str(source), 1, 1)
+        from isam.approach.recorded import HINT
+
+        loc = Loc(name or (str(source) if isinstance(source, Path) else "<trace>"), 1, 1)
         try:
-            return Trace.replaying(source, loc) if isinstance(source, str) else Trace.replaying(source.read_text(), loc)
-        except OSError as e:
-            raise fail("trace-read", f"cannot read the trace: {e.strerror}", loc, hint) from None
-        except ValueError as e:
-            raise fail("trace-read", f"this is no trace: {e}", loc, hint) from None
-        except (KeyError, TypeError, AttributeError, RecursionError):
-            what = "this is no trace: a part of it is missing, or of another kind than such parts are"
-            raise fail("trace-read", what, loc, hint) from None
+            text = source if isinstance(source, str) else source.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as e:
+            why = getattr(e, "strerror", None) or "it is no UTF-8 text"
+            raise fail("trace-read", f"cannot read the trace: {why}", loc, HINT) from None
+        return Trace.replaying(text, loc)
 
     def diff(self, other: Trace) -> list[tuple[Decision | None, Decision | None]]:
         """Decisions that differ, side by side; None where one trace has none."""
@@ -302,11 +302,7 @@ def _key(d: Decision) -> tuple[str, str, str]:
     return d.point, d.label, json.dumps(d.context, sort_keys=True)
 
 
-def _tuples(row: dict[str, Any]) -> dict[str, Any]:
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
-
-
-def _place(method: Any) -> Loc:
+def place(method: Any) -> Loc:
     """Where a method stands that somebody else wrote; nowhere for those of ISAM."""
     code = getattr(method, "__code__", None)
     ours = str(getattr(method, "__module__", "")).startswith("isam.")

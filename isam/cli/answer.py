@@ -91,6 +91,19 @@ def show(form: Form, as_json: bool, ask: Callable[[], Answer]) -> int:
     return EXIT[answer.verdict]
 
 
+def misused(e: Any, as_json: bool) -> int:
+    """Tells what is wrong with a command line that no verb was asked with, a ``UsageError`` of the parser; the document
+    is of the verb's schema where there is one."""
+    e.show()
+    command = e.ctx.command if e.ctx is not None else None
+    form = getattr(getattr(command, "callback", None), "form", None) or Form("usage", {})
+    if as_json:
+        asked = e.ctx.command_path if e.ctx is not None else "isam"
+        d = Diagnostic("cli-usage", e.format_message().strip(), hint=f"{asked} --help")
+        _out(_document(form, "input", {"diagnostics": [plain(d)]}))
+    return EXIT["input"]
+
+
 def _failure(form: Form, as_json: bool, e: Exception) -> int:
     verdict, data, text = _told(e)
     _err(text)

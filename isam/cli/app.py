@@ -25,7 +25,9 @@ from isam.cli import (
     system,
     verify,
 )  # fmt: skip
-from isam.cli.answer import TRACEBACK
+from isam.cli.answer import TRACEBACK, misused
+
+USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # UsageError, of the parser that typer brings
 
 app = typer.Typer(
     name="isam", add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -84,10 +86,12 @@ def run(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=arguments, prog_name="isam")
+        code = app(args=arguments, prog_name="isam", standalone_mode=False)
+    except USAGE as e:
+        return misused(e, "--json" in arguments)
     except SystemExit as e:
         if e.code is None or isinstance(e.code, int):
             return e.code or 0
         sys.stderr.write(f"{e.code}\n")
         return 2
-    return 0
+    return code if isinstance(code, int) else 0

@@ -84,6 +84,7 @@ def bench(
         raise fail("cli-option", f"isam bench measures kernels of its own, not {first}",
                    hint=f"isam bench --only {first}" if first in GROUPS else f"isam run {first} --repeat 100")
     _runs_here(load_system(on))
+    _writable(save, plots)
     found = _program()
     settings = found.Settings(rounds or (3 if quick else 5), seconds or (0.03 if quick else 0.08), on)
     try:
@@ -111,6 +112,15 @@ def _runs_here(system: System) -> None:
                    "beside that of NumPy",
                    hint=f"isam schedule FILE --on {system.name} --time tells what its costs say")  # fmt: skip
     demand(system)
+
+
+def _writable(save: Path | None, plots: Path | None) -> None:
+    """Raises ``IsamError`` where figures and pictures cannot be written: before they take minutes to measure."""
+    if save is not None and (save.is_dir() or not save.parent.is_dir()):
+        what = "it is a folder" if save.is_dir() else f"there is no folder {save.parent}"
+        raise fail("cli-file", f"cannot write {save}: {what}")
+    if plots is not None and next(p for p in (plots, *plots.parents) if p.exists()).is_file():
+        raise fail("cli-file", f"cannot write into {plots}: it is no folder")
 
 
 def _drawn(results: dict[str, Any], folder: Path, name: str) -> list[str]:

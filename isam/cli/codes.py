@@ -18,4 +18,6 @@ CODES: dict[str, str] = {
                   "to a verb that takes none.",
     "cli-size": "A size on the command line (-D NAME=NUMBER) is malformed, given twice or missing, or an "
                 "artifact is compiled for another.",
+    "cli-usage": "The command line is not one that the verb takes: an option or a verb that there is not, something "
+                 "missing, or a value of another kind. Told so with --json only.",
 }

@@ -10,9 +10,14 @@ import typer
 
 from isam.cli import given
 from isam.cli.answer import Answer, answering
-from isam.cli.map import covered, named, plain
+from isam.cli.map import Found, covered, named, plain
+from isam.cli.onward import missing, onward
 from isam.cli.options import AsJson, Kernel, On, Sizes
+from isam.cli.progress import schedules
 from isam.cli.schedule import write
+from isam.system.graph import SEMANTICS_ONLY
+
+THERE = "and there is a schedule: the machine holds and moves what they need"
 
 ONE = Annotated[str, typer.Option("--instruction", "-i", help="Explain this instruction alone.")]
 HTML = Annotated[str, typer.Option("--html", metavar="FILE", help="Writes the report as one page, too.")]
@@ -21,6 +26,8 @@ STRIDED = Annotated[bool, typer.Option("--strided", help="With --instruction: ot
 
 @answering(
     "explain", kernel="its name", on="the system's name", fits="whether every statement is carried out",
+    scheduled="whether the machine holds and moves what that needs; null: not asked, as sizes are open or it has no "
+    "back end",
     mappings="how, where it fits", near="with --instruction: what was met on the way, deepest first",
     repairs="with --instruction: currency (program, shape, hardware), change, size, then (the mapping after it), steps",
     report="what is printed otherwise",
@@ -32,6 +39,9 @@ def explain(
     """Says what stands in the way: which access depends on what, in both files, and the smallest change that would do.
 
     Changes of the program, of shapes and layouts, of the hardware, each tried. Exit code 1 when it does not fit.
+
+    Where all sizes are given, also whether there is a schedule: exit code 1, with what is full, when the machine cannot
+    hold or move what the instructions need. Where some are open exit code 0 says that the instructions suffice.
     """
     from isam.system.load import load_system
 
@@ -39,7 +49,7 @@ def explain(
     k = given.sized(k, given.sizes(define))
     system = load_system(on)
     data: dict[str, Any] = {"kernel": k.name, "on": system.name, "fits": True, "mappings": [], "near": []}
-    data["repairs"] = []
+    data |= {"repairs": [], "scheduled": None}
     if instruction:
         from isam.mapper.explanation import explain as compare
 
@@ -48,12 +58,23 @@ def explain(
         data |= {"fits": bool(found), "mappings": [plain(m) for m in found.mappings]}
         data |= {"near": told["near"], "repairs": told["repairs"], "report": str(found)}
         return Answer(str(found), data, yes=bool(found), notes=_written(html, found))
-    answer = covered(k, system, "", None)
-    lines = [f"every statement of {k.name} is carried out on {system.name}"]
-    lines += [f"  rewritten by {s}" for s in answer.steps]
-    report = answer.why or "\n".join([*lines, *(f"  {m}" for m in answer.mappings)])
+    asked = system.backend != SEMANTICS_ONLY and not missing(k)
+    with schedules():
+        answer = covered(k, system, "", None, until="schedule" if asked else "cover")
+    report = answer.why or _told(k.name, system.name, answer)
+    if not answer.why:
+        ahead = THERE if asked else onward(k, system, kernel, on, define)
+        report += f"\n{ahead if answer.no is None else answer.no}"
     data |= {"fits": not answer.why, "mappings": [plain(m) for m in answer.mappings], "report": report}
-    return Answer(report, data, yes=not answer.why, notes=_written(html, answer.no or (k.name, system.name, report)))
+    data |= {"scheduled": answer.no is None if asked and not answer.why else None}
+    page = answer.no if answer.why else (k.name, system.name, report)
+    return Answer(report, data, yes=answer.no is None, notes=_written(html, page))
+
+
+def _told(kernel: str, system: str, found: Found) -> str:
+    lines = [f"every statement of {kernel} is carried out on {system}"]
+    lines += [f"  rewritten by {s}" for s in found.steps]
+    return "\n".join([*lines, *(f"  {m}" for m in found.mappings)])
 
 
 def _written(path: str, answer: Any) -> str:

@@ -10,6 +10,7 @@ import typer
 from isam.classes import dataclass
 from isam.cli import given
 from isam.cli.answer import Answer, answering
+from isam.cli.onward import onward
 from isam.cli.options import Approach, AsJson, Kernel, On, Require, Sizes
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ def map_(
     """Chooses instructions of a machine that carry out every statement of a kernel, and says how.
 
     With --instruction: every mapping onto that one. Exit code 1, with the report, when there is none.
+
+    Exit code 0 says that the instructions suffice, not yet that the machine can hold and move what they need: that
+    `isam schedule` says, and `isam explain` where all sizes are given.
     """
     from isam.system.load import load_system
 
@@ -75,6 +79,10 @@ def map_(
     text = _text(k.name, system.name, found, seconds, instruction)
     if certify:
         text += f"\nproved: obligations 1 to 7, {len(found.covers)} certificate{'s' if len(found.covers) != 1 else ''}"
+    if not instruction:
+        others = ["--approach", approach] if approach else []
+        others += [word for r in require or () for word in ("--require", r)]
+        text += "\n" + onward(k, system, kernel, on, define, others)
     return Answer(text + (f"\ndecisions\n{found.decisions}" if decisions else ""), data)
 
 
@@ -108,19 +116,21 @@ def onto(k: Any, instruction: Any, strided: bool) -> Found:
     return Found(why=str(nearest(k, instruction, strided=strided)[0]))
 
 
-def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Found:
-    """The instructions chosen for the whole kernel."""
+def covered(k: Any, system: Any, approach: str, require: list[str] | None, until: str = "cover") -> Found:
+    """The instructions chosen for the whole kernel; ``until`` the schedule, those that the schedule calls, or with
+    ``no`` why there is none."""
     from isam.compiler import as_approach
     from isam.compiler.job import Refused
     from isam.compiler.stages import new_job, run_stages
 
-    job = new_job(k, system, {}, as_approach(approach or None), require=tuple(require or ()))
+    job, refused = new_job(k, system, {}, as_approach(approach or None), require=tuple(require or ())), None
     try:
-        run_stages(job, until="cover")
+        run_stages(job, until)
     except Refused as e:
-        return Found(why=str(e.answer), decisions=str(job.trace), no=e.answer)
-    assert job.cover is not None
-    return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace), (job.cover,))
+        refused = e.answer
+    if job.cover is None:
+        return Found(why=str(refused), decisions=str(job.trace), no=refused)
+    return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace), (job.cover,), refused)
 
 
 def named(system: Any, name: str, k: Any) -> Any:

@@ -16,7 +16,9 @@ REMARKS = """\
 `isam --version` and `isam VERB --help` exist; `isam --traceback VERB ...`, before the verb only, shows where in isam
 something was raised instead of a message. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or
 `-`. With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and `verdict` (`yes`, `no`, `input`,
-`internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. Progress is shown on a terminal only."""
+`internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. That holds for every exit code,
+also where the command line itself is wrong (`cli-usage`; `isam.usage/1` where it names no verb). Progress is shown on a
+terminal only."""
 CHOICES = """\
 An Approach is a class with a method per choice point ([approaches.md](approaches.md)). The method gets a `Choice`:
 `options`, all legal, of the classes named here; `costs`, one per option, where the core predicts them; `context`, a

@@ -63,6 +63,8 @@ def _mapping(path: str) -> Answer:
     try:
         data = json.loads(Path(path).read_text())
         found = data.get("certificates", [data])
+        if not isinstance(found, list):
+            raise ValueError("'certificates' is not a list")
     except (OSError, ValueError, AttributeError) as e:
         raise fail("artifact-part", f"{path} is no certificate: {e}") from None
     violations = [f"certificate {n}: {why}" for n, c in enumerate(found, 1) for why in refusals(c)]

@@ -11,6 +11,6 @@ CODES: dict[str, str] = {
     "size-range": "A size outside the range, or not the multiple, that the kernel's head admits.",
     "size-unknown": "A size that the kernel's head does not mention.",
     "too-deep": "The kernel nests too deeply for a stage of the compiler.",
-    "trace-read": "The recorded trace cannot be read.",
+    "trace-read": "The recorded trace cannot be read, or is damaged, no trace, or of another version.",
     "uncovered": "No choice of the machine's instructions carries out every statement: the report says which and why.",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from isam.ir.signature import arguments_of, sizes_of
 from isam.ir.table import Table
 from isam.runtime.arguments import look_over
 from isam.runtime.cache import Cache
+from isam.runtime.compiled import Compiled
 from isam.runtime.entry import Entry, not_saved
 from isam.runtime.forks import gate
 from isam.runtime.signature import Signature
@@ -39,7 +40,7 @@ class _Made:
 
 
 @callable_class
-class Function:
+class Function(Compiled):
     """``fn(A, B)``, ``fn(A, B, C=out)``, ``fn.bind(B=W)``: see :class:`isam.runtime.entry.Entry`.
 
     When sizes are open, each new combination is compiled at its first call and kept. ``mapping``, ``schedule``,
@@ -52,7 +53,7 @@ class Function:
     ):  # fmt: skip
         self.kernel, self.sizes = with_constants(kernel, sizes)
         self.system = system
-        self.__name__ = kernel.name
+        self.__name__, self._loc = kernel.name, kernel.loc
         self._approach, self._replay = approach, replay
         self._options = options
         self._lock = threading.Lock()
@@ -111,7 +112,9 @@ class Function:
             assert artifact is not None
             if cache is not None and key is not None:
                 cache.put(key, artifact)
-        return _Made(sizes, Entry(artifact, functions_of(self.system)), job)
+        entry = Entry(artifact, functions_of(self.system))
+        entry._loc = self._loc
+        return _Made(sizes, entry, job)
 
     def _compiled(self, sizes: dict[str, int]) -> Job:
         job = new_job(self.kernel, self.system, sizes, self._approach, replay=self._replay, **self._options)
@@ -180,11 +183,9 @@ class Function:
             raise fail("artifact-several", what, hint="save isam.compile(kernel, sizes={...}), one for each")
         self.artifact.save(path)
 
-    def __copy__(self) -> Function:
-        return self
-
-    def __deepcopy__(self, seen: Any) -> Function:
-        return self
+    @property
+    def _taken(self) -> Signature:
+        return self.signature
 
     def __repr__(self) -> str:
         open_ = f", open sizes {', '.join(self.open)}" if self.open else ""
@@ -192,11 +193,11 @@ class Function:
 
 
 @callable_class
-class BoundFunction:
+class BoundFunction(Compiled):
     """A function of open sizes with constants fixed; each specialisation binds them once."""
 
     def __init__(self, function: Function, constants: Mapping[str, Any]):
-        self.function = function
+        self.function, self._loc = function, function.kernel.loc
         self.constants = {n: v.copy() if hasattr(v, "copy") else v for n, v in constants.items()}
         self._bound: dict[int, Entry] = {}
         self._shapes = attach_shapes(self)
@@ -213,6 +214,14 @@ class BoundFunction:
     def save(self, path: str | Path) -> None:
         """Raises ``IsamError``: an artifact holds code, not constants."""
         raise not_saved(self.function.kernel.name, self.constants)
+
+    @property
+    def _taken(self) -> Signature:
+        return self.function.signature
+
+    @property
+    def _fixed(self) -> Iterable[str]:
+        return self.constants
 
     def __repr__(self) -> str:
         return f"{repr(self.function)[:-1]}, bound {', '.join(self.constants) or 'nothing'}>"

@@ -28,6 +28,11 @@ class Refused(IsamError):
             found.append(Diagnostic(code, f"this is what {answer.resource} has", short))
         super().__init__(found)
 
+    def add(self, more: Sequence[Diagnostic]) -> None:
+        """Says more, which was found out afterwards."""
+        self.diagnostics += tuple(more)
+        self.args = ("\n".join(map(str, self.diagnostics)),)
+
 
 @dataclass(slots=True, eq=False)
 class Candidate:

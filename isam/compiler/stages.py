@@ -136,6 +136,8 @@ STAGES = (
     Stage("emit", _emit, "last: from a proved schedule alone, without a decision left"),
 )
 
+NAMES = [stage.name for stage in STAGES]
+
 
 def run_stages(job: Job, until: str = "") -> Job:
     """Carries the job through every stage, or as far as the one named ``until``. Raises ``IsamError`` (the input),
@@ -149,6 +151,11 @@ def _staged(job: Job, until: str) -> Job:
         start = time.perf_counter()
         try:
             _run(stage, job)
+        except Refused as no:
+            from isam.compiler.own import led
+
+            no.add(led(job, no))
+            raise
         except InternalError as e:
             e.shown = _shown(job, stage, e) if stage.name != "emit" else _blamed(job, e)
             raise
@@ -163,6 +170,12 @@ def plain_stages(job: Job) -> None:
     with seldom():
         for stage in STAGES:
             _run(stage, job)
+
+
+def scheduled(job: Job) -> None:
+    """As far as the schedule, nothing proved; of a refusal nothing more is found out. Raises ``IsamError``."""
+    for stage in STAGES[: NAMES.index("schedule") + 1]:
+        _run(stage, job)
 
 
 def _blamed(job: Job, fault: InternalError) -> str:

@@ -240,7 +240,7 @@ class Breaker:
         """Records that ``dest`` holds the result of a cast to ``dtype``."""
         declared = self.host.buffers.get(dest.buffer)
         have = declared.dtype if declared else self.host.pins.setdefault(dest.buffer, dtype)
-        if have != dtype:
+        if have != dtype and have in DTYPES:
             raise self.host.fault("L311", f"a value of dtype {dtype} is assigned to '{dest.buffer}', which is {have}",
                                   loc, f"write {have}(...)")
 

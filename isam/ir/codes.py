@@ -61,6 +61,9 @@ CODES: dict[str, str] = {
     "L232": "A condition is a bool: a comparison, or an element of a bool buffer.",
     "L240": "The dtype 'any' belongs to instructions, where it stands for every dtype (moves).",
     "L241": "No step satisfies the conditions of a 'where', whatever the sizes. It is a remark: nothing is refused.",
+    "L242": "A size that no shape, bound, condition, index or other size mentions. It is a remark: nothing is refused.",
+    "L243": "A buffer that no statement reads or writes. It is a remark: nothing is refused.",
+    "L244": "A temporary that is written and never read. It is a remark: nothing is refused.",
     "L310": "An undeclared temporary would need two dtypes. Cast one of the values that meet in it.",
     "L311": "A cast gives a value of one dtype to a buffer of another.",
     "V401": "A name that does not exist, exists twice, or has a role or permission that does not exist. "

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from isam.classes import dataclass
 from isam.diagnostics import Loc
 from isam.ir.affine import Affine
+from isam.ir.dtype import ANY, DTYPES
 from isam.ir.kernel import COMPARISONS, Access, Axis, Buffer, Item, Literal, Recurrence, Source, Statement, Sym
 from isam.ir.ranges import nonnegative, upper
 
 FLOAT_ONLY = frozenset({"exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "rsqrt", "pow", "floor", "ceil",
                         "round"})
 LOGICAL = frozenset({"and", "or", "not"})
+KNOWN = frozenset({*DTYPES, ANY})  # another one was reported where it is declared, and contradicts nothing
 LIKES = {bool: "bool", float: "f32", int: "i32"}  # the dtype that a literal would have by itself
 Say = Callable[[str, str, Loc, str], None]
 
@@ -136,7 +138,7 @@ class _Types:
                 self.marks[first] |= self.marks[r]
                 if (have := self.known.pop(r, None)) is not None:
                     self.claim(first, have, m)
-        fixed = [m for m in accesses if m.buffer in self.declared]
+        fixed = [m for m in accesses if m.buffer in self.declared and self.declared[m.buffer].dtype in KNOWN]
         for dtype in [group.dtype] if group.dtype else [self.declared[m.buffer].dtype for m in fixed[:1]]:
             self.claim(first, dtype, free[0])
             for m in fixed:

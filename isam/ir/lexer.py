@@ -46,10 +46,12 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A logical line: its indentation in columns and its tokens, the last one of kind ``end``."""
+    """A logical line: its indentation in columns and its tokens, the last one of kind ``end``. ``before``: what it is
+    indented with, where there is a tab in it."""
 
     indent: int
     tokens: tuple[Token, ...]
+    before: str = ""
 
     @property
     def loc(self) -> Loc:
@@ -65,13 +67,32 @@ class Report:
     found: list[Diagnostic] = field(default_factory=list)
     wheres: list[Where] = field(default_factory=list)  # to be remarked on
     _seen: set[tuple[Loc, str]] = field(default_factory=set)
+    _mended: dict[int, list[tuple[tuple[int, int], tuple[int, int]]]] = field(default_factory=dict)  # by their lines
 
     def add(self, code: str, message: str, loc: Loc, hint: str = "") -> None:
+        """A fault, unless it is known, or follows in a line from one that was put right by a guess."""
+        at = (loc.line, loc.column)
+        if any(begin <= at <= end for begin, end in self._mended.get(loc.line, ())):
+            return
         if (loc, code) in self._seen or len(self.found) >= MAX_DIAGNOSTICS:
             return
         self._seen.add((loc, code))
         source = self.lines[loc.line - 1] if 0 < loc.line <= len(self.lines) else ""
         self.found.append(Diagnostic(code, message, loc, hint, source))
+
+    def mended(self, begin: Loc, end: Loc) -> None:
+        """What is written from ``begin`` to ``end`` was put right, to read the rest: no more is said of it."""
+        span = (begin.line, begin.column), (end.line, end.column)
+        for line in range(begin.line, end.line + 1):
+            self._mended.setdefault(line, []).append(span)
+
+    def guessed(self, line: Line) -> bool:
+        """Whether a part of it was put right."""
+        return line.tokens[-1].loc.line in self._mended
+
+    def again(self) -> Report:
+        """One that knows the same faults, for another attempt."""
+        return Report(self.file, self.lines, list(self.found), list(self.wheres), set(self._seen), dict(self._mended))
 
     def check(self) -> None:
         """Raises every fault found, in source order."""
@@ -92,28 +113,64 @@ def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
                    "split it into several files")
         return [], report
     out: list[Line] = []
-    pending: list[Token] = []
-    stack: list[Token] = []
-    indent = 0
+    pending = _Pending(report)
     for number, raw in enumerate(report.lines, 1):
-        if not pending and (whole := _whole(raw, number, file)) is not None:
+        if not pending.tokens and (whole := _whole(raw, number, file)) is not None:
             out.append(whole)
             continue
+        begin = len(report.found)
         tokens = _scan(raw, number, report)
         if not tokens:
             continue
-        if pending and _starts_afresh(tokens) and (stack or tokens[0].text in BLOCK_WORDS):
-            out.append(_close(indent, pending, stack, report))
-            pending, stack = [], []
-        if not pending:
-            indent = _indent(raw, number, report)
-        pending.extend(_balance(tokens, stack, report))
-        if not stack and pending and pending[-1].text != ",":
-            out.append(_close(indent, pending, stack, report))
-            pending = []
-    if pending:
-        out.append(_close(indent, pending, stack, report))
+        wrong = report.found[begin:]
+        if pending.tokens and pending.ends_before(tokens):
+            out.append(pending.close())
+        pending.take(raw, number, tokens, wrong)
+        if not pending.stack and pending.tokens and pending.tokens[-1].text != ",":
+            out.append(pending.close())
+    if pending.tokens:
+        out.append(pending.close())
     return out, report
+
+
+class _Pending:
+    """The logical line that is being read."""
+
+    def __init__(self, report: Report):
+        self.report = report
+        self._begin()
+
+    def _begin(self) -> None:
+        self.indent, self.before = 0, ""
+        self.tokens: list[Token] = []
+        self.stack: list[Token] = []
+        self.wrong: list[Diagnostic] = []
+
+    def ends_before(self, tokens: Sequence[Token]) -> bool:
+        """Whether a physical line is another logical one: a bracket was never closed, or a comma stands at the end."""
+        first = tokens[0].text
+        if self.tokens[0].text not in ("kernel", "instruction") and assigns(tokens):
+            return True
+        return _starts_afresh(tokens) and (bool(self.stack) or first in BLOCK_WORDS)
+
+    def take(self, raw: str, number: int, tokens: Sequence[Token], wrong: Sequence[Diagnostic]) -> None:
+        """One more physical line; ``wrong``: its faults so far."""
+        if not self.tokens:
+            self._begin()
+            self.indent, self.before = _indent(raw, number, self.report)
+        begin = len(self.report.found)
+        self.tokens.extend(_balance(tokens, self.stack, self.report))
+        self.wrong += [*wrong, *self.report.found[begin:]]
+
+    def close(self) -> Line:
+        """The line; what follows a fault in it is not told."""
+        begin = len(self.report.found)
+        line = _close(self.indent, self.tokens, self.stack, self.report, self.before)
+        self.wrong += self.report.found[begin:]
+        if self.wrong:
+            self.report.mended(min(d.loc for d in self.wrong), line.tokens[-1].loc)
+        self._begin()
+        return line
 
 
 @lru_cache(maxsize=4096)
@@ -124,8 +181,9 @@ def _whole(raw: str, number: int, file: str) -> Line | None:
         return None
     report = Report(file, [])
     stack: list[Token] = []
-    line = _close(_indent(raw, number, report), list(_balance(tokens, stack, report)), [], report)
-    return None if stack or report.found else line
+    indent, before = _indent(raw, number, report)
+    kept = list(_balance(tokens, stack, report))
+    return None if stack or report.found else _close(indent, kept, [], report, before)
 
 
 def _scan(raw: str, number: int, report: Report) -> tuple[Token, ...]:
@@ -144,14 +202,14 @@ def _tokens(raw: str, number: int, file: str) -> tuple[tuple[Token, ...], tuple[
     at = 0
     for m in TOKEN.finditer(raw):
         begin, end = m.span()
-        faults += [_meaningless(raw[n], Loc(file, number, n + 1)) for n in range(at, begin)]
+        faults += [_meaningless(raw[at], Loc(file, number, at + 1))] if at < begin else []  # one of a row of them
         at, kind = end, m.lastgroup or ""
         if kind in ("space", "comment"):
             continue
         loc = Loc(file, number, begin + 1)
         numeric = kind in ("int", "float")
         tokens.append(_number(m.group(), kind, loc, faults) if numeric else Token(kind, m.group(), loc))
-    faults += [_meaningless(raw[n], Loc(file, number, n + 1)) for n in range(at, len(raw))]
+    faults += [_meaningless(raw[at], Loc(file, number, at + 1))] if at < len(raw) else []
     return tuple(tokens), tuple(faults)
 
 
@@ -171,14 +229,15 @@ def _number(text: str, kind: str, loc: Loc, faults: list[Faulty]) -> Token:
     return Token(kind, text, loc, value)
 
 
-def _indent(raw: str, number: int, report: Report) -> int:
+def _indent(raw: str, number: int, report: Report) -> tuple[int, str]:
+    """How far a line is indented, and with what where there is a tab in it."""
     width = len(raw) - len(raw.lstrip())
     if "\t" in raw[:width]:
         if not any(d.code == "L104" for d in report.found):  # who indents with tabs does so in every line
             report.add("L104", "a tab in the indentation", Loc(report.file, number, raw.index("\t") + 1),
                        "expected spaces only, in every line")
-        return len(raw[:width].expandtabs(8))
-    return width
+        return len(raw[:width].expandtabs(8)), raw[:width]
+    return width, ""
 
 
 def _starts_afresh(tokens: Sequence[Token]) -> bool:
@@ -187,6 +246,16 @@ def _starts_afresh(tokens: Sequence[Token]) -> bool:
     if first in BLOCK_WORDS:
         return True
     return first in ROLE_WORDS and len(tokens) > 2 and tokens[1].kind == "name" and tokens[2].text == ":"
+
+
+def assigns(tokens: Sequence[Token]) -> bool:
+    """Whether a physical line begins with what only a statement does: an element, and '=' or an accumulation."""
+    at, depth = 1, 0
+    while at < len(tokens) and (depth or tokens[at].text == "["):
+        depth += (tokens[at].text in OPEN) - (tokens[at].text in (")", "]"))
+        at += 1
+    found = [t.text for t in tokens[at : at + 2]]
+    return tokens[0].kind == "name" and (found[:1] in (["="], ["+="], ["*="]) or found in (["max", "="], ["min", "="]))
 
 
 def _balance(tokens: Sequence[Token], stack: list[Token], report: Report) -> Sequence[Token]:
@@ -213,11 +282,11 @@ def _balance(tokens: Sequence[Token], stack: list[Token], report: Report) -> Seq
     return out
 
 
-def _close(indent: int, tokens: list[Token], stack: list[Token], report: Report) -> Line:
+def _close(indent: int, tokens: list[Token], stack: list[Token], report: Report, before: str) -> Line:
     for t in stack:
         report.add("L106", f"'{t.text}' is never closed", t.loc,
                    f"expected '{OPEN[t.text]}' before the next line begins")
     last = tokens[-1]
     after = Loc(last.loc.file, last.loc.line, last.loc.column + len(last.text))
     closing = [Token("op", OPEN[t.text], after) for t in reversed(stack)]
-    return Line(indent, (*tokens, *closing, Token("end", "", after)))
+    return Line(indent, (*tokens, *closing, Token("end", "", after)), before)

@@ -57,6 +57,8 @@ class Lowering:
         self.taken = self.sizes | set(self.params)
         self.mentioned: set[str] = set()  # compile-time constants that the text uses
         self.constants = 0  # how often
+        self.unknown: set[str] = set()  # sizes and buffers that nothing defines, each reported once
+        self.missing: set[str] = set()  # what a block mentions and has no axis for
         self.count = 0
 
     def say(self, code: str, message: str, loc: Loc, hint: str) -> None:
@@ -151,6 +153,7 @@ class Lowering:
 
     def _forall(self, block: Forall) -> list[Statement]:
         outer, constants = tuple(self.axes.values()), self.constants
+        self.missing.clear()
         domain = Domain(tuple(self._axis(a) for a in block.axes))
         where: list[Affine] = []
         told: list[tuple[Loc, tuple[Affine, ...]]] = []
@@ -206,8 +209,9 @@ class Lowering:
                 return Affine.of(e.name)
             raise self.fault("L222", f"{what} cannot depend on the axis '{e.name}'", e.loc,
                              f"bound it by a size and add the rest: where ... < {e.name}")
-        if e.name in self.definition.unread:
+        if e.name in self.definition.unread or e.name in self.unknown | self.missing:
             raise Fault
+        (self.unknown if what in ("a shape", "a bound") else self.missing).add(e.name)
         known = [*self.sizes, *self.params, *(self.axes if what in ("an index", "a condition") else ())]
         others = "known: " + ", ".join(sorted(known)) if known else "no sizes are known here"
         hint = did_you_mean(e.name, known) or others
@@ -266,8 +270,9 @@ class Lowering:
     def access(self, name: str, index: tuple[Expr, ...], loc: Loc) -> Access:
         """An element: the buffer must be declared or written somewhere in the definition."""
         if name not in self.buffers and name not in self.written:
-            if name in self.definition.unread:
+            if name in self.definition.unread or name in self.unknown:
                 raise Fault
+            self.unknown.add(name)
             raise self.fault("L203", f"unknown buffer '{name}'", loc,
                              did_you_mean(name, [*self.buffers, *self.written]) or "declare it, or write it first")
         rows: list[Affine] = []

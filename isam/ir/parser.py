@@ -11,7 +11,7 @@ from isam.ir.dtype import ANY, DTYPES
 from isam.ir.expressions import ADDITIVE, Cursor, Fault, arguments, conditions, expression
 from isam.ir.heads import RESERVED, size_declaration
 from isam.ir.kernel import PERMITS
-from isam.ir.lexer import ROLE_WORDS, Line, Report
+from isam.ir.lexer import ROLE_WORDS, Line, Report, assigns
 from isam.ir.operators import ACCUMULATION
 from isam.ir.syntax import (
     Assign,
@@ -38,19 +38,29 @@ MAX_STATEMENTS = 20_000
 
 
 def definitions(lines: list[Line], report: Report) -> list[Definition]:
-    """Every kernel and instruction in the lines; what is not inside one is reported."""
+    """Every kernel and instruction in the lines; what is not inside one is reported, once for lines that follow each
+    other."""
     out: list[Definition] = []
-    for line, below in _blocks(lines):
+    found, outside = list(_blocks(lines)), False
+    for n, (line, below) in enumerate(found):
         word = line.tokens[0].text
         if word in ("kernel", "instruction"):
-            made = _definition(line, below, report)
+            ahead = found[n + 1][0] if n + 1 < len(found) else None
+            made = _definition(line, below, report, follows=ahead is not None and _is_member(ahead))
             out.extend([made] if made else [])
-        else:
+            outside = False
+        elif not (outside and _is_member(line)):
             hint = did_you_mean(word, ("kernel", "instruction")) or "a file is a list of kernels and instructions"
-            if word in MEMBERS or word in ROLE_WORDS:
+            if outside := _is_member(line):
                 hint = "indent it below the kernel's head"
             report.add("L120", f"expected 'kernel' or 'instruction', found {line.tokens[0].shown}", line.loc, hint)
     return out
+
+
+def _is_member(line: Line) -> bool:
+    """Whether a line can only stand inside a definition."""
+    word = line.tokens[0].text
+    return word in MEMBERS or word in ROLE_WORDS or assigns(line.tokens)
 
 
 def _blocks(lines: list[Line]) -> Iterator[tuple[Line, list[Line]]]:
@@ -64,7 +74,8 @@ def _blocks(lines: list[Line]) -> Iterator[tuple[Line, list[Line]]]:
         at = end
 
 
-def _definition(head: Line, body: list[Line], report: Report) -> Definition | None:
+def _definition(head: Line, body: list[Line], report: Report, *, follows: bool) -> Definition | None:
+    """``follows``: what may be its body stands below it, not indented, which is reported there."""
     c = Cursor(head, report)
     keyword = c.take()
     name, syms, ok = keyword.text, (), True
@@ -75,10 +86,9 @@ def _definition(head: Line, body: list[Line], report: Report) -> Definition | No
         c.end("the head")
     except Fault:
         ok = False
-    members = _Members(report, body)
+    members = _Members(report, body, head if follows and not body else body[-1] if follows else None)
     if not body and keyword.text != "instruction":  # one that only configures computes nothing
-        report.add("L121", f"{keyword.text} '{name}' has no body", head.loc,
-                   "indent its buffers and statements below the head")
+        members.empty(head, f"{keyword.text} '{name}' has no body", "indent its buffers and statements below the head")
     members.read()
     if not ok:
         return None
@@ -117,11 +127,25 @@ def _read(read: Callable[[Cursor], Any], line: Line) -> Any:
     return None if report.found else found
 
 
-class _Members:
-    """The indented lines below a head."""
+def _adopting(found: list[tuple[Line, list[Line]]]) -> Iterator[tuple[Line, list[Line]]]:
+    """Lines with those below them; a 'forall' without any has the statements after it, which were not indented."""
+    at = 0
+    while at < len(found):
+        line, below = found[at]
+        at += 1
+        if line.tokens[0].text == "forall" and not below:
+            while at < len(found) and not found[at][1] and assigns(found[at][0].tokens):
+                below = [*below, found[at][0]]
+                at += 1
+        yield line, below
 
-    def __init__(self, report: Report, lines: list[Line]):
-        self.report, self.lines = report, lines
+
+class _Members:
+    """The indented lines below a head. ``before``: the line after which something is not indented that may belong below
+    it, which is reported there."""
+
+    def __init__(self, report: Report, lines: list[Line], before: Line | None):
+        self.report, self.lines, self.before = report, lines, before
         self.buffers: list[BufferDecl] = []
         self.blocks: list[Block] = []
         self.permits: frozenset[str] | None = None
@@ -131,9 +155,14 @@ class _Members:
     def read(self) -> None:
         self.blocks = self._block(self.lines, 0)
 
+    def empty(self, line: Line, message: str, hint: str) -> None:
+        """Reports a line below which nothing stands that has to."""
+        if line is not self.before:
+            self.report.add("L121", message, line.loc, hint)
+
     def _block(self, lines: list[Line], depth: int) -> list[Block]:
         out: list[Block] = []
-        for line, below in _blocks(lines):
+        for line, below in _adopting(list(_blocks(lines))):
             if line.indent != lines[0].indent:
                 self.report.add("L124", f"this line is indented by {line.indent}, its block by {lines[0].indent}",
                                 line.loc, f"expected {lines[0].indent} spaces before it")
@@ -150,6 +179,8 @@ class _Members:
         word = c.token.text
         try:
             if word == "forall":
+                if self.report.guessed(line):
+                    self._give_up(line)  # axes may be hidden in what was put right
                 out.append(self._forall(c, below))
             elif word == "loop":
                 self._loop(c, below, depth, out)
@@ -198,8 +229,8 @@ class _Members:
     def _forall(self, c: Cursor, below: list[Line]) -> Forall:
         axes, where = _remembered(_axes, c)
         body = self._assignments(below)
-        if not below:
-            self.report.add("L121", "this 'forall' has no statements", c.line.loc, "indent its statements below it")
+        if not below or below[0].indent <= c.line.indent:
+            self.empty(c.line, "this 'forall' has no statements", "indent its statements below it")
         return Forall(axes, where, tuple(body), c.line.loc)
 
     def _assignments(self, below: list[Line]) -> list[Assign]:
@@ -242,7 +273,7 @@ class _Members:
         if depth >= MAX_LOOPS:
             raise c.fault("L131", f"loops nest deeper than {MAX_LOOPS}", "expected fewer loops", first.loc)
         if not below:
-            self.report.add("L121", "this 'loop' has no statements", first.loc, "indent its blocks below it")
+            self.empty(c.line, "this 'loop' has no statements", "indent its blocks below it")
         body = self._block(below, depth + 1) if below else []
         if axis is not None:
             out.append(Loop(axis, tuple(body), first.loc))

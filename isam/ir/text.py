@@ -12,10 +12,11 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.lexer import Report, tokenize
 from isam.ir.lower import Lowering
-from isam.ir.parser import definitions
 from isam.ir.printer import print_kernel
 from isam.ir.remarks import Where, remarks
 from isam.ir.syntax import Definition
+from isam.ir.tabs import laid_out
+from isam.ir.unused import unused
 
 __all__ = ["Module", "parse", "parse_file", "parse_instruction", "parse_kernel", "parse_module", "print_instruction",
            "print_kernel"]  # fmt: skip
@@ -28,11 +29,13 @@ class Module:
     kernels: tuple[Kernel, ...]
     instructions: tuple[Instruction, ...]
     wheres: tuple[Where, ...] = field(default=(), compare=False, repr=False)
+    written: tuple[Definition, ...] = field(default=(), compare=False, repr=False)  # as they stand in the text
 
     @property
     def remarks(self) -> list[Diagnostic]:
-        """What is legal and still looks wrong."""
-        return remarks(self.wheres)
+        """What is legal and still looks wrong, in text order."""
+        found = [*remarks(self.wheres), *unused(self.written)]
+        return sorted(found, key=lambda d: (d.loc.line, d.loc.column))
 
     def __str__(self) -> str:
         return "\n".join([*map(print_kernel, self.kernels), *map(print_instruction, self.instructions)])
@@ -50,7 +53,7 @@ def parse_module(text: str, file: str = "<string>") -> Module:
     """Every kernel and instruction in ``text``. Raises ``IsamError`` with every fault found: those of the text and,
     where there are any, those of meaning in what is well written (else :func:`isam.ir.verify.verify` finds them)."""
     lines, report = tokenize(_text(text, file), file)
-    found = definitions(lines, report)
+    found, report = laid_out(lines, report)
     names: dict[str, Loc] = {}
     kernels: list[Kernel] = []
     instructions: list[Instruction] = []
@@ -67,7 +70,7 @@ def parse_module(text: str, file: str = "<string>") -> Module:
     if report.found:
         _look_over(found, [*kernels, *(i.body for i in instructions)], report)
     report.check()
-    return Module(tuple(kernels), tuple(instructions), tuple(report.wheres))
+    return Module(tuple(kernels), tuple(instructions), tuple(report.wheres), tuple(found))
 
 
 def _is_name(text: str) -> bool:

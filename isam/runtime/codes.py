@@ -23,6 +23,8 @@ CODES: dict[str, str] = {
     "address of code, or a function of another instruction.",
     "external-missing": "The artifact calls a function of the outside (C, Python, BLAS) that is not there.",
     "external-unknown": "functions= gives a function that the artifact does not call.",
+    "not-pickled": "A compiled kernel is saved (fn.save, isam.load), never pickled: whoever reads a pickle runs what "
+    "is in it.",
     "registry-broken": "A registered object exists, but importing it fails.",
     "registry-duplicate": "Two packages register the same name.",
     "registry-unknown": "Nothing is registered under this name.",

@@ -11,6 +11,7 @@ from isam.artifact import Artifact, load_artifact
 from isam.diagnostics import IsamError, Loc, fail
 from isam.runtime.aligned import copied
 from isam.runtime.arguments import Prepared, prepare
+from isam.runtime.compiled import Compiled
 from isam.runtime.forks import gate
 from isam.runtime.handed import refuse_unknown
 from isam.runtime.signature import Array, Signature
@@ -30,7 +31,7 @@ class Runner(Protocol):
 
 
 @callable_class
-class Entry:
+class Entry(Compiled):
     """``entry(A, B)`` returns the output (several: a tuple in declared order; none: None); ``entry(A, B, C=out)``
     writes in place and returns ``out``; ``inout`` arrays are updated in place.
 
@@ -72,7 +73,9 @@ class Entry:
         fixed = {**self.bound, **{n: copied(p.arrays[n], p.arrays[n].dtype) for n in constants}}
         missing = [q.name for q in self.signature.parameters if q.role == "const" and q.name not in fixed]
         state = None if missing else self.runner.bind(fixed, p.sizes)
-        return Entry(self.artifact, runner=self.runner, state=state, bound=fixed)
+        entry = Entry(self.artifact, runner=self.runner, state=state, bound=fixed)
+        entry._loc = self._loc
+        return entry
 
     def save(self, path: str | Path) -> None:
         """Writes the artifact. Raises ``IsamError`` when constants are bound: it holds code, not what was bound."""
@@ -80,11 +83,13 @@ class Entry:
             raise not_saved(self.__name__, self.bound)
         self.artifact.save(path)
 
-    def __copy__(self) -> Entry:
-        return self
+    @property
+    def _taken(self) -> Signature:
+        return self.signature
 
-    def __deepcopy__(self, seen: Any) -> Entry:
-        return self
+    @property
+    def _fixed(self) -> Iterable[str]:
+        return self.bound
 
     def __repr__(self) -> str:
         args = ", ".join(p.name for p in self.signature.positional if p.name not in self.bound)
@@ -106,4 +111,6 @@ def load(path: str | Path, functions: Mapping[str, Any] | None = None) -> Entry:
     artifact = load_artifact(path)
     if functions is not None:
         refuse_unknown(artifact, functions, Loc(str(path)))
-    return Entry(artifact, functions)
+    entry = Entry(artifact, functions)
+    entry._loc = Loc(str(path))
+    return entry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean
 from isam.ir.dtype import numpy_dtype
 from isam.runtime.layout import Array as Array
+
+if TYPE_CHECKING:
+    import inspect
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,24 @@ class Signature:
         kept = [a for a in self.arguments if a.name in chosen]
         used = {s for a in kept for _, terms in a.shape for s, _ in terms}
         return Signature(self.name, kept, [s for s in self.sizes if s.name in used])
+
+    def shown(self, bound: Iterable[str] = ()) -> inspect.Signature:
+        """The call as Python writes it: ``(A, B, *, C=None)``. A word of Python cannot be given by name: an argument
+        called so goes by its place, an output only by ``**``."""
+        from inspect import Parameter as P
+        from inspect import Signature as Shown
+        from keyword import iskeyword
+
+        taken = set(bound)
+        names = [p.name for p in self.positional if p.name not in taken]
+        placed = max((n for n, name in enumerate(names, 1) if iskeyword(name)), default=0)
+        parameters = [P(name, P.POSITIONAL_ONLY if n < placed else P.POSITIONAL_OR_KEYWORD)
+                      for n, name in enumerate(names)]  # fmt: skip
+        outputs = [p.name for p in self.outputs]
+        parameters += [P(name, P.KEYWORD_ONLY, default=None) for name in outputs if not iskeyword(name)]
+        if any(map(iskeyword, outputs)):
+            parameters.append(P("outputs", P.VAR_KEYWORD))
+        return Shown(parameters)
 
     def assign(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: Iterable[str] = ()) -> dict[str, Any]:
         """Arguments by name, from positions and keywords. Raises ``IsamError`` naming everything missing or surplus."""

@@ -22,6 +22,12 @@ def test_wrong_usage_is_2(cli, args):
     ran = cli(*args)
     assert ran.code == 2
     assert ran.err + ran.out
+    document = json.loads(cli(*args, "--json").out)
+    verb = args[0] if args[0] in ("check", "map", "run", "compile", "code") else "usage"
+    assert (document["schema"], document["verdict"]) == (f"isam.{verb}/1", "input")
+    (d,) = document["diagnostics"]
+    assert d["code"] == "cli-usage"
+    assert d["hint"].endswith(" --help")
 
 
 @pytest.mark.parametrize(("args", "code"), [
@@ -71,12 +77,17 @@ def test_wrong_usage_is_2(cli, args):
     (("demo", "--size", "56", "--on", "toy"), "cli-limit"),
     (("bench", "--only", "everything"), "cli-group"),
     (("bench", "--rounds", "-1"), "cli-number"),
+    (("bench", "--plots", "F"), "cli-file"),
+    (("bench", "--save", "no/such/folder"), "cli-file"),
+    (("verify", "C"), "artifact-part"),
     (("bench", "--on", "nothing"), "system-unknown"),
 ])  # fmt: skip
 def test_wrong_input_is_2_and_says_why(cli, matmul, two, args, code):
     empty = matmul.parent / "empty.isam"
     empty.write_text("# nothing\n")
-    files = {"F": str(matmul), "E": str(empty), "T": str(two), "F:nothing": f"{matmul}:nothing",
+    certificates = matmul.parent / "c.json"
+    certificates.write_text('{"certificates": 3}')
+    files = {"F": str(matmul), "E": str(empty), "C": str(certificates), "T": str(two), "F:nothing": f"{matmul}:nothing",
              "T:nothing": f"{two}:nothing", "A=F": f"A={matmul}"}  # fmt: skip
     args = [files.get(a, a) for a in args]
     ran = cli(*args)

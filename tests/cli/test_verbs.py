@@ -133,6 +133,27 @@ def test_explain_says_yes(cli, matmul):
     assert d["fits"]
     assert len(d["mappings"]) == 2
     assert cli("explain", matmul, "--on", "toy").code == 0
+    assert cli("explain", matmul, "--on", "toy", *SMALL, "--json").json("explain")["scheduled"] is True
+
+
+def test_a_cover_is_told_from_a_schedule(cli, matmul):
+    """Where the instructions suffice and the memories do not: map names the command that says so, explain says it."""
+    large = ("-D", "M=1000000,N=1000000", "-D", "K=1000000")
+    ran = cli("map", matmul, "--on", "toy", *large)
+    assert ran.code == 0
+    assert f"isam schedule {matmul} --on toy -D M=1000000,N=1000000 -D K=1000000\n" in ran.out
+    assert "isam schedule" not in cli("map", matmul, "--on", "toy", "-i", "mm4_f32").out
+    assert cli("schedule", matmul, "--on", "toy", *large).code == 1
+    ran = cli("explain", matmul, "--on", "toy", *large)
+    assert ran.code == 1
+    assert "\nno schedule: memory 'dram', the home, needs 12000000000000 bytes for arguments" in ran.out
+    d = cli("explain", matmul, "--on", "toy", *large, "--json").json("explain")
+    assert (d["verdict"], d["fits"], d["scheduled"], len(d["mappings"])) == ("no", True, False, 2)
+    ran = cli("explain", matmul, "--on", "toy", "-D", "M=4")
+    assert f"isam schedule {matmul} --on toy -D M=4 -D N=...,K=...\n" in ran.out
+    assert cli("explain", matmul, "--on", "toy", "-D", "M=4", "--json").json("explain")["scheduled"] is None
+    add = "kernel add(N)\n  inout x: f32[N]\n  in y: f32[N]\n  forall i < N\n    x[i] += y[i]\n"
+    assert "'arm_neon' has no back end" in cli("map", "-", "--on", "arm_neon", stdin=add).out
 
 
 def test_schedule_trace_replay(cli, matmul, tmp_path):
@@ -199,8 +220,8 @@ def test_verify_refuses_forgeries(cli, matmul, tmp_path):
     ("schedule.json", b'{"schema": "%s"}' % SCHEMA.encode(), "this is no schedule: a part of it is missing"),
     ("schedule.json", b"{", "this is no schedule: Expecting property name"),
     ("trace.json", b"[1", "this is no trace: Expecting"),
-    ("trace.json", b"[1]", "this is no trace: a part of it is missing"),
-    ("trace.json", b'{"approach": "greedy", "decisions": [7]}', "this is no trace: a part of it is missing"),
+    ("trace.json", b"[1]", "this is no trace of schema isam.trace/2, its schema is None"),
+    ("trace.json", b'{"schema": "isam.trace/2", "approach": "greedy"}', "this is no trace: 'decisions' is missing"),
     ("trace.json", b"\xff", "the part 'trace.json' of the artifact of 'matmul' is no text"),
     ("kernel.isam", b"kernel", "expected kernel NAME(SIZES)"),
 ])  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.casestudy.__main__ import DOCS, RESULTS, passed, run
 from benchmarks.casestudy.experiment import CLASSES, figures, kind, measured, scheduled, summary, without_traffic
-from benchmarks.casestudy.page import cells, page, picture, shown
+from benchmarks.casestudy.page import ACROSS, cells, page, picture, shown
 from benchmarks.casestudy.sizes import AWKWARD, SETS
 from benchmarks.casestudy.tilings import best
 from benchmarks.shapes import DEEPBENCH
@@ -95,6 +95,7 @@ def test_everything_shows_every_row(rows, capsys):
     for text in (shown(result), page(result)):
         assert all(" x ".join(map(str, r["size"])) in text for r in rows)
     assert picture(result).count("<circle") == 2 * len(rows) + 2
+    assert ACROSS in picture(result)
     assert run([])["rows"] == []
     assert capsys.readouterr().out == ""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import pairwise
 
 from benchmarks.mapping import DOCS, LIMITS, RESULTS, chain, independent, page, passed, picture, timed
-from benchmarks.plot import Line, chart
+from benchmarks.plot import APART, BELOW, HEIGHT, Line, chart
 from isam.ir.dataflow import levels
 from isam.ir.verify import verify
 from tests.suite.columns import COLUMNS
@@ -35,6 +37,15 @@ def test_page_and_picture_are_current():
     assert (DOCS / "mapping.md").read_text(encoding="utf-8") == page(result), "run: python -m benchmarks.mapping --page"
     assert (DOCS / "drawings" / "mapping.svg").read_text(encoding="utf-8") == picture(result)
     assert set(result["summary"]) == set(LIMITS)
+
+
+def test_numbers_below_the_axis_keep_apart():
+    """However many points lie side by side: of 100 and 125, 800 and 1000, one of each has a number."""
+    points = [(float(x), 1.0) for x in (50, 100, 125, 200, 250, 400, 500, 800, 1000, 2000)]
+    svg = chart("", "", "", [Line("", points)])
+    at = sorted(float(x) for x in re.findall(rf'<text x="([0-9.]+)" y="{HEIGHT - BELOW + 18}"', svg))
+    assert len(at) >= 4
+    assert min(b - a for a, b in pairwise(at)) >= APART
 
 
 def test_a_limit_that_is_passed_is_told():

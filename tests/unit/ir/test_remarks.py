@@ -62,3 +62,43 @@ def test_the_command_line_says_so_and_refuses_nothing(tmp_path):
 def test_no_size_is_a_multiple_in_the_range():
     with pytest.raises(IsamError, match="no size lies in 9 <= T % 8 <= 15"):
         parse_file(TEXT.format(head="9 <= T % 8 <= 15", where="i < j"))
+
+
+def test_what_nothing_uses():
+    text = """kernel k(M, N, Z, by=2)
+  in  a: f32[M]
+  const b: f32[N]
+  temp t: f32[M]
+  out c: f32[M]
+  forall i < M
+    c[i] = a[i]
+  forall i < M
+    u[i] = a[i]
+  forall i < M
+    u[i] += a[i]
+"""
+    assert [(d.code, d.message.split("'")[1], d.loc.line, d.loc.column) for d in parse_file(text).remarks] == [
+        ("L242", "Z", 1, 16), ("L243", "b", 3, 9), ("L243", "t", 4, 8), ("L244", "u", 9, 5),
+    ]  # fmt: skip
+
+
+def test_whatever_mentions_it_uses_it():
+    """In a bound, a condition, an index, a shape, another size, a loop; a sum that nobody wrote down is a result."""
+    text = """kernel k(T, U, V, W, X, Q = T // 8)
+  in a: f32[2 * X]
+  inout b: f32
+  out c: f32[4]
+  loop t < Q
+    forall i < 4, j < U where j < V
+      d[i, j] = a[i]
+    forall i < 4
+      c[i] = d[i, W]
+"""
+    assert [d.message for d in parse_file(text).remarks] == ["no statement reads or writes the buffer 'b'"]
+    assert parse_file(text.replace("d[i, W]", "d[i, W] + b")).remarks == []
+
+
+def test_what_is_printed_is_not_remarked_on():
+    """Though its constants have been put in and its sizes may be."""
+    text = TEXT.format(head="T, p=3", where="i < p")
+    assert parse_file(str(parse_file(text).kernels[0].with_params(p=2))).remarks == []
