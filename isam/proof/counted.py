@@ -75,8 +75,8 @@ def contained(target: Box, families: Sequence[Family], around: Sequence[Var], wh
     if not wanted.shape[-1]:
         return True
     boxes = np.concatenate([b for b in found if b is not None] or [np.empty((rank, 2, 0), np.int64)], axis=2)
-    boxes = _near(boxes, wanted)
     tied = {n for w in where for n in w.names}
+    boxes = _near(boxes, wanted, tied)
     both = np.concatenate([boxes, wanted], axis=2)
     lines = _lines([both[d] for d in range(rank)], tied, FEW_CELLS)
     if lines is None:
@@ -145,10 +145,15 @@ def _cut(boxes: np.ndarray, where: Sequence[Affine]) -> list[Affine]:
     return left
 
 
-def _near(boxes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """What of the boxes is within the smallest box around those ``wanted``: lines elsewhere part no question."""
+def _near(boxes: np.ndarray, wanted: np.ndarray, tied: set[str]) -> np.ndarray:
+    """What of the boxes is within the smallest box around those ``wanted``: lines elsewhere part no question. Nor do
+    any along a dimension that all boxes hold whole: there those wanted are made as long as the smallest box."""
     low, high = wanted[:, 0].min(axis=1), wanted[:, 1].max(axis=1)
-    return _filled(np.clip(boxes, low[:, None, None], high[:, None, None]))
+    boxes = _filled(np.clip(boxes, low[:, None, None], high[:, None, None]))
+    for d in range(len(wanted)):
+        if f"d{d}" not in tied and (boxes[d, 0] == low[d]).all() and (boxes[d, 1] == high[d]).all():
+            wanted[d, 0], wanted[d, 1] = low[d], high[d]
+    return boxes
 
 
 def _at(e: Affine, values: Values, count: int) -> np.ndarray | None:
@@ -205,7 +210,8 @@ def _inside(box: np.ndarray, where: Sequence[Affine], lines: Sequence[np.ndarray
     for w in where:
         total = np.full([1] * len(lines), w.const, np.int64)
         for d, (k, n) in enumerate(_along(lines)):
-            total = total + k.reshape(n) * w.coefficient(f"d{d}")
+            if c := w.coefficient(f"d{d}"):
+                total = total + k.reshape(n) * c
         out &= (total >= 0).astype(np.int32)
     return out
 
