@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.cost.compiled import Block, Body, Code, Gate, Opened, Row
@@ -54,8 +55,7 @@ class Group:
             gate.load(saved)
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(NamedTuple):
     """The state in which an iteration begins, ``at`` which moment; how often blocks were executed, how many calls
     streams had made and how many moments there were for those who wait for every instance by then."""
 
@@ -130,8 +130,9 @@ class Clock:
         """Iterations one by one until one begins as the one before did, the rest at once."""
         body = self.code.body(loop.body)
         before: Begin | None = None
+        again = body.alike and not self.whole and len(values) > 1
         for n, v in enumerate(values):
-            if body.alike and not self.whole:
+            if again:
                 begin = self.begin(body, before)
                 if before is not None and before.state == begin.state:
                     self.repeat(body, before, begin.at - before.at, len(values) - n)
@@ -249,23 +250,31 @@ class Clock:
     def begin(self, body: Body, before: Begin | None) -> Begin:
         """What may influence what follows, relative to the first moment in which a call of the body may start. What is
         over by then does not matter."""
+        frees = [lane.free for lane in body.runs]
+        states, every = self._instances(body, before, frees) if body.deals else ({}, {})
+        at = min(frees, default=0)
+        lanes = tuple([lane.since(at) for lane in (*body.runs, *body.waits)])
+        still = tuple([_since(lane.back(lag), at) for lane, lags in body.still for lag in lags])
+        opens = tuple([_opened(g.open, g.holes, at) for g in body.gates])
+        dealt = tuple([self._relative(self.groups[name], at) for name in body.deals])
+        times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
+        carried = {k: list(c) for k, (_, c) in self.carried.items()}
+        return Begin((lanes, still, opens, dealt), at, times, totals, states, every, carried)
+
+    def _instances(
+        self, body: Body, before: Begin | None, frees: list[int]
+    ) -> tuple[dict[str, list[Local]], dict[Lane, int]]:
+        """The states of all instances that a body deals to, and how many moments there were for those who wait for
+        every one. Adds to ``frees`` when streams of theirs may start that made calls meanwhile."""
         for name in body.deals:
             self.groups[name].store()
         states = {name: list(self.groups[name].states) for name in body.deals}
-        frees = [lane.free for lane in body.runs]
         for name, locals_ in states.items():
             made = zip(before.states[name], locals_, strict=True) if before else ()
             for was, now in {(id(w), id(n)): (w, n) for w, n in made}.values():
                 frees += [n.free for w, n in zip(was.lanes, now.lanes, strict=True) if w.total != n.total]
-        at = min(frees, default=0)
-        lanes = tuple(lane.since(at) for lane in (*body.runs, *body.waits))
-        still = tuple(_since(lane.back(lag), at) for lane, lags in body.still for lag in lags)
-        opens = tuple(_opened(g.saved(), at) for g in body.gates)
-        dealt = tuple(self._relative(self.groups[name], at) for name in body.deals)
-        times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
         every = {e: e.total for name in body.deals for n in self.groups[name].lanes for e in (self.code.every[n.name],)}
-        carried = {k: list(c) for k, (_, c) in self.carried.items()}
-        return Begin((lanes, still, opens, dealt), at, times, totals, states, every, carried)
+        return states, every
 
     def _relative(self, g: Group, at: int) -> State:
         """The states of all instances: which are the same, and what each kind is."""
@@ -275,7 +284,7 @@ class Clock:
             if id(s) not in kinds:
                 kinds[id(s)] = len(told)
                 lanes = tuple(_loaded(lane, saved).since(at) for lane, saved in zip(g.lanes, s.lanes, strict=True))
-                told.append((lanes, tuple(_opened(t, at) for t in s.gates)))
+                told.append((lanes, tuple(_opened(*t, at) for t in s.gates)))
         return tuple(kinds[id(s)] for s in g.states), tuple(told)
 
     def repeat(self, body: Body, before: Begin, shift: int, times: int) -> None:
@@ -305,10 +314,10 @@ def _since(moment: int, at: int) -> int:
     return moment - at if moment > at else PAST
 
 
-def _opened(gate: Opened, at: int) -> State:
+def _opened(moment: int, stretches: tuple[tuple[int, int], ...], at: int) -> State:
     """What of a gate's state matters from a moment on, relative to it."""
-    holes = tuple((max(0, a - at), b - at) for a, b in gate[1] if b > at)
-    return _since(gate[0], at), holes
+    holes = tuple([(max(0, a - at), b - at) for a, b in stretches if b > at]) if stretches else ()
+    return _since(moment, at), holes
 
 
 def _later(gate: Opened, ticks: int) -> Opened:

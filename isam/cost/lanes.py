@@ -110,9 +110,13 @@ class Lane:
 
     def since(self, at: int) -> State:
         """What is remembered of moments after ``at``, relative to it."""
+        free = self.free - at if self.free > at else PAST
+        if len(self.tail) >= self.keep:  # nobody asks for what lies before it
+            late = tuple([t - at for t in self.tail[-self.keep :] if t > at])
+            return (free, late) if late else (free,)
         out: list[object] = []
         _since([*self.older, tuple(self.tail)], 0, at, out, self.keep)
-        return (self.free - at if self.free > at else PAST, *_settled(out))
+        return (free, *_settled(out))
 
     def saved(self) -> Saved:
         return Saved(self.free, self.top, self.total, tuple(self.tail), tuple(self.older))
