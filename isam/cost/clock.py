@@ -12,6 +12,7 @@ from isam.cost.lanes import PAST, Lane, Saved, State
 from isam.cost.steps import Crossing
 from isam.schedule.tree import Loop, Node, Schedule
 
+KNOWN = 4096  # iterations that are remembered
 Told = Callable[..., None]
 
 
@@ -68,6 +69,18 @@ class Begin(NamedTuple):
     carried: dict[Crossing, list[int]]
 
 
+class After(NamedTuple):
+    """What an iteration left behind, relative to when it could begin: the state in which the next one begins, ``at``
+    which moment; of its streams what they remember and how many calls they made; of gates what changed; how often
+    blocks were executed."""
+
+    state: State
+    at: int
+    lanes: tuple[Saved, ...]
+    gates: tuple[Opened | None, ...]
+    times: list[int]
+
+
 class Clock:
     """One walk over a schedule's call tree."""
 
@@ -89,6 +102,7 @@ class Clock:
         self.carried = {k: (g, c) for g in self.groups.values() for k, c in g.carried.items()}
         self.meshed = [self.groups[name] for name in self.code.meshed]
         self.followed, self.scope = 0, dict[str, int]()
+        self.known: dict[tuple[int, State], After] = {}
 
     def run(self, scope: dict[str, int]) -> None:
         self.node(self.schedule.call, scope)
@@ -127,18 +141,53 @@ class Clock:
         self.node(loop.exit, scope)
 
     def middle(self, loop: Loop, values: range, scope: dict[str, int]) -> None:
-        """Iterations one by one until one begins as the one before did, the rest at once."""
+        """Iterations one by one until one begins as the one before did, the rest at once. What one of them leaves that
+        began in the same state before is known."""
         body = self.code.body(loop.body)
-        before: Begin | None = None
-        again = body.alike and not self.whole and len(values) > 1
+        if not body.alike or self.whole or len(values) < 2:
+            for v in values:
+                self.node(loop.body, {**scope, loop.var: v})
+            return
+        remembers = not (body.deals or self.meshed or self.told)
+        begin = self.begin(body, None)
         for n, v in enumerate(values):
-            if again:
-                begin = self.begin(body, before)
-                if before is not None and before.state == begin.state:
-                    self.repeat(body, before, begin.at - before.at, len(values) - n)
-                    return
-                before = begin
-            self.node(loop.body, {**scope, loop.var: v})
+            key = id(loop.body), begin.state
+            after = self.known.get(key) if remembers else None
+            if after is None:
+                opened = [g.saved() for g in body.gates]
+                self.node(loop.body, {**scope, loop.var: v})
+                following = self.begin(body, begin)
+                if remembers and len(self.known) < KNOWN and _forgotten(body, begin):
+                    self.known[key] = self.after(body, begin, following, opened)
+            else:
+                following = self.recall(body, begin, after)
+            if following.state == begin.state and n + 1 < len(values):
+                self.repeat(body, begin, following.at - begin.at, len(values) - n - 1)
+                return
+            begin = following
+
+    def after(self, body: Body, begin: Begin, following: Begin, opened: list[Opened]) -> After:
+        """What an iteration left, relative to when it could begin."""
+        at = begin.at
+        lanes = tuple([n.later(-at, n.total - t) for n, t in zip(body.runs, begin.totals, strict=True)])
+        now = [(g.saved(), was) for g, was in zip(body.gates, opened, strict=True)]
+        gates = tuple([None if state == was else _later(state, -at) for state, was in now])
+        times = [b.times - n for b, n in zip(body.blocks, begin.times, strict=True)]
+        return After(following.state, following.at - at, lanes, gates, times)
+
+    def recall(self, body: Body, begin: Begin, after: After) -> Begin:
+        """The same iteration again, from the same state at another moment."""
+        at, totals, times = begin.at, [], []
+        for lane, saved in zip(body.runs, after.lanes, strict=True):
+            totals.append(lane.total + saved.total)
+            lane.load(saved.later(at, totals[-1]))
+        for gate, state in zip(body.gates, after.gates, strict=True):
+            if state is not None:
+                gate.load(_later(state, at))
+        for b, n in zip(body.blocks, after.times, strict=True):
+            b.times += n
+            times.append(b.times)
+        return Begin(after.state, at + after.at, times, totals, {}, {}, {})
 
     def block(self, block: Block) -> None:
         block.times += 1
@@ -308,6 +357,11 @@ class Clock:
             for lane in g.lanes:
                 every = self.code.every[lane.name]
                 every.repeat(every.total - before.every[every], shift, times)
+
+
+def _forgotten(body: Body, begin: Begin) -> bool:
+    """Whether its streams remember no call from before an iteration."""
+    return all(n.total - t >= n.keep for n, t in zip(body.runs, begin.totals, strict=True))
 
 
 def _since(moment: int, at: int) -> int:

@@ -36,6 +36,11 @@ class Saved(NamedTuple):
     tail: tuple[int, ...]
     older: tuple[Item, ...]
 
+    def later(self, by: int, total: int) -> Saved:
+        """The state so many ticks later, with so many calls."""
+        older = tuple([_shifted(i, by) for i in self.older]) if self.older else ()
+        return Saved(self.free + by, self.top + by, total, tuple([t + by for t in self.tail]), older)
+
 
 @dataclass(eq=False)
 class Lane:
@@ -120,6 +125,12 @@ class Lane:
 
     def saved(self) -> Saved:
         return Saved(self.free, self.top, self.total, tuple(self.tail), tuple(self.older))
+
+    def later(self, by: int, total: int) -> Saved:
+        """What is remembered, so many ticks later, with so many calls."""
+        tail = tuple(self.tail[-self.keep :])
+        older = tuple(self.older) if len(tail) < self.keep else ()
+        return Saved(self.free, self.top, total, tail, older).later(by, total)
 
     def load(self, state: Saved) -> None:
         self.free, self.top, self.total = state.free, state.top, state.total

@@ -36,7 +36,12 @@ def covered_where(
 
 
 def _any_point(
-    target: Box, points: Sequence[str], tied: set[str], conditions: Sequence[Affine], families: list[Family], ctx: Context
+    target: Box,
+    points: Sequence[str],
+    tied: set[str],
+    conditions: Sequence[Affine],
+    families: list[Family],
+    ctx: Context,
 ) -> tuple[Box, list[Family], Context]:
     """The question for one point of the ``tied`` coordinates, whose values are variables."""
     box = dict(zip(points, target, strict=True))

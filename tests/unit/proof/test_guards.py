@@ -10,7 +10,7 @@ from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.proof import counted
 from isam.proof.boxes import Box, Family, covered
-from isam.proof.context import Context, Var
+from isam.proof.context import Var
 from isam.proof.guards import covered_where
 from isam.proof.points import check_points
 from isam.schedule.tree import Bound
@@ -86,7 +86,7 @@ def test_what_is_left_of_a_box_is_in_families(seed: int) -> None:
     assert more >= 5
 
 
-@pytest.mark.parametrize("text, sizes", [(STENCIL, {"T": 3, "N": 24}), (SOLVE, {"N": 33, "M": 24})])
+@pytest.mark.parametrize(("text", "sizes"), [(STENCIL, {"T": 3, "N": 24}), (SOLVE, {"N": 33, "M": 24})])
 def test_guards_in_loops_are_not_counted(text: str, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Points of every iteration, laid out for each step and each access again, took longer than all else together."""
     asked: list[Box] = []
