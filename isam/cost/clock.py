@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.cost.compiled import Block, Body, Code, Gate, Opened, Row
@@ -11,6 +12,7 @@ from isam.cost.lanes import PAST, Lane, Saved, State
 from isam.cost.steps import Crossing
 from isam.schedule.tree import Loop, Node, Schedule
 
+KNOWN = 4096  # iterations that are remembered
 Told = Callable[..., None]
 
 
@@ -54,8 +56,7 @@ class Group:
             gate.load(saved)
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(NamedTuple):
     """The state in which an iteration begins, ``at`` which moment; how often blocks were executed, how many calls
     streams had made and how many moments there were for those who wait for every instance by then."""
 
@@ -66,6 +67,18 @@ class Begin:
     states: dict[str, list[Local]]
     every: dict[Lane, int]
     carried: dict[Crossing, list[int]]
+
+
+class After(NamedTuple):
+    """What an iteration left behind, relative to when it could begin: the state in which the next one begins, ``at``
+    which moment; of its streams what they remember and how many calls they made; of gates what changed; how often
+    blocks were executed."""
+
+    state: State
+    at: int
+    lanes: tuple[Saved, ...]
+    gates: tuple[Opened | None, ...]
+    times: list[int]
 
 
 class Clock:
@@ -89,6 +102,7 @@ class Clock:
         self.carried = {k: (g, c) for g in self.groups.values() for k, c in g.carried.items()}
         self.meshed = [self.groups[name] for name in self.code.meshed]
         self.followed, self.scope = 0, dict[str, int]()
+        self.known: dict[tuple[int, State], After] = {}
 
     def run(self, scope: dict[str, int]) -> None:
         self.node(self.schedule.call, scope)
@@ -127,17 +141,53 @@ class Clock:
         self.node(loop.exit, scope)
 
     def middle(self, loop: Loop, values: range, scope: dict[str, int]) -> None:
-        """Iterations one by one until one begins as the one before did, the rest at once."""
+        """Iterations one by one until one begins as the one before did, the rest at once. What one of them leaves that
+        began in the same state before is known."""
         body = self.code.body(loop.body)
-        before: Begin | None = None
+        if not body.alike or self.whole or len(values) < 2:
+            for v in values:
+                self.node(loop.body, {**scope, loop.var: v})
+            return
+        remembers = not (body.deals or self.meshed or self.told)
+        begin = self.begin(body, None)
         for n, v in enumerate(values):
-            if body.alike and not self.whole:
-                begin = self.begin(body, before)
-                if before is not None and before.state == begin.state:
-                    self.repeat(body, before, begin.at - before.at, len(values) - n)
-                    return
-                before = begin
-            self.node(loop.body, {**scope, loop.var: v})
+            key = id(loop.body), begin.state
+            after = self.known.get(key) if remembers else None
+            if after is None:
+                opened = [g.saved() for g in body.gates]
+                self.node(loop.body, {**scope, loop.var: v})
+                following = self.begin(body, begin)
+                if remembers and len(self.known) < KNOWN and _forgotten(body, begin):
+                    self.known[key] = self.after(body, begin, following, opened)
+            else:
+                following = self.recall(body, begin, after)
+            if following.state == begin.state and n + 1 < len(values):
+                self.repeat(body, begin, following.at - begin.at, len(values) - n - 1)
+                return
+            begin = following
+
+    def after(self, body: Body, begin: Begin, following: Begin, opened: list[Opened]) -> After:
+        """What an iteration left, relative to when it could begin."""
+        at = begin.at
+        lanes = tuple([n.later(-at, n.total - t) for n, t in zip(body.runs, begin.totals, strict=True)])
+        now = [(g.saved(), was) for g, was in zip(body.gates, opened, strict=True)]
+        gates = tuple([None if state == was else _later(state, -at) for state, was in now])
+        times = [b.times - n for b, n in zip(body.blocks, begin.times, strict=True)]
+        return After(following.state, following.at - at, lanes, gates, times)
+
+    def recall(self, body: Body, begin: Begin, after: After) -> Begin:
+        """The same iteration again, from the same state at another moment."""
+        at, totals, times = begin.at, [], []
+        for lane, saved in zip(body.runs, after.lanes, strict=True):
+            totals.append(lane.total + saved.total)
+            lane.load(saved.later(at, totals[-1]))
+        for gate, state in zip(body.gates, after.gates, strict=True):
+            if state is not None:
+                gate.load(_later(state, at))
+        for b, n in zip(body.blocks, after.times, strict=True):
+            b.times += n
+            times.append(b.times)
+        return Begin(after.state, at + after.at, times, totals, {}, {}, {})
 
     def block(self, block: Block) -> None:
         block.times += 1
@@ -249,23 +299,31 @@ class Clock:
     def begin(self, body: Body, before: Begin | None) -> Begin:
         """What may influence what follows, relative to the first moment in which a call of the body may start. What is
         over by then does not matter."""
+        frees = [lane.free for lane in body.runs]
+        states, every = self._instances(body, before, frees) if body.deals else ({}, {})
+        at = min(frees, default=0)
+        lanes = tuple([lane.since(at) for lane in (*body.runs, *body.waits)])
+        still = tuple([_since(lane.back(lag), at) for lane, lags in body.still for lag in lags])
+        opens = tuple([_opened(g.open, g.holes, at) for g in body.gates])
+        dealt = tuple([self._relative(self.groups[name], at) for name in body.deals])
+        times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
+        carried = {k: list(c) for k, (_, c) in self.carried.items()}
+        return Begin((lanes, still, opens, dealt), at, times, totals, states, every, carried)
+
+    def _instances(
+        self, body: Body, before: Begin | None, frees: list[int]
+    ) -> tuple[dict[str, list[Local]], dict[Lane, int]]:
+        """The states of all instances that a body deals to, and how many moments there were for those who wait for
+        every one. Adds to ``frees`` when streams of theirs may start that made calls meanwhile."""
         for name in body.deals:
             self.groups[name].store()
         states = {name: list(self.groups[name].states) for name in body.deals}
-        frees = [lane.free for lane in body.runs]
         for name, locals_ in states.items():
             made = zip(before.states[name], locals_, strict=True) if before else ()
             for was, now in {(id(w), id(n)): (w, n) for w, n in made}.values():
                 frees += [n.free for w, n in zip(was.lanes, now.lanes, strict=True) if w.total != n.total]
-        at = min(frees, default=0)
-        lanes = tuple(lane.since(at) for lane in (*body.runs, *body.waits))
-        still = tuple(_since(lane.back(lag), at) for lane, lags in body.still for lag in lags)
-        opens = tuple(_opened(g.saved(), at) for g in body.gates)
-        dealt = tuple(self._relative(self.groups[name], at) for name in body.deals)
-        times, totals = [b.times for b in body.blocks], [lane.total for lane in body.runs]
         every = {e: e.total for name in body.deals for n in self.groups[name].lanes for e in (self.code.every[n.name],)}
-        carried = {k: list(c) for k, (_, c) in self.carried.items()}
-        return Begin((lanes, still, opens, dealt), at, times, totals, states, every, carried)
+        return states, every
 
     def _relative(self, g: Group, at: int) -> State:
         """The states of all instances: which are the same, and what each kind is."""
@@ -275,7 +333,7 @@ class Clock:
             if id(s) not in kinds:
                 kinds[id(s)] = len(told)
                 lanes = tuple(_loaded(lane, saved).since(at) for lane, saved in zip(g.lanes, s.lanes, strict=True))
-                told.append((lanes, tuple(_opened(t, at) for t in s.gates)))
+                told.append((lanes, tuple(_opened(*t, at) for t in s.gates)))
         return tuple(kinds[id(s)] for s in g.states), tuple(told)
 
     def repeat(self, body: Body, before: Begin, shift: int, times: int) -> None:
@@ -301,14 +359,19 @@ class Clock:
                 every.repeat(every.total - before.every[every], shift, times)
 
 
+def _forgotten(body: Body, begin: Begin) -> bool:
+    """Whether its streams remember no call from before an iteration."""
+    return all(n.total - t >= n.keep for n, t in zip(body.runs, begin.totals, strict=True))
+
+
 def _since(moment: int, at: int) -> int:
     return moment - at if moment > at else PAST
 
 
-def _opened(gate: Opened, at: int) -> State:
+def _opened(moment: int, stretches: tuple[tuple[int, int], ...], at: int) -> State:
     """What of a gate's state matters from a moment on, relative to it."""
-    holes = tuple((max(0, a - at), b - at) for a, b in gate[1] if b > at)
-    return _since(gate[0], at), holes
+    holes = tuple([(max(0, a - at), b - at) for a, b in stretches if b > at]) if stretches else ()
+    return _since(moment, at), holes
 
 
 def _later(gate: Opened, ticks: int) -> Opened:

@@ -36,6 +36,11 @@ class Saved(NamedTuple):
     tail: tuple[int, ...]
     older: tuple[Item, ...]
 
+    def later(self, by: int, total: int) -> Saved:
+        """The state so many ticks later, with so many calls."""
+        older = tuple([_shifted(i, by) for i in self.older]) if self.older else ()
+        return Saved(self.free + by, self.top + by, total, tuple([t + by for t in self.tail]), older)
+
 
 @dataclass(eq=False)
 class Lane:
@@ -110,12 +115,22 @@ class Lane:
 
     def since(self, at: int) -> State:
         """What is remembered of moments after ``at``, relative to it."""
+        free = self.free - at if self.free > at else PAST
+        if len(self.tail) >= self.keep:  # nobody asks for what lies before it
+            late = tuple([t - at for t in self.tail[-self.keep :] if t > at])
+            return (free, late) if late else (free,)
         out: list[object] = []
         _since([*self.older, tuple(self.tail)], 0, at, out, self.keep)
-        return (self.free - at if self.free > at else PAST, *_settled(out))
+        return (free, *_settled(out))
 
     def saved(self) -> Saved:
         return Saved(self.free, self.top, self.total, tuple(self.tail), tuple(self.older))
+
+    def later(self, by: int, total: int) -> Saved:
+        """What is remembered, so many ticks later, with so many calls."""
+        tail = tuple(self.tail[-self.keep :])
+        older = tuple(self.older) if len(tail) < self.keep else ()
+        return Saved(self.free, self.top, total, tail, older).later(by, total)
 
     def load(self, state: Saved) -> None:
         self.free, self.top, self.total = state.free, state.top, state.total

@@ -55,7 +55,8 @@ class Work:
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """``ticks`` from the first start to the last finish; what each unit, edge, link, cluster did, and each channel of a
-    mesh that carried something. ``followed``: calls looked at one by one, the others were added by multiplication."""
+    mesh that carried something. ``followed``: calls looked at one by one, the others were remembered from an iteration
+    like theirs or added by multiplication."""
 
     ticks: int
     units: dict[str, Work]

@@ -38,6 +38,7 @@ def counted(families: Sequence[Family], domain: Box, where: Sequence[Affine]) ->
     rank = len(domain)
     boxes = np.concatenate([b for b in found if b is not None] or [np.empty((rank, 2, 0), np.int64)], axis=2)
     box = np.array([e for e in ends if e is not None], np.int64).reshape(rank, 2)
+    where = _cut(box, where)
     tied = {n for w in where for n in w.names}
     lines = _lines([np.append(boxes[d], box[d]) for d in range(rank)], tied, CELLS)
     if lines is None:
@@ -69,10 +70,13 @@ def contained(target: Box, families: Sequence[Family], around: Sequence[Var], wh
     found = [_boxes(Family((*f.box, *at), (*outer, *f.over)), FEW_BOXES) for f in families]
     if wanted is None or any(b is None for b in found) or sum(b.shape[-1] for b in found if b is not None) > FEW_BOXES:
         return None
-    boxes = np.concatenate([b for b in found if b is not None] or [np.empty((rank, 2, 0), np.int64)], axis=2)
+    where = _cut(wanted, where)
+    wanted = _filled(wanted)
     if not wanted.shape[-1]:
         return True
+    boxes = np.concatenate([b for b in found if b is not None] or [np.empty((rank, 2, 0), np.int64)], axis=2)
     tied = {n for w in where for n in w.names}
+    boxes = _near(boxes, wanted, tied)
     both = np.concatenate([boxes, wanted], axis=2)
     lines = _lines([both[d] for d in range(rank)], tied, FEW_CELLS)
     if lines is None:
@@ -117,8 +121,39 @@ def _boxes(f: Family, most: int = BOXES) -> np.ndarray | None:
     sides = [[_at(e, values, count) for e in side] for side in f.box]
     if any(e is None for side in sides for e in side):
         return None
-    out = np.array(sides, np.int64).reshape(len(f.box), 2, count)
-    return out[:, :, (out[:, 0] < out[:, 1]).all(axis=0)]
+    return _filled(np.array(sides, np.int64).reshape(len(f.box), 2, count))
+
+
+def _filled(boxes: np.ndarray) -> np.ndarray:
+    """Those with points."""
+    return boxes[:, :, (boxes[:, 0] < boxes[:, 1]).all(axis=0)]
+
+
+def _cut(boxes: np.ndarray, where: Sequence[Affine]) -> list[Affine]:
+    """The conditions that are no bounds of one dimension: the boxes are cut to what those admit, in place."""
+    left = []
+    for w in where:
+        if len(w.terms) != 1:
+            left.append(w)
+            continue
+        ((name, c),) = w.terms
+        ends = boxes[int(name[1:])]
+        if c > 0:
+            ends[0] = np.maximum(ends[0], -(w.const // c))
+        else:
+            ends[1] = np.minimum(ends[1], w.const // -c + 1)
+    return left
+
+
+def _near(boxes: np.ndarray, wanted: np.ndarray, tied: set[str]) -> np.ndarray:
+    """What of the boxes is within the smallest box around those ``wanted``: lines elsewhere part no question. Nor do
+    any along a dimension that all boxes hold whole: there those wanted are made as long as the smallest box."""
+    low, high = wanted[:, 0].min(axis=1), wanted[:, 1].max(axis=1)
+    boxes = _filled(np.clip(boxes, low[:, None, None], high[:, None, None]))
+    for d in range(len(wanted)):
+        if f"d{d}" not in tied and (boxes[d, 0] == low[d]).all() and (boxes[d, 1] == high[d]).all():
+            wanted[d, 0], wanted[d, 1] = low[d], high[d]
+    return boxes
 
 
 def _at(e: Affine, values: Values, count: int) -> np.ndarray | None:
@@ -150,12 +185,20 @@ def _lines(ends: Sequence[np.ndarray], tied: set[str], most: int) -> list[np.nda
 
 def _laid(boxes: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
     """How many boxes each cell is in."""
-    sums = np.zeros([len(at) for at in lines], np.int32)
-    at = [np.searchsorted(k, boxes[d]) for d, k in enumerate(lines)]
+    shape = [len(at) for at in lines]
+    sums = np.zeros(shape, np.int32)
+    cells = sums.reshape(-1)  # numbers for places: what is added at tuples of them is added slowly
+    at = [np.searchsorted(k, boxes[d]) * prod(shape[d + 1 :]) for d, k in enumerate(lines)]
     for corner in product((0, 1), repeat=len(lines)):
-        np.add.at(sums, tuple(at[d][c] for d, c in enumerate(corner)), (-1) ** sum(corner))
-    for d in range(len(lines)):
-        sums = np.cumsum(sums, axis=d, dtype=np.int32)
+        where = sum((at[d][c] for d, c in enumerate(corner)), np.zeros(boxes.shape[-1], np.int64))
+        np.add.at(cells, where, np.int32((-1) ** sum(corner)))
+    for d, n in enumerate(shape):
+        if n * n > len(cells):
+            np.cumsum(sums, axis=d, dtype=np.int32, out=sums)
+            continue
+        slices = np.moveaxis(sums, d, 0)  # few and long: each is added as a whole
+        for i in range(1, n):
+            slices[i] += slices[i - 1]
     return sums[tuple(slice(0, -1) for _ in lines)]
 
 
@@ -167,7 +210,8 @@ def _inside(box: np.ndarray, where: Sequence[Affine], lines: Sequence[np.ndarray
     for w in where:
         total = np.full([1] * len(lines), w.const, np.int64)
         for d, (k, n) in enumerate(_along(lines)):
-            total = total + k.reshape(n) * w.coefficient(f"d{d}")
+            if c := w.coefficient(f"d{d}"):
+                total = total + k.reshape(n) * c
         out &= (total >= 0).astype(np.int32)
     return out
 

@@ -12,6 +12,7 @@ from isam.ir.kernel import Axis, Statement
 from isam.proof.boxes import TWICE, UNKNOWN, Box, Family
 from isam.proof.context import Context, Var
 from isam.proof.digits import Layout, never_meet, one_system
+from isam.proof.guards import covered_where
 from isam.proof.witness import clash
 from isam.schedule.tree import Bound
 
@@ -49,6 +50,8 @@ class Isl:
         dims = tuple(f"d{i}" for i in range(len(names)))
         ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
         families = list(families)
+        if where and covered_where(target, families, ctx, where, names):
+            return True
         if where and (known := contained(target, families, ctx.vars, ge)) is not None:
             return known
         given = poly.make((), *_constraints(ctx.vars))

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from isam.cost.timeline import TICK, Event, timeline
+from isam.ir.text import parse_kernel
 from isam.schedule.tree import Issue
 from isam.system.load import load_system
 from tests.corpus import CASES
@@ -87,3 +88,20 @@ def test_issue_is_what_a_unit_repeats_and_latency_what_a_reader_waits():
     for a, b in pairwise(products):  # each adds to what the one before wrote
         assert b.start - a.start >= cost.latency * cycle
     assert all(isinstance(e.issue, Issue) for e in events)
+
+
+def test_loops_entered_again_in_the_same_state_are_remembered() -> None:
+    """Rows of a triangle are of all lengths: what an iteration leaves is followed for the first of them."""
+    kernel = parse_kernel("""
+kernel lower(H, N)
+  in  x: f32[H, N, N]
+  out y: f32[N]
+  forall i < N
+    y[i] = 0
+  forall h < H, i < N, j < N where j <= i
+    y[i] += x[h, i, j]
+""")
+    schedule = compiled(kernel, {"H": 3, "N": 256}, simulated("host-avx512")).schedule
+    short, whole = timeline(schedule), timeline(schedule, whole=True)
+    assert whole == replace(short, followed=whole.followed)
+    assert short.followed < short.calls / 15

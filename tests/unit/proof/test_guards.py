@@ -1,0 +1,114 @@
+"""What conditions leave out needs no cover: against enumeration, and with how much work it is shown."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from isam.ir.affine import Affine
+from isam.ir.text import parse_kernel
+from isam.proof import counted
+from isam.proof.boxes import Box, Family, covered
+from isam.proof.context import Var
+from isam.proof.guards import covered_where
+from isam.proof.points import check_points
+from isam.schedule.tree import Bound
+from tests.pipeline import compiled, simulated
+from tests.unit.proof.test_prover import V, bounds, points
+from tests.unit.proof.test_sets import NAMES, around, family, times
+
+STENCIL = """
+kernel stencil(T, N)
+  inout x: f32[N, N]
+  temp  y: f32[N, N]
+  loop t < T
+    forall i < N, j < N where 1 <= i < N - 1, 1 <= j < N - 1
+      y[i, j] = 0.2 * (x[i, j] + x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1])
+    forall i < N, j < N where 1 <= i < N - 1, 1 <= j < N - 1
+      x[i, j] = y[i, j]
+"""
+SOLVE = """
+kernel solve(N, M)
+  const L: f32[N, N]
+  inout X: f32[N, M]
+  loop k < N
+    forall i < N, j < M where k < i
+      X[i, j] += -(L[i, k] * X[k, j])
+"""
+
+
+def condition(rng: random.Random) -> Affine:
+    """On one coordinate, on both, or with a variable around."""
+    one = Affine.of(rng.choice(NAMES), rng.choice([1, -1, 2, -2, 3]), rng.randint(-2, 4))
+    more = rng.choice([Affine(), Affine(), V("x"), V("y", -1), V("a"), V("a", -1)])
+    return one + more
+
+
+def admitted(target: Box, where: list[Affine]) -> Family:
+    """The points that the conditions admit, each a box."""
+    (left, right), (low, high) = target
+    los, his = [*bounds(low)], [*bounds(high - 1)]
+    for w in where:
+        rest = w.substitute({"x": V("v"), "y": Affine()})
+        if c := w.coefficient("y"):
+            (los if c > 0 else his).append(Bound(-rest if c > 0 else rest, abs(c)))
+    own = Var("v", bounds(left), bounds(right - 1)), Var("w", tuple(los), tuple(his))
+    return Family(((V("v"), V("v") + 1), (V("w"), V("w") + 1)), own)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_left_of_a_box_is_in_families(seed: int) -> None:
+    """Shown only where it is so; counted exactly."""
+    rng = random.Random(seed)
+    shown = more = 0
+    for _ in range(40):
+        ctx = around(rng)
+        lo, high = V("a", rng.choice([0, 1]), rng.randint(-1, 1)), rng.randint(1, 3)
+        target: Box = ((lo, lo + high), (Affine.lift(0), Affine.lift(rng.randint(1, 3))))
+        some = [family(rng, ctx) for _ in range(rng.choice([1, 2]))]
+        where = [condition(rng) for _ in range(rng.randint(1, 3))]
+        if rng.random() < 0.6:
+            some.append(admitted(target, where))
+        want = True
+        for env in points(ctx):
+            have = set().union(*(times(f, env) for f in some))
+            for p in times(Family(target), env):
+                at = {**env, **dict(zip(NAMES, p, strict=True))}
+                want = want and (p in have or any(w.evaluate(at) < 0 for w in where))
+        said = covered_where(target, some, ctx, where, NAMES)
+        assert want or not said
+        shown, more = shown + said, more + (said and not covered(target, some, ctx))
+        ge = [w.substitute({"x": V("d0"), "y": V("d1")}) for w in where]
+        if not any(w.coefficient("a") for w in where):
+            assert counted.contained(target, some, ctx.vars, ge) is want
+    assert shown >= 5
+    assert more >= 5
+
+
+@pytest.mark.parametrize(("text", "sizes"), [(STENCIL, {"T": 3, "N": 24}), (SOLVE, {"N": 33, "M": 24})])
+def test_guards_in_loops_are_not_counted(text: str, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points of every iteration, laid out for each step and each access again, took longer than all else together."""
+    asked: list[Box] = []
+    real = counted.contained
+    monkeypatch.setattr(counted, "contained", lambda *q: asked.append(q[0]) or real(*q))
+    schedule = compiled(parse_kernel(text), sizes, simulated("host-avx512")).schedule
+    assert schedule is not None
+    assert check_points(schedule) == []
+    assert not asked
+
+
+def test_a_dimension_that_all_families_hold_whole_is_one_cell_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many heads as there may be: the triangle of each is the same question."""
+    cells: list[int] = []
+    real = counted._laid
+    monkeypatch.setattr(counted, "_laid", lambda b, lines: cells.append(real(b, lines).size) or real(b, lines))
+    below = (V("d1") - V("d2"),)
+    side = Var("i", bounds(0), bounds(7))
+    rows = Family(((Affine(), Affine.lift(64)), (V("i"), V("i") + 1), (Affine(), V("i") + 1)), (side,))
+    heads = Var("h", bounds(0), bounds(63))
+    target: Box = ((V("h"), V("h") + 1), (Affine(), Affine.lift(8)), (Affine(), Affine.lift(8)))
+    assert counted.contained(target, [rows], (heads,), below)
+    assert max(cells) == 8 * 8
+    lost = Family(((Affine(), Affine.lift(63)), *rows.box[1:]), rows.over)
+    assert counted.contained(target, [lost], (heads,), below) is False
