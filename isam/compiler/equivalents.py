@@ -39,6 +39,11 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
         yield ahead
     if not cover.steps and (ahead := speculated(kernel)):
         yield ahead
+    if not cover.steps and any(not b.declared for b in kernel.buffers):
+        from isam.compiler.lying import longest_last
+
+        if ahead := longest_last(kernel, cover):
+            yield ahead
     sums = across_lanes(cover)
     yield from quicker(kernel, cover, offered, sums)
     for at, outer, inner in unfilled(kernel, cover):
