@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING
 
+from isam.compiler.lying import longest_last
 from isam.compiler.quicker import quicker
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, recurrences
@@ -39,11 +40,8 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
         yield ahead
     if not cover.steps and (ahead := speculated(kernel)):
         yield ahead
-    if not cover.steps and any(not b.declared for b in kernel.buffers):
-        from isam.compiler.lying import longest_last
-
-        if ahead := longest_last(kernel, cover):
-            yield ahead
+    if ahead := longest_last(kernel, cover):
+        yield ahead
     sums = across_lanes(cover)
     yield from quicker(kernel, cover, offered, sums)
     for at, outer, inner in unfilled(kernel, cover):

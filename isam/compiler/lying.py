@@ -8,13 +8,13 @@ as well; so both are scheduled, where calls that make one are half empty.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from isam.compiler.way import StepRefused, Way
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Mapping
-from isam.mapper.space import Step
-from isam.transforms.law import Site
-from isam.transforms.structure.dimensions import PermuteDimensions
+
+if TYPE_CHECKING:
+    from isam.mapper.space import Step
 
 EMPTY = 2  # times as much that a call may take along a dimension than that has, from which on another one comes last
 
@@ -22,8 +22,15 @@ EMPTY = 2  # times as much that a call may take along a dimension than that has,
 def longest_last(kernel: Kernel, cover: Cover) -> tuple[Step, ...]:
     """Steps that put the longest dimension last, of every such temporary that calls make with half of their lanes at
     most. What the judge of rewritings cannot decide is not offered."""
+    short = dict(_short(kernel, cover))
+    if not short:
+        return ()
+    from isam.compiler.way import StepRefused, Way
+    from isam.transforms.law import Site
+    from isam.transforms.structure.dimensions import PermuteDimensions
+
     law, way = PermuteDimensions(), Way(kernel, 0)
-    for name, longest in dict(_short(kernel, cover)).items():
+    for name, longest in short.items():
         before = way.state()
         try:
             for d in range(longest, len(kernel.buffer(name).shape) - 1):
