@@ -153,7 +153,7 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
     "a-type-that-is-none": (
         "in    x: {T}[N]",
         "in    x: {T}x[N]",
-        ["85:18 L134", "89:29 V411"],
+        ["85:18 L134"],
         "unknown dtype 'f32x'",
         "did you mean 'f32'?"),
     "accumulates-into-nothing": (
