@@ -37,6 +37,7 @@ POINTS = (  # those that nothing asks today stand at the end of docs/choices.md
     "tile",
     "tail",
     "order",
+    "interchange",
     "bind",
     "fuse",
     "device",
@@ -130,7 +131,7 @@ class Approach:
     def _first(self, choice: Choice) -> Any:
         return choice.options[0]
 
-    search = kernel = mapping = cover = layout = pack = tile = tail = order = _first
+    search = kernel = mapping = cover = layout = pack = tile = tail = order = interchange = _first
     bind = fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
 
 

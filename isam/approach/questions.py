@@ -224,6 +224,22 @@ QUESTIONS: tuple[Question, ...] = (
         "less than those bytes, and no iteration of the loop finds what another one has left.",
     ),
     Question(
+        "interchange",
+        "whether a recurrent loop goes from its first step to its last for some rows before it takes others",
+        ("builtins.str",),
+        {
+            "loop": "its axis",
+            "rows": "the axis along which rows have nothing to do with each other",
+            "block": "how many rows would be taken at a time",
+            "length": "how many there are",
+            "nests": "numbers of the nests in the loop",
+            "_group": "these",
+            "_system": "the machine",
+        },
+        note="`as written`, then `rows outside`. Asked where the machine has caches, all nests of the loop share its "
+        "loops inside, and a step takes a word of each of several rows, of which the next step takes the next one.",
+    ),
+    Question(
         "schedule",
         "which decision of a schedule that was made is taken otherwise in the next, or whether to keep the quickest",
         ("isam.compiler.alternatives.Made", "isam.compiler.alternatives.Otherwise"),

@@ -21,6 +21,7 @@ from isam.scheduler.dry import DryRun
 from isam.scheduler.grouping import Grouping
 from isam.scheduler.homes import check_room
 from isam.scheduler.infeasible import Infeasible, NoSchedule
+from isam.scheduler.interchange import Rows, rows_outside
 from isam.scheduler.nests import Nest, nests_of
 from isam.scheduler.pieces import pieces
 from isam.scheduler.plan import Group
@@ -37,6 +38,7 @@ from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
 from isam.system.graph import System
 
+ROWS = "r"  # behind an axis: the variable of the loop over rows around a recurrent loop
 TRIED = 12  # schedules begun, until one fits
 HALVINGS = 12  # of the range in which the least that a memory would have to hold is looked for
 TooLarge = dict[int, tuple[dict[str, int], ...]]  # by nest, the sizes of calls for which there was no room
@@ -147,6 +149,7 @@ class _Builder:
         if self.share.rooms:
             self.run = DryRun(self.kernel, smaller(self.machine, self.share.memory, self.share.total), self.trace)
         self.run.homes.kept = self.prepared
+        self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         with self.run.scope.recording() as call:
             self._scheduled(parts, ())
         check_room(self.kernel, self.system, self.run.homes.slots.values())
@@ -209,6 +212,41 @@ class _Builder:
 
     def _recurrence(self, it: Around, around: tuple[Around, ...]) -> None:
         """A time loop: what the body leaves at home, and what stays, is the carried state."""
+        rows = rows_outside(it, self.system, self.trace)
+        if rows is None:
+            self._steps(it, around)
+        else:
+            self._by_rows(it, around, rows)
+
+    def _by_rows(self, it: Around, around: tuple[Around, ...], rows: Rows) -> None:
+        """The loop for some rows after the other: blocks of them, and what is left."""
+        (group,), (axis, block), scope = it.parts, rows, self.run.scope
+        assert isinstance(group, Group)
+        length = group.length(axis)
+        rest = length % block
+        whole, var = length - rest, f"{axis}{ROWS}"
+        if whole > block:
+            begin, end = (Affine((), n) for n in (0, whole))
+            with scope.recording() as body, scope.variable(var, begin, block, (0, whole - block)):
+                self._some(it, around, axis, Affine.of(var), block)
+            scope.out.append(Loop(var, (Bound(begin),), (Bound(end),), block, Seq(tuple(body)), axis=axis))
+        elif whole:
+            self._some(it, around, axis, Affine(), block)
+        if rest:
+            self._some(it, around, axis, Affine((), whole), rest)
+
+    def _some(self, it: Around, around: tuple[Around, ...], axis: str, begin: Affine, length: int) -> None:
+        """The loop for ``length`` rows from ``begin`` on."""
+        (group,) = it.parts
+        assert isinstance(group, Group)
+        nests = tuple(replace(n, extents={**n.extents, axis: Affine((), length)}) for n in group.nests)
+        some = replace(group, nests=nests)
+        self.number[id(some)] = self.number[id(group)]
+        self.begin = {axis: begin}
+        self._steps(replace(it, parts=[some]), around)
+        self.begin = {}
+
+    def _steps(self, it: Around, around: tuple[Around, ...]) -> None:
         scope, axis = self.run.scope, it.loop.axis
         hi = axis.extent
         last = (hi.const if hi.is_constant else FAR) - 1
@@ -231,10 +269,10 @@ class _Builder:
         }
         plan = self.trace.choose(Choice("tile", options, context, costs))
         if not self._at_bind(group.main):
-            Walk(self.run, plan, self.bind, stays).start()
+            Walk(self.run, plan, self.bind, stays).start(self.begin)
             return
         with self.run.scope.recording() as nodes:
-            Walk(self.run, plan, self.bind, stays).start()
+            Walk(self.run, plan, self.bind, stays).start(self.begin)
         self.bind.extend(nodes)
 
     def _shared(self, groups: list[tuple[Group, tuple[Around, ...]]]) -> Share:

@@ -7,6 +7,7 @@ are scheduled once and share their node.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -40,11 +41,11 @@ class Walk:
         self.stager = Stager(run, plan, bind, stays, self.dealt)
         self.lives = run.data.lifetimes = InGroup(run.scope, plan, self.dealt)
 
-    def start(self) -> None:
-        """Runs the whole group."""
+    def start(self, begin: Mapping[str, Affine] | None = None) -> None:
+        """Runs the whole group. ``begin``: where axes begin that it is a part of."""
         members = tuple(range(len(self.group.nests)))
         origin = {a: n for nest in self.group.nests for a, n in nest.origin.items()}
-        at = {a: Affine((), origin.get(a, 0)) for a in self.group.axes}
+        at = {a: Affine((), origin.get(a, 0)) for a in self.group.axes} | dict(begin or {})
         env: Env = {a: (at[a], self.group.length(a), at[a]) for a in self.group.axes}
         if any(n == 0 for _, n, _ in env.values()):
             members = tuple(i for i in members if all(self.group.length(a) for a in self.group.nests[i].axes))

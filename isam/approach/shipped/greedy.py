@@ -141,6 +141,10 @@ class Greedy(Approach):
         speed = holds.bandwidth or (caches[1].bandwidth or 0.0) / 2
         return choice.options[0 < speed < choice.context["rate"]]
 
+    def interchange(self, choice: Choice) -> Any:
+        """Rows outside: a line of each is near for as many steps as it has words for."""
+        return choice.options[-1]
+
     def victim(self, choice: Choice) -> Any:
         """The copy whose next use lies farthest (Belady); of those never used again a clean one before a dirty one."""
         return min(choice.options, key=lambda v: (-inf if v.next_use is None else -v.next_use, v.dirty))

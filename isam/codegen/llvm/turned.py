@@ -7,7 +7,8 @@ last: nothing in between may touch it.
 
 A loop that only copies rows to columns has such a call, or a few, in every iteration: as many iterations as take all
 neighbours that a register has lanes for are carried out as one, inside of the loops in its body. Their order does not
-show: all are of one buffer and go from one place to another, where each element has its own spot.
+show: all are of one buffer and go from one place to another, where each element has its own spot. A loop whose
+iterations are calls in a row (steps along rows) has as many of them one after the other.
 
 Words have 32 or 64 bits. Narrower ones would be turned as well, but shuffles of them take LLVM longer than they save.
 """
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 WORDS = (4, 8)  # bytes
 QUAD = 4  # words: what the first shuffles stay within
 FEW = 2  # so many words apart are no more work one by one
+LONG = 512  # calls: no more are carried out as one iteration
 LOADS, STORES = ("load", "groups"), ("store", "store_groups")
 ZERO = "zeroinitializer"
 
@@ -187,9 +189,28 @@ def _side(low: Lowering, issue: Issue, o: Operand) -> Side | None:
 
 
 def together(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
-    """Several iterations of a loop as one, and how many, where it only copies rows to columns: those that take all
-    neighbours that a square has."""
-    moved = set(_moved(low, loop, loop.body)) if _plain(loop) else set()
+    """Several iterations of a loop as one, and how many, where it copies rows to columns or has calls in a row, some of
+    them across rows: those that take all neighbours that a square has."""
+    return (_copies(low, loop) or _steps(low, loop)) if _plain(loop) else None
+
+
+def _steps(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
+    """The same of a loop whose iterations are calls in a row: their order stays."""
+    calls = [c for c in leaves(loop.body) if isinstance(c, Issue) and c.prefetch is None]
+    if len(calls) < len(list(leaves(loop.body))):
+        return None
+    found = (across(low, c) for c in calls)
+    words = min((n for a in found if a is not None for n in _words(low, loop, a)), default=low.lanes)
+    times = low.lanes // words
+    if times == 1 or times * len(calls) > LONG:
+        return None
+    steps = Seq(tuple(_later(c, loop, n) for n in range(times) for c in calls))
+    return (steps, times) if squares(low, steps.children) else None
+
+
+def _copies(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
+    """The same of a loop that only copies, whatever loops are inside."""
+    moved = set(_moved(low, loop, loop.body))
     times = low.lanes // moved.pop() if len(moved) == 1 else 1
     if times == 1:
         return None
@@ -241,8 +262,13 @@ def _on(low: Lowering, loop: Loop, load: Issue, store: Issue) -> list[int]:
         return []
     if not source.tile == loaded.tile == stored.tile == target.tile or source.dims != target.dims:
         return []
-    on = dict(found.side.operand.place.offset.terms).get(loop.var, 0) * loop.step
-    return [on // found.side.word] if found.side.word <= on <= low.lanes * found.side.word else []
+    return _words(low, loop, found)
+
+
+def _words(low: Lowering, loop: Loop, a: Across) -> list[int]:
+    """How many words the next iteration is further on, if that is within a square."""
+    on = dict(a.side.operand.place.offset.terms).get(loop.var, 0) * loop.step
+    return [on // a.side.word] if a.side.word <= on <= low.lanes * a.side.word else []
 
 
 def _later(issue: Issue, loop: Loop, iterations: int) -> Issue:
