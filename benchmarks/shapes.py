@@ -152,6 +152,7 @@ ROWS = tuple(_rows(k, m, n) for k in ("softmax", "layer_norm", "bias_gelu")
 LAYOUTS = (*(_rows("transpose", m, n) for m, n in ((256, 256), (1024, 1024), (1000, 777))),
            *(Case("channels_last", (("C", c), ("P", n * n)), c * n * n)
              for c, n in ((64, 112), (128, 56), (256, 28), (512, 14), (2048, 7))))  # fmt: skip
+SCANS = tuple(_rows("running_sum", m, n) for m, n in ((256, 256), (256, 1024), (4096, 768), (128, 1000), (50, 333)))
 DEPTHWISE = tuple(_depthwise(*row) for row in (  # those of MobileNet
     (32, 112, 1), (64, 112, 2), (128, 56, 1), (128, 56, 2), (256, 28, 1), (256, 28, 2), (512, 14, 1), (512, 14, 2),
     (1024, 7, 1),
@@ -197,7 +198,8 @@ LARGE = 100_000_000  # flops from which on a product counts as large: shorter on
 
 GROUPS: dict[str, tuple[Shape, ...]] = {
     "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
-    "depthwise": DEPTHWISE, "rows": ROWS, "layouts": LAYOUTS, "blocks": BLOCKS, "attention": ATTENTION, "gru": GRU,
+    "depthwise": DEPTHWISE, "rows": ROWS, "layouts": LAYOUTS, "scans": SCANS, "blocks": BLOCKS,
+    "attention": ATTENTION, "gru": GRU,
     "resnet50x28": RESNET50_28, "resnet50-bf16": RESNET50_BF16, "blocks-bf16": BLOCKS_BF16,
     "attention-bf16": ATTENTION_BF16, "gru-bf16": GRU_BF16,
 }  # fmt: skip

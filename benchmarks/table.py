@@ -107,6 +107,10 @@ together. "G/s" counts elements. The functions of peers may be 16 ulp off.
 Rows that become columns; images of so many channels and pixels whose channels come first, to which a bias is added, of
 which what is below 0 is cut off, and whose channels come last then. "G/s" counts elements.
 """,
+    "scans": """## Running sums
+
+Of each row of a matrix, the sums up to every column. Each step takes a column, as it is written. "G/s" counts elements.
+""",
     "blocks": """## Depthwise and pointwise blocks
 
 Those of MobileNet: rows and columns of the result, channels, filters, stride. A depthwise 3x3 convolution, a product

@@ -117,6 +117,10 @@ def transpose(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     return {"": (lambda x: x.T.copy(), [given["X"]], itself)}
 
 
+def running_sum(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
+    return {"": (lambda x: jax.numpy.cumsum(x, 1), [given["X"]], itself)}
+
+
 def turned_image(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     return {"": (lambda x, b: jax.nn.relu(x.T + b), [given["X"], given["b"]], itself)}
 
@@ -155,6 +159,6 @@ def gru(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
 WORKS: dict[str, Callable[[Any, Shape, Given], dict[str, Function]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
     "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
-    "channels_last": turned_image, "attention": attention, "gru": gru,
+    "running_sum": running_sum, "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("jax", "JAX", version, of)

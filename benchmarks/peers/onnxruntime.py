@@ -138,6 +138,12 @@ def transpose(shape: Shape, given: Given) -> dict[str, Form]:
     return {"": g.form(given["X"].shape[::-1])}
 
 
+def running_sum(shape: Shape, given: Given) -> dict[str, Form]:
+    g = Graph()
+    g.node("CumSum", g.input(given["X"]), g.constant(np.array(1, np.int64)))
+    return {"": g.form(given["X"].shape)}
+
+
 def turned_image(shape: Shape, given: Given) -> dict[str, Form]:
     g = Graph()
     g.node("Relu", g.node("Add", g.node("Transpose", g.input(given["X"]), perm=[1, 0]), g.constant(given["b"])))
@@ -172,6 +178,6 @@ def gru(shape: Shape, given: Given) -> dict[str, Form]:
 WORKS: dict[str, Callable[[Shape, Given], dict[str, Form]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
     "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
-    "channels_last": turned_image, "attention": attention, "gru": gru,
+    "running_sum": running_sum, "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("onnxruntime", "ONNX Runtime", version, of)

@@ -140,6 +140,11 @@ def transpose(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
     return g.form(o.transpose(g.input(given["X"]), o.constant(np.array([1, 0], np.int64))), given["X"].shape[::-1])
 
 
+def running_sum(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
+    o = operators()
+    return g.form(o.cum_sum(g.input(given["X"]), o.constant(np.array(1, np.int64))), given["X"].shape)
+
+
 def turned_image(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
     o = operators()
     turned = o.transpose(g.input(given["X"]), o.constant(np.array([1, 0], np.int64)))
@@ -168,6 +173,6 @@ def gru(g: Graph, shape: Shape, given: Given) -> dict[str, Form]:
 WORKS: dict[str, Callable[[Graph, Shape, Given], dict[str, Form]]] = {
     "product": product, "convolution": convolutions, "depthwise": convolutions, "block": convolutions,
     "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
-    "channels_last": turned_image, "attention": attention, "gru": gru,
+    "running_sum": running_sum, "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("openvino", "OpenVINO", version, of)

@@ -90,6 +90,12 @@ def transpose(torch: Any, given: Tensors) -> dict[str, Call]:
     return {"contiguous": lambda: x.t().contiguous(), "copy": lambda: out.copy_(x.t())}
 
 
+def running_sum(torch: Any, given: Tensors) -> dict[str, Call]:
+    x = given["X"]
+    out = x.new_empty(x.shape)
+    return {"": lambda: torch.cumsum(x, 1), "out": lambda: torch.cumsum(x, 1, out=out)}
+
+
 def turned_image(torch: Any, given: Tensors) -> dict[str, Call]:
     """In the image's layout or in the result's, all at once or in a place that is there."""
     x, b = given["X"], given["b"]
@@ -186,6 +192,6 @@ def tried(name: str, make: Callable[[], Call]) -> dict[str, Call]:
 
 WORKS: dict[str, Callable[[Any, Tensors], dict[str, Call]]] = {
     "product": products, "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
-    "channels_last": turned_image, "attention": attention, "gru": gru,
+    "running_sum": running_sum, "channels_last": turned_image, "attention": attention, "gru": gru,
 }  # fmt: skip
 LIBRARY = Library("torch", "torch", version, of)

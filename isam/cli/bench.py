@@ -18,7 +18,7 @@ from isam.diagnostics import InternalError, did_you_mean, fail
 if TYPE_CHECKING:
     from isam.system.graph import System
 
-GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "blocks",
+GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "scans", "blocks",
           "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16",
           "compile")  # fmt: skip
 ONLY = Annotated[
@@ -50,6 +50,7 @@ SAVE = Annotated[
     bf16="figures per product of bf16", int8="figures per product of bytes", deepbench="figures per DeepBench product",
     resnet50="figures per convolution of ResNet-50", depthwise="figures per depthwise convolution",
     rows="figures per function of rows", layouts="figures per layout turned",
+    scans="figures per matrix whose rows are summed up",
     blocks="figures per depthwise and pointwise block",
     attention="figures per attention", gru="figures per recurrent layer",
     resnet50x28="as resnet50, 28 images", compile="seconds of cold compilations, per stage",
