@@ -3,10 +3,10 @@
 Dynamic calls come first, bytes second. Decided here: a call counts one plus the cycles it keeps its unit busy, where
 its description states them, so that a slow call does not pass for a fast one. An operand whose stride contract the
 kernel's C-contiguous buffers do not meet, or of whose tile no two elements lie side by side, is repacked: that counts
-one call per element of each distinct tile, and half a call on top for each tile that is written (the result of a sum
-once), so that unit-stride mappings win; constants, and what they determine, are made and packed ahead of the call and
-count bytes only. Bytes include another line of 64 for each separate run of memory that a tile consists of, two where
-the next one lies a page away.
+one call per element of each distinct tile, two where several calls take each and all are more than a cache keeps near,
+and half a call on top for each tile that is written (the result of a sum once), so that unit-stride mappings win;
+constants, and what they determine, are made and packed ahead of the call and count bytes only. Bytes include another
+line of 64 for each separate run of memory that a tile consists of, two where the next one lies a page away.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ SCATTERED = 0.5  # what a call that writes an operand against its stride contrac
 GUARD_FACTOR = 1.2  # a condition on a mapped axis cuts blocks into pieces
 AHEAD = 1 / 1024  # price of what is done once, when constants are bound
 LINE = 64  # bytes that a separate run of memory costs on top
+NEAR = 1 << 20  # bytes up to which what is laid out anew stays where it is found again soon
 PAGE = 4096  # bytes that runs lie apart, from which on they cost twice as much
 
 
@@ -135,7 +136,8 @@ class Pricing:
             if run < min(2, elements) or self.breach(mapping.instruction, operand, tile) is not None:
                 touched += elements * tiles * width
                 if operand.buffer not in self.fixed:
-                    packing += elements * tiles
+                    kept = tiles < calls and elements * tiles * width > NEAR  # laid out ahead of many calls
+                    packing += elements * tiles * (2 if kept else 1)
                 if operand.buffer in written:
                     scattered = SCATTERED * min(calls, tiles)  # a sum's result is written when it is done
         slots = 1.0 + self._cycles(mapping, tile)
