@@ -62,7 +62,7 @@ def test_the_numbers_that_exp_looks_up():
     assert np.array_equal(have, np.exp2(np.arange(16) / 16).astype(np.float32))
 
 
-NARROW = [*((n, "f32") for n in FUNCTIONS if n != "rsqrt"), *((n, "f64") for n in ("exp", "log", "tanh", "sigmoid"))]
+NARROW = [*((n, "f32") for n in FUNCTIONS if n != "rsqrt"), *((n, "f64") for n in FUNCTIONS if n != "rsqrt")]
 
 
 @pytest.mark.parametrize(("name", "dtype"), NARROW)
@@ -95,10 +95,10 @@ def test_powers(system_name: str) -> None:
     bits = rng.integers(0, 2**32, (2, n), np.uint64).astype(np.uint32).view(np.float32)
     base = np.exp(rng.uniform(-88, 88, n) * np.exp2(-rng.integers(0, 22, n))).astype(np.float32)
     with np.errstate(all="ignore"):
-        exponent = rng.uniform(-150, 130, n) / np.log2(base.astype(np.float64))
+        exponent = (rng.uniform(-150, 130, n) / np.log2(base.astype(np.float64))).astype(np.float32)
     whole = rng.integers(-20, 20, n)
     x = np.concatenate([np.repeat(edges, len(edges)), bits[0], base, -base])
-    y = np.concatenate([np.tile(edges, len(edges)), bits[1], exponent, whole]).astype(np.float32)
+    y = np.concatenate([np.tile(edges, len(edges)), bits[1], exponent, whole.astype(np.float32)])
     instruction = system.instructions["pow_vv_f32"]
     got = run(mapped(system, instruction, len(x)), {"A": x, "B": y, "D": np.zeros_like(x)})["D"]
     with np.errstate(all="ignore"):
