@@ -1,10 +1,10 @@
-"""Approximated functions: ``python -m tests.campaign_functions [NAME...] [--on SYSTEM] [--bits FIRST:END] [--f64 COUNT]``
+"""Approximated functions: ``python -m tests.campaign_functions [NAME...] [--on SYSTEM] [--bits FIRST:END] [--f64 N]``
 
 ``y[i] = f(x[i])`` is compiled for the system and called with every bit pattern of f32 (of those asked for), some at a
-time; with ``--f64`` with so many f64, random ones of every exponent and where functions bend. Results are held against
-the function in f64, those of f64 in long double: no more ulp off than the system declares; NaN where that has NaN,
-infinities where that has them, zeros of its sign. Prints per function the largest error and its argument; exits with 1
-where one is more than declared.
+time; with ``--f64`` with that many f64, random ones of every exponent and where functions bend. Results are held
+against the function in f64, those of f64 in long double: no more ulp off than the system declares; NaN where that has
+NaN, infinities where that has them, zeros of its sign. Prints per function the largest error and its argument; exits
+with 1 where one is more than declared.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
     p.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FUNCTIONS))
     p.add_argument("--on", default="host")
     p.add_argument("--bits", type=_bits, default=ALL, help="bit patterns, as 0x3f800000:0x40000000")
-    p.add_argument("--f64", type=int, default=0, metavar="COUNT", help="so many f64 instead")
+    p.add_argument("--f64", type=int, default=0, metavar="N", help="so many f64 instead")
     o = p.parse_args(arguments)
     if unknown := sorted({*o.names} - {*FUNCTIONS}):
         p.error(f"no function: {', '.join(unknown)}")
@@ -147,8 +147,9 @@ def main(arguments: list[str] | None = None) -> int:
         start, declared = time.perf_counter(), system.instructions[f"{name}_v_{dtype}"].ulp
         found = worst(name, compiled(name, o.on, dtype), doubles(o.f64) if o.f64 else parts(o.bits))
         wrong += found.off > declared
-        print(f"{name} of {dtype} on {system.name}: {found}; declared {declared:g}"
-              f"{', exceeded' * (found.off > declared)}; {o.f64 or len(o.bits)} arguments, {time.perf_counter() - start:.0f} s", flush=True)  # fmt: skip
+        over, count = ", exceeded" * (found.off > declared), o.f64 or len(o.bits)
+        print(f"{name} of {dtype} on {system.name}: {found}; declared {declared:g}{over}; {count} arguments, "
+              f"{time.perf_counter() - start:.0f} s", flush=True)  # fmt: skip
     return 1 if wrong else 0
 
 

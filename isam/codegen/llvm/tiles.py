@@ -185,8 +185,8 @@ def each(fn: Function, callee: str, dtype: str, args: list[str], lanes: int, cou
 
 
 def where(fn: Function, some: str, type_: str, made: Callable[[], str], other: str, lanes: int) -> str:
-    """What ``made`` emits, of ``type_``, in the lanes where ``some`` holds, and ``other`` in the rest. Where it holds in
-    none, as it is taken to do nearly always, what was made is not carried out."""
+    """What ``made`` emits, of ``type_``, in the lanes where ``some`` holds, and ``other`` in the rest. Where it holds
+    in none, as is taken to be nearly always so, what was made is not carried out."""
     any_ = fn.op(f"call i1 @llvm.vector.reduce.or.v{lanes}i1(<{lanes} x i1> {some})")
     tag, before = fn.fresh()[1:], fn.block
     fn.emit(f"br i1 {any_}, label %any.{tag}, label %rest.{tag}, {SELDOM}")
