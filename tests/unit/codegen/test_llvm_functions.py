@@ -85,26 +85,28 @@ def _able(name: str) -> System:
     return system
 
 
+@pytest.mark.parametrize(("dtype", "bits", "wide"), [("f32", 32, np.float64), ("f64", 64, np.longdouble)])
 @pytest.mark.parametrize("system_name", ["host", "host-avx2", "host-generic"])
-def test_powers(system_name: str) -> None:
+def test_powers(system_name: str, dtype: str, bits: int, wide: type) -> None:
     """Bases and exponents that C has special cases for, each with each; random bits; results all over the range."""
-    system, rng, n = _able(system_name), np.random.default_rng(4), 1 << 14
-    more = [4, 5, 2**24 - 1, 2**24, 2**24 + 2, 2**31, 1.5, 1 / 3, 1 - 2**-24, 1 + 2**-23]
-    edges = np.concatenate([special("f32"), np.array(more, np.float32)])
+    system, rng, n, to = _able(system_name), np.random.default_rng(4), 1 << 14, numpy_dtype(dtype).type
+    more, last = [4, 5, 2**31, 1.5, 1 / 3], 2 ** (24 if bits == 32 else 53)
+    near_one = [1 - to(1) / last, 1 + to(2) / last]
+    edges = np.array([*special(dtype), *more, last - 1, last, last + 2, last / 2 + 1, last / 2 - 0.5, *near_one], to)
     edges = np.concatenate([edges, -edges])
-    bits = rng.integers(0, 2**32, (2, n), np.uint64).astype(np.uint32).view(np.float32)
-    base = np.exp(rng.uniform(-88, 88, n) * np.exp2(-rng.integers(0, 22, n))).astype(np.float32)
-    with np.errstate(all="ignore"):
-        exponent = (rng.uniform(-150, 130, n) / np.log2(base.astype(np.float64))).astype(np.float32)
-    whole = rng.integers(-20, 20, n)
-    x = np.concatenate([np.repeat(edges, len(edges)), bits[0], base, -base])
-    y = np.concatenate([np.tile(edges, len(edges)), bits[1], exponent, whole.astype(np.float32)])
-    instruction = system.instructions["pow_vv_f32"]
+    drawn = rng.integers(0, 2**bits, (2, n), np.uint64).astype(f"u{bits // 8}").view(to)
+    low, high = (-150, 130) if bits == 32 else (-1080, 1026)
+    base = np.exp(rng.uniform(low, high, n) * 0.6 * np.exp2(-rng.integers(0, 50, n))).astype(to)
+    base[base == 1] = near_one[0]
+    exponent = (rng.uniform(low, high, n) / np.log2(base.astype(wide))).astype(to)
+    x = np.concatenate([np.repeat(edges, len(edges)), drawn[0], base, -base])
+    y = np.concatenate([np.tile(edges, len(edges)), drawn[1], exponent, rng.integers(-20, 20, n).astype(to)])
+    instruction = system.instructions[f"pow_vv_{dtype}"]
     got = run(mapped(system, instruction, len(x)), {"A": x, "B": y, "D": np.zeros_like(x)})["D"]
     with np.errstate(all="ignore"):
-        want = np.power(x.astype(np.float64), y.astype(np.float64))
+        want = np.power(x.astype(wide), y.astype(wide))
     assert not missed(got, want).any()
-    assert ulps(got, want, "f32").max() <= instruction.ulp
+    assert ulps(got, want, dtype).max() <= instruction.ulp
 
 
 def test_the_table_of_the_error_function_is_what_was_fitted() -> None:
