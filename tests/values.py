@@ -50,18 +50,20 @@ def random(rng: np.random.Generator, dtype: str, n: int) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, want: np.ndarray, dtype: str) -> np.ndarray:
-    """Distance of ``got`` from the exact ``want`` (f64) in units in the last place of ``want`` in ``dtype``;
-    0 for equal specials, infinity where only one is special. An overflow counts from the largest number on."""
+    """Distance of ``got`` from the exact ``want`` (f64; of f64 results long double) in units in the last place of
+    ``want`` in ``dtype``; 0 for equal specials, infinity where only one is special. An overflow counts from the largest
+    number on."""
     bits, least = {"f64": (52, -1074), "f32": (23, -149), "f16": (10, -24), "bf16": (7, -133)}[dtype]
     top = {"f64": 1024, "f32": 128, "f16": 16, "bf16": 128}[dtype]
     with np.errstate(all="ignore"):
-        got, want = got.astype(np.float64), want.astype(np.float64)
+        wide = np.longdouble if dtype == "f64" else np.float64
+        got, want, one = got.astype(wide), want.astype(wide), wide(1)
         _, e = np.frexp(np.abs(want))
-        unit = np.ldexp(1.0, np.maximum(np.where(want == 0, -9999, e - 1 - bits), least))
-        limit = np.ldexp(1.0, min(top, 1023)) * (2.0 if top == 1024 else 1.0)
+        unit = np.ldexp(one, np.maximum(np.where(want == 0, -9999, e - 1 - bits), least))
+        limit = np.ldexp(one, min(top, 1023)) * (2.0 if top == 1024 else 1.0)
         g = np.where(np.isinf(got), np.sign(got) * limit, got)
         w = np.clip(want, -limit, limit)
-        unit = np.minimum(unit, np.ldexp(1.0, top - 1 - bits))
+        unit = np.minimum(unit, np.ldexp(one, top - 1 - bits))
         distance = np.abs(g - w) / unit
     distance = np.where(np.isinf(want) & np.isinf(got) & (got == want), 0.0, distance)
     distance = np.where(np.isnan(want) & np.isnan(got), 0.0, distance)

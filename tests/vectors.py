@@ -58,7 +58,7 @@ def whole(system: System, kernel: Kernel, call: Seq) -> Schedule:
 
 
 def mapped(system: System, instruction: Instruction, n: int) -> Schedule:
-    """``D[i] = f(A[i])`` over ``n`` elements by a unary vector instruction: a loop over whole vectors, then a tail."""
+    """``D[i] = f(A[i], ...)`` over ``n`` elements by a vector instruction: a loop over whole vectors, then a tail."""
     lanes = lanes_of(system)
     kernel = instruction.body.with_sizes({J: n})
     size = {b.name: size_of(b.dtype) for b in kernel.arguments}
@@ -72,8 +72,8 @@ def mapped(system: System, instruction: Instruction, n: int) -> Schedule:
         def issue(name: str, *operands: tuple[str, str, Place]) -> Issue:
             return Issue("core", name, given, tuple(Operand(o, tile[b], p, (0,)) for o, b, p in operands))
 
-        return Seq((issue("load", ("S", "A", home["A"]), ("D", "A", cell["A"])),
-                    issue(instruction.name, ("A", "A", cell["A"]), ("D", "D", cell["D"])),
+        return Seq((*(issue("load", ("S", b, home[b]), ("D", b, cell[b])) for b in size if b != "D"),
+                    issue(instruction.name, *((b, b, cell[b]) for b in size)),
                     issue("store", ("S", "D", cell["D"]), ("D", "D", home["D"]))))  # fmt: skip
 
     whole_part = n - n % lanes

@@ -303,8 +303,8 @@ class _Loop:
         """The values after the last iteration: code that nobody asks for them would not be there."""
         fn = self.fn
         for type_, x, first, then in zip(self.types, self.carried, self.begin, after, strict=True):
-            fn.emit(f"{x} = phi {type_} [ {first}, %entry ], [ {then}, %loop ]", self.head)
-        fn.emit("%k = phi i64 [ 0, %entry ], [ %next, %loop ]", self.head)
+            fn.emit(f"{x} = phi {type_} [ {first}, %entry ], [ {then}, %{fn.block} ]", self.head)
+        fn.emit(f"%k = phi i64 [ 0, %entry ], [ %next, %{fn.block} ]", self.head)
         fn.emit("%next = add i64 %k, 1")
         again = fn.op("icmp slt i64 %next, %n")
         fn.emit(f"br i1 {again}, label %loop, label %done")

@@ -18,6 +18,8 @@ ELEMENT = {"f64": "double", "f32": "float", "f16": "i16", "bf16": "i16", "i64": 
            "i8": "i8", "u8": "i8", "bool": "i8", "i1": "i1"}  # fmt: skip
 SUFFIX = {"double": "f64", "float": "f32", "i64": "i64", "i32": "i32", "i16": "i16", "i8": "i8"}
 
+SELDOM = "!prof !0"  # behind a branch: it is hardly ever taken
+
 
 def vector(dtype: str, lanes: int) -> str:
     """The LLVM type of a value of ``dtype`` in a vector register."""
@@ -65,7 +67,10 @@ class Module:
         own = {f"@{f.name}" for f in self.functions}
         parts = [f"{n} = private unnamed_addr constant {t}" for t, n in self.constants.items()]
         parts += [d for n, d in sorted(self.declared.items()) if n not in own]
-        return "\n".join(parts + [f.text() for f in self.functions]) + "\n"
+        parts += [f.text() for f in self.functions]
+        if any(SELDOM in p for p in parts):
+            parts.append(f"{SELDOM[-2:]} = !{{!\"branch_weights\", i32 1, i32 2000}}")
+        return "\n".join(parts) + "\n"
 
 
 _CALL = re.compile(r"call (?P<ret>void|<[^>]*>|\{[^}]*\}|\w+) (?P<name>@[\w.]+)\(")

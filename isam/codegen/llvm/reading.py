@@ -20,7 +20,7 @@ _TO = re.compile(r"\s*(?:%([\w.]+)\s*=\s*)?")
 _USE = re.compile(r"(use|tree)\s+([\w.]+)\((.*)\)\s*$")
 _TILE = re.compile(r"tile\.(load|splat|prefetch|store0|store_groups|store|groups|group|"
                    r"(?:rows|top|room|put)(?=\(\d+,\s*\d+\)\s))\b")  # fmt: skip
-_EACH = re.compile(r"each\s+\w+\s+(f32|f64)\(")
+_EACH = re.compile(r"each\s+\w+\s+(f32|f64)\([^)]*\)(\s+where\s+)?")
 _COPY = re.compile(r"%([A-Za-z_][\w.]*)\s*$")
 _SIZE = re.compile(r"\$(?:mask\((\w+)\)|([A-Za-z]\w*)(?![\w(]))")
 _LAYOUT = re.compile(r"\$(?:ld|inc)\((\w+)\)|\$stride\((\w+)\.(\d+)\)")
@@ -79,8 +79,10 @@ def _line(text: str, lanes: int) -> Line | None:
         return line._replace(how=m[1], values=tuple((n, "", at) for n, _, at in mentions),
                              type="ptr" if m[1] in ("rows", "top", "room") else "")
     if m := _EACH.match(rest):
-        return line._replace(how="each", type=_type(f"${m[1]}", lanes),
-                             values=tuple((n, _type(f"${m[1]}", lanes), at) for n, _, at in mentions))  # fmt: skip
+        type_, truth = _type(f"${m[1]}", lanes), _type("$i1", lanes)
+        condition = next((at for _, _, at in mentions if m[2] and at >= m.end() + begin), 0)  # the first name behind it
+        return line._replace(how="each", type=type_, values=tuple(
+            (n, truth if at == condition else type_, at) for n, _, at in mentions))  # fmt: skip
     if m := _COPY.match(rest):
         return line._replace(copied=m[1])
     return _plain(line, rest, lanes)

@@ -11,7 +11,8 @@ temporary. Further:
 * ``%r = tree NAME(%x)``: the lanes of ``x`` combined pairwise by a snippet of two arguments, the result in all lanes;
 * ``$f32(0.5)``: a constant in all lanes (decimal, hexadecimal, inf, nan; rounded to the dtype); ``$f32(1, 2, 3, 4)``:
   one for each lane;
-* ``%r = each FUNCTION f64(%x)``: a function of the C library called lane by lane;
+* ``%r = each FUNCTION f64(%x)``: a function of the C library called lane by lane; ``each ... where %c else %y``: in the
+  lanes where ``c`` ($i1) holds, the others have those of ``y``; where it holds in none, nothing is called;
 * ``%D = tile.load %S``, ``tile.splat %S``, ``tile.store %S, %D``, ``tile.store0 %S, %D``: between values and memory;
 * ``tile.prefetch %S``: of a call that asks a cache for what lies further on; of others nothing;
 * ``%D = tile.groups %S``, ``tile.group %S``, ``tile.store_groups %S, %D``: of registers whose lanes hold groups, with
@@ -27,7 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from isam.classes import dataclass
 from isam.codegen.llvm import groups, rows, tiles
@@ -36,7 +37,8 @@ from isam.diagnostics import fail
 
 _LINE = re.compile(r"(?:%(?P<to>[\w.]+)\s*=\s*)?(?P<text>.*)")
 _USE = re.compile(r"(?P<how>use|tree)\s+(?P<name>[\w.]+)\((?P<args>[^)]*)\)")
-_EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\)")
+_EACH = re.compile(r"each\s+(?P<name>\w+)\s+(?P<dtype>f32|f64)\((?P<args>[^)]*)\)"
+                   r"(?:\s+where\s+(?P<where>%[\w.]+)\s+else\s+(?P<other>%[\w.]+))?")  # fmt: skip
 _TILE = re.compile(r"tile\.(?P<how>load|splat|store|store0|prefetch|groups|group|store_groups)\s+(?P<args>.*)")
 _ROWS = re.compile(r"tile\.(?P<how>rows|top|room|put)\((?P<count>\d+),\s*(?P<bytes>\d+)\)\s+(?P<args>.*)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*)")
@@ -108,7 +110,11 @@ def _one(fn: Function, text: str, names: dict[str, str], setting: Setting, has_v
     if m := _EACH.fullmatch(text):
         args = [_value(a.strip(), names) for a in m["args"].split(",")]
         callee = _symbol(fn, f"libm:{m['name']}")
-        return tiles.each(fn, callee, m["dtype"], args, setting.lanes, setting.sizes.get("J"))
+        each = partial(tiles.each, fn, callee, m["dtype"], args, setting.lanes, setting.sizes.get("J"))
+        if not m["where"]:
+            return each()
+        where, other = _value(m["where"], names), _value(m["other"], names)
+        return tiles.where(fn, where, vector(m["dtype"], setting.lanes), each, other, setting.lanes)
     if m := _TILE.fullmatch(text):
         return _tile(fn, m["how"], [a.strip().lstrip("%") for a in m["args"].split(",")], names, setting)
     if text.startswith("%"):  # a plain renaming

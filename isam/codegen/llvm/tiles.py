@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from isam.classes import dataclass
-from isam.codegen.llvm.irtext import ELEMENT, SUFFIX, Function, Lines, mask, vector
+from isam.codegen.llvm.irtext import ELEMENT, SELDOM, SUFFIX, Function, Lines, mask, vector
 from isam.diagnostics import fail
 from isam.ir.dtype import size_of
 
@@ -180,6 +182,20 @@ def each(fn: Function, callee: str, dtype: str, args: list[str], lanes: int, cou
             return spread(fn, y, v, lanes)
         out = fn.op(f"insertelement {v} {out}, {e} {y}, i64 {i}")
     return out
+
+
+def where(fn: Function, some: str, type_: str, made: Callable[[], str], other: str, lanes: int) -> str:
+    """What ``made`` emits, of ``type_``, in the lanes where ``some`` holds, and ``other`` in the rest. Where it holds
+    in none, as is taken to be nearly always so, what was made is not carried out."""
+    any_ = fn.op(f"call i1 @llvm.vector.reduce.or.v{lanes}i1(<{lanes} x i1> {some})")
+    tag, before = fn.fresh()[1:], fn.block
+    fn.emit(f"br i1 {any_}, label %any.{tag}, label %rest.{tag}, {SELDOM}")
+    fn.label(f"any.{tag}")
+    value = fn.op(f"select <{lanes} x i1> {some}, {type_} {made()}, {type_} {other}")
+    leaving = fn.block
+    fn.emit(f"br label %rest.{tag}")
+    fn.label(f"rest.{tag}")
+    return fn.op(f"phi {type_} [ {other}, %{before} ], [ {value}, %{leaving} ]")
 
 
 def store_lane0(fn: Function, value: str, at: Addressed, lanes: int) -> None:

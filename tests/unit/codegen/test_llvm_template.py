@@ -66,6 +66,18 @@ def test_c_functions_are_called_per_element_or_once() -> None:
     assert emitted("%D = each erf f64(%A)")[0].count("call double @libm.erf(") == 1
 
 
+def test_c_functions_are_called_behind_a_branch_for_the_lanes_that_need_it() -> None:
+    line = "%D = each erf f64(%A) where %c else %B"
+    text, names = emitted(f"%c = fcmp ogt $f64 %A, %B\n{line}\n%D = fneg $f64 %D", sizes={"J": 3})
+    any_, rest = text.index("br i1 "), text.index("rest.t3:")
+    assert any_ < text.index("call double @libm.erf(") < rest
+    assert text.count("call double @libm.erf(") == 3
+    assert "phi <4 x double> [ %b, %entry ], [ %t13, %any.t3 ]" in text[rest:]
+    assert "!0 = !{!\"branch_weights\", i32 1, i32 2000}" in text
+    assert names["D"] == "%t15"
+    assert "!0" not in emitted("%D = each erf f64(%A)")[0]
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("%D = fadd $f32 %A, %C", "'%C', which is no operand"),
     ("%D = use nothing.f32(%A)", "a snippet 'nothing.f32' that the description lacks"),

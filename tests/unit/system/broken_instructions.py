@@ -217,6 +217,12 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
         ["65:9 emission-type"],
         "the template gives 'D' <8 x i32>, it is <8 x float>",
         "a value in registers has one element of its dtype per lane"),
+    "condition-that-is-none": (
+        "%D = each exp f32(%a)",
+        "%D = each exp f32(%a) where %A else %a",
+        ["64:37 emission-type"],
+        "'%A' is <8 x float>, this line takes it as <8 x i1>",
+        "element type and lane count must be those of the value"),
     "result-of-another-width": (
         "poison, <$L x i32> zero",
         "poison, <4 x i32> zero",

@@ -43,6 +43,10 @@ def test_divisions_take_longer_than_sums_and_exponentials_longer_still(host: Cal
     assert add.latency * 3 < exp.latency
 
 
+def test_a_template_that_branches_is_measured(host: Calibration) -> None:
+    assert measured(host, "add_vv_f32").issue < measured(host, "sin_v_f32").issue < 1000
+
+
 def test_what_waits_for_its_own_result_takes_longer(host: Calibration) -> None:
     m = measured(host, "fma_vv_f32")
     assert m.latency is not None
