@@ -76,9 +76,20 @@ class Function(Compiled):
         if self._only is not None:
             return self._only(*args, **kwargs)
         entry = self.entry_for(args, kwargs)
-        if self._shapes is not None:
+        if self._shapes is not None and entry not in self._shapes.entries and self.follows(entry):
             self._shapes.know(entry)
         return entry(*args, **kwargs)
+
+    def follows(self, entry: Entry) -> bool:
+        """Whether its sizes are those that follow from the shapes of its inputs alone: else it depends on the outputs
+        that are given which entry a call is meant for."""
+        shapes = {p.name: p.shape for p in entry.signature.parameters if p.role != "out" and p.shape is not None}
+        try:
+            known = self.signature.infer(shapes)
+        except IsamError:
+            return False
+        own = self.signature.by_name
+        return all(self.signature.shape(own[p.name], known) == p.shape for p in entry.signature.parameters)
 
     def entry_for(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: Mapping[str, Any] | None = None
@@ -206,8 +217,8 @@ class BoundFunction(Compiled):
         entry = self.function.entry_for(args, kwargs, self.constants)
         bound = self._bound.get(id(entry))
         if bound is None:
-            bound = self._bound[id(entry)] = entry.bind(**self.constants)
-        if self._shapes is not None:
+            bound = self._bound.setdefault(id(entry), entry.bind(**self.constants))
+        if self._shapes is not None and bound not in self._shapes.entries and self.function.follows(entry):
             self._shapes.know(bound)
         return bound(*args, **kwargs)
 

@@ -103,7 +103,7 @@ def short_rows(passed: list[Use], main: Nest, cache: int) -> frozenset[str]:
     for u in passed:
         *rows, last = u.index
         size = size_of(u.dtype)
-        long = size * prod(main.length(a) for a in last.names)
+        long = size * prod(main.length(a) for a in last.names if a in main.extents)  # not of loops around
         if long <= PERIOD and size * volume(main, u) > cache // 2:
             out |= {a for r in rows for a in r.names} - set(last.names)
     return frozenset(out)

@@ -384,6 +384,22 @@ def test_open_sizes_with_more_shapes_than_are_looked_through():
     assert f(np.zeros(0, np.float32), np.zeros(0, np.float32)).shape == (0,)
 
 
+def test_a_size_that_only_an_output_shows_is_not_remembered():
+    """Which sizes a call is meant for does not depend on the calls before it."""
+    text = "kernel iota(M, N)\n  in x: i32[N]\n  out y: i32[M]\n  forall i < M\n    y[i] = 0\n"
+    f = isam.compile(text + "  forall i < M, j < N\n    y[i] += x[j]\n", check=False)
+    x = np.ones(3, np.int32)
+    for m in (5, 2):
+        assert f(x, y=np.empty(m, np.int32)).tolist() == [3] * m
+        with pytest.raises(IsamError, match="size M follows from no argument"):
+            f(x)
+    text = "kernel cut(M)\n  in a: f32[M - 3]\n  out y: f32[M]\n  forall i < M\n    y[i] = 1\n"
+    g = isam.compile(text + "  forall i < M - 3\n    y[i] += a[i]\n", check=False)
+    assert g(y=np.empty(2, np.float32), a=ones(0)).shape == (2,)
+    assert g(ones(0)).shape == (3,)
+    assert g(ones(4)).shape == (7,)
+
+
 def test_open_sizes_from_many_threads():
     f = isam.compile(ADD, check=False)
     lengths = [*range(1, SHAPES + 9)] * 20

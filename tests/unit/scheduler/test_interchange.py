@@ -122,3 +122,15 @@ def test_native_code_agrees(T, m, n):
     x = np.random.default_rng(m).integers(-3, 4, (m, n)).astype({"f32": "f4", "f64": "f8", "i32": "i4", "i8": "i1"}[T])
     y = isam.compile(RUNNING.replace("{T}", T), sizes={"M": m, "N": n}, check=n < 40, cache=False)(x)
     np.testing.assert_array_equal(y, np.cumsum(x, 1, dtype=x.dtype))
+
+
+def test_rows_that_a_loop_around_goes_along_have_no_length_of_their_own():
+    text = """kernel steps(M, N)
+  in    h: f32[M + 2, 3, 3*N + 6]
+  inout z: f32[3*N + 6, M]
+  loop j < N
+    forall i < M, l < 3
+      z[j, i] += h[i, l, j]
+      z[j + 1, i] += h[i, l, 2*j + 1]
+"""
+    judge(parse_kernel(text), {"M": 8, "N": 2}, made(text, "host-avx2", M=8, N=2), 4)
