@@ -24,7 +24,7 @@ from isam.runtime.cache import Cache
 from isam.runtime.compiled import Compiled
 from isam.runtime.entry import Entry, not_saved
 from isam.runtime.forks import gate
-from isam.runtime.signature import Signature
+from isam.runtime.signature import Parameter, Signature
 from isam.runtime.vectorcall import attach_shapes, callable_class, lend
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
@@ -60,6 +60,7 @@ class Function(Compiled):
         self._cache = cache if replay is None else None
         self._made: dict[tuple[tuple[str, int], ...], _Made] = {}
         self._by_shape: dict[Any, Entry] = {}
+        self._follow: dict[int, bool] = {}  # by entry, all of which live as long
         self._last: _Made | None = None
         self._only: Entry | None = None
         left = run_time(self.kernel)
@@ -83,13 +84,19 @@ class Function(Compiled):
     def follows(self, entry: Entry) -> bool:
         """Whether its sizes are those that follow from the shapes of its inputs alone: else it depends on the outputs
         that are given which entry a call is meant for."""
-        shapes = {p.name: p.shape for p in entry.signature.parameters if p.role != "out" and p.shape is not None}
+        found = self._follow.get(id(entry))
+        if found is None:
+            found = self._follow[id(entry)] = self._follows(entry.signature.parameters)
+        return found
+
+    def _follows(self, parameters: Sequence[Parameter]) -> bool:
+        shapes = {p.name: p.shape for p in parameters if p.role != "out" and p.shape is not None}
         try:
             known = self.signature.infer(shapes)
         except IsamError:
             return False
         own = self.signature.by_name
-        return all(self.signature.shape(own[p.name], known) == p.shape for p in entry.signature.parameters)
+        return all(self.signature.shape(own[p.name], known) == p.shape for p in parameters)
 
     def entry_for(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: Mapping[str, Any] | None = None
