@@ -25,7 +25,7 @@ from isam.runtime.compiled import Compiled
 from isam.runtime.entry import Entry, not_saved
 from isam.runtime.forks import gate
 from isam.runtime.signature import Parameter, Signature
-from isam.runtime.vectorcall import attach_shapes, callable_class, lend
+from isam.runtime.vectorcall import Shapes, attach_shapes, callable_class, lend
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
 
@@ -77,11 +77,15 @@ class Function(Compiled):
         if self._only is not None:
             return self._only(*args, **kwargs)
         entry = self.entry_for(args, kwargs)
-        if self._shapes is not None and entry not in self._shapes.entries and self.follows(entry):
-            self._shapes.know(entry)
+        self.meets(entry, self._shapes, entry)
         return entry(*args, **kwargs)
 
-    def follows(self, entry: Entry) -> bool:
+    def meets(self, entry: Entry, shapes: Shapes | None, called: Entry) -> None:
+        """Calls that fit ``called``, the entry with what is bound, go straight to it from now on, if they may."""
+        if shapes is not None and called not in shapes.entries and self._settled(entry):
+            shapes.know(called)
+
+    def _settled(self, entry: Entry) -> bool:
         """Whether its sizes are those that follow from the shapes of its inputs alone: else it depends on the outputs
         that are given which entry a call is meant for."""
         found = self._follow.get(id(entry))
@@ -225,8 +229,7 @@ class BoundFunction(Compiled):
         bound = self._bound.get(id(entry))
         if bound is None:
             bound = self._bound.setdefault(id(entry), entry.bind(**self.constants))
-        if self._shapes is not None and bound not in self._shapes.entries and self.function.follows(entry):
-            self._shapes.know(bound)
+        self.function.meets(entry, self._shapes, bound)
         return bound(*args, **kwargs)
 
     def save(self, path: str | Path) -> None:

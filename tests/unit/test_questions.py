@@ -17,6 +17,7 @@ from isam.system.load import load_system
 from tests.corpus import CASES
 from tests.pipeline import compiled, simulated
 from tests.systems.test_serpentine import CELL, NARROW
+from tests.unit.scheduler.test_interchange import RUNNING
 
 TABLE = {q.point: q for q in QUESTIONS}
 
@@ -71,7 +72,7 @@ def asked() -> list[Choice]:
     compiled(CASES["softmax"].load(), {"M": 64, "N": 128}, MACHINES[-1], curious)
     compiled(parse_kernel(SCALED), {"M": 4, "N": 8}, MACHINES[-1], curious)
     compiled(parse_kernel(CELL), {"T": 2, "B": 1, "H": 64}, load_system(NARROW), curious)
-    compiled(parse_kernel(RUNNING), {"M": 16, "N": 4}, simulated("host-avx512"), curious)
+    compiled(parse_kernel(RUNNING.replace("{T}", "f32")), {"M": 16, "N": 4}, simulated("host-avx512"), curious)
     trying = Trying()
     compiled(CASES["matmul"].load(), CASES["matmul"].small[0], MACHINES[0], trying)
     return [*found, *curious.asked, *trying.asked]
@@ -85,16 +86,6 @@ SCALED = """kernel scaled(M, N)
     s[j] = exp(g[j])
   forall i < M, j < N
     y[i, j] = x[i, j] * s[j]
-"""
-RUNNING = """kernel running(M, N)
-  in  x: f32[M, N]
-  out y: f32[M, N]
-  forall i < M
-    s[i] = 0
-  loop j < N
-    forall i < M
-      s[i] += x[i, j]
-      y[i, j] = s[i]
 """
 MACHINES = [simulated("toy"), cramped(), load_system("host")]
 

@@ -196,8 +196,9 @@ def together(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
 
 def _steps(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
     """The same of a loop whose iterations are calls in a row: their order stays."""
-    calls = [c for c in leaves(loop.body) if isinstance(c, Issue) and c.prefetch is None]
-    if len(calls) < len(list(leaves(loop.body))):
+    body = list(leaves(loop.body))
+    calls = [c for c in body if isinstance(c, Issue) and c.prefetch is None]
+    if len(calls) < len(body):
         return None
     found = (across(low, c) for c in calls)
     words = min((n for a in found if a is not None for n in _words(low, loop, a)), default=low.lanes)
