@@ -8,7 +8,7 @@ destroy it.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -38,8 +38,9 @@ ROUNDS = 6
 def check_tree(schedule: Schedule, isl: Isl | None = None, legality: Legality | None = None) -> list[Violation]:
     """Every violation of obligations 8 to 11 that the tree shows, for all trips of its loops.
 
-    What is known is followed twice where need be: whole facts first, which close loops sooner, then cut ones, which
-    survive in memories that are overwritten piece by piece. Either is sound; a schedule that passes one is right.
+    What is known is followed twice where need be: whole facts first, which close loops sooner, then parts of them: of
+    the bytes that are not overwritten, in memories that are written piece by piece, and of the iterations that there
+    are, after loops that may have none. Either is sound; a schedule that passes one is right.
     """
     lg, sets = legality or Legality(with_boxes(schedule)), isl or Isl()
     schedule = lg.schedule
@@ -72,7 +73,7 @@ class Tree:
     legality: Legality
     isl: Isl
     out: Findings
-    cuts: bool = False  # a fact partly overwritten is cut instead of dropped
+    cuts: bool = False  # a fact partly overwritten, or not so of every trip, is cut instead of dropped
     facts: Facts = field(init=False)
     writes: Writes = field(init=False)
     memo: dict[tuple, tuple[list[Fact], list[Violation]]] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class Tree:
     _touch: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict)
     instance: dict[str, Instance] = field(default_factory=dict)  # per replica, which of its instances we are on
     lasting: dict[tuple[Fact, int, Context], bool] = field(default_factory=dict)  # what a loop leaves as it is
+    ran: dict[int, Var] = field(default_factory=dict)  # by loop: its iterations, for what holds where there are some
     _fresh: int = 0
 
     def __post_init__(self) -> None:
@@ -234,10 +236,23 @@ class Tree:
         self.run(n.exit, end, ctx, out)
         if not runs_surely(n, ctx):
             kept = [f for f in made if f in end.of.get(f.buffer, ())]
-            end = meet(before, end, self.facts, ctx)
+            ran, end = end, meet(before, end, self.facts, ctx)
             for f in kept:
                 self._put(end, f, ctx)
+            for f in ran if self.cuts else ():
+                if f not in kept:
+                    self._put_where_it_ran(n, f, end)
         return end
+
+    def _put_where_it_ran(self, n: Loop, f: Fact, state: State) -> None:
+        """Adds what holds after a loop that ran, said for each of its iterations: nothing where it has none. What is
+        under the same condition finds it there. The variable has one name for one loop, so that what a loop around
+        leaves is what it left the last time."""
+        v = self.ran.get(id(n))
+        if v is None:
+            v = self.ran[id(n)] = replace(loop_var(n), name=self.fresh())
+        if f.cells is None and not f.holes and v not in f.over and f not in state.of.get(f.buffer, ()):
+            state.put(self.facts.make(f.buffer, f.spot, None, f.offset, f.strides, f.box, (v, *f.over)))
 
     def _body(self, n: Loop, state: State, ctx: Context, out: Findings) -> None:
         """One iteration. A dealt one finds nothing in the memories of its instance, and leaves nothing there, but in
