@@ -3,7 +3,7 @@
 The state at the begin of every iteration is guessed from the state before the loop, the body is followed from it, and
 what does not hold at the end is dropped from the guess until nothing is: what is left is true of every iteration. What
 an iteration leaves behind that mentions the loop variable is true of all earlier iterations too, unless a later one may
-destroy it.
+destroy it. What a loop leaves that may have no iteration is said for each of those that it has.
 """
 
 from __future__ import annotations
