@@ -271,6 +271,8 @@ def _agreeing(one: _Touch, two: _Touch, every: set[int]) -> set[int]:
         for t in (one, two):
             if t.writes and not t.pair.node.statement.accumulate:
                 return set(t.pair.classes)  # a plain assignment is injective (IR-8)
+    if any(_apart(one.row(r), two.row(r)) for r in range(one.form.rank)):
+        return every  # nowhere
     known: set[int] = set()
     grown = True
     while grown:
@@ -281,6 +283,12 @@ def _agreeing(one: _Touch, two: _Touch, every: set[int]) -> set[int]:
                 known.add(left[0])
                 grown = True
     return known
+
+
+def _apart(one: Term, two: Term) -> bool:
+    """Whether two rows without region axes have different values always: ``j`` and ``j + 1``, where ``j`` counts a
+    recurrent loop, and so stands still meanwhile."""
+    return not one[0] and not two[0] and one[1].terms == two[1].terms and one[1].const != two[1].const
 
 
 def _summed(pairs: list[Pair], inside: set[str]) -> dict[int, Pair]:

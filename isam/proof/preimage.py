@@ -88,8 +88,13 @@ def before_boxes(
     for n in counters:
         lo, hi = box[n]
         out.append(tuple({**box, n: (lo, own[n][0])}[m] for m in names))
+        if _never_less(lo, own[n][1]) or _never_less(own[n][0], hi):
+            return out  # none has its value of the counter
         box[n] = own[n]
-        del hi
     if same:
         out.append(tuple(box[m] for m in names))
     return out
+
+
+def _never_less(one: Affine, two: Affine) -> bool:
+    return one.terms == two.terms and one.const >= two.const

@@ -118,3 +118,13 @@ def test_a_size_that_only_a_condition_names_is_unknown():
     report = match(k, i)
     assert not isinstance(report, Matches)
     assert report.kind == "extent"
+
+
+@pytest.mark.parametrize(("one", "two", "fits"), [
+    ("t + 1", "t", True), ("t", "t + 2", True), ("1", "0", True), ("t + 1", "i", False), ("2*t", "t", False),
+])  # fmt: skip
+def test_other_rows_of_one_array_do_not_meddle(one: str, two: str, fits: bool):
+    """Where they are others in every iteration of the loop around; its counter stands still in each."""
+    k = kernel(f"k()\n inout y: f32[9, 9]\n loop t < 4\n  forall i < 4\n   y[{one}, i + 1] = exp(y[{two}, i])")
+    i = parse_instruction("instruction exp(N)\n in x: f32[N]\n out d: f32[N]\n forall i < N\n  d[i] = exp(x[i])")
+    assert bool(match(k, i)) == fits

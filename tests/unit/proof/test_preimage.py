@@ -11,10 +11,13 @@ import pytest
 import isam
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access
+from isam.ir.text import parse_kernel
 from isam.proof.boxes import Box
 from isam.proof.context import Context, Var
 from isam.proof.preimage import before_boxes, preimage, touched
 from isam.schedule.tree import Bound
+from tests.on_the_tree import on_the_tree
+from tests.pipeline import compiled, judge, simulated
 
 NAMES = ("i", "j", "k")
 
@@ -104,10 +107,33 @@ def test_instances_of_elements_whose_bounds_are_sizes() -> None:
     assert found == ((n, n * 2 + 1), *box((3, 5), (0, 9)))
 
 
+@pytest.mark.parametrize("rows", [(0, 4), (0, 2), (3, 4)])
+@pytest.mark.parametrize("columns", [(0, 3), (2, 3), (0, 1)])
 @pytest.mark.parametrize("same", [False, True])
-def test_what_comes_before(same: bool) -> None:
-    base, own = box((0, 4), (0, 3), (0, 2)), {"i": (2, 3), "j": (1, 2), "k": (0, 1)}
+def test_what_comes_before(rows: tuple[int, int], columns: tuple[int, int], same: bool) -> None:
+    """Where what is waited for never has a counter's value, nothing has it and another counter's, too."""
+    base, own = box(rows, columns, (0, 2)), {"i": (2, 3), "j": (1, 2), "k": (0, 1)}
     at = {n: (Affine((), a), Affine((), b)) for n, (a, b) in own.items()}
     found = [points(b) for b in before_boxes(base, NAMES, ["i", "j"], at, same)]
     before = {p for p in points(base) if p[:2] < (2, 1) or (same and p[:2] == (2, 1))}
     assert set().union(*found) == before
+
+
+SHIFTED = """
+kernel shifted(M, N, S)
+  in    e: f32[S]
+  inout y: f32[M + 1, N + 2]
+  loop q < S
+    loop j < N
+      forall i < M
+        y[i + 1, j + 1] {}
+"""
+
+
+@pytest.mark.parametrize("rest", ["max= y[i, j]", "max= y[i, j + 2]", "= y[i, j]"])
+def test_other_columns_of_one_iteration_need_not_wait(rest: str) -> None:
+    """Rows of one column are made from those of another, all at once; no mapping was found."""
+    kernel, sizes = parse_kernel(SHIFTED.format(rest)), {"M": 9, "N": 3}
+    with on_the_tree():
+        job = compiled(kernel, sizes, simulated("host-avx2"), check=True)
+    judge(kernel, sizes, job, run_time={"S": 2})
