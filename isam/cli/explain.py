@@ -10,14 +10,12 @@ import typer
 
 from isam.cli import given
 from isam.cli.answer import Answer, answering
-from isam.cli.map import Found, covered, named, plain
-from isam.cli.onward import missing, onward
+from isam.cli.map import named, plain
+from isam.cli.onward import asked_by
 from isam.cli.options import AsJson, Kernel, On, Sizes
 from isam.cli.progress import schedules
 from isam.cli.schedule import write
 from isam.system.graph import SEMANTICS_ONLY
-
-THERE = "and there is a schedule: the machine holds and moves what they need"
 
 ONE = Annotated[str, typer.Option("--instruction", "-i", help="Explain this instruction alone.")]
 HTML = Annotated[str, typer.Option("--html", metavar="FILE", help="Writes the report as one page, too.")]
@@ -43,6 +41,7 @@ def explain(
     Where all sizes are given, also whether there is a schedule: exit code 1, with what is full, when the machine cannot
     hold or move what the instructions need. Where some are open exit code 0 says that the instructions suffice.
     """
+    from isam.compiler.feasible import feasibility
     from isam.system.load import load_system
 
     k, source = given.kernel(kernel)
@@ -58,23 +57,15 @@ def explain(
         data |= {"fits": bool(found), "mappings": [plain(m) for m in found.mappings]}
         data |= {"near": told["near"], "repairs": told["repairs"], "report": str(found)}
         return Answer(str(found), data, yes=bool(found), notes=_written(html, found))
-    asked = system.backend != SEMANTICS_ONLY and not missing(k)
     with schedules():
-        answer = covered(k, system, "", None, until="schedule" if asked else "cover")
-    report = answer.why or _told(k.name, system.name, answer)
-    if not answer.why:
-        ahead = THERE if asked else onward(k, system, kernel, on, define)
-        report += f"\n{ahead if answer.no is None else answer.no}"
-    data |= {"fits": not answer.why, "mappings": [plain(m) for m in answer.mappings], "report": report}
-    data |= {"scheduled": answer.no is None if asked and not answer.why else None}
-    page = answer.no if answer.why else (k.name, system.name, report)
-    return Answer(report, data, yes=answer.no is None, notes=_written(html, page))
-
-
-def _told(kernel: str, system: str, found: Found) -> str:
-    lines = [f"every statement of {kernel} is carried out on {system}"]
-    lines += [f"  rewritten by {s}" for s in found.steps]
-    return "\n".join([*lines, *(f"  {m}" for m in found.mappings)])
+        answer = feasibility(k, system)
+    report = str(answer)
+    if answer.fits and answer.left and system.backend != SEMANTICS_ONLY:
+        report += f"\n{asked_by(answer.left, kernel, on, define)}"
+    data |= {"fits": answer.fits, "scheduled": answer.scheduled, "report": report}
+    data |= {"mappings": [plain(m) for m in answer.mappings]}
+    page = (k.name, system.name, report) if answer.fits else answer.no
+    return Answer(report, data, yes=bool(answer), notes=_written(html, page))
 
 
 def _written(path: str, answer: Any) -> str:

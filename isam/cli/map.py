@@ -32,7 +32,6 @@ class Found:
     why: str = ""
     decisions: str = ""
     covers: tuple[Cover, ...] = ()
-    no: object = None  # the refusal itself
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -116,21 +115,17 @@ def onto(k: Any, instruction: Any, strided: bool) -> Found:
     return Found(why=str(nearest(k, instruction, strided=strided)[0]))
 
 
-def covered(k: Any, system: Any, approach: str, require: list[str] | None, until: str = "cover") -> Found:
-    """The instructions chosen for the whole kernel; ``until`` the schedule, those that the schedule calls, or with
-    ``no`` why there is none."""
+def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Found:
+    """The instructions chosen for the whole kernel."""
     from isam.compiler import as_approach
-    from isam.compiler.job import Refused
-    from isam.compiler.stages import new_job, run_stages
+    from isam.compiler.feasible import as_far
+    from isam.compiler.stages import new_job
 
-    job, refused = new_job(k, system, {}, as_approach(approach or None), require=tuple(require or ())), None
-    try:
-        run_stages(job, until)
-    except Refused as e:
-        refused = e.answer
+    new = new_job(k, system, {}, as_approach(approach or None), require=tuple(require or ()))
+    job, refused = as_far(new, "cover")
     if job.cover is None:
-        return Found(why=str(refused), decisions=str(job.trace), no=refused)
-    return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace), (job.cover,), refused)
+        return Found(why=str(refused), decisions=str(job.trace))
+    return Found(job.cover.mappings, tuple(map(str, job.cover.steps)), "", str(job.trace), (job.cover,))
 
 
 def named(system: Any, name: str, k: Any) -> Any:

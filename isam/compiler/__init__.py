@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isam import registry
 from isam.approach.choice import Approach, Trace
@@ -19,6 +19,10 @@ from isam.runtime.cache import Cache, default
 from isam.runtime.forks import gate
 from isam.system.graph import System
 from isam.system.load import load_system
+
+if TYPE_CHECKING:
+    from isam.compiler.feasible import Feasibility
+    from isam.mapper.explanation import Explanation
 
 __all__ = ["STAGES", "BoundFunction", "Function", "Job", "Refused", "Stage", "compile", "explain", "run_stages"]
 
@@ -67,26 +71,31 @@ def as_approach(approach: Approach | type[Approach] | str | None) -> Approach | 
     return approach
 
 def explain(kernel: Kernel | str | Path, on: str | Path | System = "host", instruction: str | None = None,
-            sizes: Mapping[str, int] | None = None) -> Any:  # fmt: skip
-    """Why a kernel, or one instruction, does or does not fit a machine; what is returned prints itself.
+            sizes: Mapping[str, int] | None = None, strided: bool = False) -> Feasibility | Explanation:  # fmt: skip
+    """Why a kernel, or one instruction, does or does not fit a machine; what is returned prints itself, and is falsy
+    where the answer is no.
 
     With ``instruction`` (a name; a family: ``mm4``; or some of it: ``mm4[T=f32]``): an ``Explanation``
-    with its mappings, or with what came nearest and the smallest change that would do. Without: the cover, or the
-    ``Uncovered`` that says for every statement left why not and which instruction would do.
+    with its mappings, or with what came nearest and the smallest change that would do (``strided``: other coefficients
+    than 1 are admitted). Without: a ``Feasibility``, the cover or the ``Uncovered`` that says for every statement left
+    why not and which instruction would do; where all ``sizes`` are given, also the schedule or the ``Infeasible`` that
+    says what is full.
     """
-    from isam.ir.normal import normal_form
+    from isam.compiler.feasible import feasibility
     from isam.ir.verify import require
     from isam.mapper import explain as compare
-    from isam.mapper.cover import cover
+    from isam.mapper.nearest import closest
     from isam.system.names import named
 
-    system = load_system(on)
-    chosen, numbers = with_constants(_as_kernel(kernel), sizes or {})
-    normal = normal_form(require(chosen).with_sizes(numbers))
-    if instruction is None:
-        return cover(normal, system.compute, Trace(registry.load("isam.approaches", system.approach)()))
-    answers = [compare(normal, i) for i in named(system, instruction)]
-    return next((a for a in answers if a), None) or max(answers, key=lambda a: a.depth)
+    text = kernel if isinstance(kernel, str) else ""
+    with gate.inside():
+        system = load_system(on)
+        chosen, numbers = with_constants(_as_kernel(kernel), sizes or {})
+        chosen = require(chosen).with_sizes(numbers)
+        if instruction is None:
+            return feasibility(chosen, system)
+        one = closest(chosen, named(system, instruction))
+        return compare(chosen, one, strided=strided, sources=(text, ""))
 
 def _as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, str | Path):

@@ -229,6 +229,35 @@ def test_a_no_carries_its_reason():
         isam.explain(MATMUL, on="tiny", instruction="mm")
 
 
+def test_explain_says_whether_there_is_a_schedule():
+    """From Python as from the command line: a cover is no schedule yet."""
+    few = isam.explain(MATMUL, on="toy", sizes={"M": 4, "N": 4, "K": 4})
+    assert (bool(few), few.fits, few.scheduled, few.left) == (True, True, True, ())
+    assert few.schedule is not None
+    assert str(few).endswith("and there is a schedule: the machine holds and moves what they need")
+    many = isam.explain(MATMUL, on="toy", sizes=dict.fromkeys("MNK", 1_000_000))
+    assert (bool(many), many.fits, many.scheduled) == (False, True, False)
+    assert len(many.mappings) == 2
+    assert "\nno schedule: memory 'dram', the home, needs 12000000000000 bytes for arguments" in str(many)
+    open_ = isam.explain(MATMUL, on="toy", sizes={"M": 4})
+    assert (bool(open_), open_.scheduled, open_.left) == (True, None, ("N", "K"))
+    assert str(open_).endswith("\nno schedule yet, the sizes N, K are open")
+    add = "kernel add(N)\n  inout x: f32[N]\n  in y: f32[N]\n  forall i < N\n    x[i] += y[i]\n"
+    nowhere = isam.explain(add, on="arm_neon", sizes={"N": 4})
+    assert (bool(nowhere), nowhere.scheduled) == (True, None)
+    assert "'arm_neon' has no back end" in str(nowhere)
+    none = isam.explain(MATMUL, on="tiny", sizes={"M": 4, "N": 4, "K": 4})
+    assert (none.fits, none.scheduled, none.mappings) == (False, None, ())
+    assert none.no.gaps
+
+
+def test_explain_shows_the_text_it_was_given():
+    """The carets stand in the user's own line."""
+    text = "kernel k(N)\n  in x: f32[N]\n  out y: f32[N]\n  forall i < N\n    y[i] = exp( x[i] )"
+    why = isam.explain(text, on="toy", instruction="mm4_f32")
+    assert "      " + text.splitlines()[-1] + "\n" in str(why)
+
+
 def test_our_own_faults_print_the_kernel(monkeypatch):
     def broken(self, choice):
         raise KeyError("inside")
