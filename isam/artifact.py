@@ -15,6 +15,7 @@ import io
 import json
 import os
 import zipfile
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -115,17 +116,14 @@ class Artifact:
         path = Path(path)
         temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
         try:
-            f = temporary.open("xb")
-        except OSError as e:
-            raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path))) from None
-        try:
-            with f:
+            with temporary.open("xb") as f:
                 f.write(self.to_bytes())
                 f.flush()
                 os.fsync(f.fileno())
             os.replace(temporary, path)
-        except BaseException as e:
-            temporary.unlink(missing_ok=True)
+        except BaseException as e:  # an interrupt, too
+            with suppress(OSError):
+                temporary.unlink()
             if isinstance(e, OSError):
                 raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path))) from None
             raise

@@ -17,6 +17,7 @@ from dataclasses import field
 from typing import Any
 
 from isam.classes import dataclass
+from isam.cli.interrupts import held
 from isam.diagnostics import Diagnostic, InternalError, IsamError
 
 EXIT = {"yes": 0, "no": 1, "input": 2, "internal": 3}
@@ -71,13 +72,10 @@ def answering(verb: str, **keys: str) -> Callable[[Callable[..., Answer]], Calla
 
 
 def show(form: Form, as_json: bool, ask: Callable[[], Answer]) -> int:
-    """Asks, prints the answer, or what went wrong, and returns the exit code. Never lets an exception out."""
+    """Asks, prints the answer, or what went wrong, and returns the exit code. Lets nothing out but an interrupt."""
     SUBJECT.set("")
     try:
         answer = ask()
-    except KeyboardInterrupt:
-        _err("interrupted")
-        return 130
     except Exception as e:
         if TRACEBACK.get():
             raise
@@ -85,7 +83,7 @@ def show(form: Form, as_json: bool, ask: Callable[[], Answer]) -> int:
     if answer.notes:
         _err(answer.notes)
     if as_json:
-        _out(_document(form, answer.verdict, answer.data))
+        _whole(_document(form, answer.verdict, answer.data))
     elif answer.text:
         _out(answer.text)
     return EXIT[answer.verdict]
@@ -100,7 +98,7 @@ def misused(e: Any, as_json: bool) -> int:
     if as_json:
         asked = e.ctx.command_path if e.ctx is not None else "isam"
         d = Diagnostic("cli-usage", e.format_message().strip(), hint=f"{asked} --help")
-        _out(_document(form, "input", {"diagnostics": [plain(d)]}))
+        _whole(_document(form, "input", {"diagnostics": [plain(d)]}))
     return EXIT["input"]
 
 
@@ -108,7 +106,7 @@ def _failure(form: Form, as_json: bool, e: Exception) -> int:
     verdict, data, text = _told(e)
     _err(text)
     if as_json:
-        _out(_document(form, verdict, data))
+        _whole(_document(form, verdict, data))
     return EXIT[verdict]
 
 
@@ -148,6 +146,12 @@ def plain(d: Diagnostic) -> dict[str, Any]:
     """A diagnostic as JSON values."""
     place = {"file": d.loc.file, "line": d.loc.line, "column": d.loc.column}
     return {"code": d.code, "message": d.message, **place, "hint": d.hint}
+
+
+def _whole(document: str) -> None:
+    """Prints all of a document or, when it was interrupted before, nothing."""
+    with held():
+        _out(document)
 
 
 def _out(text: str) -> None:

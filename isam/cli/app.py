@@ -55,7 +55,7 @@ def top(
     """Maps tensor kernels onto the instructions of a machine, schedules them, proves the result and runs it.
 
     Results go to standard output, diagnostics to standard error. Exit codes: 0 yes, 1 an honest no, 2 the input is
-    wrong, 3 isam is wrong.
+    wrong, 3 isam is wrong, 130 it was interrupted.
     """
     TRACEBACK.set(traceback)
 
@@ -87,6 +87,8 @@ def run(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(args=arguments, prog_name="isam", standalone_mode=False)
+    except typer.Abort as e:  # what the parser makes of an interrupt
+        raise KeyboardInterrupt from e
     except USAGE as e:
         return misused(e, "--json" in arguments)
     except SystemExit as e:

@@ -27,10 +27,11 @@ def steering() -> list[str]:
 def run(root: Path, module: str, arguments: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
     """``python -m module arguments`` on one thread, without those variables; ``root``: where the module is found.
 
-    Raises ``CalledProcessError`` when it fails.
+    Raises ``CalledProcessError`` when it fails. An interrupt from the terminal comes to this process alone, which ends
+    the other one.
     """
     freed = steering()
     kept = {n: v for n, v in os.environ.items() if n not in freed}
     path = os.pathsep.join(filter(None, (str(root), kept.get("PYTHONPATH"))))
     return subprocess.run([sys.executable, "-P", "-m", module, *arguments], env={**kept, "PYTHONPATH": path, **SINGLE},
-                          check=True, text=True, **options)  # fmt: skip
+                          check=True, text=True, process_group=0 if os.name == "posix" else None, **options)  # fmt: skip
