@@ -13,6 +13,7 @@ import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson, On
+from isam.cli.schedule import write
 from isam.diagnostics import InternalError, did_you_mean, fail
 
 if TYPE_CHECKING:
@@ -95,10 +96,7 @@ def bench(
     except subprocess.CalledProcessError as e:
         raise InternalError(f"the measuring process ended with exit code {e.returncode}") from e
     if save is not None:
-        try:
-            save.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        except OSError as e:
-            raise fail("cli-file", f"cannot write {save}: {e.strerror or e}") from None
+        write(save, json.dumps(results, indent=1))
     drawn = _drawn(results, plots, save.stem if save else "results") if plots is not None else []
     data = {g: results.get(g) for g in GROUPS} | {n: v for n, v in results.items() if n != "schema"}
     return Answer("\n".join(drawn), data, yes=all(t["reached"] for t in results["targets"]))

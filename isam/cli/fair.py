@@ -32,6 +32,7 @@ def run(root: Path, module: str, arguments: Sequence[str], **options: Any) -> su
     """
     freed = steering()
     kept = {n: v for n, v in os.environ.items() if n not in freed}
+    alone = {"process_group": 0} if os.name == "posix" else {}
     path = os.pathsep.join(filter(None, (str(root), kept.get("PYTHONPATH"))))
     return subprocess.run([sys.executable, "-P", "-m", module, *arguments], env={**kept, "PYTHONPATH": path, **SINGLE},
-                          check=True, text=True, process_group=0 if os.name == "posix" else None, **options)  # fmt: skip
+                          check=True, text=True, **alone, **options)  # fmt: skip

@@ -41,8 +41,8 @@ def unlost() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """While this lasts, one interrupt waits: what is written is written whole. A second one is not kept waiting, for the
-    reader may have stopped reading."""
+    """While this lasts, one interrupt waits: what is written is written whole. A second one is not kept waiting, since
+    the reader may have stopped reading."""
     if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return

@@ -17,8 +17,8 @@ REMARKS = """\
 something was raised instead of a message. A kernel is `FILE.isam`, `FILE.isam:NAME` where the file has several, or
 `-`. With `--json` the answer is one document with `schema` (`isam.VERB/VERSION`) and `verdict` (`yes`, `no`, `input`,
 `internal`); `input` and a refusal carry `diagnostics`, `internal` a `message`. That holds for every exit code,
-also where the command line itself is wrong (`cli-usage`; `isam.usage/1` where it names no verb), but 130: a command that
-was interrupted (Ctrl-C) says so on standard error, prints no document and leaves no file half-written. Progress is
+also where the command line itself is wrong (`cli-usage`; `isam.usage/1` where it names no verb), but 130: a command
+that was interrupted (Ctrl-C) says so on standard error, prints no document and leaves no file half-written. Progress is
 shown on a terminal only."""
 CHOICES = """\
 An Approach is a class with a method per choice point ([approaches.md](approaches.md)). The method gets a `Choice`:

@@ -11,6 +11,7 @@ import typer
 from isam.approach import SCHEMA as TRACED
 from isam.cli import given
 from isam.cli.answer import Answer, answering
+from isam.cli.interrupts import held
 from isam.cli.options import Approach, AsJson, Kernel, On, Replay, Require, Sizes, Threads
 from isam.cli.progress import schedules
 from isam.diagnostics import fail
@@ -107,6 +108,7 @@ def made(kernel: str, on: str, define: list[str] | None, approach: str, replay: 
 def write(path: Path, text: str) -> None:
     """Writes a result. Raises ``IsamError`` when that fails."""
     try:
-        path.write_text(text + "\n", encoding="utf-8")
+        with held():
+            path.write_text(text + "\n", encoding="utf-8")
     except OSError as e:
         raise fail("cli-file", f"cannot write {path}: {e.strerror or e}") from None

@@ -9,6 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from isam.cli.answer import Answer, answering
+from isam.cli.interrupts import held
 from isam.cli.options import AsJson
 from isam.diagnostics import fail
 
@@ -44,7 +45,7 @@ def _hint(name: str) -> str:
 def write_new(path: Path, text: str) -> None:
     """A file that was not there. Raises ``IsamError`` where there is one, or none can be written."""
     try:
-        with open(path, "x", encoding="utf-8") as f:
+        with held(), open(path, "x", encoding="utf-8") as f:
             f.write(text)
     except OSError as e:
         raise fail("cli-file", f"cannot write {path}: {e.strerror or e}") from None
