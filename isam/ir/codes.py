@@ -9,6 +9,8 @@ CODES: dict[str, str] = {
     "L104": "A tab in the indentation: blocks are recognised by spaces, and a tab has no agreed width.",
     "L105": "A closing bracket that does not match the opening one.",
     "L106": "A bracket that is never closed. A line continues only while a bracket is open or after a final comma.",
+    "L107": "A line break inside of what is one line. A line continues only while a bracket is open or after a final "
+            "comma.",
     "L110": "A particular sign or word was expected here.",
     "L111": "A name was expected here.",
     "L112": "An integer was expected here.",

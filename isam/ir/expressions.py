@@ -82,6 +82,7 @@ class Cursor:
             hint = "one statement per line, one operator between two values"
             if self.token.text in ("//", "%", "**"):
                 hint = "the operators are + - * / and the comparisons"
+                hint += "; a comment begins with #" if self.token.text == "//" else ""
             if self.token.text == "if":
                 hint = "a value that depends on a condition is select(CONDITION, VALUE, OTHERWISE)"
             raise self.fault("L113", f"expected the end of the line after {what}, found {self.token.shown}", hint)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc
+from isam.ir.breaks import HINT, continues, unfinished
 
 if TYPE_CHECKING:
     from isam.ir.remarks import Where
@@ -27,6 +28,14 @@ TOKEN = re.compile(
 )
 OPEN = {"(": ")", "[": "]"}
 BLOCK_WORDS = frozenset({"kernel", "instruction", "forall", "loop", "permits"})
+INSTEAD = {  # characters of other languages
+    **dict.fromkeys("{}", "elements are written with [ ], blocks are indented"),
+    **dict.fromkeys("\"'", "there are no texts in the language, and dtypes are names"),
+    ";": "one statement per line, and nothing behind it",
+    "@": "a product is written out: C[i, j] += A[i, k] * B[k, j]",
+    **dict.fromkeys("&|!", "conditions are joined by 'and', 'or' and 'not'"),
+    "^": "a power is pow(x, y)",
+}
 Faulty = tuple[str, str, Loc, str]  # code, message, place, hint
 ROLE_WORDS = frozenset({"in", "const", "inout", "out", "temp", "auto"})
 
@@ -125,8 +134,10 @@ def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
         wrong = report.found[begin:]
         if pending.tokens and pending.ends_before(tokens):
             out.append(pending.close())
+        if not pending.tokens and out and continues(tokens):
+            pending.reopen(out.pop())
         pending.take(raw, number, tokens, wrong)
-        if not pending.stack and pending.tokens and pending.tokens[-1].text != ",":
+        if pending.whole:
             out.append(pending.close())
     if pending.tokens:
         out.append(pending.close())
@@ -145,30 +156,57 @@ class _Pending:
         self.tokens: list[Token] = []
         self.stack: list[Token] = []
         self.wrong: list[Diagnostic] = []
+        self.doubtful: Loc | None = None  # from where on what is read may not be what was meant
+
+    def reopen(self, line: Line) -> None:
+        """Goes on with a line that seemed to be one."""
+        self._begin()
+        self.indent, self.before, self.tokens = line.indent, line.before, list(line.tokens[:-1])
+
+    @property
+    def whole(self) -> bool:
+        """Whether it may end here."""
+        if self.stack or not self.tokens:
+            return False
+        return self.tokens[-1].text != "," and not unfinished(self.tokens)
 
     def ends_before(self, tokens: Sequence[Token]) -> bool:
         """Whether a physical line is another logical one: a bracket was never closed, or a comma stands at the end."""
         first = tokens[0].text
         if self.tokens[0].text not in ("kernel", "instruction") and assigns(tokens):
             return True
-        return _starts_afresh(tokens) and (bool(self.stack) or first in BLOCK_WORDS)
+        open_ = bool(self.stack) or self.tokens[-1].text != ","
+        return _starts_afresh(tokens) and (open_ or first in BLOCK_WORDS)
 
     def take(self, raw: str, number: int, tokens: Sequence[Token], wrong: Sequence[Diagnostic]) -> None:
         """One more physical line; ``wrong``: its faults so far."""
         if not self.tokens:
             self._begin()
             self.indent, self.before = _indent(raw, number, self.report)
+        elif not self.stack and self.tokens[-1].text != ",":
+            self._tear(tokens[0])
         begin = len(self.report.found)
-        self.tokens.extend(_balance(tokens, self.stack, self.report))
+        kept = _balance(tokens, self.stack, self.report)
+        self.tokens.extend(kept)
+        if len(kept) < len(tokens):  # nobody knows where it was to be opened
+            self.doubtful = (self.tokens or tokens)[0].loc
         self.wrong += [*wrong, *self.report.found[begin:]]
+
+    def _tear(self, after: Token) -> None:
+        """Reports that the line breaks before ``after``: the first time, for it is read as one."""
+        if self.doubtful is None:
+            last = self.tokens[-1]
+            self.doubtful = _behind(last)
+            self.report.add("L107", f"a line break between {last.shown} and {after.shown}", self.doubtful, HINT)
 
     def close(self) -> Line:
         """The line; what follows a fault in it is not told."""
         begin = len(self.report.found)
         line = _close(self.indent, self.tokens, self.stack, self.report, self.before)
         self.wrong += self.report.found[begin:]
-        if self.wrong:
-            self.report.mended(min(d.loc for d in self.wrong), line.tokens[-1].loc)
+        faults = [d.loc for d in self.wrong] + ([self.doubtful] if self.doubtful else [])
+        if faults:
+            self.report.mended(min(faults), line.tokens[-1].loc)
         self._begin()
         return line
 
@@ -177,7 +215,7 @@ class _Pending:
 def _whole(raw: str, number: int, file: str) -> Line | None:
     """The logical line that a physical one is by itself and without a fault; None otherwise."""
     tokens, faults = _tokens(raw, number, file)
-    if not tokens or faults or tokens[-1].text == ",":
+    if not tokens or faults or tokens[-1].text == "," or unfinished(tokens) or continues(tokens):
         return None
     report = Report(file, [])
     stack: list[Token] = []
@@ -199,22 +237,23 @@ def _tokens(raw: str, number: int, file: str) -> tuple[tuple[Token, ...], tuple[
     """Tokens and faults of a line. Remembered: the texts of a family of instructions share most of their lines."""
     tokens: list[Token] = []
     faults: list[Faulty] = []
+    unread: list[Faulty] = []  # of which one is told: they come in pairs
     at = 0
     for m in TOKEN.finditer(raw):
         begin, end = m.span()
-        faults += [_meaningless(raw[at], Loc(file, number, at + 1))] if at < begin else []  # one of a row of them
+        unread += [_meaningless(raw[at], Loc(file, number, at + 1))] if at < begin else []  # one of a row of them
         at, kind = end, m.lastgroup or ""
         if kind in ("space", "comment"):
             continue
         loc = Loc(file, number, begin + 1)
         numeric = kind in ("int", "float")
         tokens.append(_number(m.group(), kind, loc, faults) if numeric else Token(kind, m.group(), loc))
-    faults += [_meaningless(raw[at], Loc(file, number, at + 1))] if at < len(raw) else []
-    return tuple(tokens), tuple(faults)
+    unread += [_meaningless(raw[at], Loc(file, number, at + 1))] if at < len(raw) else []
+    return tuple(tokens), (*unread[:1], *faults)
 
 
 def _meaningless(character: str, loc: Loc) -> Faulty:
-    hint = "expected a name, a number, an operator or a bracket"
+    hint = INSTEAD.get(character, "expected a name, a number, an operator or a bracket")
     return "L102", f"the character {character!r} means nothing here", loc, hint
 
 
@@ -282,11 +321,14 @@ def _balance(tokens: Sequence[Token], stack: list[Token], report: Report) -> Seq
     return out
 
 
+def _behind(t: Token) -> Loc:
+    return Loc(t.loc.file, t.loc.line, t.loc.column + len(t.text))
+
+
 def _close(indent: int, tokens: list[Token], stack: list[Token], report: Report, before: str) -> Line:
     for t in stack:
         report.add("L106", f"'{t.text}' is never closed", t.loc,
                    f"expected '{OPEN[t.text]}' before the next line begins")
-    last = tokens[-1]
-    after = Loc(last.loc.file, last.loc.line, last.loc.column + len(last.text))
+    after = _behind(tokens[-1])
     closing = [Token("op", OPEN[t.text], after) for t in reversed(stack)]
     return Line(indent, (*tokens, *closing, Token("end", "", after)), before)

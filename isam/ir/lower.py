@@ -211,9 +211,14 @@ class Lowering:
                              f"bound it by a size and add the rest: where ... < {e.name}")
         if e.name in self.definition.unread or e.name in self.unknown | self.missing:
             raise Fault
+        bare = what == "an index" and not self.axes
+        if bare and self.missing:  # they are all missing
+            raise Fault
         (self.unknown if what in ("a shape", "a bound") else self.missing).add(e.name)
         known = [*self.sizes, *self.params, *(self.axes if what in ("an index", "a condition") else ())]
         others = "known: " + ", ".join(sorted(known)) if known else "no sizes are known here"
+        if bare:
+            others = "indent the statement below a 'forall' with this axis"
         hint = did_you_mean(e.name, known) or others
         raise self.fault("L202", f"unknown name '{e.name}' in {what}", e.loc, hint)
 

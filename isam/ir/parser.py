@@ -30,6 +30,7 @@ from isam.ir.syntax import (
 
 ACCUMULATE = {sign: op for op, sign in ACCUMULATION.items()}
 REFUSED = {"-=": "write += -(...)", "/=": "write *= 1.0 / (...)"}
+COMMENTS = ("/", "//", "%")  # what begins one in other languages
 MEMBERS = ("in", "const", "inout", "out", "temp", "permits", "forall", "loop")
 PERMITTED = (*sorted(PERMITS), "nothing")
 MAX_LOOPS = 16
@@ -160,12 +161,15 @@ class _Members:
         if line is not self.before:
             self.report.add("L121", message, line.loc, hint)
 
+    def _misplaced(self, line: Line, indent: int) -> None:
+        self.report.add("L124", f"this line is indented by {line.indent}, its block by {indent}", line.loc,
+                        f"expected {indent} spaces before it")
+
     def _block(self, lines: list[Line], depth: int) -> list[Block]:
         out: list[Block] = []
         for line, below in _adopting(list(_blocks(lines))):
             if line.indent != lines[0].indent:
-                self.report.add("L124", f"this line is indented by {line.indent}, its block by {lines[0].indent}",
-                                line.loc, f"expected {lines[0].indent} spaces before it")
+                self._misplaced(line, lines[0].indent)
             self.count += 1
             if self.count == MAX_STATEMENTS:
                 self.report.add("L125", f"more than {MAX_STATEMENTS} lines in one definition", line.loc,
@@ -178,7 +182,11 @@ class _Members:
         c = Cursor(line, self.report)
         word = c.token.text
         try:
-            if word == "forall":
+            if word == "forall" and (inside := _too_far_left(below)):
+                self._misplaced(line, inside.indent)
+                for x in (line, *below):
+                    self._give_up(x)
+            elif word == "forall":
                 if self.report.guessed(line):
                     self._give_up(line)  # axes may be hidden in what was put right
                 out.append(self._forall(c, below))
@@ -189,10 +197,18 @@ class _Members:
                 if below:
                     self.report.add("L126", "only 'forall' and 'loop' have a block of lines below them", below[0].loc,
                                     f"expected {line.indent} spaces before it")
+                    self._below(below, depth, out)
         except Fault:
             self._give_up(line)
             if word == "forall":
                 self._assignments(below)
+
+    def _below(self, lines: list[Line], depth: int, out: list[Block]) -> None:
+        """Lines that are indented too far: declarations are what they are anyhow, of others nobody knows the block."""
+        if all(x.tokens[0].text in ROLE_WORDS for x in lines):
+            out.extend(self._block(lines, depth))
+        for x in lines:
+            self._give_up(x)
 
     def _simple(self, c: Cursor, depth: int, out: list[Block]) -> None:
         word = c.token.text
@@ -240,8 +256,7 @@ class _Members:
             c = Cursor(line, self.report)
             self.count += 1
             if line.indent != below[0].indent and not nested:
-                self.report.add("L124", f"this line is indented by {line.indent}, its block by {below[0].indent}",
-                                line.loc, f"expected {below[0].indent} spaces before it")
+                self._misplaced(line, below[0].indent)
             if c.token.text in ("forall", "loop"):
                 self.report.add("L130", f"a '{c.token.text}' inside a 'forall'", line.loc,
                                 "put all axes into one forall: forall i < M, j < N" if c.token.text == "forall" else
@@ -277,6 +292,12 @@ class _Members:
         body = self._block(below, depth + 1) if below else []
         if axis is not None:
             out.append(Loop(axis, tuple(body), first.loc))
+
+
+def _too_far_left(below: list[Line]) -> Line | None:
+    """The first block that is only below a 'forall' because that stands too far to the left: it begins before the
+    statements of the 'forall' do."""
+    return next((x for x in below if x.indent < below[0].indent and x.tokens[0].text in ("forall", "loop")), None)
 
 
 def _axes(c: Cursor) -> tuple[tuple[AxisDecl, ...], tuple[Condition, ...]]:
@@ -346,7 +367,8 @@ def _dtype_hint(text: str) -> str:
 def _assign(c: Cursor) -> Assign:
     first = c.token
     if first.kind != "name":
-        raise c.fault("L135", f"expected a statement, found {first.shown}", "a statement looks like C[i, j] += A[i, k]")
+        hint = "a comment begins with #" if first.text in COMMENTS else "a statement looks like C[i, j] += A[i, k]"
+        raise c.fault("L135", f"expected a statement, found {first.shown}", hint)
     if c.peek().kind == "name" and first.text not in RESERVED:
         hint = did_you_mean(first.text, MEMBERS)
         raise c.fault("L136", f"nothing begins with '{first.text}'", hint or "expected one of: " + ", ".join(MEMBERS))

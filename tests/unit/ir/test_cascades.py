@@ -26,6 +26,21 @@ PAIR = """kernel k(N)
 """
 
 
+LOOP = """kernel k(T, N)
+  in    x: f32[T, N]
+  inout h: f32[N]
+  out   y: f32[T, N]
+  loop t < T
+    forall i < N
+      h[i] = 3 * h[i]
+    forall i < N
+      h[i] += x[t, i]
+      y[t, i] = h[i]
+    forall i < N
+      h[i] = 2 * h[i]
+"""
+
+
 def told(text: str) -> list[str]:
     try:
         return [d.code for k in parse_file(text).kernels for d in verify(k)]
@@ -60,6 +75,12 @@ SINGLE = {
     "size": (edited(("N, K)", "K)")), "3 L202"), "axis": (edited((", k < K", "")), "8 L202"),
     "statement not indented": (edited(("    C[i, j] = 0", "  C[i, j] = 0")), "5 L121"),
     "statement at the left": (edited(("    C[i, j] = 0", "C[i, j] = 0")), "6 L120"),
+    "bracket not opened": (edited(("A[i, k]", "Ai, k]")), "8 L105"),
+    "shape not opened": (edited(("[M, K]", " M, K]")), "2 L105"), "braces": (edited(("A[i, k]", "A{i, k}")), "8 L102"),
+    "declaration too far right": (edited(("  in  B", "   in  B")), "3 L126"),
+    "forall too far left": (edited(("h[i]\n    forall", "h[i]\n  forall"), text=LOOP), "8 L124"),
+    "statement too far left": (edited(("    z[i]", "  z[i]"), text=PAIR), "6 L202"),
+    "loop too far right": (edited(("  loop", "    loop"), text=LOOP), "5 L126"),
     "nothing indented": ("\n".join(line.strip() for line in TEXT.split("\n")), "2 L120"),
 }  # fmt: skip
 
@@ -68,6 +89,32 @@ SINGLE = {
 def test_one_fault_is_told_once(which):
     text, said = SINGLE[which]
     assert told(text) == [said]
+
+
+BREAKS = {  # before and after which the line breaks: the line in which that is said
+    "in|  A": 2, "A|: f": 2, "A:| f": 2, "f32|[M": 2, "kernel| m": 1, "matmul|(": 1,
+    "forall| i": 5, "i |< M": 5, "i <| M": 5,
+    "M|, j": 5, "C[i, j]| = 0": 6, "C[i, j] =| 0": 6, "] |* B": 8, "] *| B": 8, "A|[i, k] *": 8, "N|, k <": 7,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("indent", ["", "   ", "      "])
+@pytest.mark.parametrize("where", BREAKS)
+def test_a_stray_line_break_is_told_once(where, indent):
+    """Where it is, and nothing of the rest of the line, which is read."""
+    text = edited((where.replace("|", ""), where.replace("|", "\n" + indent)))
+    with pytest.raises(IsamError) as e:
+        parse_file(text)
+    assert [(d.code, d.loc.line) for d in e.value.diagnostics] == [("L107", BREAKS[where])]
+    (only,) = e.value.diagnostics
+    assert only.loc.column == len(text.split("\n")[only.loc.line - 1].rstrip()) + 1
+    assert only.hint == "join the two lines: one goes on only inside brackets and after a comma"
+
+
+def test_a_line_that_is_not_finished_does_not_take_the_next_statement():
+    half = edited(("    C[i, j] += A[i, k] * B[k, j]", "    C[i, j] +=\n    C[i, j] += A[i, q]"))
+    assert told(half) == ["8 L116", "9 L202"]
+    assert told(edited(("  forall", "  // zero\n  forall"))) == ["5 L135"]
 
 
 @pytest.mark.parametrize(("edits", "said"), [
@@ -82,6 +129,8 @@ def test_one_fault_is_told_once(which):
     ([("  in  A", "   \t in  A"), ("    C[i, j] +", "\tC[i, j] +"), ("B: f32", "B: f33")], ["2 L104", "3 L134"]),
     ([("j < N\n    C[i, j] = 0", "q < N\n    C[i, j] = 0"), (", k < K", "")], ["6 L202", "8 L202"]),
     ([("    C[i, j] = 0", "C[i, j] = 0"), ("[K, N]", "[K, Q]")], ["3 L202", "6 L120"]),
+    ([("] * B", "] *\nB"), ("[K, N]", "[K, Q]")], ["3 L202", "8 L107"]),
+    ([("] * B", "] *\nB"), ("A:", "A\n:"), ("= 0", "\n= 0")], ["2 L107", "7 L107", "10 L107"]),
 ])  # fmt: skip
 def test_two_faults_are_both_told(edits, said):
     assert told(edited(*edits)) == said
