@@ -8,6 +8,7 @@ the same decisions again, to identical bytes (APP-3).
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from hashlib import sha256
@@ -27,7 +28,7 @@ DIFFERS = {  # what a recording is of, as a refusal says it
 }
 SHOWN = 8  # options of a choice that are recorded by their printed forms
 
-POINTS = (  # those that nothing asks today stand at the end of docs/choices.md
+POINTS = (
     "search",
     "kernel",
     "mapping",
@@ -50,6 +51,10 @@ POINTS = (  # those that nothing asks today stand at the end of docs/choices.md
     "variant",
     "measure",
 )
+IDLE = {  # points that nothing asks today, and what is asked instead
+    "layout": "how operands lie is part of the plans that 'tile' chooses among",
+    "measure": "no alternatives are timed on the machine; 'schedule' and 'variant' choose by the time predicted",
+}
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,8 @@ class Approach:
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
         for name, value in vars(cls).items():
+            if name in IDLE and callable(value) and not cls.__module__.startswith("isam."):
+                _never_asked(cls.__name__, name, place(value))
             if callable(value) and not name.startswith("_") and not hasattr(Approach, name):
                 from difflib import get_close_matches
 
@@ -301,6 +308,12 @@ class Trace:
 
 def _key(d: Decision) -> tuple[str, str, str]:
     return d.point, d.label, json.dumps(d.context, sort_keys=True)
+
+
+def _never_asked(approach: str, point: str, loc: Loc) -> None:
+    """Warns of a method that decides nothing: what it would do does not happen."""
+    what = f"'{point}' of the Approach {approach} is never asked: {IDLE[point]} [approach-idle]"
+    warnings.warn_explicit(what, UserWarning, loc.file, loc.line)
 
 
 def place(method: Any) -> Loc:

@@ -109,7 +109,7 @@ def _cell(text: str) -> str:
 
 def choices_page() -> str:
     """What is asked at each choice point."""
-    from isam.approach.choice import POINTS
+    from isam.approach.choice import IDLE
     from isam.approach.questions import QUESTIONS
 
     lines = [HEAD, "# What an Approach is asked", "", CHOICES]
@@ -118,8 +118,8 @@ def choices_page() -> str:
         lines += ["", f"## `{q.point}`", f"{q.asks[0].upper()}{q.asks[1:]}.", ""]
         lines += [f"* options: {names}. {q.note}".rstrip(), f"* costs: {q.costs or 'none'}"]
         lines += [f"* context `{key}`: {meaning}" for key, meaning in q.context.items()]
-    idle = ", ".join(f"`{p}`" for p in POINTS if p not in {q.point for q in QUESTIONS})
-    return "\n".join([*lines, "", f"Not asked on their own today: {idle}."]) + "\n"
+    lines += ["", "## Never asked today", "A class that overrides one is warned about.", ""]
+    return "\n".join([*lines, *(f"* `{p}`: {instead}." for p, instead in IDLE.items())]) + "\n"
 
 
 PAGES = {"cli.md": cli_page, "codes.md": codes_page, "choices.md": choices_page}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from isam.approach.choice import POINTS, Choice, label_of
+from isam.approach.choice import IDLE, POINTS, Choice, label_of
 from isam.approach.questions import QUESTIONS
 from isam.approach.shipped.greedy import Greedy
 from isam.compiler import Refused
@@ -111,8 +113,25 @@ def test_options_print_themselves_for_people(asked):
 
 
 def test_points_are_those_of_the_table_or_idle():
-    assert TABLE.keys() <= set(POINTS)
+    assert sorted([*TABLE, *IDLE]) == sorted(POINTS)
     assert len(TABLE) == len(QUESTIONS)
+
+
+def test_who_overrides_what_is_never_asked_is_told():
+    for point in IDLE:
+        with pytest.warns(
+            UserWarning, match=rf"^'{point}' of the Approach Mine is never asked: .*\[approach-idle\]$"
+        ) as w:
+            type("Mine", (Greedy,), {point: lambda self, choice: choice.options[-1]})
+        assert [(x.filename, x.lineno) for x in w] == [(__file__, line_of("{point: lambda"))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        type("Mine", (Greedy,), {point: lambda self, choice: choice.options[0] for point in TABLE})
+
+
+def line_of(text: str) -> int:
+    lines = Path(__file__).read_text("utf-8").split("\n")
+    return next(n for n, line in enumerate(lines, 1) if text in line)
 
 
 def test_an_approach_that_overrides_tile_meets_plans_alone():
