@@ -15,7 +15,7 @@ from isam.compiler.job import Job
 from isam.compiler.keys import key_of
 from isam.compiler.stages import new_job, run_stages
 from isam.diagnostics import Diagnostic, IsamError, did_you_mean, fail
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Kernel, Sym
 from isam.ir.mapping import Cover
 from isam.ir.signature import arguments_of, sizes_of
 from isam.ir.table import Table
@@ -282,13 +282,24 @@ def check_sizes(kernel: Kernel, sizes: Mapping[str, Any]) -> None:
             hint += f"; constants: {', '.join(constants)}" if constants and not hint.startswith("did") else ""
             faults.append(Diagnostic("size-unknown", f"'{kernel.name}' has no size '{name}'", kernel.loc, hint))
         elif isinstance(v, bool) or not hasattr(v, "__index__"):
-            faults.append(Diagnostic("size-range", f"the size {name} = {v!r} is no whole number", kernel.loc))
+            what = f"the size {name} = {v!r} is no whole number"
+            faults.append(Diagnostic("size-range", what, kernel.loc, "sizes are of the type int"))
         elif v < s.lo or (s.hi is not None and v > s.hi) or v % s.multiple_of:
             limits = f"{s.lo} <= {name}" + (f" <= {s.hi}" if s.hi is not None else "")
             limits += f", a multiple of {s.multiple_of}" if s.multiple_of > 1 else ""
-            faults.append(Diagnostic("size-range", f"the size {name} = {v} is not admitted: {limits}", kernel.loc))
+            what, near = f"the size {name} = {v} is not admitted: {limits}", _nearest(s, index(v))
+            faults.append(Diagnostic("size-range", what, kernel.loc, f"the nearest is {name} = {near}"))
     if faults:
         raise IsamError(faults)
+
+
+def _nearest(s: Sym, number: int) -> int:
+    """The number that the size admits and that is nearest to one it does not, a smaller one first."""
+    step = s.multiple_of
+    low = -(-s.lo // step) * step
+    high = number + step if s.hi is None else s.hi // step * step
+    below = number // step * step
+    return min((max(low, min(n, high)) for n in (below, below + step)), key=lambda n: abs(n - number))
 
 
 def functions_of(system: System) -> dict[str, Any]:

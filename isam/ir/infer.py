@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from isam.classes import dataclass
 from isam.diagnostics import Loc
@@ -48,14 +48,16 @@ def located(body: Sequence[Item], outer: tuple[Axis, ...] = ()) -> Iterable[tupl
 
 
 def temporaries(
-    body: Sequence[Item], declared: Mapping[str, Buffer], syms: Sequence[Sym], pins: Mapping[str, str], say: Say
-) -> tuple[Buffer, ...]:
-    """The undeclared temporaries in the order in which they are first written; faults go to ``say``."""
+    body: Sequence[Item], declared: Mapping[str, Buffer], syms: Sequence[Sym], pins: Mapping[str, str], say: Say,
+    unnamed: Container[str] = (),
+) -> tuple[Buffer, ...]:  # fmt: skip
+    """The undeclared temporaries in the order in which they are first written; faults go to ``say``. ``unnamed``: those
+    that the text has no name for, parts of expressions."""
     written: dict[str, list[tuple[Statement, tuple[Axis, ...]]]] = {}
     for s, outer in located(body):
         if s.dest.buffer not in declared:
             written.setdefault(s.dest.buffer, []).append((s, outer))
-    types = _dtypes(body, declared, list(written), pins, say)
+    types = _dtypes(body, declared, list(written), pins, say, unnamed)
     return tuple(
         Buffer(name, _box(name, writes, syms, say), types[name], "temp", False, writes[0][0].dest.loc)
         for name, writes in written.items()
@@ -105,8 +107,9 @@ def _covers(big: Affine, small: Affine, syms: Sequence[Sym]) -> bool:
 class _Types:
     """Union-find over the undeclared names; each class has a dtype once something fixes it."""
 
-    def __init__(self, declared: Mapping[str, Buffer], names: Iterable[str], pins: Mapping[str, str], say: Say):
-        self.declared, self.say = declared, say
+    def __init__(self, declared: Mapping[str, Buffer], names: Iterable[str], pins: Mapping[str, str], say: Say,
+                 unnamed: Container[str]):  # fmt: skip
+        self.declared, self.say, self.unnamed = declared, say, unnamed
         self.parent = {n: n for n in names}
         self.known = dict(pins)
         self.tainted: set[str] = set()  # classes with a conflict, reported once
@@ -122,8 +125,10 @@ class _Types:
         have = self.known.setdefault(r, dtype)
         if have != dtype and r not in self.tainted:
             self.tainted.add(r)
-            self.say("L310", f"'{m.buffer}' is {have} elsewhere and {dtype} here", m.loc,
-                     f"cast one of them: {dtype}(...) or {have}(...)")
+            what = f"'{m.buffer}' is {have} elsewhere and {dtype} here"
+            if m.buffer in self.unnamed:
+                what = f"this value would be {have} and {dtype} at once"
+            self.say("L310", what, m.loc, f"cast one of them: {dtype}(...) or {have}(...)")
 
     def unify(self, group: Group, op: str) -> None:
         accesses = [m for m in group.members if isinstance(m, Access)]
@@ -156,10 +161,11 @@ class _Types:
 
 
 def _dtypes(
-    body: Sequence[Item], declared: Mapping[str, Buffer], names: list[str], pins: Mapping[str, str], say: Say
-) -> dict[str, str]:
+    body: Sequence[Item], declared: Mapping[str, Buffer], names: list[str], pins: Mapping[str, str], say: Say,
+    unnamed: Container[str],
+) -> dict[str, str]:  # fmt: skip
     """A dtype for each name, unified over all statements; literals adapt, and decide when nothing else does."""
-    types = _Types(declared, names, pins, say)
+    types = _Types(declared, names, pins, say, unnamed)
     for s, _ in located(body):
         for group in groups(s):
             types.unify(group, s.op)

@@ -60,6 +60,7 @@ class Lowering:
         self.unknown: set[str] = set()  # sizes and buffers that nothing defines, each reported once
         self.missing: set[str] = set()  # what a block mentions and has no axis for
         self.count = 0
+        self.made: set[str] = set()  # names that stand for parts of expressions
 
     def say(self, code: str, message: str, loc: Loc, hint: str) -> None:
         self.report.add(code, message, loc, hint)
@@ -71,7 +72,7 @@ class Lowering:
             self._declare(b)
         self._collect(d.body)
         body = self._blocks(d.body, 0)
-        made = temporaries(body, self.buffers, self.syms, self.pins, self.say)
+        made = temporaries(body, self.buffers, self.syms, self.pins, self.say, self.made)
         default = PERMITS_DEFAULT if d.keyword == "kernel" else frozenset()  # an instruction takes only what it says
         permits = default if d.permits is None else d.permits
         params = tuple((s.name, int(self.params[s.name] or 0)) for s in d.syms if s.default is not None)
@@ -123,6 +124,7 @@ class Lowering:
             self.count += 1
             name = f"t{self.count}"
             if not (name in self.taken or name in self.written or name in self.buffers):
+                self.made.add(name)
                 return name
 
     def _blocks(self, blocks: tuple[Block, ...], depth: int) -> tuple[Item, ...]:

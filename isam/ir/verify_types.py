@@ -11,6 +11,7 @@ from isam.ir.infer import FLOAT_ONLY, LOGICAL, groups
 from isam.ir.kernel import COMPARISONS, Access, Kernel, Literal, Statement
 
 Add = Callable[[str, str, Loc, str], None]
+COPYING = frozenset({"copy", "select"})  # what 'any' has
 ON_BOOL = frozenset({"copy", "cast", "cast_sat", "select"}) | COMPARISONS | LOGICAL
 
 
@@ -45,7 +46,7 @@ def _statement(kernel: Kernel, s: Statement, add: Add) -> None:
                 hint = "a comparison gives bool" if want == "bool" else f"cast it: {want}({m.buffer}[...])"
                 add("V411", what, m.loc, hint)
         for m in group.members:
-            if isinstance(m, Literal) and want is not None:
+            if isinstance(m, Literal) and want is not None and (want != ANY or s.op in COPYING):
                 _literal(m, want, add)
     _legal(kernel, s, add)
 
@@ -72,7 +73,7 @@ def _legal(kernel: Kernel, s: Statement, add: Add) -> None:
     operands = [a for a in s.sources if isinstance(a, Access)] or [s.dest]
     dtype = kernel.buffer(operands[-1].buffer).dtype
     if dtype == ANY:
-        if s.op not in ("copy", "select"):
+        if s.op not in COPYING:
             add("V413", f"'{s.op}' has no meaning for the dtype 'any'", s.loc, "'any' can only be copied")
         return
     kind = DTYPES[dtype].kind

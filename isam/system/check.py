@@ -80,6 +80,7 @@ class _Check:
             "instruction": list(dict.fromkeys([*system.instructions, *sorted(declared.get("instructions", ()))])),
         }
         self.sets = {kind: frozenset(names) for kind, names in self.names.items()}
+        self.lacking: set[str] = set()  # ways for data that were found to be missing
         self.sound = not broken & {"memories", "moves"}  # reachability can be judged
         self.guessing = False  # somebody runs an instruction that does not exist
         self.moving = {m.by for m in system.moves}
@@ -333,6 +334,9 @@ class _Check:
             if not (gets_there and gets_back) and h not in self.away:
                 what = "read" if not gets_there else "written"
                 way = f"from '{self.s.home}' to '{h}'" if not gets_there else f"from '{h}' to '{self.s.home}'"
+                if way in self.lacking:  # one fault, however many operands live there
+                    continue
+                self.lacking.add(way)
                 self.faults.add("system-no-home",
                                 f"'{operand}' of '{i.name}' is {what} in '{h}', but no moves lead {way}",
                                 self.at("home", i.name, operand, h,

@@ -83,6 +83,7 @@ CODES: dict[str, str] = {
     "remark-idle": "A memory that no operand may live in and that nothing passes through.",
     "remark-in-place": "An instruction replaces what it reads, and no other does the same from one operand to another: "
     "it fits what a kernel's caller sees, but no temporary, which is a new one wherever it is assigned anew.",
+    "remark-lanes": "A register has more lanes than it holds of the smallest elements that live in it.",
     "remark-link": "A shared bandwidth that all its moves together do not use up.",
     "remark-register": "A configuration register that nothing depends on.",
     "remark-move": "An operand has fewer elements than any move to the memories it may live in, or from them, takes: "
@@ -91,6 +92,7 @@ CODES: dict[str, str] = {
     "that have to live in one memory are together.",
     "remark-stuck": "Moves fill a memory in which results live, and none leads from there to main memory.",
     "remark-twin": "Two instructions that differ in nothing but their names.",
+    "remark-unit": "A unit that runs no instruction.",
     "instruction-unknown": "The system has no instruction, and no family of instructions, of this name.",
     "instruction-cost": "The cost of a registered function is neither isam.ir.instruction.Cost nor a mapping of issue, "
                         "latency and per to texts like '1000 cycles'.",

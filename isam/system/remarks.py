@@ -22,7 +22,8 @@ Ways = dict[Place, set[Place]]
 
 def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
-    looks = (_room, _moved, _carried, _homes, _beginnings, _in_place, _idle, _stuck, _twins, _links, _registers)
+    looks = (_room, _moved, _carried, _homes, _beginnings, _in_place, _idle, _unmanned, _lanes, _stuck, _twins, _links,
+             _registers)  # fmt: skip
     found = [d for look in looks for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
     return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
@@ -177,6 +178,27 @@ def _idle(system: System) -> Iterator[Diagnostic]:
         if not (m.home or m.name in worked or m.name in caches or m.of or (m.name in leaves and m.name in enters)):
             yield Diagnostic("remark-idle", f"no instruction works in '{m.name}', and nothing passes through it", m.loc,
                              "give some operand a home there, or a move onwards")  # fmt: skip
+
+
+def _unmanned(system: System) -> Iterator[Diagnostic]:
+    """Units that run nothing."""
+    for u in system.units.values():
+        if not u.runs:
+            yield Diagnostic("remark-unit", f"the unit '{u.name}' runs no instruction", u.loc,
+                             "name some in its 'runs', or leave it out")  # fmt: skip
+
+
+def _lanes(system: System) -> Iterator[Diagnostic]:
+    """Registers whose lanes do not fit them, of the smallest elements that live there."""
+    least: dict[str, str] = {}
+    for i in system.compute:
+        for a in i.body.arguments:
+            for h in system.homes(i, a.name) if a.dtype != ANY else ():
+                least[h] = min(least.get(h, a.dtype), a.dtype, key=size_of)
+    for m in system.memories.values():
+        if m.lanes and m.cell and m.name in least and m.lanes * size_of(least[m.name]) > m.cell:
+            what = f"{m.lanes} lanes of {least[m.name]} do not fit a register of '{m.name}', which has {m.cell} B"
+            yield Diagnostic("remark-lanes", what, m.loc, f"it holds {m.cell // size_of(least[m.name])} of them")
 
 
 def _stuck(system: System) -> Iterator[Diagnostic]:

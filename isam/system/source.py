@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from isam.classes import dataclass
-from isam.diagnostics import Diagnostic, IsamError, Loc, fail
+from isam.diagnostics import Diagnostic, IsamError, Loc, did_you_mean, fail
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 MAX_BYTES = 1 << 20  # of one file
@@ -75,6 +75,14 @@ def describe(node: Node) -> str:
     return "a list" if isinstance(node, Sequence) else "a mapping"
 
 
+def _beside(path: Path) -> list[str]:
+    """The descriptions in the same folder."""
+    try:
+        return sorted(p.name for p in path.parent.iterdir() if p.suffix in (".yaml", ".yml"))
+    except (OSError, ValueError):
+        return []
+
+
 def read_text(path: Path) -> str:
     """The text of a description file. Raises ``IsamError`` when it is no regular file, too large or not UTF-8."""
     shown = str(path)
@@ -89,7 +97,8 @@ def read_text(path: Path) -> str:
             data = f.read(MAX_BYTES + 1)
     except (OSError, ValueError) as e:
         reason = getattr(e, "strerror", None) or str(e)
-        raise fail("system-file", f"cannot read {shown}: {reason}", Loc(shown), "check the path") from None
+        hint = did_you_mean(path.name, _beside(path)) or "check the path"
+        raise fail("system-file", f"cannot read {shown}: {reason}", Loc(shown), hint) from None
     if len(data) > MAX_BYTES:
         raise too_large(shown, len(data))
     try:

@@ -169,6 +169,14 @@ def test_explain_takes_sizes_as_compile_does():
     assert len(one.mappings) > len(two.mappings)
 
 
+def test_a_size_that_is_not_admitted_is_told_the_nearest():
+    kernel = "kernel k(4 <= M % 8 <= 30, N)\n  inout x: f32[M, N]\n  forall i < M, j < N\n    x[i, j] += 1"
+    for sizes, near in (({"M": -3}, "M = 8"), ({"M": 13}, "M = 16"), ({"M": 99}, "M = 24"), ({"N": -1}, "N = 0")):
+        with pytest.raises(IsamError) as e:
+            isam.compile(kernel, sizes=sizes, **TOY)
+        assert [d.hint for d in e.value.diagnostics] == [f"the nearest is {near}"]
+
+
 def test_sizes_are_a_mapping():
     with pytest.raises(IsamError, match="not list"):
         isam.compile(MATMUL, sizes=[3], **TOY)

@@ -118,3 +118,36 @@ def test_a_name_that_no_system_has_suggests_one_and_a_file_beside(tmp_path, monk
         load_system("vega")
     assert e.value.diagnostics[0].hint == "the file vega.yaml is here: with its ending, 'vega.yaml', it is a path"
     assert load_system("vega.yaml").name == "tiny"
+
+
+def test_a_way_that_is_missing_is_told_once() -> None:
+    """However many operands live there."""
+    other = """  zero:
+    body: |
+      instruction zero(M <= 4)
+        out D: f32[M]
+        forall i < M
+          D[i] = 0
+    homes: [ra]
+"""
+    text = TINY.replace("to: [ra, rb], by: copy, issuer: dma, both_ways: true", "to: [ra, rb], by: copy, issuer: dma")
+    with pytest.raises(IsamError) as e:
+        parse_system(text.replace("runs: [mm4]", "runs: [mm4, zero]") + other, "m.yaml")
+    assert [d.loc.line for d in e.value.diagnostics] == [23, 23]
+
+
+def test_a_move_that_computes_has_one_fault_of_its_own() -> None:
+    with pytest.raises(IsamError) as e:
+        parse_system(TINY.replace("D[i, j] = S[i, j]", "D[i, j] = S[i, j] + 1"), "m.yaml")
+    found = [d.code for d in e.value.diagnostics if d.code != "system-not-a-move"]
+    assert found == ["V413"]
+
+
+def test_a_file_that_is_not_there_suggests_one_beside_it(tmp_path) -> None:
+    from isam.system.load import load_system
+
+    (tmp_path / "own.yaml").write_text(TINY)
+    for name, hint in (("own.yml", "did you mean 'own.yaml'?"), ("zebra.yml", "check the path")):
+        with pytest.raises(IsamError) as e:
+            load_system(str(tmp_path / name))
+        assert [(d.code, d.hint) for d in e.value.diagnostics] == [("system-file", hint)]

@@ -45,7 +45,7 @@ ODD = {
     "room": (SOUND.replace("zero4(M <= 4,", "zero4(M <= 400,"), 34, "remark-room", "up to 6400 B"),
     "in-place": (SOUND.replace("[mm4, zero4]", "[mm4, zero4, neg]") + NEGATE.format("inout D", "D"), 42,
                  "remark-in-place", "'neg' does 'neg' in place"),
-    "idle": (SOUND.replace("moves:", "  spare: {runs: []}\nmoves:\n  - {from: dram, to: rx, by: copy, issuer: dma}")
+    "idle": (SOUND.replace("moves:", "moves:\n  - {from: dram, to: rx, by: copy, issuer: dma}")
              .replace("units:", "  rx: {kind: managed, capacity: 1 KiB}\nunits:"), 8, "remark-idle", "works in 'rx'"),
     "home": (SOUND.replace("B: [ra, rb], ", ""), 15, "remark-home", "no home is stated for 'B' of 'mm4'"),
     "stuck": (ONE_WAY, 7, "remark-stuck", "lives in 'rb', from where no moves lead to 'dram'"),
@@ -53,6 +53,10 @@ ODD = {
              "'zero5' is 'zero4' once more"),
     "link": (SOUND.replace("instructions:", "links:\n  wide: {bandwidth: 99 GB/s, edges: [[dram, sp]]}\ninstructions:"),
              15, "remark-link", "take 16 of 99 GB/s"),
+    "unit": (SOUND.replace("moves:", "  spare: {runs: []}\nmoves:"), 11, "remark-unit", "'spare' runs no instruction"),
+    "lanes": (SOUND.replace("ra:   {kind: managed, cells: 8, cell: 64 B}",
+                            "ra:   {kind: counted, cells: 8, cell: 62 B, lanes: 16}"), 6,
+              "remark-lanes", "16 lanes of f32 do not fit a register of 'ra', which has 62 B"),
     "register": (SOUND.replace("instructions:", "state:\n  mode: {values: [a, b]}\ninstructions:"), 15,
                  "remark-register", "the register 'mode'"),
 }  # fmt: skip
