@@ -280,6 +280,7 @@ class Instruction:
         if last is None or last.op != "copy" or last.accumulate or len(args) != 2 or len(before) > 1:
             return None
         plain = isinstance(last.sources[0], Access) and all(a.dtype in (ANY, args[0].dtype) for a in args)
+        plain = plain and not idle_axes(last)
         filled = not before or (_fills(before[0], self.body) and before[0].dest.buffer == last.dest.buffer
                                 and all([c for _, c in row.terms] == [1] for row in last.dest.index))  # fmt: skip
         return last if plain and filled else None
@@ -294,3 +295,9 @@ class Instruction:
         assert isinstance(value, Literal)
         extents = tuple(self.copied.domain.extent(row.terms[0][0]) for row in dest.index)
         return Filling(dest.buffer, value, self.operand(dest.buffer).shape, extents, tuple(r.const for r in dest.index))
+
+
+def idle_axes(s: Statement) -> list[str]:
+    """Axes of a statement that index nothing: along them it does the same again."""
+    rows = [row for a in (s.dest, *s.sources) if isinstance(a, Access) for row in a.index]
+    return [n for n in s.domain.names if not any(n in row.names for row in rows)]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from isam import registry
 from isam.diagnostics import NOWHERE, Diagnostic, IsamError, Loc
 from isam.ir.dtype import ANY, size_of
-from isam.ir.instruction import Instruction
+from isam.ir.instruction import Instruction, idle_axes
 from isam.ir.kernel import Buffer
 from isam.system.check_groups import check_groups
 from isam.system.emission import check_emission, later_members
@@ -20,6 +20,8 @@ from isam.system.joint import contradiction
 from isam.system.source import Mapping as Fields
 
 FAR = 1 << 40  # elements: what a size without a limit counts as
+MOVING = ("a move is one plain copy of an operand to another, D[i, j] = S[i, j], or a box set to a number, "
+          "D[i, j] = 0 for all of D, and then such a copy into it")  # fmt: skip
 
 Marks = dict[tuple[Hashable, ...], Loc]
 Declared = Mapping[str, frozenset[str]]
@@ -209,9 +211,9 @@ class _Check:
                             self._who_runs(m.by))  # fmt: skip
         i = self.s.instructions.get(m.by)
         if i is not None and not i.is_move:
-            self.faults.add("system-not-a-move", f"'{m.by}' computes: it cannot carry out a move", at("by"),
-                            "a move is one plain copy of an operand to another, D[i, j] = S[i, j], or a box set to "
-                            "a number, D[i, j] = 0 for all of D, and then such a copy into it")  # fmt: skip
+            idle = [n for s in i.body.statements for n in idle_axes(s)]
+            does = f"goes along '{idle[0]}', which indexes nothing" if idle else "computes"
+            self.faults.add("system-not-a-move", f"'{m.by}' {does}: it cannot carry out a move", at("by"), MOVING)
         elif i is not None and i.fill is not None:
             self._fills(m, i, at)
 

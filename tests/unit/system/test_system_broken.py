@@ -151,3 +151,13 @@ def test_a_file_that_is_not_there_suggests_one_beside_it(tmp_path) -> None:
         with pytest.raises(IsamError) as e:
             load_system(str(tmp_path / name))
         assert [(d.code, d.hint) for d in e.value.diagnostics] == [("system-file", hint)]
+
+
+def test_a_move_along_an_axis_that_indexes_nothing_is_none() -> None:
+    """It was taken for one, and then carried nothing."""
+    plain, more = (f"forall {z}i < M, j < N\n          D[i, j] = S" for z in ("", "z < 1, "))
+    one = TINY.replace(plain, more)
+    with pytest.raises(IsamError) as e:
+        parse_system(one, "m.yaml")
+    said = {d.message for d in e.value.diagnostics if d.code == "system-not-a-move"}
+    assert said == {"'copy' goes along 'z', which indexes nothing: it cannot carry out a move"}
