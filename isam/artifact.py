@@ -125,7 +125,8 @@ class Artifact:
             with suppress(OSError):
                 temporary.unlink()
             if isinstance(e, OSError):
-                raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path))) from None
+                hint = "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+                raise fail("artifact-write", f"cannot write {path}: {e.strerror}", Loc(str(path)), hint) from None
             raise
 
 

@@ -54,7 +54,7 @@ def source(spec: str) -> Source:
         with open(file, "rb") as f:
             content = f.read(LARGEST + 1)
     except (OSError, ValueError) as e:
-        hint = _near(file) or "check the path"
+        hint = _near(file)
         raise fail("cli-file", f"cannot read {file}: {getattr(e, 'strerror', None) or e}", hint=hint) from None
     return Source(_decoded(content, file), file, name)
 

@@ -174,8 +174,10 @@ class _Reader:
         mark = getattr(e, "problem_mark", None) or getattr(e, "context_mark", None)
         problem = getattr(e, "problem", None) or getattr(e, "reason", None) or str(e).split("\n", 1)[0]
         at = self.lines[mark.line][mark.column :] if mark is not None and mark.line < len(self.lines) else ""
-        hint = "check indentation, colons, quotes and brackets near here"
-        hint = "indent with spaces, not tabs" if at[:1] == "\t" else hint
+        context, begin = str(getattr(e, "context", None) or ""), getattr(e, "context_mark", None)
+        if begin is not None and "simple key" in context:  # found missing in the next line only
+            mark = begin
+        hint = self._near(mark, begin if "flow" in context else None, at)
         if mark is not None and problem == LIBRARY_DEPTH:
             return self.too_deep(mark)
         if mark is None:
@@ -187,6 +189,17 @@ class _Reader:
                 hint = f"remove the character {character!r}" if character is not None else "remove that character"
             return Diagnostic("system-yaml", f"not YAML: {problem}", loc, hint, self.line(loc))
         return self.fault("system-yaml", f"not YAML: {problem}", mark, hint)
+
+    def _near(self, mark: Any, bracket: Any, at: str) -> str:
+        """What to look at where the text is no YAML; ``bracket``: one that is open there, ``at``: what stands there."""
+        if at[:1] == "\t":
+            return "indent with spaces, not tabs"
+        if bracket is not None and bracket.line < mark.line:
+            return f"the bracket of line {bracket.line + 1} is not closed before"
+        above = self.lines[max(0, mark.line - 3) : mark.line] if mark is not None else []
+        if any(line.strip() == "body:" for line in above):
+            return "a text of several lines begins with 'body: |'"
+        return "check indentation, colons, quotes and brackets near here"
 
     def too_deep(self, mark: Any) -> Diagnostic:
         return self.fault("system-depth", f"nested deeper than {MAX_DEPTH}", mark, "descriptions need about six levels")

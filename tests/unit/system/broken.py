@@ -159,7 +159,7 @@ BROKEN: dict[str, tuple[str, str, list[str], str, str]] = {
         "not YAML: found character that cannot start any token", "indent with spaces, not tabs"),
     "unclosed": ("cell: 64 B}\n  rb", "cell: 64 B\n  rb",
         ["7:5 system-yaml"],
-        "not YAML: did not find expected ',' or '}'", "check indentation, colons, quotes and br"),
+        "not YAML: did not find expected ',' or '}'", "the bracket of line 6 is not closed before"),
     "family-no-list": ("  copy:\n", "  copy:\n    for: {T: floats}\n",
         ["27:14 system-family"], "'floats' is no list", "write [a, b] or name an entry of 'lists:"),
     "family-same-name": ("  copy:\n", "  copy:\n    for: {T: [f32, f64]}\n",

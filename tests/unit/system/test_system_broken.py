@@ -161,3 +161,13 @@ def test_a_move_along_an_axis_that_indexes_nothing_is_none() -> None:
         parse_system(one, "m.yaml")
     said = {d.message for d in e.value.diagnostics if d.code == "system-not-a-move"}
     assert said == {"'copy' goes along 'z', which indexes nothing: it cannot carry out a move"}
+
+
+@pytest.mark.parametrize(("old", "new", "at", "hint"), [
+    ("memories:", "memories", "3:1", "check indentation, colons, quotes and brackets near here"),
+    ("body: |", "body:", "18:16", "a text of several lines begins with 'body: |'"),
+])  # fmt: skip
+def test_what_is_no_yaml_says_where_to_look(old, new, at, hint) -> None:
+    with pytest.raises(IsamError) as e:
+        parse_system(TINY.replace(old, new, 1), "m.yaml")
+    assert [(f"{d.loc.line}:{d.loc.column}", d.hint) for d in e.value.diagnostics] == [(at, hint)]
