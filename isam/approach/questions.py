@@ -122,6 +122,8 @@ QUESTIONS: tuple[Question, ...] = (
             "apart": "axes that it does not share though it could, because calls of one nest take more of them than "
             "those of another, else those of its own; it has loops along these inside; asked after all that it could "
             "share",
+            "kept": "temporaries that it writes for nests that have to come after others behind those; it could come "
+            "just before them instead",
             "_group": "those before it",
             "_nest": "the nest, its axes renamed to theirs",
             "_kernel": "the kernel",

@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING
 
+from isam.compiler.again import made_again
 from isam.compiler.lying import longest_last
 from isam.compiler.quicker import quicker
 from isam.ir.instruction import Instruction
@@ -54,6 +55,8 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
 
         if ahead := in_lanes(kernel, sums):
             yield ahead
+    if not cover.steps and (ahead := made_again(kernel, cover, sums, system)):
+        yield ahead
     if any(system.spread(m.instruction.name)[1] > 1 for m in cover.mappings):
         from isam.compiler.splits import split_sums
 

@@ -178,6 +178,7 @@ def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
     options = [Variant(c.answer, c.ahead, c.cover.notes.get("errors", ())) for c in made]
     known = _numbers([o.schedule.kernel for o in options])
     costs = [sum(_seconds(c, sizes) for sizes in known) for c in made]
+    costs = [a + b for a, b in zip(costs, _waits(made), strict=True)]
     context = {"options": [o.label() for o in options], "unproved": list(job.unproved)}
     taken = job.trace.choose(Choice("variant", options, context, costs))
     return next(c for c, option in zip(made, options, strict=True) if option is taken)
@@ -190,6 +191,16 @@ def _seconds(candidate: Candidate, sizes: dict[str, int]) -> float:
     if key not in candidate.timed:
         candidate.timed[key] = timeline(candidate.answer, sizes).seconds
     return candidate.timed[key]
+
+
+def _waits(made: Sequence[Candidate]) -> list[float]:
+    """What each waits for caches beside what its calls take, where all sizes are known."""
+    from isam.compiler.swept import waiting
+
+    answers = [c.answer for c in made if isinstance(c.answer, Schedule)]
+    if any(a.kernel.syms for a in answers):
+        return [0.0] * len(made)
+    return [waiting(a) for a in answers]
 
 
 def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:

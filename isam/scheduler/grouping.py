@@ -1,14 +1,15 @@
 """Which nests share loops (SCH-11).
 
 A nest joins the group before it where the Approach wants that. What depends on nothing of that group stands aside: when
-a later nest joins the group, it goes along into it if that one takes it up (a sum's first value), or before it.
+a later nest joins the group, it goes along into it if that one takes it up (a sum's first value, or what a chain of
+nests with the same loops has made), or before it if that one needs it; else it goes on standing aside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
@@ -39,12 +40,13 @@ class Grouping:
 
     def __init__(self, kernel: Kernel, every: Sequence[Nest], system: System, trace: Trace, exact: bool):
         self.kernel, self.every, self.system, self.trace, self.exact = kernel, every, system, trace, exact
+        self.left: list[Nest] = []  # nests that are in no group yet
 
     def groups(self, nests: Iterable[Nest]) -> list[Group]:
         """Consecutive nests, in an order in which what depends on something comes after it."""
-        line = Lineup()
-        for n in self._postponed(nests):
-            self._add(line, n)
+        line, self.left = Lineup(), self._postponed(nests)
+        while self.left:
+            self._add(line, self.left.pop(0))
         return [self._group(g) for g in line.all()]
 
     def _group(self, nests: Nests) -> Group:
@@ -67,11 +69,12 @@ class Grouping:
         done = line.done
         if done and _plain(n) and _plain(done[-1][-1]):
             aside = line.aside.all() if line.aside else []
-            got = self._into(done[-1], aside, n)
+            needed, left = _divided(aside, n)
+            got = self._into(done[-1], needed, n)
             if got is None:
-                got = self._partly(done[-1], aside, n)
+                got = self._partly(done[-1], needed, n)
             if got is not None:
-                done[-1:], line.aside = got, None
+                done[-1:], line.aside = got, Lineup(left) if left else None
                 return
             if not _depends(done[-1], n):
                 if not self._earlier(line, n):
@@ -113,11 +116,23 @@ class Grouping:
         needed, left = _divided(line.aside.all() if line.aside else [], n)
         if any(_depends(g, q) for g in done[at:] for h in needed for q in h):
             return False
-        got = self._into(done[at], needed, n)
+        got = self._into(done[at], needed, n, self._kept(n, done[at + 1 :]))
         if got is not None:
             done[at : at + 1] = got
             line.aside = Lineup(left) if left else None
         return got is not None
+
+    def _kept(self, n: Nest, behind: Sequence[Nests]) -> frozenset[str]:
+        """Temporaries that a nest writes, and that nests alone touch which share all its loops and come after groups
+        behind that: they could be made there, as far as what the nest reads goes."""
+        after, late = list(behind), set[int]()
+        for q in self.left:
+            if any(_depends(g, q) for g in after):
+                after.append((q,))
+                if len(_shared((n,), q)) == len(n.extents):
+                    late.add(q.number)
+        others = {u.buffer for q in self.every if q.number not in late and q.number != n.number for u in q.uses}
+        return frozenset(u.buffer for u in n.uses if u.writes and self._temporary(u.buffer)) - others
 
     def _put(self, groups: list[Nests], n: Nest, since: int = 0) -> None:
         """At the end: in one of the groups, none of which is before ``since``, with those behind it aside; or as one of
@@ -131,32 +146,64 @@ class Grouping:
                     return
         groups.append((n,))
 
-    def _into(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
+    def _into(
+        self, group: Nests, aside: Sequence[Nests], n: Nest, kept: frozenset[str] = frozenset()
+    ) -> list[Nests] | None:
         """The group with a nest in it, after what then goes before it; None: it does not join. Before its last nests,
-        which have nothing to do with it, where it shares more loops there; else at its end."""
+        which have nothing to do with it, where it shares more loops there; else at its end. ``kept``: what it writes
+        for nests that come after groups behind."""
         at = _deeper(group, n)
         ends = (len(group),) if at is None else (at, len(group))
-        found = (self._before(group[:k], group[k:], aside, n) for k in ends)
-        return next((f for f in found if f is not None), None)
+        for k in ends:
+            names = kept | self._kept(n, [group[k:]]) if k < len(group) else kept
+            found = self._before(group[:k], group[k:], aside, n, names)
+            if found is not None:
+                return found
+        return None
 
-    def _before(self, group: Nests, behind: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
+    def _before(self, group: Nests, behind: Nests, aside: Sequence[Nests], n: Nest,
+                kept: frozenset[str]) -> list[Nests] | None:  # fmt: skip
         """The same, before certain nests of the group. None also where it would give up loops that it could share with
         one of those aside. What it takes up of those, and nothing else aside is tied to, goes along, or, where that
         does not fit, before."""
         alone = join(group, n, behind=behind)
         if alone is None or any(not _shared(g, n) <= _common(group, n, alone) for g in aside):
             return None
-        needed = [g for g in aside if len(g) == 1 and _depends(g, n)]
-        taken = [g for g in needed if not any(_tied(g, h) for h in aside if h is not g)]
-        for front, rest, along in _ways(group, taken, alone):
-            whole = _between(rest, _along(rest, [p for (p,) in along], n, alone, behind), alone)
-            if along and self._may(whole, n, behind=behind) is not None:
-                joined = self._joined(whole, n, past=True, behind=behind)
-                if joined is None:
-                    break
-                return [*(g for g in aside if g not in along), *((p,) for p in front), (*whole, joined, *behind)]
-        joined = self._joined(group, n, past=bool(aside or behind), behind=behind)
-        return None if joined is None else [*aside, (*group, joined, *behind)]
+        taken = [g for k, g in enumerate(aside) if _free(g, n, aside[k + 1 :])]
+        whole = self._taking((), group, taken, aside, n, alone, behind, kept)
+        if whole is None and not behind:
+            whole = self._beside(group, aside, n)
+        if whole is not None:
+            return whole
+        joined = self._joined(group, n, past=bool(aside or behind), behind=behind, kept=kept)
+        if joined is not None:
+            return [*aside, (*group, joined, *behind)]
+        front, rest, inside = _parted(group, taken, alone)
+        return (
+            self._taking(front, rest, inside, aside, n, alone, behind, kept)
+            if len(inside) < len(taken) or front
+            else None
+        )
+
+    def _taking(self, front: Nests, group: Nests, along: Sequence[Nests], aside: Sequence[Nests], n: Nest, alone: Nest,
+                behind: Nests = (), kept: frozenset[str] = frozenset()) -> list[Nests] | None:  # fmt: skip
+        """The group with a nest in it that takes some of those aside along; None: it cannot, or shall not. ``front``:
+        nests of the group that stay before it; ``alone``: the nest as it would share the loops of the group alone."""
+        whole = _between(group, _along(group, along, n, alone, behind), alone)
+        if not along or self._may(whole, n, behind=behind) is None:
+            return None
+        joined = self._joined(whole, n, past=True, behind=behind, kept=kept)
+        if joined is None:
+            return None
+        return [*(g for g in aside if g not in along), *((p,) for p in front), (*whole, joined, *behind)]
+
+    def _beside(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
+        """The last of those aside with a nest in it that takes the group along."""
+        *others, last = [*aside] or [()]
+        alone = join(last, n) if last and _plain(last[-1]) else None
+        if alone is None or not _free(group, n, ()):
+            return None
+        return self._taking((), last, [group], [*others, group], n, alone)
 
     def _partly(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
         """The same without the axes of which one call takes more in one than in the other: the nest then has loops of
@@ -165,12 +212,14 @@ class Grouping:
         alone = join(group, n, apart)
         own = apart if alone is None else apart or _own(group, n, alone)
         needed = [g for g in aside if _depends(g, n)]
-        if alone is None or not own or any(len(g) > 1 or any(_tied(g, h) for h in aside if h is not g) for g in needed):
+        tied = any(_tied(g, h) for g in needed for h in aside if h is not g)
+        if alone is None or not own or tied or not all(_even(g) for g in needed):
             return None
         parallel = alone.extents.keys() & {a for m in group for a in m.extents} - set(alone.reduced)
-        each = zip(needed, _along(group, [p for (p,) in needed], n, alone), strict=True)
-        taken = [(g, p) for g, p in each if parallel <= p.extents.keys()]
-        along = tuple(p for _, p in taken)
+        named = iter(_along(group, needed, n, alone))
+        each = [(g, tuple(islice(named, len(g)))) for g in needed]
+        taken = [(g, q) for g, q in each if all(parallel <= p.extents.keys() for p in q)]
+        along = tuple(p for _, q in taken for p in q)
         joined = self._joined((*group, *along), n, past=bool(aside), apart=apart, along=along, own=own)
         before = [g for g in aside if not any(g is h for h, _ in taken)]
         return None if joined is None else [*before, (*group, *along, joined)]
@@ -192,6 +241,7 @@ class Grouping:
         along: Nests = (),
         behind: Nests = (),
         own: frozenset[str] = frozenset(),
+        kept: frozenset[str] = frozenset(),
     ) -> Nest | None:
         """The nest as it shares the group's loops, where it may and the Approach wants it to. ``past``: it goes past
         others, which it could join instead. ``apart``: axes that it does not share; it takes ``along`` the last nests
@@ -206,6 +256,7 @@ class Grouping:
             "into": [m.instruction.name for m in group],
             "past": past,
             "apart": sorted(own),
+            "kept": sorted(kept),
             "_group": [m for m in group if m not in along],
             "_nest": joined,
             "_kernel": self.kernel,
@@ -213,13 +264,16 @@ class Grouping:
         }
         return joined if self.trace.choose(Choice("fuse", (False, True), context)) else None
 
+    def _temporary(self, name: str) -> bool:
+        return not is_literal(name) and self.kernel.buffer(name).role == "temp"
+
     def _temporaries(self, group: Nests) -> frozenset[str]:
         """Temporaries that no nest outside the group touches and that are written before they are read."""
         names = {u.buffer for n in group for u in n.uses}
         inside = {n.number for n in group}
         out = set()
         for name in names:
-            if is_literal(name) or self.kernel.buffer(name).role != "temp":
+            if not self._temporary(name):
                 continue
             if all(n.number in inside for n in self.every if any(u.buffer == name for u in n.uses)):
                 first = next(n for n in group if any(u.buffer == name for u in n.uses))
@@ -307,34 +361,44 @@ def _tied(one: Nests, other: Nests) -> bool:
     return any(_depends(one, q) for q in other) or any(_depends(other, p) for p in one)
 
 
-def _ways(group: Nests, taken: Sequence[Nests], joined: Nest) -> Iterator[tuple[Nests, Nests, Sequence[Nests]]]:
-    """Ways in which nests aside may go along: what stays before the group, the group, and those that go along. First
-    all; then without what is the same for all iterations of a loop that is no sum's, which would have to run in the
-    first one alone."""
-    yield (), group, taken
+def _parted(group: Nests, taken: Sequence[Nests], joined: Nest) -> tuple[Nests, Nests, Sequence[Nests]]:
+    """What stays before a group, what of it is left, and who may go along then: without what is the same for all
+    iterations of a loop that is no sum's, which would have to run in the first one alone."""
     parallel = joined.extents.keys() - set(joined.reduced)
     front = tuple(takewhile(lambda p: not parallel <= p.extents.keys(), group))
     inside = [g for g in taken if all(parallel <= p.extents.keys() for p in g)]
-    if front or len(inside) < len(taken):
-        yield front, group[len(front):], inside
+    return front, group[len(front) :], inside
 
 
-def _along(group: Nests, taken: Sequence[Nest], n: Nest, joined: Nest, behind: Nests = ()) -> Nests:
-    """Nests that depend on nothing of a group, nor on each other, with loops that ``n`` shares with it (as ``joined``)
-    and may share with them, each of their axes with one of its. Whether all fits together, :func:`join` says."""
+def _free(group: Nests, n: Nest, later: Sequence[Nests]) -> bool:
+    """Whether a group may go along with a nest that depends on it: all its nests have the same loops, and none of those
+    that come ``later`` is tied to it."""
+    whole = _even(group) and all(_plain(p) for p in group)
+    return whole and _depends(group, n) and not any(_tied(group, g) for g in later)
+
+
+def _even(group: Nests) -> bool:
+    """Whether all nests of a group have the same loops."""
+    return all(p.extents.keys() == group[0].extents.keys() for p in group)
+
+
+def _along(group: Nests, taken: Sequence[Nests], n: Nest, joined: Nest, behind: Nests = ()) -> Nests:
+    """Groups of nests with the same loops (:func:`_even`) that depend on nothing of a group, nor on each other, with
+    loops that ``n`` shares with it (as ``joined``) and may share with them, each of their axes with one of its. Whether
+    all fits together, :func:`join` says."""
     names = dict(zip(n.extents, joined.extents, strict=True))
     used = {a for m in (*group, joined, *behind) for a in m.extents}
-    out = []
-    for p in taken:
+    out: list[Nest] = []
+    for g in taken:
         mine: dict[str, str] = {}
-        for b, some in (shareable(p, n) or {}).items():
-            free = next((a for a in p.extents if a in some and a not in mine), None)
-            if free is not None:
+        for b, some in (rule for p in g for rule in (shareable(p, n) or {}).items()):
+            free = next((a for a in g[0].extents if a in some and a not in mine), None)
+            if free is not None and names[b] not in mine.values():
                 mine[free] = names[b]
-        for a in p.extents:
+        for a in g[0].extents:
             if a not in mine:
                 mine[a] = _fresh(a, used | set(mine.values()))
-        out.append(rename(p, mine))
+        out += (rename(p, mine) for p in g)
         used |= set(mine.values())
     return tuple(out)
 

@@ -10,7 +10,7 @@ from isam.ir.dtype import size_of
 from isam.schedule.literals import is_literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from isam.ir.kernel import Kernel
     from isam.ir.mapping import Mapping, OperandMap
@@ -89,8 +89,11 @@ class Greedy(Approach):
         indexed by shared axes alone, and one call takes as much of each shared axis in both: even if not, where a
         temporary between them would be larger than every argument, or some temporary than every cache. Loops around
         loops of their own where a temporary between them would be larger than every argument and leave a cache, and all
-        that is read again inside does not."""
+        that is read again inside does not. Not where what is kept for later would take longer than what it is made of,
+        read again then."""
         nest, group = choice.context["_nest"], choice.context["_group"]
+        if keeps(choice.context["_system"], nest, group, choice.context["kept"]):
+            return False
         if choice.context["apart"]:
             kernel, system = choice.context["_kernel"], choice.context["_system"]
             return swells(kernel, nest, group) and stays(kernel, system, nest, group)
@@ -249,6 +252,17 @@ def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool
     between = [size_of(u.dtype) * volume(nest, u) for u in nest.uses
                if u.reads and u.buffer in written and kernel.buffer(u.buffer).role == "temp"]  # fmt: skip
     return inside <= SHARE * cache and max(between, default=0) > cache // 2
+
+
+def keeps(system: System, nest: Nest, group: list[Nest], kept: Collection[str]) -> bool:
+    """Whether more passes if what a nest writes for later is kept and read again then, than if what it reads of the
+    group's is; not of what the nearest cache holds."""
+    from isam.scheduler.plans.traffic import caches, volume
+
+    theirs = {u.buffer for n in group for u in n.uses}
+    again = {u.buffer: volume(nest, u) * size_of(u.dtype) for u in nest.uses if u.reads and u.buffer in theirs}
+    size = sum(volume(nest, u) * size_of(u.dtype) for u in nest.uses if u.buffer in kept)
+    return size > next(iter(caches(system)), 0) and 2 * size > sum(again.values())
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:

@@ -6,13 +6,24 @@ from dataclasses import replace
 
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import Part, fresh, names_in, readers, splice, together, touches, writers
+from isam.transforms.edit import (
+    Part,
+    fresh,
+    names_in,
+    readers,
+    splice,
+    together,
+    touches,
+    writers,
+    written_between,
+)
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
 
 class Duplicate(Transform):
     """Some readers of a temporary (or of an output) get one of their own: every statement that writes it is carried out
-    twice, so that at any time both hold the same."""
+    twice, so that at any time both hold the same. A site with ``late``, which no law offers by itself, makes it just
+    before the first of these readers, where what it is made of is still the same there."""
 
     law = "duplicate"
     equation = "t = f; y = g(t); z = h(t)  =>  t = f; t2 = f; y = g(t2); z = h(t)"
@@ -33,12 +44,16 @@ class Duplicate(Transform):
         if not mine <= set(_others(kernel, name)):
             raise ValueError(f"'{self.law}' does not apply at {site}")
         own = fresh(names_in(kernel), name)
-        parts: dict[int, tuple[Part, ...]] = {}
+        parts: dict[int, tuple[Part, ...]] = {j: ((kernel.statements[j].renamed({name: own}), (j,)),) for j in mine}
         for i in writers(kernel, name):
             s = kernel.statements[i]
-            parts[i] = ((s.renamed({name: own}), (i,)), (s, (i,)))
-        for j in mine:
-            parts[j] = ((kernel.statements[j].renamed({name: own}), (j,)),)
+            copy = s.renamed({name: own}), (i,)
+            if not site.get("late"):
+                parts[i] = (copy, (s, (i,)))
+            elif _stays(kernel, i, min(mine)):
+                parts[min(mine)] = (copy, *parts[min(mine)])
+            else:
+                raise ValueError(f"'{self.law}' does not apply at {site}")
         made = replace(kernel.buffer(name), name=own, role="temp", declared=True)
         new, origin = splice(kernel, parts, buffers=(*kernel.buffers, made))
         back = Correspondence(origin, buffers=((name, (name, own)),), meanings=((own, name),))
@@ -50,6 +65,15 @@ class Duplicate(Transform):
         if not self.answers(mismatch):
             return ()
         return tuple(s for s in self.sites(kernel) if s["buffer"] == name)
+
+
+def _stays(kernel: Kernel, writer: int, reader: int) -> bool:
+    """Whether one statement writes a buffer, its own sums apart, and could stand just before a later reader of it: in
+    the same loops, and none between writes what it reads."""
+    s = kernel.statements[writer]
+    alone = writers(kernel, s.dest.buffer) == (writer,) and not s.accumulate and writer < reader
+    between = written_between(kernel, writer, reader)
+    return alone and together(kernel, writer, reader) and not between & {x.buffer for x in s.reads}
 
 
 class Unify(Transform):

@@ -1,0 +1,75 @@
+"""Temporaries that are cheaper made again than kept (rematerialisation; Briggs, Cooper, Torczon, PLDI 1992, do it for
+registers).
+
+A value that a sum goes over and that is needed again once the sum is known, as the centred values of a layer norm are,
+has to be kept in between. Where it is one quick operation on what is read anyway, and more than the nearest cache
+holds, it may take less time to make it a second time: both are scheduled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from isam.ir.kernel import Access, Kernel, recurrences
+from isam.ir.mapping import Cover
+
+if TYPE_CHECKING:
+    from isam.mapper.space import Step
+    from isam.system.graph import System
+
+QUICK = 1.0  # cycles that a call may take which makes it again: no more than one that keeps it
+
+
+def made_again(kernel: Kernel, cover: Cover, across: Mapping[str, int], system: System) -> tuple[Step, ...]:
+    """Steps by which every such temporary is made once for those who read it before a sum over it is done and once for
+    those who wait for that. ``across``: per buffer that others are summed into across lanes, how many these are; these
+    sums are made in parts then. What the judge of rewritings cannot decide is not offered."""
+    found = () if any(True for _ in recurrences(kernel.body)) else tuple(_kept(kernel, cover, system))
+    if not found:
+        return ()
+    from isam.compiler.partial import in_lanes
+    from isam.compiler.way import StepRefused, Way
+    from isam.transforms.law import Site
+    from isam.transforms.statements import Duplicate
+
+    law, way = Duplicate(), Way(kernel, 0)
+    for name, late in found:
+        before = way.state()
+        try:
+            way.take(law, Site.of(buffer=name, readers=way.now(late), late=True))
+        except StepRefused:
+            way.back_to(before)
+    return (*way.steps, *in_lanes(way.kernel, across)) if way.steps else ()
+
+
+def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Such temporaries, each with the statements that read it after a sum over it."""
+    nearest = system.caches[0].capacity if system.caches else 0
+    quick = {n for m in cover.mappings if (m.instruction.cost.issue or 0.0) <= QUICK for n in m.statements}
+    for b in kernel.buffers:
+        writers = [n for n, s in enumerate(kernel.statements) if s.dest.buffer == b.name]
+        if b.role != "temp" or (b.bytes or 0) <= nearest or len(writers) != 1 or writers[0] not in quick:
+            continue
+        s = kernel.statements[writers[0]]
+        read = {x.buffer for x in s.sources if isinstance(x, Access)}
+        if s.accumulate or sum(kernel.buffer(x).bytes or 0 for x in read) >= 2 * (b.bytes or 0):
+            continue
+        late = _after_sums(kernel, b.name)
+        if late and any(b.name in _reads(kernel, n) for n in range(len(kernel.statements)) if n not in late):
+            yield b.name, late
+
+
+def _after_sums(kernel: Kernel, name: str) -> tuple[int, ...]:
+    """The statements that read a buffer and something that is summed over it."""
+    made, summed = {name}, set[str]()
+    for n, s in enumerate(kernel.statements):
+        if summed & _reads(kernel, n):
+            summed.add(s.dest.buffer)
+        elif made & _reads(kernel, n):
+            (summed if s.reduces else made).add(s.dest.buffer)
+    return tuple(n for n in range(len(kernel.statements)) if {name} & _reads(kernel, n) and summed & _reads(kernel, n))
+
+
+def _reads(kernel: Kernel, n: int) -> set[str]:
+    return {x.buffer for x in kernel.statements[n].sources if isinstance(x, Access)}
