@@ -175,15 +175,22 @@ class Grouping:
             whole = self._beside(group, aside, n)
         if whole is not None:
             return whole
+        front, rest, inside = _parted(group, taken, alone)
+        parted = bool(front) or len(inside) < len(taken)
+        if parted and self._swelling(inside):
+            whole = self._taking(front, rest, inside, aside, n, alone, behind, kept)
+            if whole is not None:
+                return whole
         joined = self._joined(group, n, past=bool(aside or behind), behind=behind, kept=kept)
         if joined is not None:
             return [*aside, (*group, joined, *behind)]
-        front, rest, inside = _parted(group, taken, alone)
-        return (
-            self._taking(front, rest, inside, aside, n, alone, behind, kept)
-            if len(inside) < len(taken) or front
-            else None
-        )
+        return self._taking(front, rest, inside, aside, n, alone, behind, kept) if parted else None
+
+    def _swelling(self, groups: Sequence[Nests]) -> bool:
+        """Whether some of them writes a temporary that would be larger than every argument, kept whole (IR-5)."""
+        most = max((b.elements or 0 for b in self.kernel.arguments), default=0)
+        written = {u.buffer for g in groups for n in g for u in n.uses if u.writes and self._temporary(u.buffer)}
+        return any((self.kernel.buffer(b).elements or 0) > most for b in written)
 
     def _taking(self, front: Nests, group: Nests, along: Sequence[Nests], aside: Sequence[Nests], n: Nest, alone: Nest,
                 behind: Nests = (), kept: frozenset[str] = frozenset()) -> list[Nests] | None:  # fmt: skip

@@ -181,8 +181,7 @@ def test_a_move_moves_all_of_its_tile() -> None:
         lg = finder(s, {}).legality
         found = Judge(replace(s, system=system), lg.buffers, lg.semantics).judge(issue).faults
         right = sorted(map(str, index)) == sorted(map(str, whole))
-        text = "a move must put every element of its tile in the place of the same element"
-        assert ((2, "move", text) in found) is not right
+        assert bool(found) is not right
 
 
 def test_a_step_of_nothing_is_refused() -> None:

@@ -417,12 +417,12 @@ def test_a_bias_lies_behind_its_matrix_where_one_operand_serves_both():
     assert c.back[0].meaning("w_b") == "w and behind it b"
 
 
-def test_two_rows_of_one_buffer_are_two_arrays_where_an_instruction_wants_two():
+def test_two_parts_of_one_buffer_are_two_arrays_where_an_instruction_wants_two():
     kernel = parse("""kernel step()
   in    a: f32[4, 4]
-  inout s: f32[2, 4]
+  inout s: f32[8]
   forall i < 4, k < 4
-    s[1, i] += a[i, k] * s[0, k]
+    s[i + 4] += a[i, k] * s[k]
 """)
     c = solved(kernel, GEMV, uses="gemv")
     assert laws(c) == ["store-apart"]
