@@ -40,7 +40,8 @@ def made_again(kernel: Kernel, cover: Cover, across: Mapping[str, int], system: 
             way.take(law, Site.of(buffer=name, readers=way.now(late), late=True))
         except StepRefused:
             way.back_to(before)
-    return (*way.steps, *in_lanes(way.kernel, across)) if way.steps else ()
+    last = system.caches[-1].capacity if system.caches else 0
+    return (*way.steps, *in_lanes(way.kernel, across, last)) if way.steps else ()
 
 
 def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -53,7 +53,8 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
     if sums:
         from isam.compiler.partial import in_lanes
 
-        if ahead := in_lanes(kernel, sums):
+        last = system.caches[-1].capacity if system.caches else 0
+        if ahead := in_lanes(kernel, sums, last):
             yield ahead
     if not cover.steps and (ahead := made_again(kernel, cover, sums, system)):
         yield ahead

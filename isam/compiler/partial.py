@@ -15,8 +15,10 @@ from math import prod
 
 from isam.compiler.way import StepRefused, Way
 from isam.ir.affine import Affine
-from isam.ir.kernel import Kernel, Recurrence
+from isam.ir.dtype import size_of
+from isam.ir.kernel import Access, Kernel, Recurrence, Statement
 from isam.mapper.space import Step
+from isam.scheduler.plans.sets import PERIOD
 from isam.transforms.edit import readers
 from isam.transforms.law import Site
 from isam.transforms.structure.inplace import InPlace
@@ -24,19 +26,21 @@ from isam.transforms.structure.peel import PeelSum
 from isam.transforms.values.nest import NESTS, Nest
 
 SIDE_BY_SIDE = 8  # additions that a unit has under way: fewer sums than that become longer vectors
+ALONE = 2  # times the lanes of a vector where rows come one after the other (measured)
+LONG = 8  # vectors of that many lanes that such a row has at least (measured)
 
 
-def in_lanes(kernel: Kernel, sums: Mapping[str, int]) -> tuple[Step, ...]:
+def in_lanes(kernel: Kernel, sums: Mapping[str, int], cache: int = 0) -> tuple[Step, ...]:
     """Steps that make partial results of the first sum into each of these buffers, which an instruction sums across so
-    many lanes. What the judge of rewritings cannot decide is not offered; nor anything for sizes known at run time:
-    no schedule can be timed then."""
+    many lanes. ``cache``: bytes of the last one, if any. What the judge of rewritings cannot decide is not offered; nor
+    anything for sizes known at run time: no schedule can be timed then."""
     if kernel.syms or any(isinstance(i, Recurrence) for i in kernel.body):
         return ()
     way = Way(kernel, 0)
     _in_place(way)
     before = way.steps
     for buffer, lanes in sums.items():
-        for at, law, axis, part in _sums(way.kernel, buffer, lanes):
+        for at, law, axis, part in _sums(way.kernel, buffer, lanes, cache):
             further = replace(way, at=at)
             try:
                 _in_parts(further, law, axis, part)
@@ -80,7 +84,7 @@ def _counted_with_others(way: Way, axis: str) -> bool:
     return any(axis in row.names and len(row.names) > 1 for row in rows)
 
 
-def _sums(kernel: Kernel, buffer: str, lanes: int) -> Iterator[tuple[int, Nest, str, int]]:
+def _sums(kernel: Kernel, buffer: str, lanes: int, cache: int) -> Iterator[tuple[int, Nest, str, int]]:
     """Sums into a buffer, each with the law of its operation, an axis, the last one first, and how many partial results
     that may have: numbers that divide it first."""
     for at, s in enumerate(kernel.statements):
@@ -91,6 +95,18 @@ def _sums(kernel: Kernel, buffer: str, lanes: int) -> Iterator[tuple[int, Nest, 
         beside = prod(n for name, n in extents.items() if name not in s.reduces)
         parts = dict.fromkeys((lanes * max(1, SIDE_BY_SIDE // max(1, beside)), lanes))
         for axis in reversed(s.reduces):
+            if cache and extents[axis] >= LONG * ALONE * lanes and one_by_one(kernel, s, cache):
+                parts = dict.fromkeys((ALONE * lanes, lanes))
             for part in sorted(parts, key=lambda n: extents[axis] % n > 0):
                 if extents[axis] // part > (1 if len(s.reduces) == 1 else 0):
                     yield at, law, axis, part
+
+
+def one_by_one(kernel: Kernel, s: Statement, cache: int) -> bool:
+    """Whether a sum goes over rows as short and as many as some argument has that is gone through several times and of
+    which the last cache does not hold half: they are taken one after the other
+    (``isam.scheduler.plans.conflicts.short_rows``)."""
+    shapes = {b.shape for b in kernel.arguments
+              if len(b.shape) > 1 and (b.bytes or 0) > cache // 2 and len(readers(kernel, b.name)) > 1
+              and size_of(b.dtype) * b.shape[-1].const <= PERIOD}  # fmt: skip
+    return any(kernel.buffer(x.buffer).shape in shapes for x in s.sources if isinstance(x, Access))

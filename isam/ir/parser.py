@@ -369,7 +369,8 @@ def _assign(c: Cursor) -> Assign:
     if first.kind != "name":
         hint = "a comment begins with #" if first.text in COMMENTS else "a statement looks like C[i, j] += A[i, k]"
         raise c.fault("L135", f"expected a statement, found {first.shown}", hint)
-    if c.peek().kind == "name" and first.text not in RESERVED:
+    accumulates = c.peek().text in ("max", "min") and c.peek(2).text == "="
+    if c.peek().kind == "name" and not accumulates and first.text not in RESERVED:
         hint = did_you_mean(first.text, MEMBERS)
         raise c.fault("L136", f"nothing begins with '{first.text}'", hint or "expected one of: " + ", ".join(MEMBERS))
     if first.text in RESERVED or (first.text in ("max", "min") and c.peek().text == "("):

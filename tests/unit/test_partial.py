@@ -234,3 +234,39 @@ def test_what_is_summed_in_lanes_is_made_where_it_is_summed(term: str, depth: in
 def test_what_is_made_where_it_is_summed_is_right(term: str, depth: int, on: str) -> None:
     kernel, sizes = parse_kernel(COMPUTED.format(term=term)), {"Q": 3, "P": 5, "D": depth}
     judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
+
+
+NORMED = """kernel normed(M, N)
+  in  X: f32[M, N]
+  out D: f32[M, N]
+  permits reassociate, contract
+  forall i < M
+    q[i] = 0
+  forall i < M, j < N
+    q[i] += X[i, j] * X[i, j]
+  forall i < M, j < N
+    D[i, j] = X[i, j] * q[i]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "columns", "parts"),
+    [
+        (NORMED, 4096, 768, 32),
+        (NORMED, 1024, 768, 16),  # half the cache holds it
+        (NORMED, 1024, 4096, 16),  # a row is a stream of its own
+        (NORMED, 32768, 128, 16),  # too short
+        (NORMED.replace("= X[i, j] * q[i]", "= q[i]"), 4096, 768, 16),  # gone through once
+    ],
+    ids=["alone", "near", "long", "short", "once"],
+)
+def test_rows_that_come_one_after_the_other_are_summed_in_two_vectors(text, rows, columns, parts):
+    """While the sum of one goes on, that of the next begins: it has to be done sooner."""
+    kernel = parse_kernel(text).with_sizes({"M": rows, "N": columns})
+    first = next(s for s in in_lanes(kernel, {"q": 16}, 8 << 20) if s.transform.law.startswith("nest"))
+    assert first.site["factor"] == parts
+
+
+def test_a_machine_without_caches_has_rows_beside_each_other():
+    kernel = parse_kernel(NORMED).with_sizes({"M": 4096, "N": 768})
+    assert next(s for s in in_lanes(kernel, {"q": 16}) if s.transform.law.startswith("nest")).site["factor"] == 16

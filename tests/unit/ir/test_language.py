@@ -69,3 +69,9 @@ def test_a_kernel_shows_itself_in_short() -> None:
     assert repr(parse_kernel("kernel one()\n  out y: f32\n  y[] = 0\n")) == "<kernel one(): 1 out, 1 statement>"
     assert parse_kernel(str(k)) == k
     assert hash(parse_kernel(text)) == hash(k)
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_a_single_number_accumulates_extrema_without_brackets(op):
+    text = f"kernel k(N)\n  in  x: f32[N]\n  out y: f32\n  y = 0\n  forall i < N\n    y {op}= x[i]\n"
+    assert [s.op for s in parse_kernel(text).statements] == ["copy", op]
