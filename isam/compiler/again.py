@@ -53,8 +53,9 @@ def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, t
         if b.role != "temp" or (b.bytes or 0) <= nearest or len(writers) != 1 or writers[0] not in quick:
             continue
         s = kernel.statements[writers[0]]
-        read = {x.buffer for x in s.sources if isinstance(x, Access)}
-        if s.accumulate or sum(kernel.buffer(x).bytes or 0 for x in read) >= 2 * (b.bytes or 0):
+        read = [kernel.buffer(name) for name in {x.buffer for x in s.sources if isinstance(x, Access)}]
+        kept = any(x.role == "temp" and (x.bytes or 0) > nearest for x in read)  # would be, in its place
+        if s.accumulate or kept or sum(x.bytes or 0 for x in read) >= 2 * (b.bytes or 0):
             continue
         late = _after_sums(kernel, b.name)
         if late and any(b.name in _reads(kernel, n) for n in range(len(kernel.statements)) if n not in late):

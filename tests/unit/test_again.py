@@ -50,10 +50,11 @@ def test_values_read_before_and_after_a_sum_over_them_are_made_twice():
         (CENTRED, {"M": 8, "N": 1024}),  # is near
         (CENTRED.replace("X[i, j] - m[i]", "exp(X[i, j])"), LARGE),  # takes longer than keeping it
         (CENTRED.replace("m: f32[M]", "m: f32[M, N]").replace("m[i]", "m[i, j]"), LARGE),  # of twice as much
+        (CENTRED.replace("    c[i, j] = X", "    e[i, j] = exp(X[i, j])\n    c[i, j] = e"), LARGE),
         (CENTRED.replace("D[i, j] = c[i, j] * r[i]", "D[i, j] = X[i, j] * r[i]"), LARGE),  # nobody reads it later
         (CENTRED.replace("= c[i, j] * r[i]", "= c[i, j] * m[i]"), LARGE),  # nobody waits for a sum
     ],
-    ids=["near", "slow", "of-two", "once", "no-sum"],
+    ids=["near", "slow", "of-two", "of-kept", "once", "no-sum"],
 )
 def test_others_are_kept(text, sizes):
     assert not steps(text, sizes)
