@@ -3,15 +3,17 @@ registers).
 
 A value that a sum goes over and that is needed again once the sum is known, as the centred values of a layer norm are,
 has to be kept in between. Where it is one quick operation on what is read anyway, and more than the nearest cache
-holds, it may take less time to make it a second time: both are scheduled.
+holds, it may take less time to make it a second time: both are scheduled. Not of sums across rows: what is kept of a
+block of columns lies together, while parts of long rows that are read again lie on few sets of a cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import TYPE_CHECKING
 
-from isam.ir.kernel import Access, Kernel, recurrences
+from isam.ir.kernel import Access, Kernel, Statement, recurrences
 from isam.ir.mapping import Cover
 
 if TYPE_CHECKING:
@@ -47,13 +49,13 @@ def made_again(kernel: Kernel, cover: Cover, across: Mapping[str, int], system: 
 def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Such temporaries, each with the statements that read it after a sum over it."""
     nearest = system.caches[0].capacity if system.caches else 0
-    quick = {n for m in cover.mappings if (m.instruction.cost.issue or 0.0) <= QUICK for n in m.statements}
+    quick = {n for m in cover.mappings if (m.instruction.cost.issue or inf) <= QUICK for n in m.statements}
     for b in kernel.buffers:
         writers = [n for n, s in enumerate(kernel.statements) if s.dest.buffer == b.name]
         if b.role != "temp" or (b.bytes or 0) <= nearest or len(writers) != 1 or writers[0] not in quick:
             continue
         s = kernel.statements[writers[0]]
-        read = [kernel.buffer(name) for name in {x.buffer for x in s.sources if isinstance(x, Access)}]
+        read = [kernel.buffer(name) for name in _reads(kernel, writers[0])]
         kept = any(x.role == "temp" and (x.bytes or 0) > nearest for x in read)  # would be, in its place
         if s.accumulate or kept or sum(x.bytes or 0 for x in read) >= 2 * (b.bytes or 0):
             continue
@@ -63,14 +65,19 @@ def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, t
 
 
 def _after_sums(kernel: Kernel, name: str) -> tuple[int, ...]:
-    """The statements that read a buffer and something that is summed over it."""
+    """The statements that read a buffer and something that is summed over its rows."""
     made, summed = {name}, set[str]()
     for n, s in enumerate(kernel.statements):
         if summed & _reads(kernel, n):
             summed.add(s.dest.buffer)
         elif made & _reads(kernel, n):
-            (summed if s.reduces else made).add(s.dest.buffer)
+            (summed if _along_rows(s, made) else made).add(s.dest.buffer)
     return tuple(n for n in range(len(kernel.statements)) if {name} & _reads(kernel, n) and summed & _reads(kernel, n))
+
+
+def _along_rows(s: Statement, made: set[str]) -> bool:
+    rows = [x.index[-1] for x in s.sources if isinstance(x, Access) and x.buffer in made and x.index]
+    return any(a in row.names for row in rows for a in s.reduces)
 
 
 def _reads(kernel: Kernel, n: int) -> set[str]:

@@ -197,10 +197,8 @@ def _waits(made: Sequence[Candidate]) -> list[float]:
     """What each waits for caches beside what its calls take, where all sizes are known."""
     from isam.compiler.swept import waiting
 
-    answers = [c.answer for c in made if isinstance(c.answer, Schedule)]
-    if any(a.kernel.syms for a in answers):
-        return [0.0] * len(made)
-    return [waiting(a) for a in answers]
+    open_ = any(c.cover.kernel.syms for c in made)
+    return [0.0 if open_ or not isinstance(c.answer, Schedule) else waiting(c.answer) for c in made]
 
 
 def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:

@@ -187,9 +187,22 @@ class _Builder:
                 else:
                     out.append(Around(it, self._parted(it.body, counter), self.kernel.usual(MANY)))
                 continue
-            pending += [n for n in self.nests if n.mapping.statements[0] == counter[0]]
+            pending += [n for n in self.nests if self._place(n) == counter[0]]
             counter[0] += 1
         return out + self._grouped(pending)
+
+    def _place(self, nest: Nest) -> int:
+        """The statement where a nest comes: its first one, or, where it needs something of what stands between its
+        statements (a recurrent loop, say), its last one. Nothing both needs and feeds it (MAP-3)."""
+        first, *others = nest.mapping.statements
+        for n in others:
+            later = self.kernel.statements[n]
+            touched = {later.dest.buffer, *(x.buffer for x in later.reads)}
+            for b in set(range(first + 1, n)).difference(others):
+                s = self.kernel.statements[b]
+                if s.dest.buffer in touched or later.dest.buffer in {x.buffer for x in s.reads}:
+                    return others[-1]
+        return first
 
     def _grouped(self, nests: list[Nest]) -> list[Group]:
         """Of the nests between two recurrent loops; those that run when constants are bound keep to themselves."""

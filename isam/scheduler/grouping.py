@@ -70,6 +70,8 @@ class Grouping:
         if done and _plain(n) and _plain(done[-1][-1]):
             aside = line.aside.all() if line.aside else []
             needed, left = _divided(aside, n)
+            if any(_tied(g, h) for g in needed for h in left):  # it would stand aside of what it needs
+                needed, left = aside, []
             got = self._into(done[-1], needed, n)
             if got is None:
                 got = self._partly(done[-1], needed, n)

@@ -53,8 +53,9 @@ def test_values_read_before_and_after_a_sum_over_them_are_made_twice():
         (CENTRED.replace("    c[i, j] = X", "    e[i, j] = exp(X[i, j])\n    c[i, j] = e"), LARGE),
         (CENTRED.replace("D[i, j] = c[i, j] * r[i]", "D[i, j] = X[i, j] * r[i]"), LARGE),  # nobody reads it later
         (CENTRED.replace("= c[i, j] * r[i]", "= c[i, j] * m[i]"), LARGE),  # nobody waits for a sum
+        (CENTRED.replace("[i]", "[j]").replace("f32[M]", "f32[N]").replace("forall i < M\n", "forall j < N\n"), LARGE),
     ],
-    ids=["near", "slow", "of-two", "of-kept", "once", "no-sum"],
+    ids=["near", "slow", "of-two", "of-kept", "once", "no-sum", "columns"],
 )
 def test_others_are_kept(text, sizes):
     assert not steps(text, sizes)

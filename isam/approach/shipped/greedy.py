@@ -92,7 +92,7 @@ class Greedy(Approach):
         that is read again inside does not. Not where what is kept for later would take longer than what it is made of,
         read again then."""
         nest, group = choice.context["_nest"], choice.context["_group"]
-        if keeps(choice.context["_system"], nest, group, choice.context["kept"]):
+        if keeps(choice.context["_kernel"], choice.context["_system"], nest, group, choice.context["kept"]):
             return False
         if choice.context["apart"]:
             kernel, system = choice.context["_kernel"], choice.context["_system"]
@@ -254,15 +254,19 @@ def stays(kernel: Kernel, system: System, nest: Nest, group: list[Nest]) -> bool
     return inside <= SHARE * cache and max(between, default=0) > cache // 2
 
 
-def keeps(system: System, nest: Nest, group: list[Nest], kept: Collection[str]) -> bool:
+def keeps(kernel: Kernel, system: System, nest: Nest, group: list[Nest], kept: Collection[str]) -> bool:
     """Whether more passes if what a nest writes for later is kept and read again then, than if what it reads of the
-    group's is; not of what the nearest cache holds."""
+    group's is, where a temporary of the group's would have to be kept as well; not of what the nearest cache holds."""
     from isam.scheduler.plans.traffic import caches, volume
 
+    def size(names: Collection[str]) -> int:
+        each = {(u.buffer, u.index): volume(nest, u) * size_of(u.dtype) for u in nest.uses if u.buffer in names}
+        return sum(each.values())
+
     theirs = {u.buffer for n in group for u in n.uses}
-    again = {u.buffer: volume(nest, u) * size_of(u.dtype) for u in nest.uses if u.reads and u.buffer in theirs}
-    size = sum(volume(nest, u) * size_of(u.dtype) for u in nest.uses if u.buffer in kept)
-    return size > next(iter(caches(system)), 0) and 2 * size > sum(again.values())
+    read = {u.buffer for u in nest.uses if u.reads} & theirs
+    temps = {b for b in read if not is_literal(b) and kernel.buffer(b).role == "temp"}
+    return size(kept) > next(iter(caches(system)), 0) and 2 * size(kept) > size(read) + size(temps)
 
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:

@@ -369,3 +369,51 @@ def test_what_is_read_after_groups_behind_is_made_there():
     """What is made of X beside its sum would be kept while roots are taken, rows in lanes; X is there anyway."""
     _, groups = grouped(parse_kernel(LATER), {"M": 32, "N": 64}, "host-avx512", Greedy())
     assert [n.instruction.name for n in groups[-1]] == ["sub_vs_f32", "mul_vs_f32"]
+
+
+ASIDE = """kernel aside(R, C)
+  in X: i64[R, C]
+  in Y: i64[R, C]
+  temp t1: i64[R, 3, C]
+  out O: i64[R, C]
+  forall i < R, j < C
+    t1[i, 2, j] = Y[i, j]
+    t1[i, 0, j] = t1[i, 2, j]
+    t2[i, j] = t1[i, 2, j]
+  forall i < R, j < C
+    t5[i, j] = Y[i, j] - X[i, j]
+  forall i < R
+    t8[i] = 0
+  forall i < R, j < C
+    t8[i] += t5[i, j]
+  forall i < R, j < C
+    O[i, j] = t2[i, j] + t5[i, j] + t8[i]
+"""
+AROUND = """kernel around(R, Z)
+  in m: i32[R]
+  in b: i32[R]
+  in e: i32[Z]
+  inout S: i32[R]
+  out y: i32[R]
+  forall i < R
+    t[i] = m[i] * 2
+  loop z < Z
+    forall i < R
+      S[i] += e[z]
+  forall i < R
+    y[i] = b[i]
+  forall i < R
+    y[i] += t[i]
+"""
+
+
+def test_what_stands_aside_of_something_taken_along_goes_before_the_group_too():
+    """A group that needs the differences stayed aside of where they had gone: the next nest put it before that."""
+    kernel, sizes = parse_kernel(ASIDE), {"R": 3, "C": 3}
+    judge(kernel, sizes, compiled(kernel, sizes, simulated("host-avx2"), check=True))
+
+
+def test_a_nest_whose_statements_stand_around_a_loop_comes_after_what_it_needs():
+    """The product before the loop and the sum behind it are one instruction, which has to find what y began with."""
+    kernel, sizes = parse_kernel(AROUND), {"R": 16, "Z": 3}
+    judge(kernel, sizes, compiled(kernel, sizes, simulated("host-avx512"), check=True))
