@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -202,3 +203,15 @@ def test_operands_below_the_normal_numbers_count_as_zero_where_that_is_permitted
     assert bound[0] < 1e-6 < abs(value[0])
     value, bound = one(text.format("  permits flush, contract\n"), **given)
     assert abs(value[0]) <= bound[0] < 1
+
+
+def test_a_product_rounded_once_lies_within_the_bound_of_doubles_too():
+    """The value that the bound stands around is a double as well, and rounded twice."""
+    kernel = parse("kernel k(N)\n  in  a: f64[N]\n  in  b: f64[N]\n  out y: f64[N]\n"
+                          "  forall i < N\n    y[i] = a[i] * b[i] + a[i]\n")  # fmt: skip
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((2, 3000))
+    once = [float(Fraction(x) * Fraction(y) + Fraction(x)) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    enclosed = enclose(kernel, {"a": a, "b": b})
+    assert outside({"y": np.array(once)}, enclosed) is None
+    assert outside({"y": np.array(once) * (1 + 2.0**-50)}, enclosed) is not None
