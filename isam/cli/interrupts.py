@@ -24,11 +24,12 @@ def told() -> None:
 def unlost() -> Iterator[None]:
     """While this lasts, an interrupt that comes while an object is finalised, where nothing can be raised, comes again
     afterwards, instead of being printed and forgotten."""
-    before = sys.unraisablehook
+    before, waiting = sys.unraisablehook, list[Timer]()
 
     def again(unraisable: Any) -> None:
         if isinstance(unraisable.exc_value, KeyboardInterrupt):
-            Timer(AGAIN, _thread.interrupt_main).start()  # raised here it would be lost as well
+            waiting.append(Timer(AGAIN, _thread.interrupt_main))  # raised here it would be lost as well
+            waiting[-1].start()
         else:
             before(unraisable)
 
@@ -37,6 +38,11 @@ def unlost() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
+        late = [t for t in waiting if t.is_alive()]
+        for t in late:
+            t.cancel()
+    if late:
+        raise KeyboardInterrupt
 
 
 @contextmanager

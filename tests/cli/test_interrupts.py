@@ -79,3 +79,18 @@ def test_an_interrupted_artifact_leaves_no_file(cli, matmul, tmp_path, monkeypat
     assert out.read_bytes() == before
     assert load_artifact(out).name == "matmul"
     assert json.loads(cli("run", out, "--json").out)["verdict"] == "yes"
+
+
+def test_one_that_came_as_an_object_went_at_the_very_end_is_not_lost(cli, monkeypatch):
+    class Last:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    def run(_):
+        gone = Last()
+        del gone
+        return 0
+
+    monkeypatch.setattr(app, "run", run)
+    ran = cli("check")
+    assert (ran.code, ran.err) == (130, "interrupted\n")
