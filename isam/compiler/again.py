@@ -10,7 +10,6 @@ block of columns lies together, while parts of long rows that are read again lie
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import inf
 from typing import TYPE_CHECKING
 
 from isam.ir.kernel import Access, Kernel, Statement, recurrences
@@ -49,7 +48,8 @@ def made_again(kernel: Kernel, cover: Cover, across: Mapping[str, int], system: 
 def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Such temporaries, each with the statements that read it after a sum over it."""
     nearest = system.caches[0].capacity if system.caches else 0
-    quick = {n for m in cover.mappings if (m.instruction.cost.issue or inf) <= QUICK for n in m.statements}
+    cycles = [(m, m.instruction.cost.issue) for m in cover.mappings]
+    quick = {n for m, issue in cycles if issue is not None and issue <= QUICK for n in m.statements}
     for b in kernel.buffers:
         writers = [n for n, s in enumerate(kernel.statements) if s.dest.buffer == b.name]
         if b.role != "temp" or (b.bytes or 0) <= nearest or len(writers) != 1 or writers[0] not in quick:
@@ -76,6 +76,7 @@ def _after_sums(kernel: Kernel, name: str) -> tuple[int, ...]:
 
 
 def _along_rows(s: Statement, made: set[str]) -> bool:
+    """Whether a statement sums along the last dimension of what it reads of these."""
     rows = [x.index[-1] for x in s.sources if isinstance(x, Access) and x.buffer in made and x.index]
     return any(a in row.names for row in rows for a in s.reduces)
 
