@@ -20,6 +20,7 @@ from isam.compiler.quicker import quicker
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel, recurrences
 from isam.ir.mapping import Cover
+from isam.scheduler.plans.traffic import caches
 
 if TYPE_CHECKING:
     from isam.mapper.space import Step
@@ -53,8 +54,7 @@ def equivalents(kernel: Kernel, cover: Cover, system: System,
     if sums:
         from isam.compiler.partial import in_lanes
 
-        last = system.caches[-1].capacity if system.caches else 0
-        if ahead := in_lanes(kernel, sums, last):
+        if ahead := in_lanes(kernel, sums, max(caches(system), default=0)):
             yield ahead
     if not cover.steps and (ahead := made_again(kernel, cover, sums, system)):
         yield ahead
