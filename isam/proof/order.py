@@ -9,13 +9,14 @@ facts are needed, and what is done stays done, so loops need no induction beyond
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Statement
+from isam.proof.behind import Steps
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import (
     ONCE,
@@ -76,6 +77,7 @@ class Order:
     _done: dict[int, Items] = field(default_factory=dict)
     _common: dict[tuple[int, ...], dict[int, Counter[Item]]] = field(default_factory=dict)  # see ``_shared``
     _digits: dict[Conflict, dict[str, str]] = field(default_factory=dict)
+    _steps: Steps = field(init=False)
     _fresh: int = 0
 
     def __post_init__(self) -> None:
@@ -87,6 +89,8 @@ class Order:
         self.contracted = frozenset(
             i for n in range(len(self.schedule.nests)) for i in self.legality.semantics(n).contracted
         )
+        cut = frozenset(i for i, s in enumerate(k.statements) if s.domain.where and self._counted(i))
+        self._steps = Steps(self.schedule, cut, len(around(self.schedule)))
         self._find_conflicts()
 
     def _find_conflicts(self) -> None:
@@ -116,6 +120,19 @@ class Order:
         if {x.name for x in self.legality.outer[i]} & {x.name for x in self.legality.outer[j]}:
             return True
         return i == j and a.index != b.index
+
+    def _counted(self, i: int) -> bool:
+        """Whether obligation 1 is shown of a statement, or of one that the same steps execute at the same points."""
+        if i not in self.contracted:
+            return True
+        cover = self.schedule.cover
+        mine = next(m.statements for m in cover.mappings if i in m.statements)
+        form = self.names[i], self.domains[i], cover.kernel.statements[i].domain.where
+        return any(
+            (self.names[j], self.domains[j], cover.kernel.statements[j].domain.where) == form
+            for j in mine
+            if j not in self.contracted
+        )
 
     # what a node executes -------------------------------------------------------------------------------------------
     def done(self, node: Node) -> Items:
@@ -249,19 +266,38 @@ class Order:
 
     def _walk_seq(self, node: Seq, ctx: Context, before: Done) -> Done:
         run: list[Issue] = []
-        for c in (*node.children, None):
+        judged = 0
+        for k, c in enumerate((*node.children, None)):
             if isinstance(c, Issue):
                 self._visit(c, ctx)
-                if c.nest is None:
+                if c.nest is None or not run or (c.nest == run[0].nest and c.nest not in self.single):
+                    run += (c,) if c.nest is not None else ()
                     continue
-                if run and (c.nest != run[0].nest or c.nest in self.single):
-                    before = self._flush(run, ctx, before)
+            before = self._behind(node, judged, k, ctx, self._flush(run, ctx, before))
+            judged = k
+            if isinstance(c, Issue):
                 run.append(c)
-                continue
-            before = self._flush(run, ctx, before)
-            if c is not None:
-                before = self.walk(c, ctx, before)
+            elif c is not None:
+                before = self._behind(node, k, k + 1, ctx, self.walk(c, ctx, before))
+                judged = k + 1
         return before
+
+    def _behind(self, node: Seq, judged: int, parts: int, ctx: Context, before: Done) -> Done:
+        """What is done behind some parts of a sequence, in one box of each statement whose last step is in them, behind
+        those ``judged`` before."""
+        last = self._steps.last(node)
+        for i, whole in self._whole(node, (i for i in last if judged < last[i] <= parts), ctx):
+            mine = [f for f, _ in self.done(node)[i]]
+            before = {**before, i: [whole, *(f for f in before[i] if f not in mine)]}
+        return before
+
+    def _whole(self, node: Node, statements: Iterable[int], ctx: Context) -> Iterator[tuple[int, Family]]:
+        """All that a node does of statements of which it has all steps, in one box each."""
+        for i in statements:
+            mine = [f for f, _ in self.done(node).get(i, ())]
+            whole = self._steps.whole(mine, self.domains[i], ctx) if len(mine) > 1 else None
+            if whole is not None:
+                yield i, whole
 
     def _flush(self, run: list[Issue], ctx: Context, before: Done) -> Done:
         """A run of steps of one nest: judged together."""
@@ -282,8 +318,10 @@ class Order:
             self.walk(n.first, self._with(ctx, loop_var(n), first), before)
         peeled = (n.first is not None) + (n.last is not None)
         if n.trip is None or n.trip > peeled:
-            history = {} if n.serpentine else self._all(n, earlier(n), earlier(n, n.first is not None))
             inner = self._with(ctx, span(n, n.first is not None, n.last is not None).desc, None)
+            history = {} if n.serpentine else self._all(n, earlier(n), earlier(n, n.first is not None))
+            for i, whole in self._whole(n.body, self._steps.last(n.body), inner):
+                history = {**history, i: self._lift([(whole, ONCE)], earlier(n))} if history else history
             self.walk(n.body, inner, _after(_after(before, history), extra))
         if n.last is not None:
             history = self._all(n, span(n, False, True), span(n, n.first is not None, True))
