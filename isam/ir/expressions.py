@@ -6,6 +6,8 @@ import math
 
 from isam.diagnostics import Loc, did_you_mean
 from isam.ir.dtype import DTYPES
+from isam.ir.elsewhere import FUNCTIONS as OTHERS
+from isam.ir.elsewhere import TAILS
 from isam.ir.lexer import Line, Report, Token
 from isam.ir.operators import LEVELS
 from isam.ir.syntax import Call, Condition, Expr, Name, Number, Ref
@@ -73,18 +75,17 @@ class Cursor:
     def integer(self, what: str) -> int:
         sign = -1 if self.accept("-") else 1
         if self.token.kind != "int":
-            raise self.fault("L112", f"expected {what}, found {self.token.shown}",
-                             "an integer is digits only, such as 16")
+            hint = "an integer is digits only, such as 16"
+            if self.token.kind == "float" and what == "the constant's value":
+                hint += f"; {self.token.text} may stand in the statements"
+            raise self.fault("L112", f"expected {what}, found {self.token.shown}", hint)
         return sign * int(self.take().value)
 
     def end(self, what: str) -> None:
         if self.token.kind != "end":
-            hint = "one statement per line, one operator between two values"
-            if self.token.text in ("//", "%", "**"):
-                hint = "the operators are + - * / and the comparisons"
-                hint += "; a comment begins with #" if self.token.text == "//" else ""
-            if self.token.text == "if":
-                hint = "a value that depends on a condition is select(CONDITION, VALUE, OTHERWISE)"
+            hint = TAILS.get(self.token.text, "one statement per line, one operator between two values")
+            if self.token.text == "," and what == "the buffer's shape":
+                hint = "declare one buffer per line"
             raise self.fault("L113", f"expected the end of the line after {what}, found {self.token.shown}", hint)
 
 
@@ -179,7 +180,8 @@ def _call(c: Cursor, t: Token) -> Call:
         return _check_count(c, t, args, 1)
     if t.text not in FUNCTIONS:
         known = [*FUNCTIONS, *DTYPES, *(f"sat_{d}" for d in DTYPES if DTYPES[d].kind in "iu")]
-        hint = did_you_mean(t.text, known) or "a buffer's element is written with [ ]; known: " + ", ".join(FUNCTIONS)
+        hint = OTHERS.get(t.text) or did_you_mean(t.text, known)
+        hint = hint or "a buffer's element is written with [ ]; known: " + ", ".join(FUNCTIONS)
         raise c.fault("L117", f"unknown function '{t.text}'", hint, t.loc)
     if t.text in ("max", "min") and len(args) > 2:
         left = args[0]

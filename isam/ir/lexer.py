@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from isam.classes import dataclass
 from isam.diagnostics import Diagnostic, IsamError, Loc
 from isam.ir.breaks import HINT, continues, unfinished
+from isam.ir.elsewhere import BLOCKS, CHARACTERS
 
 if TYPE_CHECKING:
     from isam.ir.remarks import Where
@@ -28,14 +29,6 @@ TOKEN = re.compile(
 )
 OPEN = {"(": ")", "[": "]"}
 BLOCK_WORDS = frozenset({"kernel", "instruction", "forall", "loop", "permits"})
-INSTEAD = {  # characters of other languages
-    **dict.fromkeys("{}", "elements are written with [ ], blocks are indented"),
-    **dict.fromkeys("\"'", "there are no texts in the language, and dtypes are names"),
-    ";": "one statement per line, and nothing behind it",
-    "@": "a product is written out: C[i, j] += A[i, k] * B[k, j]",
-    **dict.fromkeys("&|!", "conditions are joined by 'and', 'or' and 'not'"),
-    "^": "a power is pow(x, y)",
-}
 Faulty = tuple[str, str, Loc, str]  # code, message, place, hint
 ROLE_WORDS = frozenset({"in", "const", "inout", "out", "temp", "auto"})
 
@@ -89,6 +82,12 @@ class Report:
         source = self.lines[loc.line - 1] if 0 < loc.line <= len(self.lines) else ""
         self.found.append(Diagnostic(code, message, loc, hint, source))
 
+    def keep_first(self, first: int, last: int) -> None:
+        """Of the faults in these lines only the first: they are no part of a definition, and have one cause."""
+        here = [d for d in self.found if first <= d.loc.line <= last]
+        least = min((d.loc.line, d.loc.column) for d in here) if here else None
+        self.found = [d for d in self.found if d not in here or (d.loc.line, d.loc.column) == least]
+
     def mended(self, begin: Loc, end: Loc) -> None:
         """What is written from ``begin`` to ``end`` was put right, to read the rest: no more is said of it."""
         span = (begin.line, begin.column), (end.line, end.column)
@@ -123,7 +122,12 @@ def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
         return [], report
     out: list[Line] = []
     pending = _Pending(report)
+    closing = ""  # what ends a comment of another language
     for number, raw in enumerate(report.lines, 1):
+        if closing or raw.lstrip().startswith(tuple(BLOCKS)):
+            closing, comment = _foreign_comment(raw, number, closing, report)
+            if comment:
+                continue
         if not pending.tokens and (whole := _whole(raw, number, file)) is not None:
             out.append(whole)
             continue
@@ -142,6 +146,25 @@ def tokenize(text: str, file: str) -> tuple[list[Line], Report]:
     if pending.tokens:
         out.append(pending.close())
     return out, report
+
+
+def _foreign_comment(raw: str, number: int, closing: str, report: Report) -> tuple[str, bool]:
+    """What ends the comment of another language that goes on behind a physical line, and whether that is part of one:
+    told where it begins. ``closing``: what ends the one that the line stands in."""
+    text = raw.strip()
+    if closing:
+        return ("" if closing in text else closing), True
+    opening = next(b for b in BLOCKS if text.startswith(b))
+    closing, rest = BLOCKS[opening], text[len(opening) :]
+    if closing in rest:
+        if not rest.endswith(closing):  # something else stands behind it
+            return "", False
+        closing = ""
+    elif not any(closing in later for later in report.lines[number:]):
+        closing = ""
+    report.add("L102", f"the characters {opening} mean nothing here", Loc(report.file, number, raw.index(text) + 1),
+               "a comment begins with #, in each of its lines")
+    return closing, True
 
 
 class _Pending:
@@ -202,7 +225,8 @@ class _Pending:
     def close(self) -> Line:
         """The line; what follows a fault in it is not told."""
         begin = len(self.report.found)
-        line = _close(self.indent, self.tokens, self.stack, self.report, self.before)
+        torn = any(d.code == "L102" and d.message.startswith("the character '}'") for d in self.wrong)
+        line = _close(self.indent, self.tokens, self.stack, self.report, self.before, told=torn)
         self.wrong += self.report.found[begin:]
         faults = [d.loc for d in self.wrong] + ([self.doubtful] if self.doubtful else [])
         if faults:
@@ -253,7 +277,7 @@ def _tokens(raw: str, number: int, file: str) -> tuple[tuple[Token, ...], tuple[
 
 
 def _meaningless(character: str, loc: Loc) -> Faulty:
-    hint = INSTEAD.get(character, "expected a name, a number, an operator or a bracket")
+    hint = CHARACTERS.get(character, "expected a name, a number, an operator or a bracket")
     return "L102", f"the character {character!r} means nothing here", loc, hint
 
 
@@ -325,8 +349,11 @@ def _behind(t: Token) -> Loc:
     return Loc(t.loc.file, t.loc.line, t.loc.column + len(t.text))
 
 
-def _close(indent: int, tokens: list[Token], stack: list[Token], report: Report, before: str) -> Line:
-    for t in stack:
+def _close(
+    indent: int, tokens: list[Token], stack: list[Token], report: Report, before: str, *, told: bool = False
+) -> Line:
+    """``told``: that brackets are not closed is known from what stands there instead."""
+    for t in () if told else stack:
         report.add("L106", f"'{t.text}' is never closed", t.loc,
                    f"expected '{OPEN[t.text]}' before the next line begins")
     after = _behind(tokens[-1])

@@ -28,6 +28,7 @@ from isam.ir.remarks import Where
 from isam.ir.syntax import AxisDecl, Block, BufferDecl, Call, Condition, Definition, Expr, Forall, Loop, Name, Number
 
 LIMIT = 2**62
+EXACT = "expected an exact division"
 SHIFT = {"<": 1, ">": 1}
 
 
@@ -58,6 +59,7 @@ class Lowering:
         self.mentioned: set[str] = set()  # compile-time constants that the text uses
         self.constants = 0  # how often
         self.unknown: set[str] = set()  # sizes and buffers that nothing defines, each reported once
+        self.twice: set[str] = set()  # buffers that are declared several times
         self.missing: set[str] = set()  # what a block mentions and has no axis for
         self.count = 0
         self.made: set[str] = set()  # names that stand for parts of expressions
@@ -94,6 +96,7 @@ class Lowering:
         if b.name in self.buffers:
             self.say("L201", f"the buffer '{b.name}' is declared twice", b.loc,
                      f"it was first declared in line {self.buffers[b.name].loc.line}")
+            self.twice.add(b.name)
             return
         if b.name in self.sizes or b.name in self.params:
             self.say("L201", f"'{b.name}' is already a size", b.loc, "choose another name for the buffer")
@@ -241,10 +244,10 @@ class Lowering:
             return self._bounded(a * b.const if b.is_constant else b * a.const, e)
         if not (a.is_constant and b.is_constant):
             raise self.fault("L224", f"{what} is not affine: it divides {a} by {b}", e.loc,
-                             self._quotient_hint(a, b))
+                             self._quotient_hint(a, b, e.op))
         if b.const == 0 or (e.op == "div" and a.const % b.const):
             raise self.fault("L225", f"{a.const} cannot be divided by {b.const} here", e.loc,
-                             "expected an exact division")
+                             EXACT)
         return Affine((), a.const % b.const if e.op == "mod" else a.const // b.const)
 
     def _product_hint(self, a: Affine, b: Affine, what: str) -> str:
@@ -255,7 +258,7 @@ class Lowering:
             return "one factor must be a number"
         return f"give the buffer a dimension for each axis, or {constant}"
 
-    def _quotient_hint(self, a: Affine, b: Affine) -> str:
+    def _quotient_hint(self, a: Affine, b: Affine, op: str) -> str:
         if b.is_constant and b.const > 1 and a.names and a.names[0] in self.axes:
             n, axis = b.const, a.names[0]
             return f"split the axis: q and r < {n} instead of {axis}, with q here and {n}*q + r elsewhere"
@@ -263,7 +266,11 @@ class Lowering:
         if b.is_constant and b.const > 1 and len(a.names) == 1 and a == Affine.of(a.names[0]) and constant:
             name = next(n for n in ("Q", "R", "S", "T") if n not in self.sizes and n not in self.axes)
             return f"name the quotient as a size: '{name} = {a} // {b.const}' in the head, '{name}' here; or {constant}"
-        return f"name the quotient as a size of its own, or {constant}" if constant else "expected an exact division"
+        if b.is_constant:
+            return f"name the quotient as a size of its own, or {constant}" if constant else EXACT
+        if op == "mod" and any(n in self.axes for n in a.names):
+            return "an index that wraps around takes two blocks: one with 'where' before the end, one after it"
+        return constant or EXACT
 
     def _constant(self, names: tuple[str, ...]) -> str:
         size = next((n for n in names if n in self.sizes), None)
@@ -291,6 +298,8 @@ class Lowering:
         if len(rows) < len(index):
             raise Fault
         b = self.buffers.get(name)
+        if b is not None and len(b.shape) != len(rows) and name in self.twice:
+            raise Fault  # the other declaration may be the one that is meant
         if b is not None and len(b.shape) != len(rows):
             raise self.fault("L204", f"'{name}' has {len(b.shape)} dimensions, indexed by {len(rows)}", loc,
                              f"expected {name}[{', '.join(map(str, b.shape))}] to be indexed {len(b.shape)} times")

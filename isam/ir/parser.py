@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from isam.diagnostics import NOWHERE, Loc, did_you_mean
+from isam.ir import elsewhere
 from isam.ir.dtype import ANY, DTYPES
 from isam.ir.expressions import ADDITIVE, Cursor, Fault, arguments, conditions, expression
 from isam.ir.heads import RESERVED, size_declaration
+from isam.ir.indents import MEMBERS, adopting, blocks, is_member, too_far_left, usual
 from isam.ir.kernel import PERMITS
-from isam.ir.lexer import ROLE_WORDS, Line, Report, assigns
+from isam.ir.lexer import ROLE_WORDS, Line, Report
 from isam.ir.operators import ACCUMULATION
 from isam.ir.syntax import (
     Assign,
@@ -29,9 +31,6 @@ from isam.ir.syntax import (
 )
 
 ACCUMULATE = {sign: op for op, sign in ACCUMULATION.items()}
-REFUSED = {"-=": "write += -(...)", "/=": "write *= 1.0 / (...)"}
-COMMENTS = ("/", "//", "%")  # what begins one in other languages
-MEMBERS = ("in", "const", "inout", "out", "temp", "permits", "forall", "loop")
 PERMITTED = (*sorted(PERMITS), "nothing")
 MAX_LOOPS = 16
 T = TypeVar("T")
@@ -42,37 +41,35 @@ def definitions(lines: list[Line], report: Report) -> list[Definition]:
     """Every kernel and instruction in the lines; what is not inside one is reported, once for lines that follow each
     other."""
     out: list[Definition] = []
-    found, outside = list(_blocks(lines)), False
+    found = list(blocks(lines))
+    begin, outside, foreign = 1, False, False  # where what is in no definition begins, whether told, of another kind
     for n, (line, below) in enumerate(found):
         word = line.tokens[0].text
-        if word in ("kernel", "instruction"):
+        inside = word in ("kernel", "instruction")
+        meant = "" if inside or line.tokens[1].text == ":" else did_you_mean(word, ("kernel", "instruction"))
+        if inside or meant:
+            if outside and foreign:
+                report.keep_first(begin, line.loc.line - 1)
+            begin, outside = (below or [line])[-1].tokens[-1].loc.line + 1, False
+        if inside:
             ahead = found[n + 1][0] if n + 1 < len(found) else None
-            made = _definition(line, below, report, follows=ahead is not None and _is_member(ahead))
+            made = _definition(line, below, report, follows=ahead is not None and is_member(ahead))
             out.extend([made] if made else [])
-            outside = False
-        elif not (outside and _is_member(line)):
-            hint = did_you_mean(word, ("kernel", "instruction")) or "a file is a list of kernels and instructions"
-            if outside := _is_member(line):
-                hint = "indent it below the kernel's head"
-            report.add("L120", f"expected 'kernel' or 'instruction', found {line.tokens[0].shown}", line.loc, hint)
+        elif not outside:
+            _outside(line, meant, report)
+            outside, foreign = not meant, not is_member(line)
+    if outside and foreign:
+        report.keep_first(begin, len(report.lines))
     return out
 
 
-def _is_member(line: Line) -> bool:
-    """Whether a line can only stand inside a definition."""
-    word = line.tokens[0].text
-    return word in MEMBERS or word in ROLE_WORDS or assigns(line.tokens)
-
-
-def _blocks(lines: list[Line]) -> Iterator[tuple[Line, list[Line]]]:
-    """Each line with the lines that are indented below it."""
-    at = 0
-    while at < len(lines):
-        end = at + 1
-        while end < len(lines) and lines[end].indent > lines[at].indent:
-            end += 1
-        yield lines[at], lines[at + 1 : end]
-        at = end
+def _outside(line: Line, meant: str, report: Report) -> None:
+    """Reports a line that is in no definition; ``meant``: what it may begin."""
+    first, second = line.tokens[0], line.tokens[min(1, len(line.tokens) - 1)]
+    hint = meant or elsewhere.head(first.text, second.text) or "a file is a list of kernels and instructions"
+    if is_member(line):
+        hint = "indent it below the kernel's head"
+    report.add("L120", f"expected 'kernel' or 'instruction', found {first.shown}", line.loc, hint)
 
 
 def _definition(head: Line, body: list[Line], report: Report, *, follows: bool) -> Definition | None:
@@ -128,19 +125,6 @@ def _read(read: Callable[[Cursor], Any], line: Line) -> Any:
     return None if report.found else found
 
 
-def _adopting(found: list[tuple[Line, list[Line]]]) -> Iterator[tuple[Line, list[Line]]]:
-    """Lines with those below them; a 'forall' without any has the statements after it, which were not indented."""
-    at = 0
-    while at < len(found):
-        line, below = found[at]
-        at += 1
-        if line.tokens[0].text == "forall" and not below:
-            while at < len(found) and not found[at][1] and assigns(found[at][0].tokens):
-                below = [*below, found[at][0]]
-                at += 1
-        yield line, below
-
-
 class _Members:
     """The indented lines below a head. ``before``: the line after which something is not indented that may belong below
     it, which is reported there."""
@@ -167,23 +151,31 @@ class _Members:
 
     def _block(self, lines: list[Line], depth: int) -> list[Block]:
         out: list[Block] = []
-        for line, below in _adopting(list(_blocks(lines))):
-            if line.indent != lines[0].indent:
-                self._misplaced(line, lines[0].indent)
+        found = list(adopting(list(blocks(lines))))
+        indent = usual([line for line, _ in found])
+        before = indent
+        for line, below in found:
+            if line.indent not in (indent, before):  # lines that follow each other are reported once
+                self._misplaced(line, indent)
+            before = line.indent
             self.count += 1
             if self.count == MAX_STATEMENTS:
                 self.report.add("L125", f"more than {MAX_STATEMENTS} lines in one definition", line.loc,
                                 "split the kernel")
             if self.count < MAX_STATEMENTS:
-                self._member(line, below, depth, out)
+                self._member(line, below, depth, out, indent if line is not lines[0] else -1)
         return out
 
-    def _member(self, line: Line, below: list[Line], depth: int, out: list[Block]) -> None:
+    def _member(self, line: Line, below: list[Line], depth: int, out: list[Block], indent: int) -> None:
+        """``indent``: of the lines before it in its block."""
         c = Cursor(line, self.report)
         word = c.token.text
         try:
-            if word == "forall" and (inside := _too_far_left(below)):
-                self._misplaced(line, inside.indent)
+            if word == "forall" and (inside := too_far_left(below)):
+                if line.indent == indent and not any(x.indent == inside.indent for x in self._above(line)):
+                    self._misplaced(inside, indent)
+                else:
+                    self._misplaced(line, inside.indent)
                 for x in (line, *below):
                     self._give_up(x)
             elif word == "forall":
@@ -202,6 +194,9 @@ class _Members:
             self._give_up(line)
             if word == "forall":
                 self._assignments(below)
+
+    def _above(self, line: Line) -> list[Line]:
+        return [x for x in self.lines if x.loc.line < line.loc.line]
 
     def _below(self, lines: list[Line], depth: int, out: list[Block]) -> None:
         """Lines that are indented too far: declarations are what they are anyhow, of others nobody knows the block."""
@@ -251,12 +246,19 @@ class _Members:
 
     def _assignments(self, below: list[Line]) -> list[Assign]:
         out: list[Assign] = []
-        nested = False
+        nested, unread = False, -1
+        indent = before = usual(below)
         for line in below:
             c = Cursor(line, self.report)
             self.count += 1
-            if line.indent != below[0].indent and not nested:
-                self._misplaced(line, below[0].indent)
+            word = line.tokens[0].text
+            if unread >= 0 and (line.indent > unread or (line.indent == unread and word in ("else", "elif"))):
+                self._give_up(line)  # it belongs to a line that means nothing
+                continue
+            unread = -1
+            if line.indent not in (indent, before) and not nested:
+                self._misplaced(line, indent)
+            before = line.indent
             if c.token.text in ("forall", "loop"):
                 self.report.add("L130", f"a '{c.token.text}' inside a 'forall'", line.loc,
                                 "put all axes into one forall: forall i < M, j < N" if c.token.text == "forall" else
@@ -268,6 +270,7 @@ class _Members:
                 out.append(_remembered(_assign, c))
             except Fault:
                 self._give_up(line)
+                unread = line.indent
         return out
 
     def _give_up(self, line: Line) -> None:
@@ -292,12 +295,6 @@ class _Members:
         body = self._block(below, depth + 1) if below else []
         if axis is not None:
             out.append(Loop(axis, tuple(body), first.loc))
-
-
-def _too_far_left(below: list[Line]) -> Line | None:
-    """The first block that is only below a 'forall' because that stands too far to the left: it begins before the
-    statements of the 'forall' do."""
-    return next((x for x in below if x.indent < below[0].indent and x.tokens[0].text in ("forall", "loop")), None)
 
 
 def _axes(c: Cursor) -> tuple[tuple[AxisDecl, ...], tuple[Condition, ...]]:
@@ -336,6 +333,7 @@ def _buffer(c: Cursor) -> BufferDecl:
     if role.text not in ROLE_WORDS:
         roles = ("in", "const", "inout", "out", "temp")
         raise c.fault("L133", f"expected a role, found '{role.text}'",
+                      f"write {elsewhere.ROLES[role.text]}" if role.text in elsewhere.ROLES else
                       did_you_mean(role.text, roles) or "roles: " + ", ".join(roles), role.loc)
     t = c.name("the buffer's name", f"expected {role.text} NAME: f32[M, N]")
     if t.text in RESERVED:
@@ -359,19 +357,19 @@ def buffer_type(c: Cursor, name: str, role: str, loc: Loc = NOWHERE) -> BufferDe
 
 
 def _dtype_hint(text: str) -> str:
-    words = {"float": "f32", "double": "f64", "half": "f16", "int": "i32", "long": "i64", "char": "i8",
-             "bfloat16": "bf16"}
+    words = elsewhere.DTYPES
     return f"write {words[text]}" if text in words else "dtypes: " + ", ".join(DTYPES)
 
 
 def _assign(c: Cursor) -> Assign:
     first = c.token
     if first.kind != "name":
-        hint = "a comment begins with #" if first.text in COMMENTS else "a statement looks like C[i, j] += A[i, k]"
+        hint = "a statement looks like C[i, j] += A[i, k]"
+        hint = "a comment begins with #" if first.text in elsewhere.COMMENTS else hint
         raise c.fault("L135", f"expected a statement, found {first.shown}", hint)
     accumulates = c.peek().text in ("max", "min") and c.peek(2).text == "="
     if c.peek().kind == "name" and not accumulates and first.text not in RESERVED:
-        hint = did_you_mean(first.text, MEMBERS)
+        hint = elsewhere.STATEMENTS.get(first.text) or did_you_mean(first.text, MEMBERS)
         raise c.fault("L136", f"nothing begins with '{first.text}'", hint or "expected one of: " + ", ".join(MEMBERS))
     if first.text in RESERVED or (first.text in ("max", "min") and c.peek().text == "("):
         raise c.fault("L136", f"expected a statement, found '{first.text}'",
@@ -401,11 +399,13 @@ def _assignment_operator(c: Cursor) -> str:
     if t.text in ("max", "min"):
         c.expect("=", f"after '{t.text}'", f"an accumulation is written {t.text}=")
         return t.text
-    if t.text in REFUSED:
-        raise c.fault("L137", f"there is no '{t.text}'", REFUSED[t.text], t.loc)
+    if t.text in elsewhere.ASSIGNMENTS:
+        raise c.fault("L137", f"there is no '{t.text}'", elsewhere.ASSIGNMENTS[t.text], t.loc)
     hint = "a statement looks like C[i, j] += A[i, k]"
     if t.text == "(":
         hint = "elements are written with [ ]"
     if t.text == "==":
         hint = "'==' compares, '=' assigns"
+    if t.text == ":":
+        hint = "a buffer's declaration begins with its role: in x: f32[M, N]"
     raise c.fault("L138", f"expected '=', '+=', '*=', 'max=' or 'min=', found {t.shown}", hint, t.loc)

@@ -113,11 +113,13 @@ class _Walk:
             return
         parts = before.get(a.buffer, [])
         if parts:
-            from isam.ir.poly_domain import access_map, domain_set
+            from isam.ir.poly_domain import access_map, domain_set, shape_set
 
             points = domain_set(s.domain, self.f.kernel.syms)
             points = points.where([e for x in outer for e in (Affine.of(x.name), x.extent - x.name - 1)])
             missing = _without(access_map(a, points.names).image(points), parts)
+            if any(d.code == "V430" and d.loc == a.loc for d in self.f.found):  # told already
+                missing = missing & shape_set(self.f.kernel.buffer(a.buffer).shape)
             if missing.is_empty():
                 return
             where = _element(missing, len(a.index))
