@@ -86,6 +86,7 @@ def bench(
         raise fail("cli-option", f"isam bench measures kernels of its own, not {first}",
                    hint=f"isam bench --only {first}" if first in GROUPS else f"isam run {first} --repeat 100")
     _runs_here(load_system(on))
+    _some(groups, shape or [])
     _writable(save, plots)
     found = _program()
     settings = found.Settings(rounds or (3 if quick else 5), seconds or (0.03 if quick else 0.08), on)
@@ -100,6 +101,19 @@ def bench(
     drawn = _drawn(results, plots, save.stem if save else "results") if plots is not None else []
     data = {g: results.get(g) for g in GROUPS} | {n: v for n, v in results.items() if n != "schema"}
     return Answer("\n".join(drawn), data, yes=all(t["reached"] for t in results["targets"]))
+
+
+def _some(groups: tuple[str, ...], parts: list[str]) -> None:
+    """Raises ``IsamError`` for a part of a name that no shape of the groups has: nothing would be measured."""
+    if not parts:
+        return
+    of = {**_program("shapes").GROUPS, "compile": _program("compiling").SAMPLES}
+    names = [s.name for g in groups for s in of[g]]
+    for part in parts:
+        if not any(part in n for n in names):
+            others = [g for g in GROUPS if any(part in s.name for s in of[g])]
+            hint = f"there are some in: {', '.join(others)}" if others else "such as " + ", ".join(names[:4])
+            raise fail("cli-group", f"no shape of these groups has '{part[:60]}' in its name", hint=hint)
 
 
 def _runs_here(system: System) -> None:

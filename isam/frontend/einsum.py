@@ -82,6 +82,9 @@ def _dtype(given: object) -> str:
     if name is None:
         import numpy as np
 
+        if isinstance(given, np.ndarray):
+            raise fail("E503", "a dtype is needed, not an array", Loc(FILE, 1, 1),
+                       "isam.einsum makes a kernel: isam.compile(isam.einsum(...))(A, B) computes with arrays")
         hint = "dtypes: " + ", ".join(DTYPES)
         try:
             meant = dtype_name(np.dtype(given)) if given is not None else None  # type: ignore[call-overload]

@@ -175,7 +175,8 @@ def _never(kernel: Kernel, instruction: Instruction, body: Kernel) -> Mismatch |
     """Instructions that carry out no kernel at all: with a recurrent loop, empty, or out of all proportion."""
     for r in body.body:
         if isinstance(r, Recurrence):
-            return Mismatch("operation", "statements", f"a recurrent loop over {r.axis.name}", kernel.loc, r.loc,
+            what = f"a recurrent loop over {r.axis.name}, and an instruction is one step: it carries out no kernel"
+            return Mismatch("operation", "statements", what, kernel.loc, r.loc,
                             instruction.name)  # fmt: skip
     n = len(body.statements)
     if n == 0:

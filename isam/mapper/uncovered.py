@@ -111,6 +111,9 @@ def describe(kernel: Kernel, s: Statement) -> str:
     dtype = kernel.buffer(s.dest.buffer).dtype
     if s.op == "copy" and isinstance(s.sources[0], Literal):
         return f"write a constant to {dtype} ('{spelt(s, kernel)}')"
+    given = next((kernel.buffer(a.buffer).dtype for a in s.sources if isinstance(a, Access)), dtype)
+    if not s.accumulate and given != dtype:
+        dtype = f"{given} giving {dtype}"
     verb = f"accumulate with '{s.op}'" if s.accumulate else f"do '{s.op}'"
     return f"{verb} on {dtype} ('{spelt(s, kernel)}')"
 

@@ -89,6 +89,7 @@ class Signature:
         if len(args) > len(order):
             faults.append(f"takes {len(order)} positional arguments ({', '.join(order)}), {len(args)} given")
         given = dict(zip(order, args, strict=False))
+        meant: set[str] = set()  # arguments that are missing because their names are misspelt
         for name, value in kwargs.items():
             if name in given:
                 faults.append(f"argument '{name}' is given twice")
@@ -96,10 +97,11 @@ class Signature:
                 faults.append(f"argument '{name}' is bound already")
             elif name not in self.by_name:
                 hint = did_you_mean(name, self.by_name)
+                meant.update(n for n in order if hint == f"did you mean '{n}'?")
                 faults.append(f"has no argument '{name}'" + (f" ({hint})" if hint else ""))
             else:
                 given[name] = value
-        faults += [f"argument '{n}' is missing" for n in order if n not in given]
+        faults += [f"argument '{n}' is missing" for n in order if n not in given and n not in meant]
         if faults:
             raise IsamError([Diagnostic("call-arguments", f"{self.name} {f}") for f in faults])
         return given

@@ -206,10 +206,11 @@ class _Check:
             self.sound = False
         by = self.known("instruction", m.by, at("by"))
         unit = self.known("unit", m.issuer, at("issuer"))
-        if by and unit and m.issuer in self.s.units and m.by not in self.s.units[m.issuer].runs:
+        i = self.s.instructions.get(m.by)
+        moves = i is None or i.is_move  # else that is what is wrong, whoever issues it
+        if by and unit and moves and m.issuer in self.s.units and m.by not in self.s.units[m.issuer].runs:
             self.faults.add("system-issuer", f"the unit '{m.issuer}' issues '{m.by}' but does not run it", at("issuer"),
                             self._who_runs(m.by))  # fmt: skip
-        i = self.s.instructions.get(m.by)
         if i is not None and not i.is_move:
             idle = [n for s in i.body.statements for n in idle_axes(s)]
             does = f"goes along '{idle[0]}', which indexes nothing" if idle else "computes"

@@ -85,6 +85,7 @@ CODES: dict[str, str] = {
     "it fits what a kernel's caller sees, but no temporary, which is a new one wherever it is assigned anew.",
     "remark-lanes": "A register has more lanes than it holds of the smallest elements that live in it.",
     "remark-link": "A shared bandwidth that all its moves together do not use up.",
+    "remark-loop": "An instruction has a recurrent loop: no kernel is mapped onto such, an instruction is one step.",
     "remark-register": "A configuration register that nothing depends on.",
     "remark-move": "An operand has fewer elements than any move to the memories it may live in, or from them, takes: "
     "what one call reads or writes cannot be moved by itself.",

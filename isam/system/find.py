@@ -38,6 +38,9 @@ def find_system(name: str) -> Path:
     """The file of a system. Raises ``IsamError`` with the closest known name."""
     if "\0" in name or len(name) > 4096:
         raise fail("system-unknown", "that is not the name of a system", hint="a name or the path of a YAML file")
+    if name.endswith(".isam"):
+        raise fail("system-unknown", f"'{Path(name).name[:60]}' is a file of kernels, not a system",
+                   hint="`isam check` looks it over; the path of a description ends in .yaml")  # fmt: skip
     if looks_like_path(name):
         return Path(name)
     for path in _candidates(name):

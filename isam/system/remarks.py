@@ -9,7 +9,7 @@ from math import prod
 from isam.diagnostics import Diagnostic
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction
-from isam.ir.kernel import Buffer
+from isam.ir.kernel import Buffer, Recurrence, Statement
 from isam.ir.normal import normal_form
 from isam.system.check import reached
 from isam.system.graph import System
@@ -22,8 +22,8 @@ Ways = dict[Place, set[Place]]
 
 def remarks(system: System) -> list[Diagnostic]:
     """Remarks in source order, one per family and kind: the members of a family look wrong alike."""
-    looks = (_room, _moved, _carried, _homes, _beginnings, _in_place, _idle, _unmanned, _lanes, _stuck, _twins, _links,
-             _registers)  # fmt: skip
+    looks = (_room, _moved, _carried, _homes, _beginnings, _in_place, _loops, _idle, _unmanned, _lanes, _stuck, _twins,
+             _links, _registers)  # fmt: skip
     found = [d for look in looks for d in look(system)]
     once = {(d.code, d.loc, d.message if not d.loc.line else ""): d for d in reversed(found)}
     return sorted(once.values(), key=lambda d: (d.loc.file, d.loc.line, d.loc.column))
@@ -159,7 +159,7 @@ def _in_place(system: System) -> Iterator[Diagnostic]:
     found: dict[tuple[str, str], list[tuple[Instruction, str | None]]] = {}
     for i in system.compute:
         body = normal_form(i.body)
-        if len(body.statements) == 1 and not (s := body.statements[0]).accumulate:
+        if len(body.body) == 1 and isinstance(s := body.body[0], Statement) and not s.accumulate:
             own = s.dest.buffer if s.dest in s.sources else None
             found.setdefault((s.op, body.buffer(s.dest.buffer).dtype), []).append((i, own))
     for (op, dtype), alike in found.items():
@@ -167,6 +167,15 @@ def _in_place(system: System) -> Iterator[Diagnostic]:
             what = f"'{i.name}' does '{op}' in place, and nothing does it on {dtype} from one operand to another"
             yield Diagnostic("remark-in-place", what, i.loc,
                              f"it fits no temporary: read another operand than '{own}', both may be one buffer")
+
+
+def _loops(system: System) -> Iterator[Diagnostic]:
+    """Instructions with a recurrent loop, which no kernel is mapped onto."""
+    for i in system.compute:
+        loop = next((x for x in i.body.body if isinstance(x, Recurrence)), None)
+        if loop is not None:
+            what = f"'{i.name}' has a recurrent loop over {loop.axis.name}: no kernel is carried out by it"
+            yield Diagnostic("remark-loop", what, i.loc, "an instruction is one step: describe that of one iteration")
 
 
 def _idle(system: System) -> Iterator[Diagnostic]:

@@ -197,6 +197,8 @@ class _Reader:
         if bracket is not None and bracket.line < mark.line:
             return f"the bracket of line {bracket.line + 1} is not closed before"
         above = self.lines[max(0, mark.line - 3) : mark.line] if mark is not None else []
+        if any(line.split()[:1] in (["kernel"], ["instruction"]) for line in self.lines[:1]):
+            return "a file of kernels ends in .isam: `isam check`"
         if any(line.strip() == "body:" for line in above):
             return "a text of several lines begins with 'body: |'"
         return "check indentation, colons, quotes and brackets near here"

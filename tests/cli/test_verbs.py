@@ -401,6 +401,30 @@ def test_bench_takes_no_file_and_no_simulator(cli, matmul):
     assert "FILE" not in cli("bench", "--help").out.split("\n")[0]
 
 
+def test_bench_of_no_shape_is_refused(cli):
+    ran = cli("bench", "--only", "tiny", "--shape", "running_sum")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no shape of these groups has 'running_sum' in its name\n  hint: there are some in: scans\n" in ran.err
+    assert "hint: such as 1x1x1" in cli("bench", "--only", "tiny", "--shape", "nowhere").err
+
+
+def test_a_machine_is_drawn_once(cli):
+    ran = cli("system", "show", "tiny", "--svg", "--mermaid")
+    assert (ran.code, ran.out) == (2, "")
+    assert "cli-option" in ran.err
+
+
+def test_a_file_of_kernels_and_a_description_are_told_apart(cli, matmul, tmp_path):
+    ran = cli("map", matmul, "--on", matmul)
+    assert ran.code == 2
+    assert "is a file of kernels, not a system" in ran.err
+    (tmp_path / "k.yaml").write_text("kernel k(N)\n  in x: f32[N]\n")
+    assert "hint: a file of kernels ends in .isam: `isam check`" in cli("system", "check", tmp_path / "k.yaml").err
+    (tmp_path / "own.yaml").write_text(cli("system", "new", "own").out)
+    for verb in ("check", "map"):
+        assert cli(verb, tmp_path / "own.yaml").err.count("error") == 1
+
+
 def test_a_machine_shows_rows_and_which_operand_lives_where(cli):
     text = cli("system", "show", "gemmini").out
     assert re.search(r"\n  spad +managed +256 KiB +16 B +rows of 16 B\n", text)

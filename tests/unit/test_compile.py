@@ -86,6 +86,9 @@ def test_open_sizes_specialise_per_shape():
         fn(arrays(2, 3, 3)[0], arrays(2, 4, 3)[1])
     with pytest.raises(IsamError, match="argument 'B' is missing"):
         fn(arrays(2, 3, 3)[0])
+    with pytest.raises(IsamError) as e:
+        fn(arrays(2, 3, 3)[0], BB=arrays(2, 3, 3)[1])
+    assert [d.message for d in e.value.diagnostics] == ["matmul has no argument 'BB' (did you mean 'B'?)"]
 
 
 def test_threads_compile_each_shape_once():

@@ -8,6 +8,7 @@ import typer
 
 from isam.cli.answer import Answer, answering
 from isam.cli.options import AsJson
+from isam.diagnostics import fail
 
 SYSTEM = Annotated[str, typer.Argument(metavar="SYSTEM", help="A shipped system or the path of a YAML description.")]
 SVG = Annotated[bool, typer.Option("--svg", help="As an SVG drawing.")]
@@ -25,6 +26,8 @@ MERMAID = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart
 )  # fmt: skip
 def show(system: SYSTEM, mermaid: MERMAID = False, svg: SVG = False, as_json: AsJson = False) -> Answer:
     """Prints memories, units, moves and instructions of a machine."""
+    if mermaid and svg:
+        raise fail("cli-option", "--mermaid and --svg are two drawings, one is printed", hint="give one of them")
     from isam.ir.text import print_kernel
     from isam.system.draw import mermaid as flowchart
     from isam.system.draw_svg import svg as drawing

@@ -91,7 +91,9 @@ def test_dtypes_as_numpy_has_them():
 @pytest.mark.parametrize(("dtype", "message", "hint"), [
     ("float32", "unknown dtype 'float32'", "did you mean 'f32'?"), (float, "is no dtype", "did you mean 'f64'?"),
     (np.complex64, "is no dtype", "dtypes: f64, f32"), (np.dtype(">f4"), "is no dtype", "dtypes: f64, f32"),
-    (7, "7 is no dtype", "dtypes: f64, f32"), ([None, "f32"], "None is no dtype", "dtypes: f64, f32"),
+    (7, "7 is no dtype", "dtypes: f64, f32"),
+    (np.ones(3), "a dtype is needed, not an array", "isam.compile(isam.einsum(...))(A, B)"),
+    ([None, "f32"], "None is no dtype", "dtypes: f64, f32"),
 ])  # fmt: skip
 def test_what_is_no_dtype(dtype, message, hint):
     with pytest.raises(IsamError, match="E503") as e:

@@ -117,7 +117,9 @@ def test_a_statement_no_law_can_help_ends_the_search_at_once():
     r = find(kernel, [GEMM, ZERO], Trace(Approach()))
     assert not r
     assert (r.states, r.blind_expansions, r.complete) == (1, 0, True)
-    assert "do 'erf'" in str(r.uncovered)
+    assert "do 'erf' on f32 (" in str(r.uncovered)
+    kernel = parse("kernel e()\n  in a: f32[9]\n  out y: bool[9]\n  forall i < 9\n    y[i] = a[i] < 2\n")
+    assert "do 'lt' on f32 giving bool (" in str(find(kernel, [GEMM, ZERO], Trace(Approach())).uncovered)
 
 
 def test_budgets_end_the_search_truthfully():

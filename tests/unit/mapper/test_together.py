@@ -91,7 +91,9 @@ def test_an_instruction_that_can_never_be_used_says_so():
     k = kernel("inout y: f32[8]", "forall i < 8", "  y[i] = y[i] * 2")
     found = probe(k, looped)
     assert not found
-    assert [m.need for m in found.near] == ["a recurrent loop over t"]
+    assert [m.need for m in found.near] == [
+        "a recurrent loop over t, and an instruction is one step: it carries out no kernel"
+    ]
     assert reach(k, looped).near
 
 

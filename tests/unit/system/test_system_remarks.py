@@ -28,6 +28,15 @@ NEGATE = """  neg:
     homes: [ra, rb]
     cost: {{issue: 1 cycle, latency: 1 cycle}}
 """
+SCAN = """  scan:
+    body: |
+      instruction scan(N <= 4, T <= 4)
+        inout D: f32[N]
+        loop t < T
+          forall i < N
+            D[i] = D[i] * 2
+    homes: [ra, rb]
+"""
 SOUND = TINY.replace("runs: [mm4]", "runs: [mm4, zero4]") + ZERO
 
 ONE_WAY = (  # sums leave `rb` through `neg` alone
@@ -45,6 +54,8 @@ ODD = {
     "room": (SOUND.replace("zero4(M <= 4,", "zero4(M <= 400,"), 34, "remark-room", "up to 6400 B"),
     "in-place": (SOUND.replace("[mm4, zero4]", "[mm4, zero4, neg]") + NEGATE.format("inout D", "D"), 42,
                  "remark-in-place", "'neg' does 'neg' in place"),
+    "loop": (SOUND.replace("[mm4, zero4]", "[mm4, zero4, scan]") + SCAN, 42, "remark-loop",
+             "'scan' has a recurrent loop over t: no kernel is carried out by it"),
     "idle": (SOUND.replace("moves:", "moves:\n  - {from: dram, to: rx, by: copy, issuer: dma}")
              .replace("units:", "  rx: {kind: managed, capacity: 1 KiB}\nunits:"), 8, "remark-idle", "works in 'rx'"),
     "home": (SOUND.replace("B: [ra, rb], ", ""), 15, "remark-home", "no home is stated for 'B' of 'mm4'"),
