@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from isam.proof.operations import Operations
 
 
+OPPOSITE = {"max": "min", "min": "max"}
+RISES = ("exp", "floor")  # and gives a number for each that is given
 FACTORS = 4  # terms of one array in an exponent that are told apart
 
 
@@ -116,8 +118,58 @@ def _abs(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Va
 
 
 def _max(o: Operations, args: tuple[Value, ...], dtype: str, over: Region, op: str = "max") -> Value:
+    if o.licence.scaled and DTYPES[dtype].kind == "f":
+        return _scaled(o, args, dtype, over, op)
     a, b = (o.numbers.elements(x, dtype) for x in args)
     return o.extremum(op, dtype, over, (a, b))
+
+
+def _scaled(o: Operations, args: tuple[Value, ...], dtype: str, over: Region, op: str) -> Value:
+    """The extremum of what is left without a number that is added to both, without a factor of both, and without a
+    function of both that rises."""
+    ring, shift = o.numbers.ring, _shift(args)
+    if shift:
+        args = tuple(ring.add(x, ring.constant(-shift, over)) for x in args)
+    c = _factor(args, op)
+    if c != ONE:
+        args = tuple(ring.scale(x, 1 / c) for x in args)
+    op = OPPOSITE[op] if c < 0 else op
+    found = [_single(o, x, over) for x in args]
+    rises = {x[1].label if x is not None and x[0] == ONE else "" for x in found}
+    name = next((f for f in RISES if rises == {f"{f} {dtype}"}), "")
+    if name:
+        inner = tuple(ring.through(x[2], x[1].args[0]) for x in found if x is not None)
+        out = o.apply(name, (_scaled(o, inner, dtype, over, op),), dtype, dtype, over)
+    else:
+        a, b = (o.numbers.elements(x, dtype) for x in args)
+        out = o.extremum(op, dtype, over, (a, b))
+    out = out if c == ONE else ring.scale(out, c)
+    return ring.add(out, ring.constant(shift, over)) if shift else out
+
+
+def _shift(args: tuple[Value, ...]) -> Fraction:
+    """The number that is added to something in both, at every point; zero where there is none."""
+    numbers: set[Fraction] = set()
+    for a in args:
+        parts = a.terms.get((), ())
+        if len(parts) != 1 or len(a.terms) == 1 or not a.over.inside(parts[0][1].domain()):
+            return Fraction()
+        numbers.add(parts[0][0])
+    return numbers.pop() if len(numbers) == 1 else Fraction()
+
+
+def _factor(args: tuple[Value, ...], op: str) -> Fraction:
+    """What both are taken as multiples of: negative where most are, or as many and this makes it a ``max``."""
+    leading = [_leading(a) for a in args]
+    positive = sum((w > 0) - (w < 0) for w in leading)
+    size = abs(leading[0]) if leading[0] and len({abs(w) for w in leading}) == 1 else ONE
+    return -size if positive < 0 or (positive == 0 and op == "min") else size
+
+
+def _leading(a: Value) -> Fraction:
+    """The weight of the first term, the same of equal values and the opposite of opposite ones."""
+    weights = (w for key in sorted(a.terms) for w, _ in a.terms[key] if w)
+    return next(weights, Fraction())
 
 
 def _min(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
@@ -154,6 +206,13 @@ def _and(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Va
 def _or(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
     ring = o.numbers.ring
     return ring.add(ring.add(*args), ring.scale(ring.mul(*args), -ONE))
+
+
+def _ceil(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+    if DTYPES[dtype].kind != "f":
+        return args[0]
+    down = o.apply("floor", (o.apply("neg", args, dtype, dtype, over),), dtype, dtype, over)
+    return o.apply("neg", (down,), dtype, dtype, over)
 
 
 def _whole(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
@@ -195,8 +254,10 @@ AXIOMS: dict[str, Axiom] = {
     "sigmoid": Axiom("sigmoid(a) = 1 / (1 + exp(-a))", _sigmoid),
     "tanh": Axiom("tanh(a) = 2 * sigmoid(2 * a) - 1", _tanh),
     "abs": Axiom("abs(a) = max(a, -a)", _abs, "fi"),
-    "max": Axiom("max is associative, commutative, idempotent; -inf is neutral", _max, "fiu", exact=True),
-    "min": Axiom("min is associative, commutative, idempotent; inf is neutral", _min, "fiu", exact=True),
+    "max": Axiom(
+        "max is associative, commutative, idempotent; -inf is neutral; scaled, max(c * a, c * b) = c * max(a, b)",
+        _max, "fiu", exact=True),
+    "min": Axiom("as max, inf is neutral; scaled, min(a, b) = -max(-a, -b)", _min, "fiu", exact=True),
     "exp": Axiom("exp(a + b) = exp(a) * exp(b), where all is finite", _exp),
     "le": Axiom("a <= b = not (b < a), finite for floats", _le, "fiub", exact=True),
     "gt": Axiom("a > b = b < a", _gt, "fiub", exact=True),
@@ -206,7 +267,7 @@ AXIOMS: dict[str, Axiom] = {
     "and": Axiom("a and b = a * b", _and, "b", exact=True),
     "or": Axiom("a or b = a + b - a * b", _or, "b", exact=True),
     "floor": Axiom("floor(n) = n", _whole, "iu", exact=True),
-    "ceil": Axiom("ceil(n) = n", _whole, "iu", exact=True),
+    "ceil": Axiom("ceil(a) = -floor(-a); ceil(n) = n", _ceil, "fiu", exact=True),
     "round": Axiom("round(n) = n", _whole, "iu", exact=True),
     "pow": Axiom("pow(a, n) = a * ... * a, for n = 1 to 4", _pow, "fiu"),
     "select": Axiom(

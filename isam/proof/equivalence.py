@@ -27,7 +27,7 @@ from isam.proof.viewed import in_rows
 ROUNDS = 12
 UNWRITTEN = ("V420", "V421")  # an output left as it was is compared as such
 Question = tuple[object, ...]
-LICENCES = (Licence(free=False), Licence(), Licence(finite=True))
+LICENCES = (Licence(free=False), *(Licence(finite=f, scaled=s) for f in (False, True) for s in (False, True)))
 """From the least that may be used to the most."""
 
 

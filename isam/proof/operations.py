@@ -26,10 +26,12 @@ SIMPLE = 10_000  # a float literal is the fraction with the least denominator up
 @dataclass(frozen=True, slots=True)
 class Licence:
     """What may be used of floats. ``free``: sums and products are those of the reals, in any order, and functions obey
-    the axioms (reassociates, rounding); ``finite``: no value is infinite or NaN."""
+    the axioms (reassociates, rounding); ``finite``: no value is infinite or NaN; ``scaled``: a common factor, number or
+    function that rises goes out of the greatest and the least of reals (without, nothing does)."""
 
     free: bool = True
     finite: bool = False
+    scaled: bool = False
 
     @property
     def uses(self) -> tuple[str, ...]:

@@ -59,6 +59,52 @@ def test_a_choice_is_an_extreme_only_where_it_chooses_one(op: str, dtype: str, f
     assert extremes == (0 if dtype == "f32" and not finite else 4)
 
 
+# extremes -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_the_extreme_of_multiples_is_a_multiple_of_an_extreme(op: str) -> None:
+    """Of two arrays, and of one and a number; whatever the factors, it is minus the other extreme of the opposites."""
+    other = {"max": "min", "min": "max"}[op]
+    numbers = {f"{n} f32": np.array(some, np.float32) for n, some in (("x", [3, -1, 0, 2]), ("z", [-2, 5, 0, 2]))}
+    for w, v in product((Fraction(-3), Fraction(-1), Fraction(1, 2), ONE, Fraction(3)), repeat=2):
+        o = Operations(Licence(scaled=True))
+        ring, (x, z), reading = o.numbers.ring, given(o, "f32", "xz"), Reading(o, numbers)
+        for a, b in ((ring.scale(x, w), ring.scale(z, v)), (ring.scale(x, w), ring.constant(v, OVER))):
+            made = o.apply(op, (a, b), "f32", "f32", OVER)
+            minus = o.apply(other, (ring.scale(a, -ONE), ring.scale(b, -ONE)), "f32", "f32", OVER)
+            assert ring.equal(made, ring.scale(minus, -ONE)), (w, v)
+            one, two = reading.all(a, "f32"), reading.all(b, "f32")
+            got = reading.all(made, "f32")
+            assert all(got[p] == {"max": max, "min": min}[op](one[p], two[p]) for p in LINE), (w, v)
+        if w == v:
+            plain = o.apply(op if w > 0 else other, (x, z), "f32", "f32", OVER)
+            made = o.apply(op, (ring.scale(x, w), ring.scale(z, v)), "f32", "f32", OVER)
+            assert ring.equal(made, ring.scale(plain, w))
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_what_both_have_goes_out_of_an_extreme(op: str) -> None:
+    o = Operations(Licence(scaled=True))
+    ring, (x, z) = o.numbers.ring, given(o, "f32", "xz")
+    plain = o.apply(op, (x, z), "f32", "f32", OVER)
+    two = ring.constant(Fraction(2), OVER)
+    made = o.apply(op, (ring.add(x, two), ring.add(z, two)), "f32", "f32", OVER)
+    assert ring.equal(made, ring.add(plain, two))
+    made = o.apply(op, (ring.add(x, two), z), "f32", "f32", OVER)
+    assert not ring.equal(made, ring.add(plain, two))
+    for name, goes in (("exp", True), ("floor", True), ("sin", False), ("sqrt", False)):
+        both = tuple(o.apply(name, (a,), "f32", "f32", OVER) for a in (x, z))
+        made = o.apply(op, both, "f32", "f32", OVER)
+        assert ring.equal(made, o.apply(name, (plain,), "f32", "f32", OVER)) == goes, name
+
+
+def test_extremes_of_integers_that_wrap_are_not_scaled() -> None:
+    o = Operations(Licence(scaled=True))
+    ring, (x, z) = o.numbers.ring, given(o, "i8", "xz")
+    made = o.apply("min", (x, z), "i8", "i8", OVER)
+    minus = o.apply("max", (ring.scale(x, -ONE), ring.scale(z, -ONE)), "i8", "i8", OVER)
+    assert not ring.equal(made, ring.scale(minus, -ONE))
+
+
 # powers ---------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["f32", "i32"])
 def test_powers_are_products_of_one_to_four(dtype: str) -> None:
