@@ -122,7 +122,7 @@ def _array(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
     kind = "a number" if isinstance(value, int | float | np.generic) else type(value).__name__
     what = f"'{p.name}' must be a NumPy array of {p.dtype}, not {kind}"
     named = p.dtype.isbuiltin == 1
-    hint = _converted(p) if p.written else f"pass np.asarray(x, np.{p.dtype})" if named else ""
+    hint = _converted(p) if p.written else f"pass np.asarray(x, np.{p.dtype})" if named and value is not None else ""
     faults.append(_fault("type", what, hint))
     return None
 

@@ -89,6 +89,10 @@ def test_open_sizes_specialise_per_shape():
     with pytest.raises(IsamError) as e:
         fn(arrays(2, 3, 3)[0], BB=arrays(2, 3, 3)[1])
     assert [d.message for d in e.value.diagnostics] == ["matmul has no argument 'BB' (did you mean 'B'?)"]
+    for none, hint in ((None, ""), ([1.0], "pass np.asarray(x, np.float32)")):
+        with pytest.raises(IsamError) as e:
+            fn(arrays(2, 3, 3)[0], none)
+        assert [d.hint for d in e.value.diagnostics] == [hint]
 
 
 def test_threads_compile_each_shape_once():

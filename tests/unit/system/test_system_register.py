@@ -192,6 +192,16 @@ def test_a_function_with_a_bounded_error() -> None:
     assert codes(text, lambda x, y: np.multiply(np.exp(x), 1.0001, out=y)) == ["instruction-value"]
 
 
+def test_a_function_that_rounds_where_its_declaration_does_not_is_told_how_it_is_judged() -> None:
+    text = ("instruction triple(J)\n  in x: f64[J]\n  out y: f64[J]\n"
+            "  forall j < J\n    y[j] = 3 * x[j]\n")  # fmt: skip
+    with pytest.raises(IsamError, match="whole numbers are compared with ==, as every operation declared is exact"):
+        instruction(text)(lambda x, y: np.multiply(x * 0.1 * 3, 10, out=y))
+    with pytest.raises(IsamError) as e:
+        instruction(text)(lambda x, y: np.multiply(x, 4, out=y))
+    assert "whole numbers" not in str(e.value)
+
+
 def test_scalars_and_inout() -> None:
     def axpy(a, x, y):
         y += a * x
