@@ -56,12 +56,17 @@ class Grouping:
         return Group(nests, self.exact, private_axes(nests, self._temporaries(nests)))
 
     def _domain(self, nest: Nest) -> Oblique | None:
-        """What a nest that runs between lines runs over in blocks: where no other such nest has to find what it writes,
-        nor it what the other does, which would have to be shown of blocks that differ. Else it goes by elements."""
+        """What a nest that runs between lines runs over in blocks: where no other such nest has to find what it leaves
+        in a temporary, nor it what the other does. Else it goes by elements: temporaries are better taken whole, in
+        loops that are shared, than in blocks of each nest by itself."""
         if not nest.where:
             return None
         others = [u for n in self.every if n.where and n.number != nest.number for u in n.uses]
-        meet = any(u.buffer == v.buffer and (u.writes or v.writes) for u in nest.uses for v in others)
+        meet = any(
+            u.buffer == v.buffer and (u.writes or v.writes) and self._temporary(u.buffer)
+            for u in nest.uses
+            for v in others
+        )
         return None if meet else oblique(nest, self.exact)
 
     def _add(self, line: Lineup, n: Nest) -> None:

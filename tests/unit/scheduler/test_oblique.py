@@ -144,6 +144,28 @@ def test_large_domains_are_proved_on_the_tree(where: str) -> None:
     judge(kernel, sizes, job)
 
 
+@pytest.mark.parametrize("batch", [False, True])
+def test_what_two_nests_leave_in_an_argument(batch: bool) -> None:
+    """Set, then added to under one condition: both in blocks."""
+    text = """kernel below(H, N, K)
+  in    a: f32[H, N, K]
+  in    b: f32[H, N, K]
+  inout c: f32[H, N, N]
+  forall h < H, i < N, j < N where j <= i
+    c[h, i, j] = 0
+  forall h < H, i < N, j < N, k < K where j <= i
+    c[h, i, j] += a[h, i, k] * b[h, j, k]
+"""
+    text = text if batch else text.replace("h < H, ", "").replace("h, ", "").replace("H, ", "")
+    kernel, sizes = parse_kernel(text), {"N": 70, "K": 5, **({"H": 2} if batch else {})}
+    with on_the_tree():
+        job = compiled(kernel, sizes, simulated("host-avx512"), check=True)
+    assert job.schedule is not None
+    steps = [n.step for n in distinct(job.schedule.call) if isinstance(n, Loop) and ".w" in n.var]
+    assert max(steps) > 1
+    judge(kernel, sizes, job)
+
+
 def test_inside_a_time_loop() -> None:
     """What stays over the steps is brought before them: no box of one block."""
     kernel = parse_kernel("""kernel steps(T, N, K)
