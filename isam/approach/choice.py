@@ -99,6 +99,7 @@ class Approach:
 
     name = "first-fit"
     why = "first legal option"
+    reasons: Mapping[str, str] = {}  # the reasons of single choice points, in the place of ``why``
     tries = 1  # schedules that are made at most before the quickest is kept
     varied: tuple[str, ...] = ("fuse", "tile")  # choice points that are decided otherwise in the others
     goes_on: bool = False  # after a variant was chosen, further decisions on its schedule are known
@@ -127,10 +128,14 @@ class Approach:
         return getattr(self, choice.point)(choice)
 
     def because(self, choice: Choice) -> str:
-        """The reason that is recorded with a decision: the ``why`` of the class whose method takes it, so that what is
-        inherited is not said to be this class's opinion. One that was set on the Approach itself is that of all."""
+        """The reason that is recorded with a decision: that of the class whose method takes it, so that what is
+        inherited is not said to be this class's opinion, for this choice point in its ``reasons`` or else its ``why``.
+        One that was set on the Approach itself is that of all."""
         if "why" not in vars(self) and choice.point not in vars(self):
             decides = next(c for c in type(self).__mro__ if choice.point in vars(c) or "decide" in vars(c))
+            own = vars(decides).get("reasons", {})
+            if isinstance(own, Mapping) and isinstance(own.get(choice.point), str):
+                return own[choice.point]
             if isinstance(decides.__dict__.get("why", ""), str):
                 return getattr(decides, "why", self.why)
         return self.why

@@ -51,7 +51,7 @@ def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, t
     cycles = [(m, m.instruction.cost.issue) for m in cover.mappings]
     quick = {n for m, issue in cycles if issue is not None and issue <= QUICK for n in m.statements}
     for b in kernel.buffers:
-        writers = [n for n, s in enumerate(kernel.statements) if s.dest.buffer == b.name]
+        writers = kernel.writers.get(b.name, ())
         if b.role != "temp" or (b.bytes or 0) <= nearest or len(writers) != 1 or writers[0] not in quick:
             continue
         s = kernel.statements[writers[0]]
@@ -60,7 +60,7 @@ def _kept(kernel: Kernel, cover: Cover, system: System) -> Iterator[tuple[str, t
         if s.accumulate or kept or sum(x.bytes or 0 for x in read) >= 2 * (b.bytes or 0):
             continue
         late = _after_sums(kernel, b.name)
-        if late and any(b.name in _reads(kernel, n) for n in range(len(kernel.statements)) if n not in late):
+        if late and set(kernel.readers[b.name]) - set(late):
             yield b.name, late
 
 
@@ -72,7 +72,7 @@ def _after_sums(kernel: Kernel, name: str) -> tuple[int, ...]:
             summed.add(s.dest.buffer)
         elif made & _reads(kernel, n):
             (summed if _along_rows(s, made) else made).add(s.dest.buffer)
-    return tuple(n for n in range(len(kernel.statements)) if {name} & _reads(kernel, n) and summed & _reads(kernel, n))
+    return tuple(n for n in kernel.readers.get(name, ()) if summed & _reads(kernel, n))
 
 
 def _along_rows(s: Statement, made: set[str]) -> bool:

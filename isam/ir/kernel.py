@@ -251,6 +251,12 @@ class Kernel:
             out.setdefault(s.dest.buffer, []).append(i)
         return {name: tuple(found) for name, found in out.items()}
 
+    @cached_property
+    def outsized(self) -> frozenset[str]:
+        """The temporaries that, kept whole, are larger than every argument (IR-5); a size that is open counts as 0."""
+        most = max((b.elements or 0 for b in self.arguments), default=0)
+        return frozenset(b.name for b in self.buffers if b.role == "temp" and (b.elements or 0) > most)
+
     @property
     def given(self) -> tuple[Sym, ...]:
         """The sizes that are not worked out from others."""

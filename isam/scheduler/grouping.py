@@ -32,7 +32,11 @@ class Lineup:
     aside: Lineup | None = None
 
     def all(self) -> list[Nests]:
-        return [*self.done, *(self.aside.all() if self.aside else ())]
+        return [*self.done, *self.waiting]
+
+    @property
+    def waiting(self) -> list[Nests]:
+        return self.aside.all() if self.aside else []
 
 
 class Grouping:
@@ -71,10 +75,10 @@ class Grouping:
 
     def _add(self, line: Lineup, n: Nest) -> None:
         """Puts a nest into a group of the line, or behind them."""
-        done = line.done
-        if done and _plain(n) and _plain(done[-1][-1]):
-            aside = line.aside.all() if line.aside else []
-            needed, left = _divided(aside, n)
+        done, aside = line.done, line.waiting
+        divided = needed, left = _divided(aside, n)
+        asked = bool(done) and _plain(n) and _plain(done[-1][-1])
+        if asked:
             if any(_tied(g, h) for g in needed for h in left):  # it would stand aside of what it needs
                 needed, left = aside, []
             got = self._into(done[-1], needed, n)
@@ -84,15 +88,12 @@ class Grouping:
                 done[-1:], line.aside = got, Lineup(left) if left else None
                 return
             if not _depends(done[-1], n):
-                if not self._earlier(line, n):
+                if not self._earlier(line, divided, n):
                     line.aside = line.aside or Lineup()
                     self._add(line.aside, n)
                 return
-            if not aside:  # it was asked about already
-                done.append((n,))
-                return
-        needed, left = _divided(line.aside.all() if line.aside else [], n)
-        since = len(done) if needed else len(done) - 1
+        needed, left = divided
+        since = len(done) if needed or asked else len(done) - 1
         done += needed
         self._put(done, n, since)
         if any(_depends(done[-1], q) for g in left for q in g):
@@ -113,14 +114,14 @@ class Grouping:
             out.insert(last, out.pop(at))
         return out
 
-    def _earlier(self, line: Lineup, n: Nest) -> bool:
+    def _earlier(self, line: Lineup, divided: tuple[list[Nests], list[Nests]], n: Nest) -> bool:
         """Whether the nest joins a group before the last one: the last on which it depends, with nothing in between;
-        what it depends on of those aside goes along."""
+        what it depends on of those aside, which are ``divided`` by that, goes along."""
         done = line.done
         at = next((k for k in range(len(done) - 1, -1, -1) if _depends(done[k], n)), None)
         if at is None or not _plain(done[at][-1]):
             return False
-        needed, left = _divided(line.aside.all() if line.aside else [], n)
+        needed, left = divided
         if any(_depends(g, q) for g in done[at:] for h in needed for q in h):
             return False
         got = self._into(done[at], needed, n, self._kept(n, done[at + 1 :]))
@@ -184,20 +185,20 @@ class Grouping:
             return whole
         front, rest, inside = _parted(group, taken, alone)
         parted = bool(front) or len(inside) < len(taken)
-        if parted and self._swelling(inside):
+        first = parted and self._swelling(inside)
+        if first:
             whole = self._taking(front, rest, inside, aside, n, alone, behind, kept)
-            if whole is not None:
-                return whole
-        joined = self._joined(group, n, past=bool(aside or behind), behind=behind, kept=kept)
-        if joined is not None:
-            return [*aside, (*group, joined, *behind)]
-        return self._taking(front, rest, inside, aside, n, alone, behind, kept) if parted else None
+        if whole is None:
+            joined = self._joined(group, n, past=bool(aside or behind), behind=behind, kept=kept)
+            whole = None if joined is None else [*aside, (*group, joined, *behind)]
+        if whole is None and parted and not first:
+            whole = self._taking(front, rest, inside, aside, n, alone, behind, kept)
+        return whole
 
     def _swelling(self, groups: Sequence[Nests]) -> bool:
         """Whether some of them writes a temporary that would be larger than every argument, kept whole (IR-5)."""
-        most = max((b.elements or 0 for b in self.kernel.arguments), default=0)
-        written = {u.buffer for g in groups for n in g for u in n.uses if u.writes and self._temporary(u.buffer)}
-        return any((self.kernel.buffer(b).elements or 0) > most for b in written)
+        written = {u.buffer for g in groups for n in g for u in n.uses if u.writes and not is_literal(u.buffer)}
+        return not self.kernel.outsized.isdisjoint(written)
 
     def _taking(self, front: Nests, group: Nests, along: Sequence[Nests], aside: Sequence[Nests], n: Nest, alone: Nest,
                 behind: Nests = (), kept: frozenset[str] = frozenset()) -> list[Nests] | None:  # fmt: skip

@@ -50,27 +50,43 @@ class Recur:
         self.behind: dict[str, int] = {}  # per memory, behind what an iteration has put there
 
     def make(self) -> None:
-        data, scope = self.data, self.scope
         mids = self.cut.span // self.cut.step - bool(self.first) - bool(self.last)
-        entry = data.state.copy()
-        made: dict[Key, Copy] = {}  # what the first body leaves that the others find
-        with scope.recording():
-            end, since = self._body(entry, opening=not mids)
-            wanted = self._carry(entry, end, since)
-            if self.first and mids:
-                made, wanted = self._opened(entry, since, wanted)
-        for _ in range(self.ROUNDS):
-            got = self._attempt(entry, {**wanted, **made}, made, mids)
-            if not isinstance(got, set):
-                self._done(*got)
-                return
-            wanted = {k: c for k, c in wanted.items() if k not in got}
-            made = {k: c for k, c in made.items() if k not in got}
-        got = self._attempt(entry, {k: c for k, c in wanted.items() if c.stage is not None}, {}, mids)
+        entry = self.data.state.copy()
+        got = self._kept(entry, entry, mids)
+        if isinstance(got, dict):  # what fills the memories before the loop may hide what fits once it is gone
+            got = self._kept(entry, self._emptied(entry), mids)
+        if isinstance(got, dict):
+            got = self._attempt(entry, {k: c for k, c in got.items() if c.stage is not None}, {}, mids)
         if isinstance(got, set):
             got = self._attempt(entry, {}, {}, mids)
         assert not isinstance(got, set), "an empty state is always a fixed point"
         self._done(*got)
+
+    def _kept(
+        self, entry: MachineState, begin: MachineState, mids: int
+    ) -> tuple[Loop, MachineState] | dict[Key, Copy]:
+        """The loop with as much carried as an iteration from ``begin`` suggests and some rounds leave of it, or, where
+        these were too few, what they left."""
+        made: dict[Key, Copy] = {}  # what the first body leaves that the others find
+        with self.scope.recording():
+            end, since = self._body(begin, opening=not mids)
+            wanted = self._carry(begin, end, since)
+            if self.first and mids:
+                made, wanted = self._opened(begin, since, wanted)
+        for _ in range(self.ROUNDS):
+            got = self._attempt(entry, {**wanted, **made}, made, mids)
+            if not isinstance(got, set):
+                return got
+            wanted = {k: c for k, c in wanted.items() if k not in got}
+            made = {k: c for k, c in made.items() if k not in got}
+        return wanted
+
+    def _emptied(self, entry: MachineState) -> MachineState:
+        """The state before the loop without what no stage of the plan has put there."""
+        self.data.state = entry.copy()
+        with self.scope.recording():
+            self._leave({k: c for k, c in entry.copies.items() if c.stage is not None})
+        return self.data.state
 
     def _done(self, node: Loop, state: MachineState) -> None:
         self.scope.out.append(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Choice
@@ -29,6 +30,21 @@ class Greedy(Approach):
 
     name = "greedy"
     why = "lowest predicted cost"
+    reasons = MappingProxyType({
+        "device": "done first",
+        "variant": "quickest, inexact ones at twice their time",
+        "mapping": "lowest predicted cost, and what its neighbours take",
+        "bind": "made ahead, unless that takes many times the room",
+        "fuse": "shared where whole tiles flow and nothing spills",
+        "prefetch": "ahead of what comes too late from its cache",
+        "order": "back and forth over what half stays in a cache",
+        "interchange": "rows outside",
+        "victim": "next use farthest",
+    })
+
+    def because(self, choice: Choice) -> str:
+        said = super().because(choice)
+        return Approach.why if said == Greedy.why and choice.costs is None else said
 
     def _cheapest(self, choice: Choice) -> Any:
         if choice.costs is None:
@@ -271,10 +287,8 @@ def keeps(kernel: Kernel, system: System, nest: Nest, group: list[Nest], kept: C
 
 def swells(kernel: Kernel, nest: Nest, group: list[Nest]) -> bool:
     """Whether a temporary between them would be larger than every argument, were it kept whole (IR-5)."""
-    size = {b.name: elements(kernel, b.name) for b in kernel.buffers}
-    most = max((size[b.name] for b in kernel.arguments), default=0)
     shared = {u.buffer for n in group for u in n.uses if u.writes} & {u.buffer for u in nest.uses}
-    return any(kernel.buffer(b).role == "temp" and size[b] > most for b in shared)
+    return not kernel.outsized.isdisjoint(shared)
 
 
 def spills(kernel: Kernel, system: System) -> bool:
