@@ -7,7 +7,7 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.cost.lanes import Lane
-from isam.cost.steps import Costs, Crossing, Stand, Timed, stream_of
+from isam.cost.steps import Costs, Crossing, Stand, Timed
 from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
 
 HOLES = 64  # stretches in which a link was idle that are remembered
@@ -118,7 +118,7 @@ class Code:
 
     def __post_init__(self) -> None:
         system, tree = self.schedule.system, self.schedule.call
-        self.streams = {u: stream_of(system, u) for u in system.units}
+        self.streams = {u: system.stream_of(u) for u in system.units}
         self.group_of = {self.streams[u]: system.replica_of(u) for u in system.units}
         self.costs = Costs(self.schedule, self.dealt)
         self.meshed = tuple(dict.fromkeys(m.replica for m in system.meshes.values()))

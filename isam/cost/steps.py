@@ -9,7 +9,6 @@ from math import prod
 from isam.classes import dataclass
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Issue, Loop, Node, Operand, Schedule, children, distinct
-from isam.system.graph import System
 from isam.system.groups import Mesh
 from isam.system.mesh import routes
 
@@ -118,8 +117,3 @@ def _instances(node: Node, base: Mapping[str, int], used: dict[str, set[int]]) -
     elif not isinstance(node, Issue):
         for c in children(node):
             _instances(c, base, used)
-
-
-def stream_of(system: System, unit: str) -> str:
-    """The stream that a unit's calls belong to: its cluster's, or its own."""
-    return system.cluster_of(unit) or unit

@@ -20,7 +20,7 @@ from dataclasses import field
 
 from isam.classes import dataclass
 from isam.cost.clock import Clock
-from isam.cost.steps import TICK, Edge, dealt_to, stream_of
+from isam.cost.steps import TICK, Edge, dealt_to
 from isam.schedule.tree import Issue, Schedule
 from isam.system.mesh import Channel, routes
 
@@ -121,7 +121,7 @@ def _told(schedule: Schedule, clock: Clock) -> Timeline:
                 _add(edges.setdefault(t.edge, Work(copies=copies(group))), times, t.held, t.bytes)
                 for name, _, full in t.links:
                     _add(links[name], times, full, t.bytes)
-        cluster = stream_of(system, step.calls[0].issue.unit)
+        cluster = system.stream_of(step.calls[0].issue.unit)
         if step.burst and times:
             _add(units[step.calls[0].issue.unit], times, step.interval)
         if cluster in clusters:

@@ -32,7 +32,6 @@ _KEPT = 2.0**-53  # what keeping a value in f64 may do to it
 _UNIT = {d: u + _KEPT for d, u in {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}.items()}
 _FLUSH = {"f64": 2.0**-1021, "f32": 2.0**-125, "f16": 2.0**-13, "bf16": 2.0**-125}
 _LARGEST = {"f64": 1.797e308, "f32": 3.4028e38, "f16": 65504.0, "bf16": 3.3895e38}
-_MONOTONE = ("exp", "log", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "floor", "ceil", "round")
 
 
 def enclose(

@@ -182,12 +182,6 @@ class Set:
         hi = _single_affine(self.raw.dim_max(k), admitted)
         return None if lo is None or hi is None else (lo, hi)
 
-    def bounding_box(self) -> tuple[tuple[Affine, Affine], ...] | None:
-        """:meth:`bounds` of every dimension, or ``None``."""
-        found = [self.bounds(n) for n in self.names]
-        box = tuple(b for b in found if b is not None)
-        return box if len(box) == len(found) else None
-
     def boxes(self, limit: int = 64) -> tuple[tuple[tuple[int, int], ...], ...] | None:
         """A concrete set as disjoint boxes, each a tuple of inclusive (low, high) per dimension, in sorted order.
 

@@ -27,7 +27,7 @@ from isam.proof.prescribed import Prescribed, mask, told_apart
 from isam.proof.registers import Held, at_start, commands, judge
 from isam.proof.violation import Findings, Violation
 from isam.proof.workspace import check_workspace
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, distinct
 
 BUDGET = 500_000  # steps
 MANY = 20_000  # steps that take longer one by one than compiling the walk does
@@ -245,9 +245,7 @@ class Replay:
 
     def loop(self, n: Loop, env: dict[str, int]) -> None:
         try:
-            values = range(max(low(b, env) for b in n.lo), min(high(b, env) for b in n.hi), n.step)
-            if n.serpentine is not None and n.serpentine.back(env):
-                values = values[::-1]
+            values = n.values(env)
         except KeyError as e:
             self.out.add(11, "scope", f"the bounds of loop '{n.var}' name {e}, which has no value there")
             return
@@ -318,11 +316,3 @@ class Replay:
 def _limit(points: int) -> None:
     if points > POINTS:
         raise MemoryError(f"{points} statement instances to tell apart, more than {POINTS}")
-
-
-def low(b: Bound, env: Mapping[str, int]) -> int:
-    return -(-b.expr.evaluate(env) // b.div)
-
-
-def high(b: Bound, env: Mapping[str, int]) -> int:
-    return b.expr.evaluate(env) // b.div

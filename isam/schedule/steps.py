@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from isam.schedule.tree import Bound, Issue, Loop, Node, children
+from isam.schedule.tree import Issue, Loop, Node, children
 
 
 def steps(node: Node, sizes: Mapping[str, int], most: int) -> int:
@@ -42,8 +42,7 @@ class _Count:
         return self.asked[id(node)]
 
     def loop(self, node: Loop, scope: dict[str, int]) -> int:
-        lo, hi = max(_low(b, scope) for b in node.lo), min(_high(b, scope) for b in node.hi)
-        values = range(lo, hi, node.step)
+        values = node.values(scope)
         if not values:
             return 0
         total = self.of(node.enter, scope) + self.of(node.exit, scope)
@@ -58,11 +57,3 @@ class _Count:
             if t not in peeled:
                 total += self.of(node.body, {**scope, node.var: v})
         return total
-
-
-def _low(b: Bound, scope: Mapping[str, int]) -> int:
-    return -(-b.expr.evaluate(scope) // b.div)
-
-
-def _high(b: Bound, scope: Mapping[str, int]) -> int:
-    return b.expr.evaluate(scope) // b.div

@@ -252,12 +252,6 @@ def is_product(nest: Nest) -> bool:
     return bool(nest.reduced) and any(a - b and b - a for a, b in combinations(again, 2))
 
 
-def touches(nest: Nest, buffer: str) -> tuple[bool, bool]:
-    """Whether the nest reads, and writes, the buffer."""
-    mine = [u for u in nest.uses if u.buffer == buffer]
-    return any(u.reads for u in mine), any(u.writes for u in mine)
-
-
 def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
     """For each axis of ``q`` the axes of the earlier ``p`` over which both may run in one loop; None: no constraint.
 

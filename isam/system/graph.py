@@ -203,6 +203,10 @@ class System:
         """The cluster whose instruction stream the unit follows; None for one with a stream of its own."""
         return next((c.name for c in self.clusters.values() if unit in c.units), None)
 
+    def stream_of(self, unit: str) -> str:
+        """The stream that a unit's calls belong to: its cluster's, or its own."""
+        return self.cluster_of(unit) or unit
+
     def streams(self, instruction: str) -> tuple[tuple[str, ...], ...]:
         """The units that run it: those of a cluster together, which may start calls of it at once, others alone."""
         out: dict[str, tuple[str, ...]] = {}

@@ -18,13 +18,12 @@ from isam.scheduler.waits.behind import Behind
 from isam.scheduler.waits.footprints import Footprint, Prints, first_value, range_of, values_of
 from isam.scheduler.waits.look import Frame, Lags, Met
 from isam.scheduler.waits.within import Within, runs
-from isam.system.graph import System
 
 
 def with_waits(schedule: Schedule) -> Schedule:
     """The schedule with every call's waits. One stream alone needs none that its own order does not give."""
     nodes = [n for tree in (schedule.bind, schedule.call) for n in distinct(tree)]
-    streams = {stream_of(schedule.system, n.unit) for n in nodes if isinstance(n, Issue)}
+    streams = {schedule.system.stream_of(n.unit) for n in nodes if isinstance(n, Issue)}
     if len(streams) < 2 and not any(isinstance(n, Loop) and n.deal is not None for n in nodes):
         return schedule
     t = Tokens(schedule)
@@ -34,17 +33,12 @@ def with_waits(schedule: Schedule) -> Schedule:
     return replace(schedule, bind=t.marked(schedule.bind, done), call=t.marked(schedule.call, done))
 
 
-def stream_of(system: System, unit: str) -> str:
-    """The stream that a unit's calls belong to: its cluster's, or its own."""
-    return system.cluster_of(unit) or unit
-
-
 class Tokens:
     """One walk over a schedule's trees; ``lags``: per call and stream the smallest found."""
 
     def __init__(self, schedule: Schedule):
         system = schedule.system
-        streams = {u: stream_of(system, u) for u in system.units}
+        streams = {u: system.stream_of(u) for u in system.units}
         groups = {streams[u]: g for u in system.units if (g := system.replica_of(u))}
         owned = {m: g for m in system.memories if (g := system.replica_of(m))}
         whole, scopes = everywhere(schedule)
