@@ -7,7 +7,7 @@ means proved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -136,17 +136,22 @@ def covered(target: Box, families: Iterable[Family], ctx: Context) -> bool:
 
 def instance(f: Family, target: Box, ctx: Context) -> Box | None:
     """The member of the family that holds the target's first point."""
-    values = chosen(f.over, f.box, target, ctx)
+    values = chosen(f.over, f.box, target, ctx, idle=_idle(f))
     if values is None:
         return None
     return tuple((lo.substitute(values), hi.substitute(values)) for lo, hi in f.box)
 
 
 def chosen(
-    over: tuple[Var, ...], box: Box, target: Box, ctx: Context, also: tuple[tuple[Affine, Affine], ...] = ()
+    over: tuple[Var, ...],
+    box: Box,
+    target: Box,
+    ctx: Context,
+    also: tuple[tuple[Affine, Affine], ...] = (),
+    idle: Mapping[str, Affine] | None = None,
 ) -> dict[str, Affine] | None:
     """Values of quantified variables for which ``box`` begins where ``target`` does, or shortly before. ``also``: more
-    that is to be equal."""
+    that is to be equal; ``idle``: the values of variables of which no equation says anything."""
     values: dict[str, Affine] = {}
     open_ = [v.name for v in over]
     for v in over * len(over):
@@ -154,6 +159,9 @@ def chosen(
             continue
         pairs = [*((lo, t[0]) for (lo, _), t in zip(box, target, strict=True)), *also]
         value = solve(v.name, open_, ((left.substitute(values), right) for left, right in pairs))
+        if value is None and idle and v.name in idle:
+            value = idle[v.name].substitute(values)
+            value = None if any(value.coefficient(u) for u in open_) else value
         if value is not None:
             values[v.name] = value
             open_.remove(v.name)
@@ -165,6 +173,13 @@ def chosen(
     if open_ or not all(admitted(values[v.name], v, values, ctx) for v in over):
         return None
     return values
+
+
+def _idle(f: Family) -> dict[str, Affine]:
+    """The least values of variables on which the box does not depend, as those of loops that run once or not at all:
+    any value does, so long as there is one."""
+    told = {n for side in f.box for e in side for n, _ in e.terms}
+    return {v.name: v.lo[0].expr for v in f.over if v.name not in told and v.lo and v.lo[0].div == 1}
 
 
 def solve(name: str, unknown: list[str], equations: Iterable[tuple[Affine, Affine]]) -> Affine | None:

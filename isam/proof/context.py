@@ -43,6 +43,7 @@ class Context:
     _left: dict[tuple[int, tuple[tuple[str, int], ...]], int | None] = field(default_factory=dict)  # see ``remainder``
     _at: dict[str, int] = field(default_factory=dict)
     _more: dict[Var, Context] = field(default_factory=dict)  # see ``with_var``
+    _given: dict[Affine, Context] = field(default_factory=dict)  # see ``given``
 
     def __post_init__(self) -> None:
         self._at = {v.name: i for i, v in enumerate(self.vars)}
@@ -57,6 +58,23 @@ class Context:
         if got is None:
             got = self._more[var] = Context((*(v for v in self.vars if v.name != var.name), var))
         return got
+
+    def given(self, e: Affine) -> Context:
+        """What is known where ``e >= 0``, too: a bound more of the innermost variable in it."""
+        got = self._given.get(e)
+        if got is None:
+            got = self._given[e] = self._bounded(e)
+        return got
+
+    def _bounded(self, e: Affine) -> Context:
+        at = max((self.depth(n) for n in e.names), default=-1)
+        if at < 0 or any(n not in self._at for n in e.names):
+            return self
+        v = self.vars[at]
+        c = e.coefficient(v.name)
+        rest = e - Affine.of(v.name, c)
+        more = replace(v, lo=(*v.lo, Bound(-rest, c))) if c > 0 else replace(v, hi=(*v.hi, Bound(rest, -c)))
+        return Context((*self.vars[:at], more, *self.vars[at + 1 :]))
 
     def reached(self, var: Var) -> Var:
         """The variable with upper bounds that it reaches, where it is known by how much its steps miss them."""
@@ -112,9 +130,9 @@ class Context:
         best: int | None = None
         for b in v.lo if c > 0 else v.hi:
             if c % b.div == 0:
-                got = self._search(rest + b.expr * (c // b.div))
+                got = self.lower(rest + b.expr * (c // b.div))
             else:
-                scaled = self._search(rest * b.div + b.expr * c)
+                scaled = self.lower(rest * b.div + b.expr * c)
                 got = None if scaled is None else -(-scaled // b.div)
             if got is not None and (best is None or got > best):
                 best = got

@@ -7,7 +7,7 @@ another, many boxes between lines, is a sum of corners here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import prod
 
@@ -20,6 +20,7 @@ from isam.schedule.tree import Bound
 
 BOXES, CELLS = 1 << 21, 1 << 25  # counted at most, of a whole domain
 FEW_BOXES, FEW_CELLS = 1 << 17, 1 << 23  # in one of the many questions about what is done before something
+STEP = 1 << 12  # corners and cells that are laid in the time of one step of ``sets.BUDGET``
 
 Values = dict[str, np.ndarray]
 
@@ -55,9 +56,16 @@ def counted(families: Sequence[Family], domain: Box, where: Sequence[Affine]) ->
     return f"a point outside the domain is executed: {point}" if times else f"a point is never executed: {point}"
 
 
-def contained(target: Box, families: Sequence[Family], around: Sequence[Var], where: Sequence[Affine]) -> bool | None:
+def contained(
+    target: Box,
+    families: Sequence[Family],
+    around: Sequence[Var],
+    where: Sequence[Affine],
+    spend: Callable[[int], object] = lambda _: None,
+) -> bool | None:
     """Whether in every iteration of the loops ``around`` each point of ``target`` at which every ``where`` is at least
-    0 is in some family; None where it cannot be counted. A loop variable that families mention is a dimension more."""
+    0 is in some family; None where it cannot be counted. A loop variable that families mention is a dimension more.
+    ``spend`` is told the steps of work that counting takes."""
     told = {n for f in families for n in _mentioned(f)}
     shared = [v.name for v in around if v.name in told]
     rank = len(target) + len(shared)
@@ -66,7 +74,7 @@ def contained(target: Box, families: Sequence[Family], around: Sequence[Var], wh
         return None
     at = tuple((Affine.of(n), Affine.of(n, 1, 1)) for n in shared)
     wanted = _boxes(Family((*target, *at), tuple(around)), FEW_BOXES)
-    outer = tuple(around) if shared else ()
+    outer = _with_bounds(around, shared)
     found = [_boxes(Family((*f.box, *at), (*outer, *f.over)), FEW_BOXES) for f in families]
     if wanted is None or any(b is None for b in found) or sum(b.shape[-1] for b in found if b is not None) > FEW_BOXES:
         return None
@@ -81,6 +89,10 @@ def contained(target: Box, families: Sequence[Family], around: Sequence[Var], wh
     lines = _lines([both[d] for d in range(rank)], tied, FEW_CELLS)
     if lines is None:
         return None
+    laid = sum(b.shape[-1] << len(_wide(_places(b, lines))) for b in (boxes, wanted))
+    if laid > FEW_CELLS:
+        return None
+    spend((laid + prod(map(len, lines))) // STEP)
     whole = np.array([[k[0], k[-1]] for k in lines], np.int64)
     want = (_laid(wanted, lines) > 0) & (_inside(whole, where, lines) > 0)
     return bool((_laid(boxes, lines) > 0)[want].all())
@@ -92,6 +104,16 @@ def _mentioned(f: Family) -> set[str]:
     starts = [v.origin for v in f.over if v.origin is not None]
     every = {n for e in (*bounds, *starts, *(e for side in f.box for e in side)) for n in e.names}
     return every - {v.name for v in f.over}
+
+
+def _with_bounds(around: Sequence[Var], names: Sequence[str]) -> tuple[Var, ...]:
+    """The variables of these names and those that bound them: no other tells where a family of these is."""
+    told, out = set(names), []
+    for v in reversed(around):
+        if v.name in told:
+            out.append(v)
+            told |= {n for e in (*(b.expr for b in (*v.lo, *v.hi)), v.origin or Affine()) for n in e.names}
+    return tuple(reversed(out))
 
 
 def _numbers(side: tuple[Affine, Affine]) -> tuple[int, int] | None:
@@ -188,11 +210,17 @@ def _laid(boxes: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
     shape = [len(at) for at in lines]
     sums = np.zeros(shape, np.int32)
     cells = sums.reshape(-1)  # numbers for places: what is added at tuples of them is added slowly
-    at = [np.searchsorted(k, boxes[d]) * prod(shape[d + 1 :]) for d, k in enumerate(lines)]
-    for corner in product((0, 1), repeat=len(lines)):
-        where = sum((at[d][c] for d, c in enumerate(corner)), np.zeros(boxes.shape[-1], np.int64))
-        np.add.at(cells, where, np.int32((-1) ** sum(corner)))
+    at = _places(boxes, lines)
+    wide = _wide(at)
+    for ends in product((0, 1), repeat=len(wide)):
+        corner = dict(zip(wide, ends, strict=True))
+        where = np.zeros(boxes.shape[-1], np.int64)
+        for d, places in enumerate(at):
+            where += places[corner.get(d, 0)] * prod(shape[d + 1 :])
+        np.add.at(cells, where, np.int32((-1) ** sum(ends)))
     for d, n in enumerate(shape):
+        if d not in wide:
+            continue
         if n * n > len(cells):
             np.cumsum(sums, axis=d, dtype=np.int32, out=sums)
             continue
@@ -200,6 +228,16 @@ def _laid(boxes: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
         for i in range(1, n):
             slices[i] += slices[i - 1]
     return sums[tuple(slice(0, -1) for _ in lines)]
+
+
+def _places(boxes: np.ndarray, lines: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """By dimension the numbers of the lines at which boxes begin and end."""
+    return [np.searchsorted(k, boxes[d]) for d, k in enumerate(lines)]
+
+
+def _wide(places: Sequence[np.ndarray]) -> list[int]:
+    """The dimensions along which some box is longer than one cell: only there has it a begin and an end."""
+    return [d for d, at in enumerate(places) if (at[1] - at[0] != 1).any()]
 
 
 def _inside(box: np.ndarray, where: Sequence[Affine], lines: Sequence[np.ndarray]) -> np.ndarray:

@@ -20,6 +20,13 @@ def covered_where(
 ) -> bool:
     """Whether every point of ``target`` at which each condition (over ``names``, its coordinates) is at least 0 is
     proved to be in some family."""
+    one = {n: lo for n, (lo, hi) in zip(names, target, strict=True) if hi - lo == Affine((), 1)}
+    for w in where:  # what conditions say of the one value of a coordinate is known of the loops that it names
+        if all(n in one or n not in names for n in w.names):
+            told = w.substitute(one)
+            if not told.terms and told.const < 0:
+                return True  # no point is admitted
+            ctx = ctx.given(told)
     at = {n: f"point {n}" for n in names}
     put = {n: Affine.of(p) for n, p in at.items()}
     points = [at[n] for n in names]

@@ -39,7 +39,7 @@ from isam.proof.inside import same_digits
 from isam.proof.instances import around
 from isam.proof.legal import Legality
 from isam.proof.preimage import before_boxes, preimage, touched, within
-from isam.proof.sets import Isl
+from isam.proof.sets import OUT, Isl
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq
 
@@ -348,13 +348,19 @@ class Order:
         inside: Done = {}
         for j in mine:
             for f, _ in items.get(j, ()):
+                known: dict[object, bool] = {}
                 for c in self.conflicts.get(j, ()):
-                    self._conflict(c, f.box, ctx, before, inside, issue)
+                    key = c.before, c.first.index, c.second.index  # of which alone the question is made
+                    if key not in known:
+                        known[key] = self._precedes(c, f.box, ctx, before, inside)
+                    if not known[key]:
+                        self._late(c, issue)
                 if j in self.ordered:
                     self._lexicographic(j, f.box, ctx, before, issue)
             inside[j] = [f for f, _ in items.get(j, ())]
 
-    def _conflict(self, c: Conflict, box: Box, ctx: Context, before: Done, inside: Done, issue: Issue) -> None:
+    def _precedes(self, c: Conflict, box: Box, ctx: Context, before: Done, inside: Done) -> bool:
+        """Whether everything is done that must be, of the first statement, before the second one's ``box``."""
         elements = touched(c.second, box, self.names[c.after])
         base = preimage(c.first, elements, self.names[c.before], self.domains[c.before], ctx)
         if alike := self._alike(c):
@@ -365,25 +371,26 @@ class Order:
         ]
         own = dict(zip(self.names[c.after], box, strict=True))
         self_conflict = c.before == c.after and c.first.index != c.second.index
-        for target in before_boxes(base, self.names[c.before], shared, own, c.textual or self_conflict):
-            if self_conflict:
-                have = [*have, Family(box)]
-            if not self._holds(c.before, target, have, ctx):
-                s = self.schedule.cover.kernel.statements
-                obligation = 4 if s[c.before].accumulate or s[c.after].accumulate else 5
-                text = {
-                    "flow": "reads what it has not yet written",
-                    "anti": "overwrites what it has yet to read",
-                    "output": "writes what it has yet to write",
-                }[c.kind]
-                self.out.add(
-                    obligation,
-                    "order",
-                    f"statement {c.after} on '{c.first.buffer}' runs before statement {c.before}"
-                    f" is done there ({c.kind}: {text})",
-                    issue,
-                )
-                return
+        if self_conflict:
+            have.append(Family(box))
+        targets = before_boxes(base, self.names[c.before], shared, own, c.textual or self_conflict)
+        return all(self._holds(c.before, target, have, ctx) for target in targets)
+
+    def _late(self, c: Conflict, issue: Issue) -> None:
+        s = self.schedule.cover.kernel.statements
+        obligation = 4 if s[c.before].accumulate or s[c.after].accumulate else 5
+        text = {
+            "flow": "reads what it has not yet written",
+            "anti": "overwrites what it has yet to read",
+            "output": "writes what it has yet to write",
+        }[c.kind]
+        what = f"statement {c.after} on '{c.first.buffer}'"
+        if self.isl.left < 0:
+            why = f"to judge whether {what} runs before statement {c.before} is done there takes {OUT}"
+            self.out.add(obligation, "budget", why, issue)
+            return
+        why = f"{what} runs before statement {c.before} is done there ({c.kind}: {text})"
+        self.out.add(obligation, "order", why, issue)
 
     def _alike(self, c: Conflict) -> dict[str, str]:
         """Axes of the first statement that have the value of one of the second wherever both touch one element, and
@@ -399,6 +406,8 @@ class Order:
 
     def _holds(self, statement: int, target: Box, have: list[Family], ctx: Context) -> bool:
         where = self.schedule.cover.kernel.statements[statement].domain.where
+        if not self.isl.spend(1 + len(have)):
+            return False
         if covered(target, have, ctx):
             return True
         return self.isl.covers(target, have, ctx, where, self.names[statement])

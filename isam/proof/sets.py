@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -19,25 +19,43 @@ from isam.schedule.tree import Bound
 if TYPE_CHECKING:
     from isam.ir import poly
 
-LEAST = 20_000  # elementary steps for each question, however many took too long
+T = TypeVar("T")
+
+FIRST, LEAST = 2_000, 20_000  # elementary steps that a question is given first; and that each may take, whatever did
+MOST = 16_000_000  # of them, for one question of those that are asked of few things
+BUDGET = 500_000  # steps of all questions about one schedule: families looked at, and what takes as long
+STEP = 256  # elementary steps in the time of one of those
+OUT = "more steps than the budget of the proof has"
 
 
 @dataclass(slots=True)
 class Isl:
     """Asks isl and counts the questions (a figure of the certificate). ``clashes``: answers already given, whatever the
-    variables were called; ``unanswered``: questions that took too long, each of which halves the time of the next."""
+    variables were called; ``unanswered``: questions that took too long, each of which halves the time of the next;
+    ``left``: of the budget. Where nothing is left, nothing more is asked, and so not shown."""
 
     queries: int = 0
+    left: int = BUDGET
     unanswered: int = 0
     clashes: dict[object, bool] = field(default_factory=dict)
+
+    def spend(self, steps: int) -> bool:
+        """Takes from the budget; whether it held them."""
+        self.left = max(-1, self.left - steps)
+        return self.left >= 0
 
     def nonneg(self, e: Affine, ctx: Context) -> bool:
         """Whether ``e >= 0`` for all values that the context admits."""
         from isam.ir import poly
+        from isam.ir.relation import TooMuch, bounded
 
         self.queries += 1
         ge, eq, names = _constraints(ctx.vars)
-        return poly.make((), [*ge, -e - 1], eq, [*names, *(v.name for v in ctx.vars)]).is_empty()
+        names = [*names, *(v.name for v in ctx.vars)]
+        try:  # one of few about each step: not of the budget of those about all of them
+            return bounded(lambda: poly.make((), [*ge, -e - 1], eq, names).is_empty())
+        except TooMuch:
+            return False
 
     def covers(
         self, target: Box, families: Iterable[Family], ctx: Context, where: tuple[Affine, ...], names: tuple[str, ...]
@@ -50,23 +68,46 @@ class Isl:
         dims = tuple(f"d{i}" for i in range(len(names)))
         ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
         families = list(families)
-        if where and covered_where(target, families, ctx, where, names):
+        if where and self.spend(2 * len(families)) and covered_where(target, families, ctx, where, names):
             return True
-        if where and (known := contained(target, families, ctx.vars, ge)) is not None:
+        if where and self.spend(0) and (known := contained(target, families, ctx.vars, ge, self.spend)) is not None:
             return known
         given = poly.make((), *_constraints(ctx.vars))
         want = poly.make(dims, [*ge, *_box(target, dims)]).given(given)
-        return self._shown(lambda: want.is_subset(self.union(families, dims)))
+        return self._halved(lambda: want.is_subset(self.union(families, dims)))
 
     def _shown(self, question: Callable[[], bool]) -> bool:
         """Whether isl shows it, within its budget: what takes longer is not shown."""
-        from isam.ir.relation import WORK, TooMuch, bounded
+        from isam.ir.relation import TooMuch
 
         try:
-            return bounded(question, max(LEAST, WORK >> self.unanswered))
+            return self._answered(question, MOST)
+        except TooMuch:
+            return False
+
+    def _halved(self, question: Callable[[], bool]) -> bool:
+        """The same in the time that questions which took too long have left."""
+        from isam.ir.relation import WORK, TooMuch
+
+        try:
+            return self._answered(question, max(LEAST, WORK >> self.unanswered))
         except TooMuch:
             self.unanswered += 1
             return False
+
+    def _answered(self, question: Callable[[], T], most: int) -> T:
+        """The answer, sought in few elementary steps first: isl does not tell how many it took. Raises ``TooMuch``."""
+        from isam.ir.relation import TooMuch, bounded
+
+        work = min(FIRST, most)
+        while self.spend(max(1, work // STEP)):
+            try:
+                return bounded(question, work)
+            except TooMuch:
+                if work == most:
+                    raise
+            work = min(8 * work, most)
+        raise TooMuch(OUT)
 
     def holds_written(
         self, writers: list[tuple[Statement, tuple[Axis, ...]]], families: list[Family], ctx: Context
@@ -79,7 +120,7 @@ class Isl:
             self.queries += 1
             domain = poly_domain.domain_set(s.domain, (), [(a.name, a.extent) for a in outer]).given(given)
             written = poly_domain.footprint(domain, s.dest)
-            if not self._shown(lambda w=written, g=given: w.is_subset(self.union(families, w.names).given(g))):
+            if not self._halved(lambda w=written, g=given: w.is_subset(self.union(families, w.names).given(g))):
                 return False
         return True
 
@@ -97,20 +138,8 @@ class Isl:
         return self.clashes[key]
 
     def _no_clash(self, one: Layout, two: Layout, size: tuple[int, int], same: bool, ctx: Context) -> bool:
-        from isam.ir import poly
-
         self.queries += 1
-        given = poly.make((), *_constraints(ctx.vars))
-        a, b = _addresses(one, "x", 0, given), _addresses(two, "y", 1, given)
-        near = poly.relation(
-            ("p",), ("q",), [Affine.of("p", 1, size[0] - 1) - "q", Affine.of("q", 1, size[1] - 1) - "p"]
-        )
-        pairs = a.then(near).then(b.inverse())
-        if not same:
-            return pairs.is_empty()
-        return pairs.is_subset(
-            poly.relation(a.ins, b.ins, eq=[Affine.of(x) - y for x, y in zip(a.ins, b.ins, strict=True)])
-        )
+        return self._shown(lambda: _apart(one, two, size, same, ctx))
 
     def parted(self, one: Family, two: Family, ctx: Context) -> bool:
         """Whether two families have no point in common."""
@@ -119,7 +148,7 @@ class Isl:
         self.queries += 1
         dims = tuple(f"d{i}" for i in range(len(one.box)))
         given = poly.make((), *_constraints(ctx.vars))
-        return self.family(one, dims).given(given).is_disjoint(self.family(two, dims))
+        return self._shown(lambda: self.family(one, dims).given(given).is_disjoint(self.family(two, dims)))
 
     def union(self, families: Iterable[Family], dims: tuple[str, ...]) -> poly.Set:
         from isam.ir import poly
@@ -147,16 +176,26 @@ class Isl:
         """Whether the families hold every point of the domain once. ``sure``: ONCE, UNKNOWN or TWICE
         (see ``boxes.lifted``), per family."""
         from isam.ir import poly
+        from isam.ir.relation import TooMuch
         from isam.proof.counted import counted
 
         dims = tuple(f"d{i}" for i in range(len(names)))
         ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
         if where and not ctx.vars and TWICE not in sure and (said := counted(families, domain, ge)) is not None:
             return not said, said
+        self.queries += 2 * len(families) + 2
         given = poly.make((), *_constraints(ctx.vars))
         want = poly.make(dims, [*ge, *_box(domain, dims)]).given(given)
+        try:
+            return self._answered(lambda: self._once(families, sure, want, given), MOST)
+        except TooMuch:
+            return False, f"whether every point is executed once takes {OUT}"
+
+    def _once(self, families: list[Family], sure: list[int], want: poly.Set, given: poly.Set) -> tuple[bool, str]:
+        from isam.ir import poly
+
+        dims = want.names
         have = poly.make(dims, [Affine((), -1)])
-        self.queries += 2 * len(families) + 2
         for f, known in zip(families, sure, strict=True):
             part = self.family(f, dims).given(given)
             if part.is_empty():
@@ -187,6 +226,23 @@ def _shifted(one: Layout, two: Layout) -> bool:
     if one[1:] != two[1:] or one[0] == two[0] or one[3] or len(one[0]) != len(two[0]):
         return False
     return all(b - a == d - c for (a, b), (c, d) in zip(one[0], two[0], strict=True))
+
+
+def _apart(one: Layout, two: Layout, size: tuple[int, int], same: bool, ctx: Context) -> bool:
+    """The question of ``no_clash`` in sets of pairs of addresses."""
+    from isam.ir import poly
+
+    given = poly.make((), *_constraints(ctx.vars))
+    a, b = _addresses(one, "x", 0, given), _addresses(two, "y", 1, given)
+    near = poly.relation(
+        ("p",), ("q",), [Affine.of("p", 1, size[0] - 1) - "q", Affine.of("q", 1, size[1] - 1) - "p"]
+    )
+    pairs = a.then(near).then(b.inverse())
+    if not same:
+        return pairs.is_empty()
+    return pairs.is_subset(
+        poly.relation(a.ins, b.ins, eq=[Affine.of(x) - y for x, y in zip(a.ins, b.ins, strict=True)])
+    )
 
 
 def _nameless(one: Layout, two: Layout, around: Iterable[Var]) -> object:

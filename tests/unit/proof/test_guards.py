@@ -10,9 +10,10 @@ from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.proof import counted
 from isam.proof.boxes import Box, Family, covered
-from isam.proof.context import Var
+from isam.proof.context import Context, Var
 from isam.proof.guards import covered_where
 from isam.proof.points import check_points
+from isam.proof.sets import BUDGET, OUT, Isl
 from isam.schedule.tree import Bound
 from tests.pipeline import compiled, simulated
 from tests.unit.proof.test_prover import V, bounds, points
@@ -35,6 +36,22 @@ kernel solve(N, M)
   loop k < N
     forall i < N, j < M where k < i
       X[i, j] += -(L[i, k] * X[k, j])
+"""
+
+SOME_STEPS = """
+kernel some_steps(M, N, S)
+  in    e: i32[S]
+  in    x: f32[M, N]
+  inout y: f32[M, N]
+  loop q < S
+    loop j < N
+      loop g < 3
+        forall i < M
+          y[i, j] += x[i, j]
+        forall i < M where j >= 1
+          y[i, j] max= x[i, j]
+        forall i < M where q >= 1, j <= N - 2
+          y[i, j] max= x[i, j + 1]
 """
 
 
@@ -86,7 +103,9 @@ def test_what_is_left_of_a_box_is_in_families(seed: int) -> None:
     assert more >= 5
 
 
-@pytest.mark.parametrize(("text", "sizes"), [(STENCIL, {"T": 3, "N": 24}), (SOLVE, {"N": 33, "M": 24})])
+@pytest.mark.parametrize(("text", "sizes"), [(STENCIL, {"T": 3, "N": 24}), (SOLVE, {"N": 33, "M": 24}),
+                                              (SOME_STEPS, {"M": 11, "N": 6}),
+                                              (SOME_STEPS, {"M": 11, "N": 6, "S": 2})])  # fmt: skip
 def test_guards_in_loops_are_not_counted(text: str, sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Points of every iteration, laid out for each step and each access again, took longer than all else together."""
     asked: list[Box] = []
@@ -112,3 +131,48 @@ def test_a_dimension_that_all_families_hold_whole_is_one_cell_long(monkeypatch: 
     assert max(cells) == 8 * 8
     lost = Family(((Affine(), Affine.lift(63)), *rows.box[1:]), rows.over)
     assert counted.contained(target, [lost], (heads,), below) is False
+
+
+def test_a_loop_that_runs_once_or_not_at_all_holds_what_it_does_where_it_runs() -> None:
+    ctx = Context().with_var(Var("j", bounds(0), bounds(5)))
+    guard = Var("g", bounds(0), (*bounds(0), *bounds(V("j") - 1)))
+    some = [Family(((V("j"), V("j") + 1), (Affine(), Affine.lift(8))), (guard,))]
+    target: Box = ((V("j"), V("j") + 1), (Affine.lift(2), Affine.lift(4)))
+    for least, shown in ((0, False), (1, True), (2, True)):
+        assert covered_where(target, some, ctx, [V("x") - least], NAMES) is shown
+        assert covered(target, some, ctx.given(V("j") - least)) is shown
+    assert covered_where(target, [], ctx.given(1 - V("j")), [V("x") - 2], NAMES) is False
+    assert covered_where(((Affine(), Affine.lift(1)), target[1]), [], ctx, [V("x") - 1], NAMES)
+
+
+def test_loops_that_families_do_not_name_are_not_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of their iterations would be the same boxes once more; an iteration in which a box is has no two ends."""
+    boxes: list[int] = []
+    wide: list[int] = []
+    laid, ends = counted._laid, counted._wide
+    monkeypatch.setattr(counted, "_laid", lambda b, lines: boxes.append(b.shape[-1]) or laid(b, lines))
+    monkeypatch.setattr(counted, "_wide", lambda at: wide.append(len(ends(at))) or ends(at))
+    loops = Var("j", bounds(0), bounds(7)), Var("i", bounds(0), bounds(V("j", 6)))
+    done = [Family(((Affine(), V("j")), (Affine(), Affine.lift(3)))),
+            Family(((V("j"), V("j") + 1), (V("v"), V("v") + 1)), (Var("v", bounds(0), bounds(2)),))]  # fmt: skip
+    target: Box = ((Affine(), V("j") + 1), (Affine(), Affine.lift(3)))
+    assert counted.contained(target, done, loops, [])
+    assert boxes[-1] <= 8 + 3 * 8
+    assert max(wide) <= 2
+    assert counted.contained(target, done[:1], loops, []) is False
+
+
+def test_the_order_of_steps_is_judged_within_a_budget() -> None:
+    """What is left when it is spent is told at its step; what else there is to judge is judged."""
+    schedule = compiled(parse_kernel(SOME_STEPS), {"M": 11, "N": 6}, simulated("host-avx512")).schedule
+    assert schedule is not None
+    enough = Isl()
+    assert check_points(schedule, enough) == []
+    took = BUDGET - enough.left
+    assert 0 < took < BUDGET // 100
+    assert check_points(schedule, Isl(left=took)) == []
+    for least in (took // 2, took // 4):
+        found = check_points(schedule, Isl(left=least))
+        assert {(v.obligation, v.kind) for v in found} <= {(4, "budget"), (5, "budget")}
+        assert found
+        assert all("y[" in v.step and OUT in v.message for v in found)
