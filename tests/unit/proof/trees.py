@@ -6,6 +6,7 @@ A step reads ``S`` and writes ``D``, whatever its instruction: a tile of a buffe
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -69,6 +70,18 @@ def judged(s: Schedule, cuts: bool = False) -> list[tuple[int, str, str]]:
     out = Findings()
     Tree(s, lg, Isl(), out, cuts).check()
     return [(v.obligation, v.kind, v.message) for v in out.found]
+
+
+def accepted(s: Schedule, name: str) -> Iterator[tuple[bool, list[tuple[int, str, str]], bool, bool]]:
+    """With cuts or without: what is found, whether every step was followed, and whether none does wrong. What is
+    accepted holds."""
+    stale, home = wrong(s)
+    for cuts in (False, True):
+        found = judged(s, cuts)
+        followed = all(kind == "final" for _, kind, _ in found)
+        assert not (followed and stale), name
+        assert found or home, name
+        yield cuts, found, followed, not stale
 
 
 # what happens ---------------------------------------------------------------------------------------------------------
