@@ -29,8 +29,8 @@ KINDS: dict[str, Kind] = {
                          "that may not be written."),
     "bind": Kind((8,), "What is kept from binding on depends on what a call brings, or a call overwrites it."),
     "bounds": Kind((7,), "A tile may leave its buffer."),
-    "budget": Kind((0, 4, 5), "There are more steps than can be executed one by one (0), or to judge their order takes "
-                              "more work than it may."),
+    "budget": Kind((0, 3, 4, 5), "There are more steps than can be executed one by one (0), or to judge their order "
+                                 "takes more work than it may."),
     "buffer": Kind((2, 7), "A tile is of a buffer that does not exist, or is not the one of the kernel's access."),
     "burst": Kind((10,), "The calls of one command are too many, of two kinds, or at distances that it does not have."),
     "capacity": Kind((9,), "Arguments and workspace are more than the memory holds."),

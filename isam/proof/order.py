@@ -434,7 +434,10 @@ class Order:
         base = tuple(own[n] if n not in s.reduces else (Affine(), s.domain.extent(n)) for n in names)
         for target in before_boxes(base, names, list(s.reduces), own, False):
             if not self._holds(j, target, before.get(j, []), ctx):
-                self.out.add(3, "reassociate", f"statement {j} adds terms out of order", issue)
+                if self.isl.left < 0:
+                    self.out.add(3, "budget", f"to judge whether statement {j} adds terms in order takes {OUT}", issue)
+                else:
+                    self.out.add(3, "reassociate", f"statement {j} adds terms out of order", issue)
                 return
 
 

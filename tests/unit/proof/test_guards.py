@@ -54,6 +54,15 @@ kernel some_steps(M, N, S)
           y[i, j] max= x[i, j + 1]
 """
 
+SUMS = """
+kernel sums(M, K)
+  permits nothing
+  in    x: f32[M, K]
+  inout y: f32[M]
+  forall i < M, k < K
+    y[i] += x[i, k]
+"""
+
 
 def condition(rng: random.Random) -> Affine:
     """On one coordinate, on both, or with a variable around."""
@@ -176,3 +185,9 @@ def test_the_order_of_steps_is_judged_within_a_budget() -> None:
         assert {(v.obligation, v.kind) for v in found} <= {(4, "budget"), (5, "budget")}
         assert found
         assert all("y[" in v.step and OUT in v.message for v in found)
+    sums = compiled(parse_kernel(SUMS), {"M": 8, "K": 9}, simulated("host-avx512")).schedule
+    assert sums is not None
+    enough = Isl()
+    assert check_points(sums, enough) == []
+    found = check_points(sums, Isl(left=BUDGET - enough.left - 1))
+    assert (3, "budget") in {(v.obligation, v.kind) for v in found}
