@@ -12,10 +12,9 @@ from isam.ir.affine import Affine
 from isam.ir.kernel import Sym
 from isam.proof.context import Context, Var, of_sizes
 from isam.proof.digits import Layout
-from isam.proof.flat import high, low
 from isam.proof.sets import Isl
 from isam.proof.witness import _meet, _values
-from isam.schedule.tree import Bound
+from isam.schedule.tree import Bound, Loop, Seq
 from tests.unit.proof.test_layouts import facts
 from tests.unit.proof.test_prover import bounds
 
@@ -75,8 +74,11 @@ def test_a_step_from_nowhere_is_no_step() -> None:
 def test_bounds_of_loops_step_by_step() -> None:
     for x, c, div in product(range(-9, 10), (1, 2, -3), (1, 2, 3, 5)):
         b, n = Bound(V("v", c, 1), div), c * x + 1
-        assert low(b, {"v": x}) == next(k for k in range(-40, 40) if k * div >= n)
-        assert high(b, {"v": x}) == next(k for k in range(40, -40, -1) if k * div <= n)
+        least = next(k for k in range(-40, 40) if k * div >= n)
+        most = next(k for k in range(40, -40, -1) if k * div <= n)
+        wide = Bound(Affine((), -50)), Bound(Affine((), 50))
+        assert Loop("k", (b, wide[0]), (wide[1],), 1, Seq()).values({"v": x})[0] == least
+        assert Loop("k", (wide[0],), (b, wide[1]), 1, Seq()).values({"v": x})[-1] == most - 1
 
 
 @pytest.mark.parametrize("seed", range(3))
