@@ -36,7 +36,7 @@ class Found:
     @property
     def errors(self) -> tuple[str, ...]:
         """How far results may be from exact ones, where the transforms are inexact."""
-        return tuple(e for c in self.covers for e in c.notes.get("errors", ()))
+        return tuple(e for c in self.covers for e in c.errors)
 
 
 @answering(

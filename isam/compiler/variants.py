@@ -46,7 +46,7 @@ def select(job: Job) -> None:
     assert job.cover is not None
     covers = [c for c in (_plain(job), job.cover, *job.others) if c is not None]
     least = len(covers[0].steps)  # the first is the kernel as written; one that saves calls takes steps beyond that
-    job.candidates = [Candidate(c, c.steps[: c.notes.get("ahead", 0) or max(0, len(c.steps) - least)]) for c in covers]
+    job.candidates = [Candidate(c, c.steps[: c.ahead or max(0, len(c.steps) - least)]) for c in covers]
     _compete(job)
     _take(job)
 
@@ -78,7 +78,7 @@ def _plain(job: Job) -> Cover | None:
 
     assert job.kernel is not None
     assert job.cover is not None
-    if not job.cover.notes.get("errors"):
+    if not job.cover.errors:
         return None
     demanded = required(job.kernel, job.system, job.require)
     answer = job.deciding(cover, job.kernel, job.offered, job.trace, require=demanded, saves=False)
@@ -98,7 +98,7 @@ def _compete(job: Job) -> None:
         c = waiting[n]
         if floors[n] < best or not at:
             _make(job, c)
-            if floors[n] and isinstance(c.answer, Schedule) and not c.cover.notes.get("errors"):
+            if floors[n] and isinstance(c.answer, Schedule) and not c.cover.errors:
                 best = min(best, _seconds(c, {}))
 
 
@@ -175,7 +175,7 @@ def _settle(job: Job, taken: Candidate, schedule: Schedule) -> None:
 
 
 def _chosen(made: Sequence[Candidate], job: Job) -> Candidate:
-    options = [Variant(c.answer, c.ahead, c.cover.notes.get("errors", ())) for c in made]
+    options = [Variant(c.answer, c.ahead, c.cover.errors) for c in made]
     known = _numbers([o.schedule.kernel for o in options])
     costs = [sum(_seconds(c, sizes) for sizes in known) for c in made]
     costs = [a + b for a, b in zip(costs, _waits(made), strict=True)]

@@ -98,7 +98,8 @@ class Cover:
 
     ``kernel`` is the rewritten kernel; ``original`` the user's; ``steps`` the transforms applied between the two (their
     printed form), ``chain`` the same with the kernel after each, and ``back`` the correspondences that lead from the
-    rewritten names to the user's.
+    rewritten names to the user's. ``ahead``: how many of the steps were taken before the search; ``errors``: how far
+    results may be from exact ones, of inexact steps; ``notes``: figures for reports, by name.
     """
 
     kernel: Kernel
@@ -108,6 +109,8 @@ class Cover:
     back: tuple[Any, ...] = ()
     chain: tuple[Rewriting, ...] = ()
     gap: float | None = None  # None: proved best for the rule in force
+    ahead: int = 0
+    errors: tuple[str, ...] = ()
     notes: MappingABC[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:

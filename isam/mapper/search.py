@@ -218,14 +218,13 @@ def cover_with_search(
     back = back.then(path.back) if ahead and path.steps else back if ahead else path.back
     notes = {
         **made.notes,
-        "ahead": len(ahead),
         "numerics": sorted(needed(steps)),
         "because": tuple(s.reason for s in steps),
-        "errors": errors(original, steps),
         "blind expansions": result.blind_expansions,
     }
     backs, chain = (back,) if steps else (), rewritings(original, steps)
-    return replace(made, original=original, steps=tuple(map(str, steps)), back=backs, chain=chain, notes=notes)
+    told = {"ahead": len(ahead), "errors": errors(original, steps), "notes": notes}
+    return replace(made, original=original, steps=tuple(map(str, steps)), back=backs, chain=chain, **told)
 
 
 def needed(steps: Sequence[Step]) -> frozenset[str]:
