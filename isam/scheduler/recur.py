@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.schedule.tree import Bound, Loop, Node, Seq
+from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, children, distinct
 from isam.scheduler.move import sub_place
 from isam.scheduler.plan import USED, Members
 from isam.scheduler.state import Copy, Key, MachineState, Since
@@ -38,6 +38,9 @@ class Cut:
     only: Members | None = None
 
 
+Made = tuple[Loop, MachineState, Since]  # a loop, the state after it, and what happens in it
+
+
 class Recur:
     """Builds one kept loop from the state before it (SCH-10): ``first`` and ``last`` are nests that take part in its
     first and last iteration only."""
@@ -48,49 +51,62 @@ class Recur:
         self.walk, self.data, self.scope = walk, walk.run.data, walk.run.scope
         self.cut, self.first, self.have, self.last = cut, first, have, last
         self.behind: dict[str, int] = {}  # per memory, behind what an iteration has put there
+        self.wrote = Since()  # what an iteration does
 
     def make(self) -> None:
+        """The loop that takes the fewest calls, where what fills the memories before it keeps out what fits once that
+        is gone: begun from all of it, from what an iteration writes, and from nothing. Around other loops the first
+        that is one."""
         mids = self.cut.span // self.cut.step - bool(self.first) - bool(self.last)
         entry = self.data.state.copy()
-        got = self._kept(entry, entry, mids)
-        if isinstance(got, dict):  # what fills the memories before the loop may hide what fits once it is gone
-            got = self._kept(entry, self._emptied(entry), mids)
-        if isinstance(got, dict):
-            got = self._attempt(entry, {k: c for k, c in got.items() if c.stage is not None}, {}, mids)
-        if isinstance(got, set):
-            got = self._attempt(entry, {}, {}, mids)
-        assert not isinstance(got, set), "an empty state is always a fixed point"
-        self._done(*got)
+        left, found = self._kept(entry, entry, mids)
+        if left and (found is None or not _has_loops(found[0])):
+            for begin in (self._cleared(entry, self.wrote), self._cleared(entry, Since())):
+                left, other = self._kept(entry, begin, mids)
+                if other is not None and (found is None or _calls(other[0]) < _calls(found[0])):
+                    found = other
+                if found is not None and _has_loops(found[0]):
+                    break
+        if found is None:
+            got = self._attempt(entry, {k: c for k, c in left.items() if c.stage is not None}, {}, mids)
+            found = self._attempt(entry, {}, {}, mids) if isinstance(got, set) else got
+        assert not isinstance(found, set), "an empty state is always a fixed point"
+        self._done(*found)
 
-    def _kept(
-        self, entry: MachineState, begin: MachineState, mids: int
-    ) -> tuple[Loop, MachineState] | dict[Key, Copy]:
-        """The loop with as much carried as an iteration from ``begin`` suggests and some rounds leave of it, or, where
-        these were too few, what they left."""
+    def _kept(self, entry: MachineState, begin: MachineState, mids: int) -> tuple[dict[Key, Copy], Made | None]:
+        """The loop with as much carried as an iteration from ``begin`` suggests and some rounds leave of it, and what
+        these took away; or, where these were too few, what they left, and None."""
         made: dict[Key, Copy] = {}  # what the first body leaves that the others find
         with self.scope.recording():
             end, since = self._body(begin, opening=not mids)
+            self.wrote = since
             wanted = self._carry(begin, end, since)
             if self.first and mids:
                 made, wanted = self._opened(begin, since, wanted)
+        lost: dict[Key, Copy] = {}
         for _ in range(self.ROUNDS):
-            got = self._attempt(entry, {**wanted, **made}, made, mids)
+            every = {**wanted, **made}
+            got = self._attempt(entry, every, made, mids)
             if not isinstance(got, set):
-                return got
+                return lost, got
+            lost |= {k: every[k] for k in got if k in every}
             wanted = {k: c for k, c in wanted.items() if k not in got}
             made = {k: c for k, c in made.items() if k not in got}
-        return wanted
+        return wanted, None
 
-    def _emptied(self, entry: MachineState) -> MachineState:
-        """The state before the loop without what no stage of the plan has put there."""
+    def _cleared(self, entry: MachineState, since: Since) -> MachineState:
+        """The state before the loop without what was not written ``since`` and no stage of the plan has put there."""
+        ranges = self.scope.ranges
+        stays = {k: c for k, c in entry.copies.items() if c.stage is not None or not since.disjoint(k[1], ranges)}
         self.data.state = entry.copy()
         with self.scope.recording():
-            self._leave({k: c for k, c in entry.copies.items() if c.stage is not None})
+            self._leave(stays)
         return self.data.state
 
-    def _done(self, node: Loop, state: MachineState) -> None:
+    def _done(self, node: Loop, state: MachineState, since: Since) -> None:
         self.scope.out.append(node)
         self.data.state = state
+        self.data.since.then(since, self.scope.ranges)
         state.next = state.next | self.behind
 
     def _opened(
@@ -154,14 +170,25 @@ class Recur:
                 continue
             old = entry.copies.get(key)
             there = old is not None and old.place == c.place
-            if there or (old is None and key in since.fetched and c.stage is None):
+            if there or (key in since.fetched and c.stage is None):
                 out[key] = c
         return out
 
     def _attempt(
         self, entry: MachineState, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int
+    ) -> Made | set[Key]:
+        """The loop with ``wanted`` carried (``made`` of it only after the first body), or what could not be kept. What
+        happens in an attempt that is not taken has not happened."""
+        outer, self.data.since = self.data.since, Since()
+        try:
+            got = self._attempted(entry, wanted, made, mids)
+            return got if isinstance(got, set) else (*got, self.data.since)
+        finally:
+            self.data.since = outer
+
+    def _attempted(
+        self, entry: MachineState, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int
     ) -> tuple[Loop, MachineState] | set[Key]:
-        """The loop with ``wanted`` carried (``made`` of it only after the first body), or what could not be kept."""
         data, scope = self.data, self.scope
         data.state = entry.copy()
         with scope.recording() as enter:
@@ -244,3 +271,18 @@ class Recur:
 def _wanted(copy: Copy, want: Copy | None) -> bool:
     """Whether a copy is one that is to be there, and is no fresher than that."""
     return want is not None and want.place == copy.place and (want.dirty or not copy.dirty)
+
+
+def _has_loops(loop: Loop) -> bool:
+    return any(isinstance(n, Loop) and n is not loop for n in distinct(loop))
+
+
+def _calls(node: Node) -> int:
+    """How many calls and moves a node without open trips takes."""
+    if isinstance(node, Issue):
+        return 1
+    if not isinstance(node, Loop):
+        return sum(map(_calls, children(node)))
+    ends = [p for p in (node.first, node.last) if p is not None]
+    around = _calls(node.enter) + _calls(node.exit) + sum(map(_calls, ends))
+    return around + ((node.trip or 1) - len(ends)) * _calls(node.body)

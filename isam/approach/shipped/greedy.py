@@ -73,7 +73,8 @@ class Greedy(Approach):
         take are gathered anew at every use, unless they are constants, which are laid out once: four times the price.
         A vector of what another one sums into element by element is taken apart, and put together again. What one
         leaves in registers that the other does not take it from goes through memory, a call per element, as often as
-        the loops around come by.
+        the loops around come by. Of equals for the first value of a sum one that sets what a call of the sum takes:
+        they can share loops.
         """
         from isam.mapper.pricing import trips
 
@@ -93,7 +94,14 @@ class Greedy(Approach):
             cost = (choice.costs or ())[i] + times[m.statements[0]] * apart_from
             return cost * 2.0 ** len(clashes) * 4.0 ** gathered(kernel, m) * apart
 
-        return choice.options[min(range(len(choice.options)), key=price)]
+        blocks = [(b, block) for m in chosen for b, block in taken(kernel, m).items() if b in sums & made(kernel, m)]
+
+        def order(i: int) -> tuple[float, int]:
+            m = choice.options[i]
+            mine, first = taken(kernel, m), made(kernel, m)
+            return price(i), sum(b in first and mine.get(b, block) != block for b, block in blocks)
+
+        return choice.options[min(range(len(choice.options)), key=order)]
 
     def bind(self, choice: Choice) -> Any:
         """Makes ahead what does not take many times the room of what it is made of: reading that would take longer than
@@ -226,6 +234,19 @@ def elements(kernel: Kernel, buffer: str) -> int:
 def lanes(mapping: Mapping) -> int:
     """Elements that one call takes at most."""
     return prod(mapping.instruction.span(a).most or 1 for a, _ in mapping.axes)
+
+
+def taken(kernel: Kernel, mapping: Mapping) -> dict[str, tuple[float, ...]]:
+    """What one call takes of each buffer along its dimensions, where these follow one axis each."""
+    domain = kernel.statements[mapping.statements[0]].domain
+    sizes = {a.name: a.extent.const for a in domain.axes if a.extent.is_constant}
+    most = {k: min(mapping.instruction.span(a).most or inf, sizes.get(k, inf)) for a, k in mapping.axes}
+    out: dict[str, tuple[float, ...]] = {}
+    for o in mapping.operands:
+        names = [list(row.names) for row in o.index]
+        if o.buffer and all(len(n) == 1 for n in names):
+            out[o.buffer] = tuple(most.get(n[0], 1) for n in names)
+    return out
 
 
 def gathered(kernel: Kernel, mapping: Mapping) -> int:

@@ -53,6 +53,22 @@ def test_the_size_of_a_schedule_does_not_depend_on_the_extents_of_kept_loops():
     assert abs(sizes[0] - sizes[1]) < 0.1 * sizes[0]
 
 
+def test_what_fills_the_memories_before_a_loop_does_not_keep_its_accumulators_out():
+    """The second block of results begins with those of the first in the registers."""
+    s = made(TEXT, "toy", M=64, N=64, K=16)
+    inner = [n for n in loops(s) if n.axis == "k" and not any(isinstance(c, Loop) for c in distinct(n.body))]
+    assert inner
+    for n in inner:
+        moved = {o.tile.buffer for c in distinct(n.body) if isinstance(c, Issue) and c.is_move for o in c.operands}
+        assert moved == {"A", "B"}
+
+
+def test_of_equal_instructions_one_that_takes_what_its_reader_takes():
+    """Sixteen zeros of a row are as many as four by four; only those can be set where the sum goes on with them."""
+    s = made(TEXT, "toy", M=32, N=32, K=32)
+    assert [s.cover.mappings[n.mapping].instruction.name for n in s.nests] == ["m_fill_f32", "mm4_f32"]
+
+
 def test_accumulators_stay_in_registers_over_the_reduction():
     s = made(TEXT, "host-avx512", M=64, N=64, K=64)
     inner = [n for n in loops(s) if n.axis == "k" and not any(isinstance(c, Loop) for c in distinct(n.body))]
