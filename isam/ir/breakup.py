@@ -1,5 +1,5 @@
 """Expressions to three-operand statements (IR-2): one operation each, sub-expressions in undeclared temporaries. What
-stands twice in an assignment is computed once."""
+stands twice in an assignment is computed once, but for the factors of a square."""
 
 from __future__ import annotations
 
@@ -77,7 +77,21 @@ class Breaker:
             if (folded := self._fold(e)) is not None:
                 self._emit(domain, dest, "copy", (folded,), loc)
             else:
-                self._emit(domain, dest, e.op, self._operands(e.args), loc)
+                self._emit(domain, dest, e.op, self._factors(e), loc)
+
+    def _factors(self, e: Call) -> tuple[Source, ...]:
+        """The operands; those of the square of a converted number are converted each by itself, as instructions do that
+        multiply narrow numbers."""
+        sources = self._operands(e.args)
+        last = e.args[-1]
+        if e.op != "mul" or sources[0] != sources[1] or not isinstance(last, Call) or _target(last.op) is None:
+            return sources
+        held = {key: temp for key, temp in self.known.items() if temp == sources[0]}
+        for key in held:
+            del self.known[key]
+        sources = (sources[0], self._operand(last))
+        self.known.update(held)
+        return sources
 
     def _known(self, e: Call) -> None:
         if e.op in NOT_HERE:

@@ -161,6 +161,17 @@ def test_constants_multiply_and_are_values():
         k.with_params(t=3)
 
 
+@pytest.mark.parametrize(("expr", "casts"), [
+    ("f32(a[i, j]) * f32(a[i, j])", 2),  # as instructions have it that multiply narrow numbers
+    ("f32(a[i, j]) * f32(b[j]) + f32(a[i, j]) * f32(b[j])", 2),
+    ("f32(a[i, j]) * sigmoid(f32(a[i, j]))", 1),
+    ("f32(a[i, j]) + f32(a[i, j])", 1),
+])  # fmt: skip
+def test_factors_of_a_product_are_converted_each_by_itself(expr: str, casts: int):
+    k = elementwise(expr, "bf16", "f32")
+    assert sum(s.op == "cast" for s in k.statements) == casts
+
+
 def test_undeclared_temporaries_get_their_box_and_dtype():
     k = parse("kernel k(N, H, W)\n  in x: i8[H, W]\n  out y: i32[H, W]\n  forall i < H + 2, j < W + 2\n"
               "    p[i, j] = 0\n"
