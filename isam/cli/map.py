@@ -67,7 +67,7 @@ def map_(
     if instruction:
         found = onto(k, named(system, instruction, k), strided)
     else:
-        found = covered(k, system, approach, require)
+        found = covered(k, system, approach, require, certify)
     seconds = time.perf_counter() - start
     data = {"kernel": k.name, "system": system.name, "mappings": [plain(m) for m in found.mappings], "why": found.why,
             "steps": list(found.steps), "errors": list(found.errors), "seconds": seconds,
@@ -115,13 +115,13 @@ def onto(k: Any, instruction: Any, strided: bool) -> Found:
     return Found(why=str(nearest(k, instruction, strided=strided)[0]))
 
 
-def covered(k: Any, system: Any, approach: str, require: list[str] | None) -> Found:
-    """The instructions chosen for the whole kernel."""
+def covered(k: Any, system: Any, approach: str, require: list[str] | None, sure: bool) -> Found:
+    """The instructions chosen for the whole kernel; ``sure``: so that this can be proved."""
     from isam.compiler import as_approach
     from isam.compiler.feasible import as_far
     from isam.compiler.stages import new_job
 
-    new = new_job(k, system, {}, as_approach(approach or None), require=tuple(require or ()))
+    new = new_job(k, system, {}, as_approach(approach or None), require=tuple(require or ()), sure=sure)
     job, refused = as_far(new, "cover")
     if job.cover is None:
         return Found(why=str(refused), decisions=str(job.trace))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isam.approach.choice import Approach, Decision, Trace
 from isam.artifact import Artifact
@@ -15,6 +15,9 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
 from isam.system.graph import System
+
+if TYPE_CHECKING:
+    from isam.mapper.barred import Barred
 
 
 class Refused(IsamError):
@@ -57,10 +60,12 @@ class Job:
     sizes: dict[str, int]
     require: tuple[str, ...] = ()
     check: bool = True
+    sure: bool = False  # the cover by itself is to be proved
     threads: int = 1
     kernel: Kernel | None = None
     offered: Sequence[Instruction] = ()  # what the cover was chosen from
     cover: Cover | None = None
+    barred: Barred | None = None  # steps that were not shown to keep the meaning, and are not taken
     others: tuple[Cover, ...] = ()  # of equivalent kernels that may take less time
     candidates: list[Candidate] = field(default_factory=list)  # of which one is taken, the first as written
     taken: Candidate | None = None

@@ -19,6 +19,8 @@ def report(job: Job) -> str:
         lines += ["", "rewritten by"] + [f"  {s}" for s in job.cover.steps]
     if job.unproved:
         lines += ["", "could not be proved, and gave way"] + [f"  {v}" for v in job.unproved]
+    if job.barred:
+        lines += ["", "not shown to keep the meaning, and not taken"] + [f"  {step}" for step in job.barred.why]
     if job.cover.gap:
         lines += ["", f"the choice of instructions may be {job.cover.gap:.0%} from the best"]
     call, bind = figures(job.schedule.call), figures(job.schedule.bind)

@@ -52,20 +52,23 @@ def _normal(job: Job) -> None:
 def _cover(job: Job) -> None:
     from isam.compiler.emptied import emptied
     from isam.compiler.equivalents import equivalents
+    from isam.compiler.judged import covered
     from isam.compiler.required import required
+    from isam.mapper.barred import NOTHING
     from isam.mapper.cover import cover
 
     assert job.kernel is not None
     offered, demanded = job.system.compute, required(job.kernel, job.system, job.require)
-    first = answer = job.deciding(cover, job.kernel, offered, job.trace, require=demanded)
+    first = answer = covered(job, offered, demanded)
     while isinstance(answer, Cover) and (left := (_in_parts(answer) | _beyond(answer, job.system)) - set(demanded)):
         offered = offered.without(left)
-        answer = job.deciding(cover, job.kernel, offered, job.trace, require=demanded)
+        answer = covered(job, offered, demanded)
     answer = answer or first  # what cannot be scheduled says why
     if not isinstance(answer, Cover):
         raise Refused("uncovered", job.original, answer, emptied(job.original, job.sizes))
     job.cover, job.offered = answer, offered
-    others = [job.deciding(cover, job.kernel, offered, job.trace, require=demanded, ahead=ahead)
+    barred = job.barred or NOTHING
+    others = [job.deciding(cover, job.kernel, offered, job.trace, require=demanded, ahead=ahead, barred=barred)
               for ahead in equivalents(job.kernel, job.cover, job.system, offered)]  # fmt: skip
     job.others = tuple(o for o in others if isinstance(o, Cover))
 

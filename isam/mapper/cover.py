@@ -17,6 +17,7 @@ from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover
 from isam.ir.mapping import Mapping as Mapped
+from isam.mapper.barred import NOTHING, Barred
 from isam.mapper.candidates import gather
 from isam.mapper.pricing import Candidate, Pricing
 from isam.mapper.selection import Price, Region, Selected, select, total
@@ -66,6 +67,7 @@ def cover(
     search: bool = True,
     ahead: Sequence[Step] = (),
     saves: bool = True,
+    barred: Barred = NOTHING,
 ) -> Cover | Uncovered:
     """Picks instructions for every statement of ``kernel``, or of an equivalent kernel that the search finds.
 
@@ -80,7 +82,7 @@ def cover(
         from isam.mapper.search import cover_with_search
 
         return cover_with_search(kernel, instructions, trace, require=require, penalties=penalties, ahead=ahead,
-                                 saves=saves)  # fmt: skip
+                                 saves=saves, barred=barred)  # fmt: skip
     found = offer(kernel, instructions, require=require, penalties=penalties)
     return settle(found, trace) if isinstance(found, Offer) else found
 

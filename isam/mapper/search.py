@@ -17,6 +17,7 @@ from isam.ir.kernel import Kernel
 from isam.ir.mapping import Cover, Rewriting
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mismatch import Mismatch
+from isam.mapper.barred import NOTHING, Barred
 from isam.mapper.cover import Offer, settle
 from isam.mapper.goals import Covered, Used
 from isam.mapper.laws import SHIPPED, Laws
@@ -121,13 +122,14 @@ def find(
     penalties: Mapping[str, float] | None = None,
     transforms: Sequence[Transform] = DEFAULT,
     saves: bool = True,
+    barred: Barred = NOTHING,
 ) -> SearchResult[Offer]:
     """Searches for kernels equivalent to ``kernel`` that the instructions can carry out. The result is a set of paths,
     cheapest first; every step taken is a decision on the trace, with the mismatch that asked for it or (``saves``) what
-    it may save."""
+    it may save. Steps ``barred`` are not taken."""
     laws = Laws.of(transforms)
     goal = Covered(kernel, instructions, laws, require, penalties, saves)
-    done = explore(kernel, goal, trace, budget or Budget(), laws, laws.without(ON_DEMAND))
+    done = explore(kernel, goal, trace, budget or Budget(), laws, laws.without(ON_DEMAND), barred=barred)
     paths = [Path(s.kernel, s.steps, s.back, s.look.found, s.look.price) for s in done.states
              if isinstance(s.look.found, Offer)]  # fmt: skip
     paths.sort(key=lambda p: (p.price, len(p.steps)))
@@ -193,6 +195,7 @@ def cover_with_search(
     budget: Budget | None = None,
     ahead: Sequence[Step] = (),
     saves: bool = True,
+    barred: Barred = NOTHING,
 ) -> Cover | Uncovered:
     """A cover of ``kernel`` or of an equivalent kernel that the search finds; ``steps`` and ``back`` of the cover tell.
 
@@ -204,11 +207,12 @@ def cover_with_search(
         rewrite = taken(s.transform, kernel, s.site)
         kernel, back = rewrite.kernel, back.then(rewrite.back)
         follow(kernel, original)
-    result = find(kernel, instructions, trace, budget, require=require, penalties=penalties, saves=saves)
+    result = find(kernel, instructions, trace, budget, require=require, penalties=penalties, saves=saves,
+                  barred=barred)  # fmt: skip
     if not result.paths:
         assert result.uncovered is not None
         notes = {"states": result.states, "blind expansions": result.blind_expansions, "complete": result.complete}
-        return replace(result.uncovered, notes=notes)
+        return replace(result.uncovered, notes=notes, undecided=barred.why)
     path = result.paths[0]
     if len(result.paths) > 1:
         costs = [p.price[0] for p in result.paths]

@@ -20,6 +20,7 @@ from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
 from isam.ir.kernel import Kernel
 from isam.ir.mismatch import Mismatch
+from isam.mapper.barred import NOTHING, Barred
 from isam.mapper.laws import Laws
 from isam.mapper.seen import Histories, Key
 from isam.transforms.law import Correspondence, Site, Transform, dtypes_at, granted
@@ -209,6 +210,7 @@ class _Walk(Generic[F]):
     laws: Laws
     guesses: Sequence[Transform]
     clock: Callable[[], float]
+    barred: Barred = NOTHING
     histories: Histories = field(default_factory=Histories)
     known: dict[Key, State[F]] = field(default_factory=dict)
     states: list[State[F]] = field(default_factory=list)
@@ -263,6 +265,8 @@ class _Walk(Generic[F]):
             return
         for step in steps:
             if demand_of(step, state.back) in state.demands:
+                continue
+            if self.barred and self.barred.stops(state.kernel, step.transform.law, str(step.site)):
                 continue
             rank = (*_urgency(step), *self.goal.rank(state, step))
             insort(self.frontier, (rank, self.queued, Expansion(state, step)))
@@ -347,9 +351,10 @@ def explore(
     transforms: Sequence[Transform],
     guesses: Sequence[Transform] = (),
     clock: Callable[[], float] = time.perf_counter,
+    barred: Barred = NOTHING,
 ) -> Outcome[F]:
-    """Walks the space from ``kernel``. ``guesses``: the laws that blind steps may use."""
-    walk = _Walk(goal, trace, budget, Laws.of(transforms), guesses, clock)
+    """Walks the space from ``kernel``. ``guesses``: the laws that blind steps may use; ``barred``: not taken."""
+    walk = _Walk(goal, trace, budget, Laws.of(transforms), guesses, clock, barred)
     walk.reach(kernel, None, (), Correspondence.identity(kernel))
     ended = walk.run()
     states = tuple(sorted(walk.known.values(), key=lambda s: s.number))

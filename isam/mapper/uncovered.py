@@ -36,13 +36,15 @@ class Gap:
 @dataclass(frozen=True)
 class Uncovered:
     """Falsy. ``unmet``: required instructions that could not be used, with the reason. ``nearest``: steps of rewriting
-    after which fewer statements are left, and what is left then."""
+    after which fewer statements are left, and what is left then. ``undecided``: steps that were not taken because they
+    were not shown to keep the meaning, with what was not shown."""
 
     kernel: Kernel
     gaps: tuple[Gap, ...]
     unmet: tuple[tuple[str, Mismatch | None], ...] = ()
     notes: dict[str, object] = field(default_factory=dict, compare=False)
     nearest: tuple[tuple[str, ...], Uncovered] | None = None
+    undecided: tuple[str, ...] = field(default=(), compare=False)
 
     def __bool__(self) -> bool:
         return False
@@ -71,6 +73,7 @@ class Uncovered:
             lines.append(f"  rewritten by {' then '.join(steps)}, this alone is left:")
             told = (x for g in left.gaps for x in _gap_lines(left.kernel, replace(g, mismatches=())))
             lines += [_indent(x, 2) for x in told]
+        lines += [f"  a step not taken, as it was not shown to keep the meaning: {step}" for step in self.undecided]
         return "\n".join(lines)
 
 

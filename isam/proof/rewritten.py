@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from isam.ir.mapping import Cover
@@ -10,18 +11,17 @@ from isam.proof.equivalence import Equivalence, Verdict
 from isam.proof.violation import Violation
 
 
-def judged(cover: Cover) -> list[Verdict]:
-    """The verdict on every step of a chain, in order."""
-    equivalence, before, out = Equivalence(), cover.original, []
+def judged(cover: Cover) -> Iterator[Verdict]:
+    """The verdict on every step of a chain, in order, each when it is asked for."""
+    equivalence, before = Equivalence(), cover.original
     for step in cover.chain:
-        out.append(equivalence.judge(before, step.kernel, step.needs))
+        yield equivalence.judge(before, step.kernel, step.needs)
         before = step.kernel
-    return out
 
 
 def check_steps(cover: Cover) -> tuple[list[dict[str, Any]], list[Violation]]:
     """What the certificate says of each step, and every step that was not shown to keep the meaning."""
-    verdicts = judged(cover)
+    verdicts = list(judged(cover))
     data = [
         {
             "law": step.law,

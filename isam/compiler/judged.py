@@ -1,0 +1,58 @@
+"""Covers whose rewritings are shown to keep the meaning: a step that is not makes room for covers without it.
+
+A law may be right where its judge cannot show that, or claim too much: either way nothing is wrong with the kernel, and
+the search goes on without the step (a second time: without the law). Where that leads nowhere, the refusal says which
+steps were not taken, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from isam.compiler.job import Job
+from isam.ir.kernel import Kernel
+from isam.ir.mapping import Cover, Rewriting
+
+if TYPE_CHECKING:
+    from isam.ir.instruction import Instruction
+    from isam.mapper.uncovered import Uncovered
+
+
+def covered(job: Job, offered: Sequence[Instruction], demanded: Sequence[str], *, sure: bool = False,
+            **how: Any) -> Cover | Uncovered:  # fmt: skip
+    """A cover as the mapper finds it, of which no step is undecided; ``how``: its other options. Unless it is to be
+    ``sure``, two are judged later: one with steps that only save calls, which may give way to one without, and one for
+    sizes that have to be given first (a sum over none of anything is what nobody asks for)."""
+    from isam.mapper.barred import NOTHING
+    from isam.mapper.cover import cover
+
+    while True:
+        barred = job.barred or NOTHING
+        answer = job.deciding(cover, job.kernel, offered, job.trace, require=demanded, barred=barred, **how)
+        later = not (sure or job.sure) and (answer.notes.get("errors") or _open(job.kernel))
+        found = undecided(answer) if isinstance(answer, Cover) and not later else None
+        if found is None:
+            return answer
+        job.barred = barred.and_also(*found)
+
+
+def undecided(cover: Cover) -> tuple[Kernel, Rewriting, str] | None:
+    """The first step that is not shown to keep the meaning: from where it is taken, the step, and what is not shown."""
+    if not cover.chain:
+        return None
+    from isam.proof.rewritten import judged
+
+    before = cover.original
+    for step, verdict in zip(cover.chain, judged(cover), strict=False):
+        if not verdict:
+            return before, step, "; ".join(verdict.why)
+        before = step.kernel
+    return None
+
+
+def _open(kernel: Kernel | None) -> bool:
+    """Whether sizes have to be given before there can be a schedule."""
+    from isam.compiler.function import run_time
+
+    return kernel is not None and any(s.name not in run_time(kernel) for s in kernel.given)
