@@ -41,14 +41,14 @@ def _reciprocal(o: Operations, a: Value, dtype: str, over: Region) -> Value:
     ring, c, label = o.numbers.ring, number_of(a), f"reciprocal {dtype}"
     if c:
         return ring.constant(1 / c, over)
-    found = _single(o, a, over)
+    found = single(o, a, over)
     if found is not None and found[0] and found[1].label == label:
         w, inner, where = found
         return ring.scale(ring.through(where, inner.args[0]), 1 / w)
     return o.function("reciprocal", (a,), dtype, dtype, over)
 
 
-def _single(o: Operations, a: Value, over: Region) -> tuple[Fraction, Array, Rel] | None:
+def single(o: Operations, a: Value, over: Region) -> tuple[Fraction, Array, Rel] | None:
     """The array, and the factor, of which the value is an element at every point."""
     if len(a.terms) != 1:
         return None
@@ -88,7 +88,11 @@ def _functions(r: Rel) -> list[Rel]:
     return out if r.is_empty() else []
 
 
-def _div(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value:
+def _div(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Value | None:
+    if number_of(args[1]) == 1:
+        return args[0]
+    if DTYPES[dtype].kind != "f" or not o.licence.free:
+        return None
     return o.numbers.ring.mul(args[0], _reciprocal(o, args[1], dtype, over))
 
 
@@ -119,7 +123,7 @@ def _abs(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) -> Va
 
 def _max(o: Operations, args: tuple[Value, ...], dtype: str, over: Region, op: str = "max") -> Value:
     if o.licence.scaled and DTYPES[dtype].kind == "f":
-        return _scaled(o, args, dtype, over, op)
+        return (_scaled if o.licence.free else _rounded)(o, args, dtype, over, op)
     a, b = (o.numbers.elements(x, dtype) for x in args)
     return o.extremum(op, dtype, over, (a, b))
 
@@ -134,17 +138,70 @@ def _scaled(o: Operations, args: tuple[Value, ...], dtype: str, over: Region, op
     if c != ONE:
         args = tuple(ring.scale(x, 1 / c) for x in args)
     op = OPPOSITE[op] if c < 0 else op
-    found = [_single(o, x, over) for x in args]
-    rises = {x[1].label if x is not None and x[0] == ONE else "" for x in found}
-    name = next((f for f in RISES if rises == {f"{f} {dtype}"}), "")
-    if name:
-        inner = tuple(ring.through(x[2], x[1].args[0]) for x in found if x is not None)
-        out = o.apply(name, (_scaled(o, inner, dtype, over, op),), dtype, dtype, over)
-    else:
-        a, b = (o.numbers.elements(x, dtype) for x in args)
-        out = o.extremum(op, dtype, over, (a, b))
+    out = _inside(o, args, dtype, over, op)
     out = out if c == ONE else ring.scale(out, c)
     return ring.add(out, ring.constant(shift, over)) if shift else out
+
+
+def _inside(o: Operations, args: tuple[Value, ...], dtype: str, over: Region, op: str) -> Value:
+    """The extremum, taken before a function of both that rises, or before reciprocals of what is positive."""
+    found = [single(o, x, over) for x in args]
+    made = {x[1].label if x is not None and x[0] == ONE else "" for x in found}
+    name = next((f for f in (*RISES, "reciprocal") if made == {f"{f} {dtype}"}), "")
+    inner = tuple(o.numbers.ring.through(x[2], x[1].args[0]) for x in found if x is not None and name)
+    if name in RISES:
+        return o.apply(name, (_scaled(o, inner, dtype, over, op),), dtype, dtype, over)
+    if name and all(_positive(o, x) for x in inner):
+        return _reciprocal(o, _scaled(o, inner, dtype, over, OPPOSITE[op]), dtype, over)
+    a, b = (o.numbers.elements(x, dtype) for x in args)
+    return o.extremum(op, dtype, over, (a, b))
+
+
+def _positive(o: Operations, a: Value) -> bool:
+    """Whether a positive number is added to nothing but multiples of exponentials, none of them negative."""
+    parts = a.terms.get((), ())
+    some = len(parts) == 1 and parts[0][0] > 0 and a.over.inside(parts[0][1].domain())
+    exps = all(o.numbers.arrays[n].label.startswith("exp ") for key in a.terms for n in key)
+    return some and exps and all(w >= 0 for t in a.terms.values() for w, _ in t)
+
+
+def _rounded(o: Operations, args: tuple[Value, ...], dtype: str, over: Region, op: str) -> Value:
+    """As :func:`_scaled`, bit by bit: signs go out, and a number added to both, or by which both are multiplied, since
+    rounding is monotone. (Which of two zeros an extremum of both is, nothing says; a factor less than one is not taken
+    out, by which two numbers of which one is greater may become two zeros.)"""
+    if _turns(o, args, op):
+        back = tuple(o.turned(x, dtype, over) for x in args)
+        if not _turns(o, back, OPPOSITE[op]):
+            return o.turned(_rounded(o, back, dtype, over, OPPOSITE[op]), dtype, over)
+    found = [_with_number(o, x, over) for x in args]
+    made, c, _ = found[0]
+    if c is None or any(x[:2] != (made, c) for x in found):
+        a, b = (o.numbers.elements(x, dtype) for x in args)
+        return o.extremum(op, dtype, over, (a, b))
+    op = OPPOSITE[op] if made == "mul" and c < 0 else op
+    out = _rounded(o, tuple(x[2] for x in found), dtype, over, op)
+    return o.apply(made, (out, o.numbers.ring.constant(c, over)), dtype, dtype, over)
+
+
+def _turns(o: Operations, args: tuple[Value, ...], op: str) -> bool:
+    """Whether most are negative, or as many and the other extremum is a ``max``. Zeros do not count."""
+    turned = [o.negated(a) is not None for a in args]
+    signs = [0 if t else (w > 0) - (w < 0) for t, w in zip(turned, map(_leading, args), strict=True)]
+    return sum(signs) < (op == "min")
+
+
+def _with_number(o: Operations, a: Value, over: Region) -> tuple[str, Fraction | None, Value]:
+    """The sum or the product with a number that a value is, once rounded, that number, and the other operand."""
+    found = single(o, a, over)
+    if found is None or found[0] != ONE:
+        return "", None, a
+    made, *_ = found[1].label.split()
+    for k in (0, 1) if made in ("add", "mul") else ():
+        own = tuple(o.numbers.ring.through(found[2], x) for x in found[1].args)
+        c = number_of(own[k])
+        if c and (made == "add" or abs(c) >= 1):
+            return made, c, own[1 - k]
+    return "", None, a
 
 
 def _shift(args: tuple[Value, ...]) -> Fraction:
@@ -237,7 +294,7 @@ def _select(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) ->
         c, yes, no = opposite, no, yes
     if DTYPES[dtype].kind == "f" and not o.licence.finite:
         return o.function("select", (c, yes, no), dtype, dtype, over)
-    found = _single(o, c, over)
+    found = single(o, c, over)
     if found is not None and found[1].label in (f"lt {dtype} bool", f"le {dtype} bool"):
         small, large = (ring.through(found[2], x) for x in found[1].args)
         if ring.equal(small, no) and ring.equal(large, yes):
@@ -249,13 +306,14 @@ def _select(o: Operations, args: tuple[Value, ...], dtype: str, over: Region) ->
 
 
 AXIOMS: dict[str, Axiom] = {
-    "div": Axiom("a / b = a * (1 / b)", _div),
+    "div": Axiom("a / 1 = a; a / b = a * (1 / b) of reals", _div, "fiu", exact=True),
     "rsqrt": Axiom("rsqrt(a) = 1 / sqrt(a)", _rsqrt),
     "sigmoid": Axiom("sigmoid(a) = 1 / (1 + exp(-a))", _sigmoid),
     "tanh": Axiom("tanh(a) = 2 * sigmoid(2 * a) - 1", _tanh),
     "abs": Axiom("abs(a) = max(a, -a)", _abs, "fi"),
     "max": Axiom(
-        "max is associative, commutative, idempotent; -inf is neutral; scaled, max(c * a, c * b) = c * max(a, b)",
+        "max is associative, commutative, idempotent; -inf is neutral; scaled, max(c * a, c * b) = c * max(a, b), "
+        "rounded where abs(c) >= 1",
         _max, "fiu", exact=True),
     "min": Axiom("as max, inf is neutral; scaled, min(a, b) = -max(-a, -b)", _min, "fiu", exact=True),
     "exp": Axiom("exp(a + b) = exp(a) * exp(b), where all is finite", _exp),

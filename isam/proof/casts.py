@@ -85,6 +85,8 @@ def cast(o: Operations, op: str, a: Value, source: str, target: str, over: Regio
         if c is not None and held is not None:
             return ring.constant(c if o.licence.free and s.kind == "f" else held, over, modulus_of(target))
         op = "cast"
+        if (short := _short_product(o, a, source, target)) is not None:
+            return short
     if wraps(op, source, target) or _by_element(a, source, target):
         sizes = o.numbers.leaf("size", 1)
         return ring.substituted(a, lambda n, r: _element(o, op, n, r, source, target), modulus_of(target), sizes)
@@ -126,13 +128,68 @@ def _element(o: Operations, op: str, n: int, points: Region, source: str, target
     if made == "cast" and of[1] == source:  # such a label names two types
         first = of[0]
         same = DTYPES[first].kind in "iu" and wraps(op, source, target)
-        if same or (widens(first, source) and widens(first, target)):
-            return cast(o, "cast", ring.on(known.args[0], points), first, target, points)
+        if same or widens(first, source):
+            return cast(o, op, ring.on(known.args[0], points), first, target, points)
+    if made == "mul" and of == [source] and widens(source, target):
+        factors = tuple(ring.on(a, points) for a in known.args)
+        if _fits(o, factors, source):
+            return _widened(o, factors, source, target, points)
     if made in ROUNDED and of == [source] and op == "cast" and _floats(source, target) and rounds_alike(target, source):
         args = [narrowed(o, ring.on(a, points), target, source) for a in known.args]
         if all(a is not None for a in args):
             return o.apply(made, tuple(a for a in args if a is not None), target, target, points)
     return o.function(op, (plain,), source, target, points)
+
+
+def _short_product(o: Operations, a: Value, source: str, target: str) -> Value | None:
+    """The widening of a product that is exact in the narrow type, since its factors are widened from shorter ones: the
+    product of the widened factors."""
+    if len(a.terms) != 1:
+        return None
+    ((key, parts),) = a.terms.items()
+    w, r = parts[0]
+    if len(parts) > 1 or len(key) != 2 or w != 1 or not r.is_function() or not a.over.inside(r.domain()):
+        return None
+    ring, cut = o.numbers.ring, o.numbers.ranks[key[0]]
+    places = range(cut), range(cut, cut + o.numbers.ranks[key[1]])
+    factors = tuple(ring.read(n, r.picked(p), a.modulus) for n, p in zip(key, places, strict=True))
+    return _widened(o, factors, source, target, a.over) if _fits(o, factors, source) else None
+
+
+def _widened(o: Operations, factors: tuple[Value, ...], source: str, target: str, over: Region) -> Value:
+    return o.apply("mul", tuple(cast(o, "cast", x, source, target, over) for x in factors), target, target, over)
+
+
+def _fits(o: Operations, factors: tuple[Value, ...], dtype: str) -> bool:
+    """Whether the product of two values is one of their dtype, for what they are widened from."""
+    firsts: list[str] = []
+    for x in factors:
+        labels = {o.numbers.arrays[n].label for key in x.terms for n in key}
+        label = labels.pop().split() if len(labels) == 1 and () not in x.terms else []
+        if label[:1] != ["cast"] or label[2:] != [dtype] or not widens(label[1], dtype):
+            return False
+        firsts.append(label[1])
+    return holds_product(dtype, *firsts)
+
+
+def holds_product(dtype: str, one: str, two: str) -> bool:
+    """Whether every product of two numbers of the dtypes ``one`` and ``two`` is one of ``dtype``."""
+    if _floats(one, two):
+        (least, most), ends = RANGE[dtype] if _floats(dtype) else (0, 0), (RANGE[one], RANGE[two])
+        return (_floats(dtype) and DIGITS[dtype] >= DIGITS[one] + DIGITS[two]
+                and least <= sum(e[0] for e in ends) and most >= sum(e[1] for e in ends))  # fmt: skip
+    if any(DTYPES[d].kind not in "iu" for d in (one, two)):
+        return False
+    made = [x * y for x in _ends(one) for y in _ends(two)]
+    if _floats(dtype):
+        return max(map(abs, made)) <= 1 << DIGITS[dtype] and RANGE[dtype][1] > DIGITS[dtype]
+    return all(held_as(Fraction(m), dtype) == m for m in made)
+
+
+def _ends(dtype: str) -> tuple[int, int]:
+    """The least and the greatest integer."""
+    bits = DTYPES[dtype].bits
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if DTYPES[dtype].kind == "i" else (0, (1 << bits) - 1)
 
 
 def _floats(*dtypes: str) -> bool:

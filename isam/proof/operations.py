@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import field
 from fractions import Fraction
+from functools import reduce
 
 from isam.classes import dataclass
 from isam.ir.dtype import DTYPES
 from isam.ir.kernel import COMMUTATIVE
 from isam.ir.relation import Region, Rel
-from isam.proof.axioms import AXIOMS
+from isam.proof.axioms import AXIOMS, single
 from isam.proof.casts import cast, held_as, modulus_of, narrowest
 from isam.proof.numbering import Numbering
 from isam.proof.value import ONE, Value, number_of
@@ -27,7 +28,8 @@ SIMPLE = 10_000  # a float literal is the fraction with the least denominator up
 class Licence:
     """What may be used of floats. ``free``: sums and products are those of the reals, in any order, and functions obey
     the axioms (reassociates, rounding); ``finite``: no value is infinite or NaN; ``scaled``: a common factor, number or
-    function that rises goes out of the greatest and the least of reals (without, nothing does)."""
+    function that rises goes out of the greatest and the least of reals (without, nothing does); where not ``free``,
+    signs and numbers do."""
 
     free: bool = True
     finite: bool = False
@@ -58,7 +60,7 @@ class Operations:
             return ring.read(self.infinity(math.copysign(math.inf, value), dtype), over.to_nothing(), modulus)
         if not self.licence.free or dtype == "bool":
             if not held and math.copysign(1, value) < 0 and DTYPES[dtype].kind == "f":
-                return self._turned(ring.constant(held, over, modulus), dtype, over)
+                return self.turned(ring.constant(held, over, modulus), dtype, over)
             exact = held
         elif isinstance(value, float):
             near = exact.limit_denominator(SIMPLE)
@@ -106,22 +108,33 @@ class Operations:
         """One rounding per operation: only signs move, and ones go. Of zeros only a subtracted one: the sum of a
         negative zero and a zero is another zero."""
         if op == "neg":
-            return self._turned(args[0], dtype, over)
+            return self.turned(args[0], dtype, over)
         a, b = args
         if op == "sub" and number_of(b) == 0:
             return a
-        b = self._turned(b, dtype, over) if op == "sub" else b
+        b = self.turned(b, dtype, over) if op == "sub" else b
+        if op == "add" and a.terms.keys() == b.terms.keys() and self.numbers.ring.equal(a, b):
+            op, b = "mul", self.numbers.ring.constant(Fraction(2), over)
         for x, y in ((a, b), (b, a)) if op == "mul" else ():
             c = number_of(x)
             if c is not None and abs(c) == 1:
-                return y if c > 0 else self._turned(y, dtype, over)
+                return y if c > 0 else self.turned(y, dtype, over)
         return self.function("mul" if op == "mul" else "add", (a, b), dtype, dtype, over)
 
-    def _turned(self, a: Value, dtype: str, over: Region) -> Value:
+    def turned(self, a: Value, dtype: str, over: Region) -> Value:
         """The value with the other sign. A negative zero is a function of zero: as numbers they are the same."""
+        if (before := self.negated(a)) is not None:
+            return before
         if not all(w for w, _ in a.terms.get((), ())) or number_of(a) == 0:
             return self.function("neg", (a,), dtype, dtype, over)
         return self.numbers.ring.scale(a, -ONE)
+
+    def negated(self, a: Value) -> Value | None:
+        """What a value is the negative of, where it is kept as a function of that."""
+        found = single(self, a, a.over)
+        if found is None or found[0] != ONE or not found[1].label.startswith("neg "):
+            return None
+        return self.numbers.ring.through(found[2], found[1].args[0])
 
     # reductions ---------------------------------------------------------------------------------------------------
     def accumulate(self, op: str, old: Value, dest: Rel, new: Value, dtype: str, order: tuple[Rel, ...]) -> Value:
@@ -150,11 +163,18 @@ class Operations:
         return cast(self, "cast", out, first, dtype, over)
 
     def _product(self, dest: Rel, new: Value, dtype: str) -> Value:
-        """The product of all values that lead to one element: a function of how often each factor is taken."""
-        ring, numbers, over = self.numbers.ring, self.numbers, new.over
-        factors = Value(over, {(n,): ((ONE, r),) for n, r in numbers.elements(new, dtype).items()})
+        """The product of all values that lead to one element: a function of how often each factor is taken, those of a
+        factor that is a product among them."""
+        ring, numbers, label = self.numbers.ring, self.numbers, f"product {dtype}"
+        factors, one = Value(new.over.none(), {}), numbers.number(ONE, dtype)
+        for n, r in numbers.elements(new, dtype).items():
+            known = numbers.arrays[n]
+            power = ring.through(r, known.args[0]) if known.label == label else ring.read(n, r)
+            factors = ring.joined(factors, Value(r.domain(), {}) if n == one else power)
         powers = ring.summed(dest, factors, numbers.leaf("size", 1))
-        return numbers.function(f"product {dtype}", (powers,), powers.over, modulus_of(dtype))
+        some = reduce(Region.__or__, [r.domain() for t in powers.terms.values() for _, r in t], powers.over.none())
+        made = numbers.function(label, (ring.on(powers, some),), some, modulus_of(dtype))
+        return ring.joined(ring.constant(ONE, powers.over - some, made.modulus), made)
 
     def gathered(self, a: Value, dtype: str) -> Value:
         """A product with a product among its factors is one product."""

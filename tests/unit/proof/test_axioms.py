@@ -97,6 +97,88 @@ def test_what_both_have_goes_out_of_an_extreme(op: str) -> None:
         assert ring.equal(made, o.apply(name, (plain,), "f32", "f32", OVER)) == goes, name
 
 
+SIGNS = (Fraction(-1), ONE)
+ROUNDED = Licence(free=False, scaled=True)
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_signs_and_rounded_sums_and_products_go_out_of_an_extreme(op: str) -> None:
+    """Bit by bit: of what is as large as its neighbour, too, once rounded, and in either sign."""
+    other = {"max": "min", "min": "max"}[op]
+    numbers = {f"{n} f32": np.array(some, np.float32) for n, some in (("x", [3, -1, 0.1]), ("z", [3.0000002, 2, -0.7]))}
+    o = Operations(ROUNDED)
+    ring, (x, z), reading = o.numbers.ring, given(o, "f32", "xz"), Reading(o, numbers)
+    for w, v in product(SIGNS, repeat=2):
+        a, b = (x if w > 0 else o.apply("neg", (x,), "f32", "f32", OVER)), (z if v > 0 else ring.scale(z, -ONE))
+        made = o.apply(op, (a, b), "f32", "f32", OVER)
+        minus = o.apply(other, tuple(o.apply("neg", (t,), "f32", "f32", OVER) for t in (a, b)), "f32", "f32", OVER)
+        assert ring.equal(made, o.apply("neg", (minus,), "f32", "f32", OVER)), (w, v)
+    plain = {e: o.apply(e, (x, z), "f32", "f32", OVER) for e in (op, other)}
+    for made, c in (("add", 16777216.0), ("add", -0.3), ("mul", 3.0), ("mul", -1.1), ("mul", 0.5), ("mul", -1e-45)):
+        number = o.literal(c, "f32", OVER)
+        both = tuple(o.apply(made, (t, number), "f32", "f32", OVER) for t in (x, z))
+        got = o.apply(op, both, "f32", "f32", OVER)
+        one, two, each = (reading.all(t, "f32") for t in (*both, got))
+        assert all(each[p] == {"max": max, "min": min}[op](one[p], two[p]) for p in LINE), (made, c)
+        out = plain[op if made == "add" or c > 0 else other]
+        small = made == "mul" and abs(c) < 1  # two numbers may become two zeros, and which of them is it?
+        assert ring.equal(got, o.apply(made, (out, number), "f32", "f32", OVER)) != small, (made, c)
+    unlike = tuple(o.apply("add", (t, o.literal(c, "f32", OVER)), "f32", "f32", OVER) for t, c in ((x, 2), (z, 3)))
+    got = o.apply(op, unlike, "f32", "f32", OVER)
+    assert not any(ring.equal(got, o.apply("add", (plain[op], o.literal(c, "f32", OVER)), "f32", "f32", OVER))
+                   for c in (2, 3))  # fmt: skip
+
+
+def test_a_negative_zero_has_the_other_sign_again() -> None:
+    o = Operations(ROUNDED)
+    ring, zero = o.numbers.ring, o.literal(0, "f32", OVER)
+    minus = o.apply("neg", (zero,), "f32", "f32", OVER)
+    assert not ring.equal(minus, zero)
+    assert ring.equal(minus, o.literal(-0.0, "f32", OVER))
+    assert ring.equal(o.apply("neg", (minus,), "f32", "f32", OVER), zero)
+    (x,) = given(o, "f32", "x")
+    least = o.apply("min", (x, zero), "f32", "f32", OVER)
+    most = o.apply("max", (ring.scale(x, -ONE), minus), "f32", "f32", OVER)
+    assert ring.equal(least, o.apply("neg", (most,), "f32", "f32", OVER))
+    assert not ring.equal(least, o.apply("min", (x, minus), "f32", "f32", OVER))
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("name", ["sigmoid", "tanh"])
+def test_the_logistic_function_rises(name: str, op: str) -> None:
+    other = {"max": "min", "min": "max"}[op]
+    o = Operations(Licence(scaled=True))
+    ring, (x, z) = o.numbers.ring, given(o, "f32", "xz")
+    both = tuple(o.apply(name, (a,), "f32", "f32", OVER) for a in (x, z))
+    made = o.apply(op, both, "f32", "f32", OVER)
+    outer = {e: o.apply(name, (o.apply(e, (x, z), "f32", "f32", OVER),), "f32", "f32", OVER) for e in (op, other)}
+    assert ring.equal(made, outer[op])
+    assert not ring.equal(made, outer[other])
+    inverse = tuple(o.apply("div", (ring.constant(ONE, OVER), a), "f32", "f32", OVER) for a in (x, z))  # of any sign
+    made = o.apply(op, inverse, "f32", "f32", OVER)
+    for e in (op, other):
+        one = o.apply("div", (ring.constant(ONE, OVER), o.apply(e, (x, z), "f32", "f32", OVER)), "f32", "f32", OVER)
+        assert not ring.equal(made, one)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i8", "u8"])
+def test_nothing_but_one_divides_nothing(dtype: str) -> None:
+    for licence in (Licence(free=False), Licence()):
+        o = Operations(licence)
+        ring, (x,) = o.numbers.ring, given(o, dtype, "x")
+        assert ring.equal(o.apply("div", (x, o.literal(1, dtype, OVER)), dtype, dtype, OVER), x)
+        assert not ring.equal(o.apply("div", (x, o.literal(2, dtype, OVER)), dtype, dtype, OVER), x)
+
+
+def test_twice_a_number_is_its_sum_with_itself_to_the_bit() -> None:
+    o = Operations(Licence(free=False))
+    ring, (x, z) = o.numbers.ring, given(o, "f32", "xz")
+    twice = o.apply("mul", (o.literal(2, "f32", OVER), x), "f32", "f32", OVER)
+    assert ring.equal(o.apply("add", (x, x), "f32", "f32", OVER), twice)
+    assert not ring.equal(o.apply("add", (x, z), "f32", "f32", OVER), twice)
+    assert not ring.equal(o.apply("add", (x, ring.scale(x, -ONE)), "f32", "f32", OVER), twice)
+
+
 def test_extremes_of_integers_that_wrap_are_not_scaled() -> None:
     o = Operations(Licence(scaled=True))
     ring, (x, z) = o.numbers.ring, given(o, "i8", "xz")

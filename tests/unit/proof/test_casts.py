@@ -15,10 +15,12 @@ from isam.ir.arithmetic import convert
 from isam.ir.dtype import DTYPES, numpy_dtype
 from isam.ir.relation import Rel
 from isam.proof.casts import (
+    DIGITS,
     RANGE,
     _by_element,
     cast,
     held_as,
+    holds_product,
     modulus_of,
     narrowed,
     narrowest,
@@ -105,6 +107,27 @@ def test_what_may_be_rounded_twice() -> None:
     }  # fmt: skip
 
 
+def test_which_products_are_exact_in_a_type() -> None:
+    """Against the products of their ends, their least and their most precise numbers."""
+    for one, two, made in product(DTYPES, repeat=3):
+        if "bool" in (one, two, made):
+            assert not holds_product(made, one, two)
+            continue
+        pairs = product(_telling(one), _telling(two))
+        exact = all(held_as(x * y, made) == x * y for x, y in pairs)
+        kinds = [DTYPES[d].kind == "f" for d in (one, two, made)]
+        alike = kinds[0] == kinds[1] and kinds[0] <= kinds[2]
+        assert holds_product(made, one, two) == (exact and alike), (one, two, made)
+
+
+def _telling(dtype: str) -> list[Fraction]:
+    if DTYPES[dtype].kind != "f":
+        limits = np.iinfo(numpy_dtype(dtype))
+        return [Fraction(int(x)) for x in (limits.min, limits.max, limits.max - 1)]
+    (least, most), digits = RANGE[dtype], DIGITS[dtype]
+    return [Fraction(2) ** least, Fraction(2**digits - 1) * Fraction(2) ** (most - digits), Fraction(2**digits - 1)]
+
+
 # values ---------------------------------------------------------------------------------------------------------------
 LINE = region([(0,), (1,), (2,)], 1)
 
@@ -173,3 +196,36 @@ def test_sums_of_equal_numbers_are_counted_before_and_after_a_cast() -> None:
     assert "size" in {o.numbers.arrays[n].label for key in narrow.terms for n in key}
     assert ring.equal(narrow, total(both, "i8"))
     assert not ring.equal(narrow, total(x, "i8"))
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize(("first", "middle", "last"), [
+    ("i8", "i16", "i32"), ("u8", "i32", "f64"), ("f16", "f32", "f64"), ("i8", "f32", "f64"), ("i16", "i16", "i32"),
+    ("u8", "i16", "i32"), ("bf16", "f32", "f64"),
+])  # fmt: skip
+def test_a_widened_product_of_short_numbers_is_one_of_widened_numbers(
+    first: str, middle: str, last: str, free: bool
+) -> None:
+    o = Operations(Licence(free=free))
+    ring = o.numbers.ring
+    short = [ring.read(o.numbers.leaf(f"{n} {first}", 1), LINE.identity(), modulus_of(first)) for n in "xz"]
+    a, b = (cast(o, "cast", x, first, middle, LINE) for x in short)
+    made = cast(o, "cast", o.apply("mul", (a, b), middle, middle, LINE), middle, last, LINE)
+    wide = o.apply("mul", tuple(cast(o, "cast", x, middle, last, LINE) for x in (a, b)), last, last, LINE)
+    assert ring.equal(made, wide) == holds_product(middle, first, first)
+    third = o.apply("mul", (o.apply("mul", (a, b), middle, middle, LINE), b), middle, middle, LINE)
+    more = o.apply("mul", (wide, cast(o, "cast", b, middle, last, LINE)), last, last, LINE)
+    assert not ring.equal(cast(o, "cast", third, middle, last, LINE), more)
+
+
+def test_what_was_widened_is_cast_as_it_was() -> None:
+    o = Operations(Licence(free=False))
+    for first, middle, last, op in (("f16", "f32", "bf16", "cast"), ("i8", "f32", "i16", "cast"),
+                                    ("i16", "i32", "u8", "cast_sat"), ("i16", "f32", "i8", "cast")):  # fmt: skip
+        x = o.numbers.ring.read(o.numbers.leaf(f"x {first}", 1), LINE.identity(), modulus_of(first))
+        once = cast(o, op, x, first, last, LINE)
+        twice = cast(o, op, cast(o, "cast", x, first, middle, LINE), middle, last, LINE)
+        assert o.numbers.ring.equal(once, twice), (first, middle, last)
+    x = o.numbers.ring.read(o.numbers.leaf("x i32", 1), LINE.identity(), modulus_of("i32"))
+    lost = cast(o, "cast", cast(o, "cast", x, "i32", "f32", LINE), "f32", "f64", LINE)
+    assert not o.numbers.ring.equal(lost, cast(o, "cast", x, "i32", "f64", LINE))
