@@ -273,7 +273,7 @@ CONVERSIONS: tuple[Convert, ...] = (
     Convert("abs-by-max", "abs(a)  =>  max(a, -a)", "abs", _abs, ROUNDS, kinds_of="fi"),
     Convert("max-by-select", "max(a, b)  =>  select(a > b, a, b)", "max", _max, FINITE, kinds_of="fiu"),
     Convert("min-by-select", "min(a, b)  =>  select(a < b, a, b)", "min", _min_select, FINITE, kinds_of="fiu"),
-    Convert("min-by-max", "min(a, b)  =>  -max(-a, -b)", "min", _min_max, ROUNDS, judge="interpreter"),
+    Convert("min-by-max", "min(a, b)  =>  -max(-a, -b)", "min", _min_max, judge="interpreter"),
     Convert("select-by-arithmetic", "y = a where c  =>  y = y + c * (a - y)", "select", _select, ROUNDS | FINITE,
             kinds_of="fiu", where=_chosen),
     Convert("add-by-sub", "a + b  =>  a - (-b)", "add", _add, kinds_of="fiu"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
-from isam.ir.kernel import Access, Buffer, Item, Kernel, Literal, Recurrence, Source, Statement
+from isam.ir.dtype import DTYPES
+from isam.ir.kernel import Access, Buffer, Domain, Item, Kernel, Literal, Recurrence, Source, Statement
 from isam.once import once
 
+FAR = 1 << 40  # stands for an extent that is not known
 Part = tuple[Statement, tuple[int, ...]]  # a new statement and the old ones it carries out
 
 
@@ -186,3 +189,20 @@ def made_by(kernel: Kernel, j: int, x: Source) -> tuple[int, ...]:
     plain = rows is not None and set(rows) == set(s.domain.names)
     changed = read & (written_between(kernel, made[0], j) | {kernel.statements[j].dest.buffer})
     return made if plain and not changed and fills_anew(kernel, made[0]) else ()
+
+
+def zero_at_all(kernel: Kernel, buffer: str) -> bool:
+    """Whether zero times a value of a buffer's dtype is zero: of floats where the user says that none is infinite."""
+    return DTYPES[kernel.buffer(buffer).dtype].kind != "f" or "finite" in kernel.permits
+
+
+def surely_some(domain: Domain, summed: Collection[str], where: Sequence[Affine]) -> bool:
+    """Whether, wherever the other axes stand, some point of the summed axes meets the conditions ``where``: the same
+    corner of their box for all, which is enough for what kernels say."""
+    ends = {a.name: a.extent - 1 for a in domain.axes}
+    if any(ends[n].is_constant and ends[n].const < 0 for n in summed):
+        return False
+    free = {n: (0, FAR) for e in (*ends.values(), *where) for n in e.names}  # sizes, axes of loops around
+    ranges = free | {n: (0, e.const if e.is_constant else FAR) for n, e in ends.items()}
+    corners = itertools.product(*(((n, Affine()), (n, ends[n])) for n in summed))
+    return any(all(w.substitute(dict(c)).bounds(ranges)[0] >= 0 for w in where) for c in map(list, corners))

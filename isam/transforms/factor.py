@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.dataflow import levels
-from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Axis, Buffer, Domain, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
-from isam.transforms.edit import buffer_of, fresh, lone, names_in, readers, splice, used_by, writers
+from isam.transforms.edit import (
+    buffer_of,
+    fresh,
+    lone,
+    names_in,
+    readers,
+    splice,
+    surely_some,
+    used_by,
+    writers,
+    zero_at_all,
+)
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 from isam.transforms.narrow import narrowed
-
-FAR = 1 << 40  # stands for an extent that is not known
 
 
 class Factor(Transform):
@@ -95,21 +102,6 @@ def renaming(product: Statement, total: Statement) -> dict[str, Affine] | None:
     return out if set(out) == set(product.domain.names) else None
 
 
-def _surely_some(domain: Domain, summed: list[str]) -> bool:
-    """Whether, wherever the other axes stand, some point of the summed axes meets their conditions: the same corner of
-    their box for all, which is enough for what kernels say."""
-    ends = {a.name: a.extent - 1 for a in domain.axes}
-    if any(ends[n].is_constant and ends[n].const < 0 for n in summed):
-        return False
-    conditions = [w for w in domain.where if set(summed) & set(w.names)]
-    free = {n: (0, FAR) for e in (*ends.values(), *conditions) for n in e.names}  # sizes, axes of loops around
-    ranges = free | {n: (0, e.const if e.is_constant else FAR) for n, e in ends.items()}
-    corners = itertools.product(*(((n, Affine()), (n, ends[n])) for n in summed))
-    return any(
-        all(w.substitute(dict(c)).bounds(ranges)[0] >= 0 for w in conditions) for c in map(list, corners)
-    )
-
-
 def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
     total, product = kernel.statements[n], kernel.statements[m]
     values = renaming(product, total)
@@ -129,8 +121,8 @@ def _plan(kernel: Kernel, n: int, m: int, pulled: int) -> _Plan | None:
         inner |= more
     kept = inner - set(moved)
     where = total.domain.where
-    finite = DTYPES[kernel.buffer(total.dest.buffer).dtype].kind != "f" or "finite" in kernel.permits
-    if not finite and not _surely_some(total.domain, moved):
+    bounding = [w for w in where if set(moved) & set(w.names)]
+    if not zero_at_all(kernel, total.dest.buffer) and not surely_some(total.domain, moved, bounding):
         return None  # what is added where the inner sum is empty is `p * 0`, which is not 0 for every `p`
     return _Plan(
         factor,

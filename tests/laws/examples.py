@@ -268,6 +268,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "push-scaling": (
         PUSHED.format(by="* 3", op="max").replace("f32", "i32"), PUSHED.format(by="* a[i]", op="max"),
         PUSHED.format(by="* 0", op="max"),
+        PUSHED.format(by="* 0.3", op="max").replace("  in", "  permits exact\n  in", 1),
     ),
     "pull-monotone": (
         SCALED.format(by="", op="max").replace("= a[i] ", "= cos(a[i])").replace("= b[i] ", "= cos(b[i])"),

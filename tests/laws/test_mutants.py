@@ -14,8 +14,10 @@ import pytest
 
 from isam.ir import oracle
 from isam.ir.text import parse
+from isam.proof.equivalence import Equivalence
+from isam.transforms import ALL
 from isam.transforms.law import Site
-from tests.laws.example_kernels import masked
+from tests.laws.example_kernels import SUM_TIMES_SUM, masked
 
 FACTOR = """
 kernel k()
@@ -408,6 +410,22 @@ def test_nothing_is_factored_out_of_a_sum_that_may_be_empty(where, permits, dtyp
     text = FACTOR_WHERE.replace("where r <= i", f"where {where}").replace("f32", dtype)
     kernel = replace(parse(text), permits=parse(text).permits | frozenset(filter(None, [permits])))
     assert (Site.of(sum=2, product=1, pulled=1) in Factor().sites(kernel)) == found
+
+
+@pytest.mark.parametrize(("where", "size", "permits", "dtype", "found"), [
+    ("r <= i", 4, "", "f32", True), ("i + 2 <= r", 4, "", "f32", False), ("i + 2 <= r", 4, "finite", "f32", True),
+    ("i + 2 <= r", 4, "", "i32", True), ("i >= 1", 4, "", "f32", False), ("r <= i", 0, "", "f32", False),
+    ("r <= i", 0, "finite", "f32", True),
+])  # fmt: skip
+def test_no_factor_goes_into_a_sum_that_may_be_empty(where, size, permits, dtype, found):
+    """``0 * x`` is not 0 when ``x`` is infinite, also where a condition leaves out all that is summed up."""
+    text = SUM_TIMES_SUM.replace("where r <= i", f"where {where}").replace("f32", dtype)
+    kernel = parse(text).with_sizes({"M": 3, "K": 2, "R": size})
+    kernel = replace(kernel, permits=kernel.permits | frozenset(filter(None, [permits])))
+    (law,) = (t for t in ALL if t.law == "distribute")
+    assert bool(law.sites(kernel)) == found
+    for s in law.sites(kernel):
+        assert Equivalence().judge(kernel, law.apply(kernel, s).kernel, sorted(law.needs))
 
 
 def test_factoring_keeps_conditions_of_both_sums():

@@ -16,9 +16,11 @@ from isam.transforms.edit import (
     names_in,
     readers,
     splice,
+    surely_some,
     together,
     writers,
     written_between,
+    zero_at_all,
 )
 from isam.transforms.law import Correspondence, Rewrite, Site, Transform
 
@@ -95,6 +97,8 @@ def _parts(kernel: Kernel, m: int, k: int) -> _Parts | None:
     term, axes, where = named
     if buffer_of(term) in written_between(kernel, made[1], m):
         return None
+    if not zero_at_all(kernel, z.buffer) and not surely_some(inner.domain, inner.reduces, inner.domain.where):
+        return None  # where nothing is summed up, there was `0 * p`, which is not 0 for every `p`
     outer = _sum_of(kernel, m)
     if where and outer is not None and not _same_names(kernel, m, outer):
         return None

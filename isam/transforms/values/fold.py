@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
@@ -52,9 +52,8 @@ def numbers(kernel: Kernel, s: Statement) -> Source | None:
     made = _value(s.op, [Fraction(v) for v in values])
     if made is None:
         return None
-    if DTYPES[dtype].kind == "f" and not made and (s.op == "neg" or any(str(v).startswith("-") for v in values)):
-        return None  # which of the two zeros it is
-    out = float(made) if DTYPES[dtype].kind == "f" else int(made)
+    zero = DTYPES[dtype].kind == "f" and not made
+    out = _zero(s.op, values) if zero else float(made) if DTYPES[dtype].kind == "f" else int(made)
     return Literal(out) if Fraction(out) == made and is_exact(out, dtype) else None
 
 
@@ -166,4 +165,12 @@ def _value(op: str, v: list[Fraction]) -> Fraction | None:
         a, b = v
         return {"add": a + b, "sub": a - b, "mul": a * b}[op]
     return -v[0] if op == "neg" else None
+
+
+def _zero(op: str, v: Sequence[float]) -> float:
+    """Which of the two zeros the numbers make, in every dtype of floats."""
+    if op == "neg":
+        return -float(v[0])
+    a, b = map(float, v)
+    return {"add": a + b, "sub": a - b, "mul": a * b}[op]
 

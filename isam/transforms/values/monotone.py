@@ -12,26 +12,29 @@ from isam.ir.dtype import DTYPES
 from isam.ir.kernel import Access, Buffer, Kernel, Literal, Source, Statement
 from isam.ir.mismatch import Mismatch
 from isam.transforms.edit import fresh, made_by, names_in, read_as, readers, splice
-from isam.transforms.law import Correspondence, Rewrite, Site, Transform
+from isam.transforms.law import Correspondence, Rewrite, Site, Transform, granted
 
+Rises = Callable[[Kernel, Statement], int]
 RISING = ("exp", "log", "tanh", "sigmoid", "erf", "sqrt", "floor", "ceil", "round")
 EXTREMA = {"max": "min", "min": "max"}
 
 
-def function(s: Statement) -> int:
+def function(kernel: Kernel, s: Statement) -> int:
     """1 where the statement applies a rising function to one array; 0 where it does not."""
     return 1 if s.op in RISING and isinstance(s.sources[0], Access) else 0
 
 
-def scaling(s: Statement) -> int:
+def scaling(kernel: Kernel, s: Statement) -> int:
     """1 where the statement adds a number or multiplies by a positive one, -1 for ``-a`` and a negative one. Rounding
-    is monotone, so the extremum of the rounded results is the rounded result of the extremum, bit by bit."""
+    is monotone, so the extremum of the rounded results is the rounded result of the extremum, bit by bit. Of a factor
+    less than one only where the user permits other roundings: it may make two zeros of two small numbers, of which an
+    extremum is the one or the other."""
     numbers = [x.value for x in s.sources if isinstance(x, Literal)]
     if s.accumulate or len(numbers) != len(s.sources) - 1 or not all(map(isfinite, numbers)):
         return 0
     if s.op == "neg":
         return -1
-    if s.op == "mul" and numbers[0]:
+    if s.op == "mul" and numbers[0] and (abs(numbers[0]) >= 1 or _rounds(kernel, s)):
         return 1 if numbers[0] > 0 else -1
     return 1 if s.op == "add" or (s.op == "sub" and isinstance(s.sources[1], Literal)) else 0
 
@@ -42,7 +45,7 @@ class Push(Transform):
 
     law: str = "push-scaling"  # type: ignore[misc]
     equation: str = "t = max(a, b); y = c * t  =>  y = max(c * a, c * b)   (c > 0; min for c < 0)"  # type: ignore[misc]
-    rises: Callable[[Statement], int] = scaling
+    rises: Rises = scaling
     needs: frozenset[str] = frozenset({"exact"})  # type: ignore[misc]
     judge: str = "interpreter"  # type: ignore[misc]
     inverse: str = "pull-scaling"  # type: ignore[misc]
@@ -54,7 +57,7 @@ class Push(Transform):
         return tuple(
             Site.of(inner=i, outer=j)
             for j, s in enumerate(kernel.statements)
-            if self.rises(s) and _floats(kernel, s)
+            if self.rises(kernel, s) and _floats(kernel, s)
             for i in made_by(kernel, j, _argument(s))
             if kernel.statements[i].op in EXTREMA and all(isinstance(x, Access) for x in kernel.statements[i].sources)
         )
@@ -75,7 +78,7 @@ class Push(Transform):
             made.append(Buffer(name, like.shape, like.dtype, "temp", declared=True))
             at = replace(s.dest, buffer=name)
             lines.append(replace(s, dest=at, sources=_with(s, y.substitute(values))))
-        op = inner.op if self.rises(s) > 0 else EXTREMA[inner.op]
+        op = inner.op if self.rises(kernel, s) > 0 else EXTREMA[inner.op]
         lines.append(replace(s, op=op, sources=tuple(line.dest for line in lines)))
         only = readers(kernel, x.buffer) == (j,)
         parts = {j: tuple((line, (i, j)) for line in lines)} | ({i: ()} if only else {})
@@ -94,7 +97,7 @@ class Pull(Transform):
 
     law: str = "pull-scaling"  # type: ignore[misc]
     equation: str = "y = max(c * a, c * b)  =>  t = max(a, b); y = c * t   (c > 0; min for c < 0)"  # type: ignore[misc]
-    rises: Callable[[Statement], int] = scaling
+    rises: Rises = scaling
     needs: frozenset[str] = frozenset({"exact"})  # type: ignore[misc]
     judge: str = "interpreter"  # type: ignore[misc]
     inverse: str = "push-scaling"  # type: ignore[misc]
@@ -108,7 +111,8 @@ class Pull(Transform):
             if s.op in EXTREMA and not s.accumulate and _floats(kernel, s)
             for a in made_by(kernel, j, s.sources[0])
             for b in made_by(kernel, j, s.sources[1])
-            if a != b and _alike(kernel.statements[a], kernel.statements[b]) and self.rises(kernel.statements[a])
+            if a != b and self.rises(kernel, kernel.statements[a])
+            if _alike(kernel.statements[a], kernel.statements[b])
         )
 
     def apply(self, kernel: Kernel, site: Site) -> Rewrite:
@@ -124,7 +128,7 @@ class Pull(Transform):
             sources.append(_argument(made).substitute(values))
         name, like = fresh(names_in(kernel), "t"), kernel.buffer(s.dest.buffer)
         f = kernel.statements[pair[0]]
-        op = s.op if self.rises(f) > 0 else EXTREMA[s.op]
+        op = s.op if self.rises(kernel, f) > 0 else EXTREMA[s.op]
         at = replace(s.dest, buffer=name)
         origin = (*pair, j)
         lines = (
@@ -169,6 +173,10 @@ def _argument(s: Statement) -> Access:
 def _with(s: Statement, x: Source) -> tuple[Source, ...]:
     """The statement's sources with another argument."""
     return tuple(y if isinstance(y, Literal) else x for y in s.sources)
+
+
+def _rounds(kernel: Kernel, s: Statement) -> bool:
+    return granted(kernel, ("rounding",), (kernel.buffer(s.dest.buffer).dtype,))
 
 
 def _floats(kernel: Kernel, s: Statement) -> bool:
