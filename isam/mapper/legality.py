@@ -9,9 +9,12 @@ mapped axis for which it does not must be taken whole by one call; an outer one 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.condition import Condition
+from isam.ir.kernel import Domain
 from isam.ir.mismatch import Mismatch
 from isam.mapper.admissible import admissible
 from isam.mapper.dataflow import Form, Node
@@ -282,7 +285,25 @@ def _agreeing(one: _Touch, two: _Touch, every: set[int]) -> set[int]:
             if len(left) == 1:
                 known.add(left[0])
                 grown = True
-    return known
+    return every if every - known and _nowhere(one, two) else known
+
+
+def _nowhere(one: _Touch, two: _Touch) -> bool:
+    """Whether the conditions of the statements keep the two accesses apart: ``a[i]`` and ``a[0]`` where ``i >= 1``."""
+    first, second = one.pair.node.statement.domain, two.pair.node.statement.domain
+    if not (first.where or second.where):
+        return False
+    return _apart_under(first, one.form.access.index, second, two.form.access.index)
+
+
+@lru_cache(maxsize=256)
+def _apart_under(first: Domain, one: tuple[Affine, ...], second: Domain, two: tuple[Affine, ...]) -> bool:
+    """Whether two accesses have no element in common, whatever the sizes and the counters of loops around are."""
+    from isam.ir.poly_domain import domain_set
+    from isam.ir.relation import Region, Rel
+
+    a, b = (Rel.affine(d.names, rows, Region.of(domain_set(d))).range() for d, rows in ((first, one), (second, two)))
+    return a.apart(b)
 
 
 def _apart(one: Term, two: Term) -> bool:
