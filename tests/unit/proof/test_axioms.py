@@ -154,11 +154,13 @@ def test_the_logistic_function_rises(name: str, op: str) -> None:
     outer = {e: o.apply(name, (o.apply(e, (x, z), "f32", "f32", OVER),), "f32", "f32", OVER) for e in (op, other)}
     assert ring.equal(made, outer[op])
     assert not ring.equal(made, outer[other])
-    inverse = tuple(o.apply("div", (ring.constant(ONE, OVER), a), "f32", "f32", OVER) for a in (x, z))  # of any sign
-    made = o.apply(op, inverse, "f32", "f32", OVER)
-    for e in (op, other):
-        one = o.apply("div", (ring.constant(ONE, OVER), o.apply(e, (x, z), "f32", "f32", OVER)), "f32", "f32", OVER)
-        assert not ring.equal(made, one)
+    one = ring.constant(ONE, OVER)
+    for more in (ring.constant(Fraction(0), OVER), one):  # 1 / x and 1 / (x + 1): of any sign
+        inverse = tuple(o.apply("div", (one, ring.add(a, more)), "f32", "f32", OVER) for a in (x, z))
+        made = o.apply(op, inverse, "f32", "f32", OVER)
+        for e in (op, other):
+            best = ring.add(o.apply(e, (x, z), "f32", "f32", OVER), more)
+            assert not ring.equal(made, o.apply("div", (one, best), "f32", "f32", OVER))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "i8", "u8"])
