@@ -30,8 +30,9 @@ def covered(job: Job, offered: Sequence[Instruction], demanded: Sequence[str], *
     while True:
         barred = job.barred or NOTHING
         answer = job.deciding(cover, job.kernel, offered, job.trace, require=demanded, barred=barred, **how)
-        later = not (sure or job.sure) and (answer.notes.get("errors") or _open(job.kernel))
-        found = undecided(answer) if isinstance(answer, Cover) and not later else None
+        found = None
+        if isinstance(answer, Cover) and (sure or job.sure or not (answer.errors or _open(job.kernel))):
+            found = undecided(answer)
         if found is None:
             return answer
         job.barred = barred.and_also(*found)

@@ -75,7 +75,7 @@ def test_a_convolution_of_many_channels_is_taken_apart_where_that_is_granted():
     found, trace = answer(kernel)
     assert [s.split()[0] for s in found.steps] == ["winograd-4-3", "winograd-4-3"]
     assert all("it may pay" in why for why in found.notes["because"])
-    (error,) = found.notes["errors"]
+    (error,) = found.errors
     assert error.startswith("y: within ")
     plain, _ = answer(kernel, saves=False)
     assert plain.steps == ()
@@ -100,7 +100,7 @@ def test_integers_too_are_left_alone_unless_it_is_granted():
 def test_where_it_does_not_pay_it_is_not_taken():
     found, _ = answer(sized(CONV, **FEW))
     assert found.steps == ()
-    assert found.notes.get("errors", ()) == ()
+    assert found.errors == ()
 
 
 def test_small_sums_and_other_filters_are_not_looked_at(monkeypatch):
