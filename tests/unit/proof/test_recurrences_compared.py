@@ -299,3 +299,34 @@ def test_sums_of_as_many_as_a_size_says(permits: str) -> None:
     assert not equivalent(one, more)
     assert not equivalent(one, less)
     assert not equivalent(one, fewer)
+
+
+TWICE = """kernel k(T, M)
+  in  a: f32[T, M]
+  out y: f32[M]
+  out z: f32[T, M]
+  temp t: f32[M]
+  temp u: f32[M]
+  forall i < M
+    y[i] = 0
+    t[i] = 0
+    u[i] = {start}
+  loop s < T
+    forall i < M
+      t[i] = t[i] * 2
+      u[i] = u[i] * {by}
+      t[i] = t[i] + a[s, i]
+      u[i] = u[i] + a[s, i]
+      y[i] = y[i] + {read}[i]
+      z[s, i] = t[i] * a[s, i]
+"""
+
+
+@pytest.mark.parametrize(("start", "by", "equal"), [(0, 2, True), (1, 2, False), (0, 3, False)])
+def test_a_temporary_made_twice_in_a_loop_is_the_same_from_the_start_on(start: int, by: int, equal: bool) -> None:
+    """Both begin alike, and each step makes of both the same."""
+    two = parse_kernel(TWICE.format(start=start, by=by, read="u"))
+    once = TWICE.format(start=start, by=by, read="t").splitlines(keepends=True)
+    one = parse_kernel("".join(x for x in once if " u[" not in x and " u:" not in x))
+    assert bool(equivalent(one, two)) == equal
+    assert bool(equivalent(two, one)) == equal
