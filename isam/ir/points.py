@@ -188,7 +188,7 @@ class Chunk:
     def flatten(self, array: Array) -> Array:
         """One value per point, in order."""
         if self.mask is None:
-            return np.broadcast_to(array, self.shape).reshape(-1)
+            return (array if array.shape == self.shape else np.broadcast_to(array, self.shape)).reshape(-1)
         return np.broadcast_to(array, (int(self.mask.sum()),))
 
 

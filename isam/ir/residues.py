@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from isam.ir.dtype import DTYPES
 from isam.ir.points import Array
 
 PRIME = (1 << 31) - 1
+RING: dict[str, Callable[[Array, Array], Array]] = {  # of the first operand and the last
+    "copy": lambda a, b: a, "add": lambda a, b: (a + b) % PRIME, "sub": lambda a, b: (a - b) % PRIME,
+    "mul": lambda a, b: a * b % PRIME, "neg": lambda a, b: -a % PRIME,
+}  # fmt: skip
 
 
 def scramble(x: Array) -> Array:
@@ -62,10 +67,8 @@ class Residues:
     def apply(self, op: str, args: tuple[Array, ...], source: str, target: str) -> Array:
         a = args[0]
         b = args[-1]
-        if op in ("copy", "add", "sub", "mul", "neg"):
-            ring = {"copy": lambda: a, "add": lambda: (a + b) % PRIME, "sub": lambda: (a - b) % PRIME,
-                    "mul": lambda: a * b % PRIME, "neg": lambda: -a % PRIME}  # fmt: skip
-            return ring[op]()
+        if op in RING:
+            return RING[op](a, b)
         if op == "select":
             return np.where(a != 0, args[1], args[2])
         if op in ("cast", "cast_sat"):

@@ -19,6 +19,7 @@ from isam.system.graph import COUNTED, System
 Scope = dict[str, int]
 Array = np.ndarray[Any, Any]
 Bodies = dict[tuple[Any, ...], Body]
+INT64 = np.dtype(np.int64)
 
 
 class BoundOperand:
@@ -58,6 +59,20 @@ class BoundOperand:
         self.check_contract(instruction)
         if memory.row:
             self.check_rows(memory.row)
+        self._views()
+
+    def _views(self) -> None:
+        """What of the views does not depend on where the loops stand."""
+        k, ends = self.scale, [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        self.below, self.above = sum(min(0, e) for e in ends), sum(max(0, e) for e in ends) + self.size
+        self.held = sum(ends) + self.size - self.ahead  # of a register, bytes that are written
+        self.of_data = tuple([s * k for s in self.strides])
+        self.of_stamps = ((*self.shape, self.size), (*[s * 8 for s in self.strides], 8))
+        self.of_version = tuple([m * 8 for m in self.moves])
+        tile = self.operand.tile
+        self.fixed = not self.operand.place.offset.terms, not any(s.terms for s in tile.start)
+        self.first, self.starts = 0, tuple([(d, s, (n - 1) * step) for d, (s, n, step) in enumerate(
+            zip(tile.start, tile.shape, tile.steps, strict=True))])  # fmt: skip
         self._place: tuple[Array, Array] | None = None
         self._version: Array | None = None
 
@@ -83,24 +98,19 @@ class BoundOperand:
 
     def place(self, scope: Scope) -> tuple[Array, Array]:
         """Views of values and stamps, the latter with a last dimension over an element's bytes."""
-        offset = self.operand.place.offset
-        if self._place is not None and not offset.terms:
+        if self._place is not None and self.fixed[0]:
             return self._place
-        at = _value(offset, scope) + self.origin - self.ahead
-        lo, hi = at, at + self.size
-        for n, s in zip(self.shape, self.strides, strict=True):
-            lo, hi = lo + min(0, (n - 1) * s), hi + max(0, (n - 1) * s)
-        if lo < self.origin or hi > self.bank.size:
-            limit = f"{self.bank.name or self.operand.place.memory} has bytes {self.origin} to {self.bank.size}"
+        bank, at = self.bank, _value(self.operand.place.offset, scope) + self.origin - self.ahead
+        lo, hi = at + self.below, at + self.above
+        if lo < self.origin or hi > bank.size:
+            limit = f"{bank.name or self.operand.place.memory} has bytes {self.origin} to {bank.size}"
             raise SimulationFault("outside", f"operand {self.name} spans bytes {lo} to {hi}; {limit}")
         if at % self.align:
             raise SimulationFault("misaligned", f"operand {self.name} at byte {at}, not a multiple of {self.align}")
-        self.bank.end = max(self.bank.end, hi)
-        k = self.scale
-        data = np.ndarray(self.shape, self.storage, self.bank.data, at * k, tuple([s * k for s in self.strides]))
-        strides = (*[s * 8 for s in self.strides], 8)
-        stamps = np.ndarray((*self.shape, self.size), np.int64, self.bank.stamps, at * 8, strides)
-        self._place = (data, stamps)
+        if hi > bank.end:
+            bank.end = hi
+        data = np.ndarray(self.shape, self.storage, bank.data, at * self.scale, self.of_data)
+        self._place = (data, np.ndarray(self.of_stamps[0], INT64, bank.stamps, at * 8, self.of_stamps[1]))
         return self._place
 
     def take_register(self, scope: Scope) -> None:
@@ -111,29 +121,31 @@ class BoundOperand:
         if within:
             raise SimulationFault("placement", f"operand {self.name} is written {within} B into a register: those are "
                                   "written from their first byte")  # fmt: skip
-        held = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)) + self.size - self.ahead
-        end = self.origin + -(-held // self.register) * self.register
+        end = self.origin + -(-self.held // self.register) * self.register
         self.bank.stamps[self.origin : end] = 0
 
     def version(self, scope: Scope) -> Array:
         """The current stamps of the tile's elements."""
-        tile = self.operand.tile
-        if self._version is not None and not any(s.terms for s in tile.start):
+        if self._version is not None and self.fixed[1]:
             return self._version
-        at = 0
-        for d, (s, n, step) in enumerate(zip(tile.start, tile.shape, tile.steps, strict=True)):
+        at, shape, strides = self.first, self.truth.shape, self.truth.strides
+        for d, s, length in self.starts:
             first = _value(s, scope)
-            if first < 0 or first + (n - 1) * step >= self.truth.shape[d]:
-                have, end = self.truth.shape[d], first + (n - 1) * step
-                what = f"operand {self.name}: {tile.buffer} has {have} elements in dimension {d}"
-                raise SimulationFault("tile", f"{what}, the tile covers {first} to {end}")
-            at += first * self.truth.strides[d]
-        strides = tuple([m * 8 for m in self.moves])
-        self._version = np.ndarray(self.part, np.int64, self.truth.stamps, at * 8, strides)
+            if first < 0 or first + length >= shape[d]:
+                what = f"operand {self.name}: {self.operand.tile.buffer} has {shape[d]} elements in dimension {d}"
+                raise SimulationFault("tile", f"{what}, the tile covers {first} to {first + length}")
+            at += first * strides[d]
+        if self._version is None:  # those that stay where they are have been looked at
+            self.first += sum(s.const * strides[d] for d, s, _ in self.starts if not s.terms)
+            self.starts = tuple([x for x in self.starts if x[1].terms])
+        self._version = np.ndarray(self.part, INT64, self.truth.stamps, at * 8, self.of_version)
         return self._version
 
     def check_fresh(self, stamps: Array, version: Array, needed: Array | None) -> None:
         """Every needed element is current in all its bytes. ``needed``: a mask of the operand's shape, None: all."""
+        if needed is None and not self.apart and stamps.tobytes() == version.repeat(self.size).tobytes():
+            if np.count_nonzero(version) == version.size:
+                return  # as almost always, and seen with few operations on arrays: most of them are tiny
         good = (stamps != 0).all(-1) if self.apart else (stamps == version[..., None]).all(-1) & (version != 0)
         if needed is not None:
             good |= ~needed
@@ -179,6 +191,7 @@ class Call:
         self.storage = {n: machine.values.storage(d) for n, d in self.body.dtypes.items()}
         self.moved = 0
         self.edge: tuple[str, str] | None = None
+        self.target: BoundOperand | None = None  # of a move
         if issue.is_move:
             self._check_move()
 
@@ -224,18 +237,18 @@ class Call:
     def __call__(self, scope: Scope) -> None:
         arrays: dict[str, Array] = {}
         views: list[tuple[BoundOperand, Array, Array, Array, bool | Array]] = []
-        versions: list[Array] = []
+        versions: list[Array] = []  # of a move: the target's elements get the source's stamps, by tile
         for b in self.bound:
             data, stamps = b.place(scope)
             version = b.version(scope)
             needs, writes = self.masks[b.name]
             if needs is not False:
                 b.check_fresh(stamps, version, None if needs is True else needs)
-            arrays[b.name] = np.array(data, order="C")
+            arrays[b.name] = data.copy()
             if writes is not False:
                 views.append((b, data, stamps, version, writes))
-        if self.edge is not None:
-            self._move_stamps(scope, versions)
+            if b is self.target:
+                versions.append(version.copy())
         self.body.run(arrays, self.storage)
         for b, data, stamps, version, writes in views:
             if b.register is not None:
@@ -250,10 +263,6 @@ class Call:
                     version[...] = fresh
             else:
                 self._write_some(b, data, stamps, version, writes, arrays[b.name], versions)
-
-    def _move_stamps(self, scope: Scope, versions: list[Array]) -> None:
-        """The target's elements get the source's stamps: by tile, whatever order the operands' dimensions have."""
-        versions.append(self.target.version(scope).copy())
 
     def _write_some(self, b: BoundOperand, data: Array, stamps: Array, version: Array, mask: Any, result: Array,
                     versions: list[Array]) -> None:  # fmt: skip
