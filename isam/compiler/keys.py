@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from isam.approach.choice import Approach
+from isam.ir.instruction import Instruction
 from isam.ir.kernel import Kernel
 from isam.ir.table import Table
 from isam.once import once
@@ -50,8 +51,20 @@ def machine_of(system: System) -> str:
     said, table = Writer().value, Table.of(system.instructions)
     parts = {f.name: said(getattr(system, f.name)) for f in fields(system) if f.name not in UNSEEN}
     read = [n for n in table if not table.texts or n in table.added]
-    named = [table.texts, *(said(table[n]) if n in read else n for n in table)]
-    return sha256(json.dumps([parts, named], sort_keys=True).encode()).hexdigest()
+    named = [_text(table.texts), *(_said(table[n]) if n in read else _text(n) for n in table)]
+    return sha256(f"[{_text(parts)}, [{', '.join(named)}]]".encode()).hexdigest()
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+@once
+def _said(instruction: Instruction) -> str:
+    """Machines that differ in little else share most of their instructions."""
+    from isam.schedule.values import Writer
+
+    return _text(Writer().value(instruction))
 
 
 def _decides(approach: Approach | None) -> list[Any] | None:

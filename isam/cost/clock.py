@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.cost.compiled import Block, Body, Code, Gate, Opened, Row
-from isam.cost.lanes import PAST, Lane, Saved, State
+from isam.cost.lanes import PAST, Lane, Saved, State, since
 from isam.cost.steps import Crossing
 from isam.schedule.tree import Loop, Node, Schedule
 
@@ -332,7 +332,7 @@ class Clock:
         for s in g.states:
             if id(s) not in kinds:
                 kinds[id(s)] = len(told)
-                lanes = tuple(_loaded(lane, saved).since(at) for lane, saved in zip(g.lanes, s.lanes, strict=True))
+                lanes = tuple([since(saved, lane.keep, at) for lane, saved in zip(g.lanes, s.lanes, strict=True)])
                 told.append((lanes, tuple(_opened(*t, at) for t in s.gates)))
         return tuple(kinds[id(s)] for s in g.states), tuple(told)
 

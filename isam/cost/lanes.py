@@ -115,13 +115,7 @@ class Lane:
 
     def since(self, at: int) -> State:
         """What is remembered of moments after ``at``, relative to it."""
-        free = self.free - at if self.free > at else PAST
-        if len(self.tail) >= self.keep:  # nobody asks for what lies before it
-            late = tuple([t - at for t in self.tail[-self.keep :] if t > at])
-            return (free, late) if late else (free,)
-        out: list[object] = []
-        _since([*self.older, tuple(self.tail)], 0, at, out, self.keep)
-        return (free, *_settled(out))
+        return since(self, self.keep, at)
 
     def saved(self) -> Saved:
         return Saved(self.free, self.top, self.total, tuple(self.tail), tuple(self.older))
@@ -135,6 +129,17 @@ class Lane:
     def load(self, state: Saved) -> None:
         self.free, self.top, self.total = state.free, state.top, state.total
         self.tail, self.older = list(state.tail), list(state.older)
+
+
+def since(lane: Lane | Saved, keep: int, at: int) -> State:
+    """What a stream of which so many calls are asked for remembers of moments after ``at``, relative to it."""
+    free = lane.free - at if lane.free > at else PAST
+    if len(lane.tail) >= keep:  # nobody asks for what lies before it
+        late = tuple([t - at for t in lane.tail[-keep:] if t > at])
+        return (free, late) if late else (free,)
+    out: list[object] = []
+    _since([*lane.older, tuple(lane.tail)], 0, at, out, keep)
+    return (free, *_settled(out))
 
 
 def _size(item: Item) -> int:

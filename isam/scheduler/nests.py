@@ -85,12 +85,27 @@ class Nest:
         return f"{self.number} {self.instruction.name} {operands}; {', '.join(axes)}"
 
     def length(self, axis: str) -> int:
-        return max(0, int(self.extents[axis]))
+        known = self._lengths.get(axis)  # asked for hundreds of thousands of times in some compilations
+        if known is None:
+            known = self._lengths[axis] = max(0, int(self.extents[axis]))
+        return known
 
     def unit(self, axis: str) -> int:
         """Elements of an axis that one call takes."""
-        m = self.mapped.get(axis)
-        return 1 if m is None else min(m.limit or self.length(axis), max(1, self.length(axis)))
+        known = self._units.get(axis)
+        if known is None:
+            m = self.mapped.get(axis)
+            known = 1 if m is None else min(m.limit or self.length(axis), max(1, self.length(axis)))
+            self._units[axis] = known
+        return known
+
+    @cached_property
+    def _lengths(self) -> dict[str, int]:
+        return {}
+
+    @cached_property
+    def _units(self) -> dict[str, int]:
+        return {}
 
     @cached_property
     def reduced(self) -> tuple[str, ...]:

@@ -137,6 +137,7 @@ class Estimate:
         dealt = plan.order[: len(plan.deals)]
         self.lengths = {a: self.main.length(a) for a in self.main.axes} | dict(dealt)
         self.instances = prod(-(-self.main.length(a) // n) for a, n in dealt)
+        self._known: dict[int, frozenset[str]] = {}  # of uses of the main nest, by identity
         self.blocks = self._blocks()
 
     def _blocks(self) -> list[tuple[int, dict[str, int]]]:
@@ -158,12 +159,12 @@ class Estimate:
             share = min(share for share, _, _ in pieces)
             alone = self._longest([*((i, t * share) for i, t in ahead), *((i, t) for _, i, t in pieces)], share)
             time = alone + (1 - share) * time
-        return time + waited + self._stores()[1] + self._drained() + self._replaced()
+        return time + waited + self._stores[1] + self._drained() + self._replaced()
 
     @property
     def traffic(self) -> float:
         """Seconds of all that is brought from home and into the registers, as if nothing else happened."""
-        return sum(s for *_, s in (*self._from_home(), *self._besides(), *self._registers()))
+        return sum(s for *_, s in (*self._from_home(), *self._besides(), *self._registers))
 
     @property
     def inside(self) -> float:
@@ -175,14 +176,14 @@ class Estimate:
         busy = {issuer: 0.0 for issuer, _ in ahead}
         for issuer, t in ahead:
             busy[issuer] += t
-        for issuer, t in (*self._stores()[0], *self._registers()):
+        for issuer, t in (*self._stores[0], *self._registers):
             busy[issuer] = busy.get(issuer, 0.0) + t * share
         return max([self.compute * share, *busy.values()])
 
     def _in_pieces(self) -> list[tuple[float, str, float]]:
         """Boxes that come in pieces: in which share of the time, who brings them, its seconds."""
         out = []
-        for u, edge in self._brought():
+        for u, edge in self._brought:
             x = self.boxes.get(u.buffer)
             if x is not None and x.pieces is not None:
                 moves = x.times * x.pieces.count * edge.commands(x.pieces.sides)
@@ -192,19 +193,20 @@ class Estimate:
     @property
     def streaming(self) -> float:
         """Seconds of bringing home what the registers are brought, as if nothing stayed in between."""
-        return sum(edge.seconds(0, self._tiles(u)[1], self.instances) for u, edge in self._brought())
+        return sum(edge.seconds(0, self._tiles(u)[1], self.instances) for u, edge in self._brought)
 
-    @property
+    @cached_property
     def compute(self) -> float:
         """Seconds of the calls of one instance; members of a cluster share those of a register block."""
-        return sum(n * self._step(tiles) for n, tiles in self.blocks) * self._steps()
+        return sum(n * self._step(tiles) for n, tiles in self.blocks) * self._steps
 
     def _step(self, tiles: dict[str, int]) -> float:
         """Seconds of one step of a block's reduction: its calls, but each waits for the one that added to the same
         result in the step before."""
         calls = -(-prod(tiles.values()) // self.machine.members) * self.machine.call
-        return max(calls, self.machine.latency) if self._steps() > 1 else calls
+        return max(calls, self.machine.latency) if self._steps > 1 else calls
 
+    @cached_property
     def _steps(self) -> int:
         """Steps of the reduction."""
         return prod(-(-self.lengths[a] // self.main.unit(a)) for a in self.main.reduced)
@@ -227,13 +229,13 @@ class Estimate:
 
     def _besides(self) -> list[tuple[Use, float]]:
         """Seconds of bringing tile by tile what cannot be read from the boxes that hold it."""
-        some = ((u, e, x) for u, e in self._brought() if (x := self.boxes.get(u.buffer)) is not None and x.readable < 1)
+        some = ((u, e, x) for u, e in self._brought if (x := self.boxes.get(u.buffer)) is not None and x.readable < 1)
         return [(u, (1 - x.readable) * e.seconds(*self._tiles(u), self.instances)) for u, e, x in some]
 
     def _from_home(self) -> list[tuple[Use, Edge, float]]:
         """What brings each operand, and its seconds: in boxes, or tile by tile whenever a block wants it."""
         out = []
-        for u, edge in self._brought():
+        for u, edge in self._brought:
             box = self.boxes.get(u.buffer)
             moves, size = self._tiles(u) if box is None else (box.times, box.total)
             moves *= 1 if box is None or box.stays else edge.commands(box.sides)
@@ -244,8 +246,8 @@ class Estimate:
     def _drained(self) -> float:
         """Seconds in which calls wait for the results of the block before to leave the registers."""
         out = 0.0
-        blocks, inside = sum(n for n, _ in self.blocks), self._largest()
-        for u in self._written() if self.main.reduced else ():
+        blocks, inside = sum(n for n, _ in self.blocks), self._largest
+        for u in self._written if self.main.reduced else ():
             rooms = sum(self.machine.cells(h) // self.machine.tile(h, self._tile(u)) for h in u.homes)
             edge = next(iter(self.machine.way_home(u.homes[0], u.dtype)), None)
             if edge is not None and 2 * inside > rooms:
@@ -258,14 +260,14 @@ class Estimate:
         before did."""
         machine, out, again = self.machine, 0.0, 0.0
         unrolled = next((-(-n // self.main.unit(a)) for a, n in reversed(self.plan.order) if a in self.main.reduced), 1)
-        for u in self._read():
+        for u in self._read:
             home = u.homes[0] if u.homes else machine.system.home
             edge = machine.edge(machine.memory.name, home, u.dtype)
             if edge is None:
                 continue
             if machine.cells(home) < 2 * machine.tile(home, self._tile(u)):
                 out += self._tiles(u)[0] * (machine.latency - machine.call)
-            elif self._steps() > unrolled:
+            elif self._steps > unrolled:
                 again = max(again, self._begun(u, unrolled, edge.seconds(1, self._tile(u), 1)))
         return out + again
 
@@ -276,18 +278,19 @@ class Estimate:
         for n, tiles in self.blocks:
             calls = -(-prod(t for a, t in tiles.items() if a not in axes) // self.machine.members)
             behind = (calls - 1) * self.machine.call + self.machine.latency + move
-            out += n * (self._steps() / unrolled - 1) * max(0.0, behind - unrolled * self._step(tiles))
+            out += n * (self._steps / unrolled - 1) * max(0.0, behind - unrolled * self._step(tiles))
         return out
 
+    @cached_property
     def _stores(self) -> tuple[list[tuple[str, float]], float]:
         """Results on their way home, per issuer, and the time of the last block's."""
         out, last = [], 0.0
-        for u in self._written():
+        for u in self._written:
             if self._held(u):
                 continue
             tiles = prod(-(-self.lengths[a] // self.main.unit(a)) for a in self._axes(u))
             size, tile = size_of(u.dtype) * prod(self.lengths[a] for a in self._axes(u)), self._tile(u)
-            inside = self._largest()
+            inside = self._largest
             back = self.machine.inward(u.dtype)
             if back is not None and u.buffer in self.plan.group.private:  # and back, for those who read them
                 out.append((back.issuer, back.seconds(tiles, size, self.instances)))
@@ -305,10 +308,11 @@ class Estimate:
         loops = {a for a in self._axes(use) if trips.get(a)}
         return all(loops <= set(n.extents) for n in group.nests if any(u.buffer == use.buffer for u in n.uses))
 
+    @cached_property
     def _registers(self) -> list[tuple[str, float]]:
         """Tiles on their way to the registers, per issuer."""
         out = []
-        for u in self._read():
+        for u in self._read:
             if not u.homes or u.homes[0] == self.machine.system.home:
                 continue
             edge = self.machine.edge(self.machine.memory.name, u.homes[0], u.dtype)
@@ -319,22 +323,26 @@ class Estimate:
     def _tiles(self, use: Use) -> tuple[float, float]:
         """Tiles of an operand that register blocks bring, and their bytes."""
         axes = self._axes(use)
-        count = sum(n * prod(t for a, t in tiles.items() if a in axes) for n, tiles in self.blocks) * self._steps()
+        count = sum(n * prod(t for a, t in tiles.items() if a in axes) for n, tiles in self.blocks) * self._steps
         return count, count * self._tile(use)
 
+    @cached_property
     def _read(self) -> list[Use]:
         """Operands that are brought from home and only read."""
         return brought(self.main)
 
+    @cached_property
     def _brought(self) -> list[tuple[Use, Edge]]:
         """Those that moves bring from home to the memory, with what brings them."""
-        return [(u, edge) for u in self._read() if (edge := self.machine.inward(u.dtype)) is not None]
+        return [(u, edge) for u in self._read if (edge := self.machine.inward(u.dtype)) is not None]
 
+    @cached_property
     def _written(self) -> list[Use]:
         """Operands that leave the registers."""
         home = self.machine.system.home
         return [u for u in self.main.uses if u.writes and u.homes and u.homes[0] != home]
 
+    @cached_property
     def _largest(self) -> int:
         """Calls of the largest register block."""
         return max((prod(tiles.values()) for _, tiles in self.blocks), default=0)
@@ -343,4 +351,7 @@ class Estimate:
         return size_of(use.dtype) * prod(min(self.main.unit(a), self.lengths[a]) for a in self._axes(use))
 
     def _axes(self, use: Use) -> frozenset[str]:
-        return frozenset(n for r in use.index for n in r.names if n in self.lengths)
+        known = self._known.get(id(use))
+        if known is None:
+            known = self._known[id(use)] = frozenset([n for r in use.index for n in r.names if n in self.lengths])
+        return known
