@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -17,10 +18,17 @@ ROOT = Path(__file__).parents[2] / "isam"
 CODE = re.compile(r"[A-Z]\d{3}|[a-z]+(-[a-z0-9]+)+|infeasible|uncovered")
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Calls and tuples of a file."""
+    return [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, (ast.Call, ast.Tuple))]
+
+
+@cache
 def codes_in_use() -> dict[str, str]:
     out: dict[str, str] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 word = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 text = node.args[0].value
@@ -35,7 +43,7 @@ def codes_in_use() -> dict[str, str]:
 def reasons_in_use() -> set[str]:
     out: set[str] = set()
     for path in sorted((ROOT / "mapper").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
                 "Mismatch", "_mismatch",
             ):  # fmt: skip
@@ -75,7 +83,7 @@ def found_in_use() -> set[tuple[int, str]]:
     """Obligation and word wherever the checkers write both side by side."""
     out = {(4, "order"), (5, "order"), (9, "base"), (8, "base")}  # which of two is worked out
     for path in sorted((ROOT / "proof").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
             pairs = pairwise(p.value if isinstance(p, ast.Constant) else None for p in parts)
             out |= {(n, word) for n, word in pairs if type(n) is int and n in OBLIGATIONS

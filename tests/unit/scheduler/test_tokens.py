@@ -76,10 +76,13 @@ def test_a_wait_too_few_is_a_race_or_was_implied_by_the_others(name):
         after = (*issue.after[:at], *weaker, *issue.after[at + 1 :])
         mutant = replace(schedule, call=changed(schedule.call, issue, after))
         found = bool(check_races(mutant, late, 1))
+        races += found
+        if found and wrong:  # whatever orders compute, nothing more follows from it
+            continue
         orders = ({"seed": 4}, {"eager": "dma"}, {"eager": issue.unit})
         bad = not all(right(mutant, arrays, late, want, **o) for o in orders)
         assert found or not bad, f"{name}: {issue} without {w}"
-        races, wrong = races + found, wrong + bad
+        wrong += bad
     assert races >= 3
     assert wrong >= 1
 
