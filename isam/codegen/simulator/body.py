@@ -31,7 +31,8 @@ class _Step:
 
 class Body:
     """``shapes`` of the operands; ``needs``: per operand a flat mask of the elements that are read before they are
-    written; ``writes``: of those written."""
+    written; ``writes``: of those written; ``masks``: both in the operand's shape, False and True for none and all.
+    ``admitted``: what calls of it have been found to be allowed to do."""
 
     def __init__(
         self, instruction: Instruction, sizes: dict[str, int], dtypes: dict[str, str], arithmetic: Arithmetic
@@ -53,6 +54,12 @@ class Body:
             if all(extents):
                 self.steps.append(self._step(s, extents))
         self.needs, self.writes = self._effects()
+        self.masks = {n: (self._mask(self.needs, n), self._mask(self.writes, n)) for n in self.needs}
+        self.admitted: set[tuple[Any, ...]] = set()
+
+    def _mask(self, masks: dict[str, Array], name: str) -> bool | Array:
+        m = masks[name]
+        return bool(m.all()) if m.all() or not m.any() else m.reshape(self.shapes[name])
 
     def _step(self, s: Statement, extents: tuple[int, ...]) -> _Step:
         names = s.domain.names

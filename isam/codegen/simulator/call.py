@@ -176,29 +176,29 @@ class Call:
             raise SimulationFault("shape", f"{issue.instruction} takes {declared}, the call has {list(operands)}")
         for o in issue.operands:
             check_names(machine, o)
-        check_places(system, self.instruction, issue)
         dtypes = {n: machine.dtypes[o.tile.buffer] for n, o in operands.items()}
-        check_dtypes(self.instruction, dtypes)
         key = (issue.instruction, issue.sizes, tuple(sorted(dtypes.items())))
-        self.body = bodies.get(key) or Body(self.instruction, sizes, dtypes, machine.values.arithmetic)
-        bodies[key] = self.body
+        placed = (issue.unit, issue.is_move, *((o.name, o.place.memory) for o in issue.operands))
+        body = bodies.get(key)
+        if body is None or placed not in body.admitted:
+            check_places(system, self.instruction, issue)
+            check_dtypes(self.instruction, dtypes)
+            body = body or Body(self.instruction, sizes, dtypes, machine.values.arithmetic)
+            body.admitted.add(placed)
+            bodies[key] = body
+        self.body = body
         parts = filled_part(self.instruction, issue, sizes)
         for o in issue.operands:
-            check_shape(o, parts.get(o.name, self.body.shapes[o.name]))
-        self.bound = [BoundOperand(machine, o, self.instruction, self.body.shapes[o.name], parts.get(o.name))
+            check_shape(o, parts.get(o.name, body.shapes[o.name]))
+        self.bound = [BoundOperand(machine, o, self.instruction, body.shapes[o.name], parts.get(o.name))
                       for o in issue.operands]  # fmt: skip
-        self.masks = {b.name: (self._mask(self.body.needs, b), self._mask(self.body.writes, b)) for b in self.bound}
-        self.storage = {n: machine.values.storage(d) for n, d in self.body.dtypes.items()}
+        self.masks = body.masks
+        self.storage = {n: machine.values.storage(body.dtypes[n]) for n in body.temporaries}
         self.moved = 0
         self.edge: tuple[str, str] | None = None
         self.target: BoundOperand | None = None  # of a move
         if issue.is_move:
             self._check_move()
-
-    def _mask(self, masks: dict[str, Array], b: BoundOperand) -> bool | Array:
-        """False: no element; True: all; an array of the operand's shape otherwise."""
-        m = masks[b.name]
-        return bool(m.all()) if m.all() or not m.any() else m.reshape(b.shape)
 
     def _check_move(self) -> None:
         read = [b for b in self.bound if self.body.needs[b.name].any()]
@@ -218,6 +218,9 @@ class Call:
 
     def _check_order(self, source: BoundOperand, target: BoundOperand) -> None:
         """The instruction puts each element of the tile where the target's dimensions say that it lies."""
+        layout = tuple([(b.moves, b.part, b.ahead) for b in (source, target)])
+        if layout in self.body.admitted:
+            return
 
         def numbered(b: BoundOperand) -> Array:
             total = np.zeros((), np.int64)
@@ -233,6 +236,7 @@ class Call:
         if (arrays[target.name] != numbered(target))[written].any():
             raise SimulationFault("tile", f"{self.instruction.name} puts elements of {source.operand.tile} elsewhere "
                                   f"than the target's dimensions {target.operand.dims} say")  # fmt: skip
+        self.body.admitted.add(layout)
 
     def __call__(self, scope: Scope) -> None:
         arrays: dict[str, Array] = {}
