@@ -90,17 +90,22 @@ class Trees:
 
 def nearest(schedule: Schedule, calls: Iterator[tuple[Issue, dict[str, int]]]) -> Mapping[tuple[int, str], int]:
     """Per distinct call and stream the smallest lag that it may have, by looking at every pair of calls."""
-    past: dict[str, list[list[tuple[str, frozenset[int], bool]]]] = {}
+    past: dict[str, list[tuple[int, int]]] = {}  # bytes touched and written, a bit each
+    bits: dict[tuple[str, int], int] = {}
     out: dict[tuple[int, str], int] = {}
     for issue, scope in calls:
-        mine = [(o.place.memory, bytes_of(o, scope), o.name == "D") for o in issue.operands]
+        touched = written = 0
+        for o in issue.operands:
+            mask = sum(1 << bits.setdefault((o.place.memory, b), len(bits)) for b in bytes_of(o, scope))
+            touched |= mask
+            written |= mask if o.name == "D" else 0
         for stream, theirs in past.items():
-            for lag, prints in enumerate(reversed(theirs)):
-                if any(a[0] == b[0] and (a[2] or b[2]) and not a[1].isdisjoint(b[1]) for a in mine for b in prints):
+            for lag, (all_, some) in enumerate(reversed(theirs)):
+                if written & all_ or touched & some:
                     key = (id(issue), stream)
                     out[key] = min(lag, out.get(key, lag))
                     break
-        past.setdefault(issue.unit, []).append(mine)
+        past.setdefault(issue.unit, []).append((touched, written))
     return out
 
 

@@ -143,9 +143,9 @@ class BoundOperand:
 
     def check_fresh(self, stamps: Array, version: Array, needed: Array | None) -> None:
         """Every needed element is current in all its bytes. ``needed``: a mask of the operand's shape, None: all."""
-        if needed is None and not self.apart and stamps.tobytes() == version.repeat(self.size).tobytes():
-            if np.count_nonzero(version) == version.size:
-                return  # as almost always, and seen with few operations on arrays: most of them are tiny
+        if (needed is None and not self.apart and np.count_nonzero(version) == version.size
+                and stamps.tobytes() == version.repeat(self.size).tobytes()):  # fmt: skip
+            return  # as almost always: few operations, for most arrays are tiny
         good = (stamps != 0).all(-1) if self.apart else (stamps == version[..., None]).all(-1) & (version != 0)
         if needed is not None:
             good |= ~needed

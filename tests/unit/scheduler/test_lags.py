@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.unit.scheduler.test_tokens import changed
 SEEDS = 300
 
 
+@cache
 def marked(seed: int) -> Schedule:
     return with_waits(Trees(seed).schedule())
 
