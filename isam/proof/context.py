@@ -218,6 +218,12 @@ def last_value(loop: Loop) -> Affine | None:
     return None
 
 
+def runs_once(loop: Loop) -> bool:
+    """Whether there is one iteration at most: two values would lie further apart than a lower and an upper bound."""
+    return any(lo.div == hi.div and (d := hi.expr - lo.expr).is_constant and d.const < hi.div * (loop.step + 1)
+               for lo in loop.lo for hi in loop.hi)  # fmt: skip
+
+
 def runs_surely(loop: Loop, ctx: Context) -> bool:
     """Whether at least one iteration happens for all admitted values."""
     t = loop.trip

@@ -15,8 +15,9 @@ from isam.ir.affine import Affine
 from isam.proof.aliasing import pointwise
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import Span, disjoint, earlier, span
-from isam.proof.context import Context, Var, last_value, loop_var, runs_surely
+from isam.proof.context import Context, Var, last_value, loop_var, runs_once, runs_surely
 from isam.proof.dealt import Dealt, local
+from isam.proof.ended import join_ended
 from isam.proof.facts import Facts
 from isam.proof.filled import in_its_box, with_boxes
 from isam.proof.induction import add, forget, implied, meet, survives
@@ -242,6 +243,9 @@ class Tree:
             for f in ran if self.cuts else ():
                 if f not in kept:
                     self._put_where_it_ran(n, f, end)
+        for f in made if n.trip is None and runs_once(n) else ():
+            if f in end.of.get(f.buffer, ()):
+                join_ended(end, f, self.facts, ctx)
         return end
 
     def _put_where_it_ran(self, n: Loop, f: Fact, state: State) -> None:
@@ -350,7 +354,8 @@ class Tree:
                 continue
             key = (f, id(n), any_time)
             if key not in self.lasting:
-                orders = (False, True) if n.serpentine else (False,)
+                alone = n.trip is None and runs_once(n)
+                orders = () if alone else (False, True) if n.serpentine else (False,)
                 self.lasting[key] = all(survives(f, n.var, whole, logs, self.facts, any_time, self.fresh(), back)
                                         for back in orders)  # fmt: skip
             if self.lasting[key]:
