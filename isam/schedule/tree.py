@@ -2,7 +2,8 @@
 
 Every address is affine in the loop variables in scope. A loop variable's value is an element offset
 (``lo + step * t``), not a counter, so that sibling loops over disjoint parts of an axis share their bodies: equal nodes
-are one object (the scheduler interns them), emitters make a function of a node used twice.
+are one object (the scheduler interns them), emitters make a function of a node used twice. (Blocks that lie at
+multiples whatever a line does are counted: their loops have bounds with a divisor.)
 The tree is self-describing: a checker can tell from it alone what lies where and which statement instances are
 executed.
 """

@@ -13,10 +13,12 @@ from itertools import islice, takewhile
 
 from isam.approach.choice import Choice, Trace
 from isam.classes import dataclass
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Kernel, recurrences
 from isam.schedule.literals import is_literal
+from isam.scheduler.blocks import Domain
 from isam.scheduler.nests import Nest
-from isam.scheduler.oblique import Oblique, clipped, oblique
+from isam.scheduler.oblique import oblique
+from isam.scheduler.outer import Outer, outer
 from isam.scheduler.plan import Group, in_order, join, private_axes, rename, shareable
 from isam.scheduler.plans import plain
 from isam.system.graph import System
@@ -56,15 +58,19 @@ class Grouping:
     def _group(self, nests: Nests) -> Group:
         domain = self._domain(nests[0])
         if domain is not None:
-            return Group((clipped(nests[0], domain),), self.exact, domain=domain)
+            private = private_axes(nests, self._temporaries(nests))
+            return Group(tuple(map(domain.block, nests)), self.exact, private, domain)
         return Group(nests, self.exact, private_axes(nests, self._temporaries(nests)))
 
-    def _domain(self, nest: Nest) -> Oblique | None:
-        """What a nest that runs between lines runs over in blocks: where no other such nest has to find what it leaves
-        in a temporary, nor it what the other does. Else it goes by elements: temporaries are better taken whole, in
-        loops that are shared, than in blocks of each nest by itself."""
+    def _domain(self, nest: Nest) -> Domain | None:
+        """What a nest that runs between lines runs over in blocks: where those are its own, where no other such nest
+        has to find what it leaves in a temporary, nor it what the other does. Else it goes by elements: temporaries are
+        better taken whole, in loops that are shared, than in blocks of each nest by itself."""
         if not nest.where:
             return None
+        found = self._outer(nest)
+        if found is not None:
+            return found
         others = [u for n in self.every if n.where and n.number != nest.number for u in n.uses]
         meet = any(
             u.buffer == v.buffer and (u.writes or v.writes) and self._temporary(u.buffer)
@@ -73,11 +79,16 @@ class Grouping:
         )
         return None if meet else oblique(nest, self.exact)
 
+    def _outer(self, nest: Nest) -> Outer | None:
+        """How the recurrent loops around a nest bound its axes."""
+        loops = {r.axis.name: r.axis.extent for r in recurrences(self.kernel.body)}
+        return outer(nest, {n: loops[n] for n in nest.mapping.loops}, self.exact)
+
     def _add(self, line: Lineup, n: Nest) -> None:
         """Puts a nest into a group of the line, or behind them."""
         done, aside = line.done, line.waiting
         divided = needed, left = _divided(aside, n)
-        asked = bool(done) and _plain(n) and _plain(done[-1][-1])
+        asked = bool(done) and self._plain(n) and self._plain(done[-1][-1])
         if asked:
             if any(_tied(g, h) for g in needed for h in left):  # it would stand aside of what it needs
                 needed, left = aside, []
@@ -119,7 +130,7 @@ class Grouping:
         what it depends on of those aside, which are ``divided`` by that, goes along."""
         done = line.done
         at = next((k for k in range(len(done) - 1, -1, -1) if _depends(done[k], n)), None)
-        if at is None or not _plain(done[at][-1]):
+        if at is None or not self._plain(done[at][-1]):
             return False
         needed, left = divided
         if any(_depends(g, q) for g in done[at:] for h in needed for q in h):
@@ -145,9 +156,9 @@ class Grouping:
     def _put(self, groups: list[Nests], n: Nest, since: int = 0) -> None:
         """At the end: in one of the groups, none of which is before ``since``, with those behind it aside; or as one of
         its own."""
-        for at in range(max(0, since), len(groups) if _plain(n) else 0):
+        for at in range(max(0, since), len(groups) if self._plain(n) else 0):
             behind = groups[at + 1 :]
-            if _plain(groups[at][-1]) and not any(_depends(groups[at], q) for g in behind for q in g):
+            if self._plain(groups[at][-1]) and not any(_depends(groups[at], q) for g in behind for q in g):
                 got = self._into(groups[at], behind, n)
                 if got is not None:
                     groups[at:] = got
@@ -177,7 +188,7 @@ class Grouping:
         alone = join(group, n, behind=behind)
         if alone is None or any(not _shared(g, n) <= _common(group, n, alone) for g in aside):
             return None
-        taken = [g for k, g in enumerate(aside) if _free(g, n, aside[k + 1 :])]
+        taken = [g for k, g in enumerate(aside) if self._free(g, n, aside[k + 1 :])]
         whole = self._taking((), group, taken, aside, n, alone, behind, kept)
         if whole is None and not behind:
             whole = self._beside(group, aside, n)
@@ -215,8 +226,8 @@ class Grouping:
     def _beside(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
         """The last of those aside with a nest in it that takes the group along."""
         *others, last = [*aside] or [()]
-        alone = join(last, n) if last and _plain(last[-1]) else None
-        if alone is None or not _free(group, n, ()):
+        alone = join(last, n) if last and self._plain(last[-1]) else None
+        if alone is None or not self._free(group, n, ()):
             return None
         return self._taking((), last, [group], [*others, group], n, alone)
 
@@ -242,7 +253,7 @@ class Grouping:
     def _may(self, group: Nests, n: Nest, apart: frozenset[str] = frozenset(), behind: Nests = ()) -> Nest | None:
         """The nest as it shares the group's loops, where it may."""
         joined = join(group, n, apart, behind)
-        if joined is None or _late((*group, joined, *behind)):
+        if joined is None or _late((*group, joined, *behind)) or not _one_domain((*group, joined, *behind)):
             return None
         whole = Group((*group, joined, *behind), True)
         return joined if not self.exact or in_order(plain(whole)) else None
@@ -279,6 +290,18 @@ class Grouping:
         }
         return joined if self.trace.choose(Choice("fuse", (False, True), context)) else None
 
+    def _plain(self, nest: Nest) -> bool:
+        """Whether the nest runs over a whole box, or over what loops around it leave of one, in loops of bounded blocks
+        (an instruction of unlimited size takes its operands whole; a piece of a domain is on its own)."""
+        whole = not nest.where or self._outer(nest) is not None
+        return whole and not nest.origin and all(m.limit is not None for m in nest.mapped.values())
+
+    def _free(self, group: Nests, n: Nest, later: Sequence[Nests]) -> bool:
+        """Whether a group may go along with a nest that depends on it: all its nests have the same loops, and none of
+        those that come ``later`` is tied to it."""
+        whole = _even(group) and all(self._plain(p) for p in group)
+        return whole and _depends(group, n) and not any(_tied(group, g) for g in later)
+
     def _temporary(self, name: str) -> bool:
         return not is_literal(name) and self.kernel.buffer(name).role == "temp"
 
@@ -297,10 +320,12 @@ class Grouping:
         return frozenset(out)
 
 
-def _plain(nest: Nest) -> bool:
-    """Whether the nest runs over a whole box in loops of bounded blocks (an instruction of unlimited size takes its
-    operands whole; a piece of a domain is on its own)."""
-    return all(m.limit is not None for m in nest.mapped.values()) and not nest.where and not nest.origin
+def _one_domain(nests: Nests) -> bool:
+    """Whether all nests run over the same domain, where one of them does not run over a box."""
+    first = nests[0]
+    return all((n.extents, {*n.where}) == (first.extents, {*first.where}) for n in nests) or not any(
+        n.where for n in nests
+    )
 
 
 def _divided(groups: Sequence[Nests], n: Nest) -> tuple[list[Nests], list[Nests]]:
@@ -383,13 +408,6 @@ def _parted(group: Nests, taken: Sequence[Nests], joined: Nest) -> tuple[Nests, 
     front = tuple(takewhile(lambda p: not parallel <= p.extents.keys(), group))
     inside = [g for g in taken if all(parallel <= p.extents.keys() for p in g)]
     return front, group[len(front) :], inside
-
-
-def _free(group: Nests, n: Nest, later: Sequence[Nests]) -> bool:
-    """Whether a group may go along with a nest that depends on it: all its nests have the same loops, and none of those
-    that come ``later`` is tied to it."""
-    whole = _even(group) and all(_plain(p) for p in group)
-    return whole and _depends(group, n) and not any(_tied(group, g) for g in later)
 
 
 def _even(group: Nests) -> bool:

@@ -40,7 +40,8 @@ class InGroup(Lifetimes):
     alone have it, None where all with its axis do; ``ending``: an iteration is being closed, what only it could see is
     dead; ``leaf``: the nests of the present block; ``reads``: what its calls read of private temporaries, each with the
     position of the last that does; ``near``: where that lies, by buffer; ``done``: how many of them are over;
-    ``dealt``: the dealt loops that we are in.
+    ``dealt``: the dealt loops that we are in; ``box``: where each axis begins, and how long it is, in a piece of a
+    domain.
     """
 
     def __init__(self, scope: Scope, plan: Plan, dealt: list[Loop]):
@@ -53,6 +54,7 @@ class InGroup(Lifetimes):
         self.reads: dict[Tile, int] = {}
         self.near: dict[str, Near] = {}
         self.done = 0
+        self.box: dict[str, tuple[Affine, int]] = {}
         self.folds: dict[str, list[tuple[int, str, int, int, int]] | None] = {}  # per buffer, see _folds
 
     def begin(self, calls: list[Call]) -> None:
@@ -129,6 +131,8 @@ class InGroup(Lifetimes):
         deals = len(self.plan.deals)
         if not private or not private.issuperset(a for a, _ in self.plan.order[:deals]):
             return None
+        if deals and self.group.domain is not None:  # each piece is dealt by itself
+            return None
         rows = next(u.index for n in self.group.nests for u in n.uses if u.buffer == buffer)
         users = self.group.users(buffer)
         between = [self.group.nests[i] for i in range(min(users), max(users) + 1)]
@@ -144,11 +148,16 @@ class InGroup(Lifetimes):
             if axis in private and axis not in outer and not foreign and not any(n.origin for n in between):
                 for d, row in enumerate(rows):
                     if row.terms == ((axis, 1),):
-                        lengths = [p.size for p in self._shares(axis)] or [self.group.length(axis)]
-                        size = max((p.size for n in lengths for p in self.plan.parts(axis, n, block)), default=1)
-                        out.append((d, axis, row.const, block, size))
+                        out.append((d, axis, row.const, block, self._largest(axis, block)))
             outer.add(axis)
         return out
+
+    def _largest(self, axis: str, block: int) -> int:
+        """The largest block that an axis is cut into."""
+        if self.group.domain is not None:  # pieces of any length
+            return min(max(block, self.group.unit(axis)), self.group.length(axis))
+        lengths = [p.size for p in self._shares(axis)] or [self.group.length(axis)]
+        return max((p.size for n in lengths for p in self.plan.parts(axis, n, block)), default=1)
 
     def _shares(self, axis: str) -> tuple[Segment, ...]:
         """How an axis is dealt out; nothing where it is not."""
@@ -169,10 +178,11 @@ class InGroup(Lifetimes):
         """The first element of the outermost block of the axis, of what an instance has, in which ``start`` lies."""
         variables = self.scope.variables
         loop = next((n for n in self.dealt if n.axis == axis), None)
-        base, length = (Affine(), self.group.length(axis)) if loop is None else (Affine.of(loop.var), loop.step)
+        whole = self.box.get(axis, (Affine(), self.group.length(axis)))
+        base, length = whole if loop is None else (Affine.of(loop.var), loop.step)
         first = f"{axis}0" if loop is None else f"{axis}1"
-        while (start - base).terms:
-            name = next((n for n in start.names if n in variables and (loop is None or n != loop.var)), None)
+        while (rest := start - base).terms:
+            name = next((n for n in start.names if n in variables and rest.coefficient(n)), None)
             if name is None or name == first:
                 return base if name is None else Affine.of(name)
             start = start.substitute({name: variables[name].lo})

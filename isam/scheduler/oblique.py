@@ -8,21 +8,19 @@ So all but few calls are as large as those of a box.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.schedule.tree import Bound, Loop, Seq
+from isam.schedule.tree import Bound
+from isam.scheduler.blocks import BLOCKS, Blocks, of_block, takes_any
 from isam.scheduler.nests import Nest
 from isam.scheduler.trim import Env
 
 if TYPE_CHECKING:
     from isam.scheduler.plan import Members
     from isam.scheduler.walk import Walk
-
-BLOCKS = (64, 16)  # elements of a block along both axes, from the first cut to the last
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +68,13 @@ class Oblique:
     strips: tuple[Strip, ...]
     across: bool = False
 
+    def block(self, nest: Nest) -> Nest:
+        """The nest over one block: what a plan is made for."""
+        return of_block(nest, (self.x, self.y))
+
+    def walk(self, walk: Walk, env: Env, members: Members) -> None:
+        Strips(walk, self, env, members).run()
+
 
 def oblique(nest: Nest, exact: bool) -> Oblique | None:
     """The strips of a nest whose conditions tie two of its axes; None where they are otherwise, or where the order in
@@ -77,7 +82,7 @@ def oblique(nest: Nest, exact: bool) -> Oblique | None:
     tied = {n for w in nest.where for n in w.names}
     if len(tied) != 2 or not tied <= nest.extents.keys() or (exact and nest.reduced):
         return None
-    if any(not nest.extents[a].is_constant or not _free(nest, a) for a in tied):
+    if any(not nest.extents[a].is_constant or not takes_any(nest, a) for a in tied):
         return None
     x, y = sorted(tied, key=lambda a: (nest.unit(a) > 1, a in nest.reduced, nest.axes.index(a)))
     for a, b in ((x, y), (y, x)):
@@ -102,19 +107,6 @@ def _between(nest: Nest, x: str, y: str) -> tuple[Strip, ...] | None:
         else:
             highs.append(Line(line.slope, line.const + 1))
     return tuple(_strips(first, last, lows, highs))
-
-
-def clipped(nest: Nest, found: Oblique) -> Nest:
-    """The nest over one block: what a plan is made for."""
-    least = {a: Affine((), min(BLOCKS[0], nest.length(a))) for a in (found.x, found.y)}
-    others = {a: at for a, at in nest.origin.items() if a not in least}
-    return replace(nest, extents={**nest.extents, **least}, origin=others, where=())
-
-
-def _free(nest: Nest, axis: str) -> bool:
-    """Whether calls take any number of elements of an axis, up to their most."""
-    m = nest.mapped.get(axis)
-    return m is None or (m.limit is not None and m.unit == 1)
 
 
 def _trimmed(first: int, last: int, w: Line) -> tuple[int, int]:
@@ -158,13 +150,12 @@ def _flattest(lines: set[Line]) -> Line:
     return min(lines, key=lambda k: (abs(k.slope), k.slope, k.const))
 
 
-class Blocks:
-    """Walks a plan for one block over the strips of a domain. Nothing stays resident over a loop: it may have no
-    iteration."""
+class Strips(Blocks):
+    """Walks a plan for one block over the strips of a domain."""
 
     def __init__(self, walk: Walk, domain: Oblique, env: Env, members: Members):
-        self.walk, self.domain, self.env, self.members = walk, domain, env, members
-        self.loops = 0
+        super().__init__(walk, env, members)
+        self.domain = domain
 
     def run(self) -> None:
         for s in self.domain.strips:
@@ -236,27 +227,19 @@ class Blocks:
             self._loop(self.domain.y, y, end, n, lambda var: self._box(x, n, var, n))
 
     def _loop(self, axis: str, start: Affine, end: Affine, step: int, body: Callable[[Affine], None]) -> None:
-        walk, scope = self.walk, self.walk.run.scope
+        scope = self.walk.run.scope
         if (end - start).is_constant and (end - start).const <= step:
             if end != start:
                 body(start)
             return
         bounds = start.bounds(scope.ranges)[0], (end - step).bounds(scope.ranges)[1]
-        if bounds[1] < bounds[0]:
-            return
-        self.loops += 1
-        var = f"{axis}.w{self.loops}"
-        walk.empty()
-        inside = walk.lives.within(axis, self.members)
-        with inside, scope.recording() as nodes, scope.variable(var, start, step, bounds):
-            body(Affine.of(var))
-            walk.empty()
-        scope.out.append(Loop(var, (Bound(start),), (Bound(end),), step, Seq(tuple(nodes)), axis=axis))
+        if bounds[1] >= bounds[0]:
+            self.loop(axis, (Bound(start),), (Bound(end),), step, start, bounds, body)
 
     def _box(self, x: Affine, n: int, y: Affine, length: int) -> None:
         if n > 0 and length > 0:
             at = {self.domain.x: (x, n, x), self.domain.y: (y, length, y)}
-            self.walk.box({**self.env, **at}, self.members, small=min(n, length) == 1)
+            self.box(at, small=min(n, length) == 1)
 
 
 def _whole(count: int, size: int, low: Line, high: Line) -> tuple[int, int, tuple[int, int]] | None:

@@ -15,8 +15,8 @@ from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.literals import is_literal
 from isam.schedule.tree import Deal
+from isam.scheduler.blocks import Domain
 from isam.scheduler.nests import Nest
-from isam.scheduler.oblique import Oblique
 from isam.scheduler.trim import Segment, even_segments, segments
 
 LESS = 1 / 4  # of the work of the nest that has most
@@ -53,13 +53,13 @@ class StagedBox:
 class Group:
     """Nests fused into one loop nest, their axes renamed so that shared axes have one name.
 
-    ``private``: per temporary, the axes whose iterations do not share its elements. ``domain``: what a single nest runs
-    over, where that is no box: the nest is then that of one block of it."""
+    ``private``: per temporary, the axes whose iterations do not share its elements. ``domain``: what the nests run
+    over, where that is no box: they are then those of one block of it."""
 
     nests: tuple[Nest, ...]
     exact: bool = False  # accumulations keep their lexicographic order
     private: dict[str, frozenset[str]] = field(default_factory=dict)
-    domain: Oblique | None = None
+    domain: Domain | None = None
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.nests))

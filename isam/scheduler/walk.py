@@ -18,7 +18,6 @@ from isam.scheduler.guarded import Guarded
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.lifetimes import InGroup
 from isam.scheduler.nests import Call, MappedAxis, Nest, sizes_of, tile_of
-from isam.scheduler.oblique import Blocks
 from isam.scheduler.plan import Members, Plan
 from isam.scheduler.recur import Cut, Recur
 from isam.scheduler.staging import Stager
@@ -51,7 +50,7 @@ class Walk:
             members = tuple(i for i in members if all(self.group.length(a) for a in self.group.nests[i].axes))
         where = tuple(w for n in self.group.nests for w in n.where)
         if self.group.domain is not None and members:
-            Blocks(self, self.group.domain, env, members).run()
+            self.group.domain.walk(self, env, members)
         elif where and members:
             Guarded(self, where).loops(env, members)
         else:
@@ -70,11 +69,10 @@ class Walk:
 
     def box(self, env: Env, members: Members, small: bool) -> None:
         """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one."""
-        if not small or not self.plan.stages:
-            self.level(0, env, members)
-            return
         was = self.plan, self.memo
-        self.plan, self.memo = replace(self.plan, stages=()), self.small
+        if small and self.plan.stages:
+            self.plan, self.memo = replace(self.plan, stages=()), self.small
+        self.lives.box = {a: (at, length) for a, (at, length, _) in env.items()}
         self.level(0, env, members)
         self.plan, self.memo = was
 
