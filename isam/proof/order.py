@@ -373,7 +373,7 @@ class Order:
         self_conflict = c.before == c.after and c.first.index != c.second.index
         if self_conflict:
             have.append(Family(box))
-        targets = before_boxes(base, self.names[c.before], shared, own, c.textual or self_conflict)
+        targets = before_boxes(base, self.names[c.before], shared, own, c.textual or self_conflict, ctx)
         return all(self._holds(c.before, target, have, ctx) for target in targets)
 
     def _late(self, c: Conflict, issue: Issue) -> None:
@@ -432,7 +432,7 @@ class Order:
             self.out.add(3, "reassociate", f"statement {j} adds terms out of order within a step", issue)
             return
         base = tuple(own[n] if n not in s.reduces else (Affine(), s.domain.extent(n)) for n in names)
-        for target in before_boxes(base, names, list(s.reduces), own, False):
+        for target in before_boxes(base, names, list(s.reduces), own, False, ctx):
             if not self._holds(j, target, before.get(j, []), ctx):
                 if self.isl.left < 0:
                     self.out.add(3, "budget", f"to judge whether statement {j} adds terms in order takes {OUT}", issue)

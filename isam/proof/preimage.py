@@ -77,7 +77,12 @@ def _down(e: Affine, c: int) -> Affine | None:
 
 
 def before_boxes(
-    base: Box, names: Sequence[str], counters: Sequence[str], own: Mapping[str, tuple[Affine, Affine]], same: bool
+    base: Box,
+    names: Sequence[str],
+    counters: Sequence[str],
+    own: Mapping[str, tuple[Affine, Affine]],
+    same: bool,
+    ctx: Context,
 ) -> list[Box]:
     """``base`` cut to what comes lexicographically before ``own`` in the ``counters``; ``same``: equality included.
 
@@ -88,13 +93,9 @@ def before_boxes(
     for n in counters:
         lo, hi = box[n]
         out.append(tuple({**box, n: (lo, own[n][0])}[m] for m in names))
-        if _never_less(lo, own[n][1]) or _never_less(own[n][0], hi):
+        if ctx.le(own[n][1], lo) or ctx.le(hi, own[n][0]):
             return out  # none has its value of the counter
         box[n] = own[n]
     if same:
         out.append(tuple(box[m] for m in names))
     return out
-
-
-def _never_less(one: Affine, two: Affine) -> bool:
-    return one.terms == two.terms and one.const >= two.const

@@ -114,9 +114,20 @@ def test_what_comes_before(rows: tuple[int, int], columns: tuple[int, int], same
     """Where what is waited for never has a counter's value, nothing has it and another counter's, too."""
     base, own = box(rows, columns, (0, 2)), {"i": (2, 3), "j": (1, 2), "k": (0, 1)}
     at = {n: (Affine((), a), Affine((), b)) for n, (a, b) in own.items()}
-    found = [points(b) for b in before_boxes(base, NAMES, ["i", "j"], at, same)]
+    found = [points(b) for b in before_boxes(base, NAMES, ["i", "j"], at, same, Context())]
     before = {p for p in points(base) if p[:2] < (2, 1) or (same and p[:2] == (2, 1))}
     assert set().union(*found) == before
+
+
+def test_nothing_of_later_rows_comes_before() -> None:
+    """Which rows are later, the loop around says: an element that is overwritten was read in no earlier row."""
+    k, row, n = Affine.of("k"), Affine.of("row"), Affine((), 9)
+    ctx = Context((Var("k", (Bound(Affine()),), (Bound(n),)), Var("row", (Bound(k + 1),), (Bound(n),))))
+    base = ((row, row + 1), *box((0, 9), (0, 9)))
+    own = {"i": (k, k + 1), "j": (Affine(), n), "k": (Affine(), n)}
+    (earlier,) = before_boxes(base, NAMES, ["i"], own, True, ctx)
+    assert earlier[0] == (row, k)  # empty: rows begin behind k
+    assert len(before_boxes(((k, k + 1), *base[1:]), NAMES, ["i"], own, True, ctx)) == 2
 
 
 SHIFTED = """

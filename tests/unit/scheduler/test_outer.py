@@ -109,6 +109,25 @@ def test_elimination_is_right(n: int) -> None:
     assert np.allclose(a, want, rtol=1e-12, atol=0)
 
 
+def test_a_row_that_others_are_reduced_by_is_read_where_it_lies() -> None:
+    """No copy of it is made: rows below it alone are written."""
+    kernel = parse_kernel("""kernel gauss_jordan(N)
+  inout A: f32[N, N]
+  loop k < N
+    forall i < N
+      f[i] = A[i, k] / A[k, k]
+    forall j < N
+      p[j] = A[k, j]
+    forall i < N, j < N where k < i
+      A[i, j] += -f[i] * p[j]
+""")
+    with on_the_tree():
+        job = compiled(kernel, {"N": 40}, simulated("host-avx512"), check=True)
+    assert job.schedule is not None
+    assert job.schedule.cover is not None
+    judge(kernel, {"N": 40}, job)
+
+
 def test_elimination_takes_blocks_and_keeps_what_is_between_in_registers() -> None:
     whole, sizes = LU.replace(" where i > k, j > k", "").replace(" where i > k", ""), {"N": 70}
     made, boxes = (compiled(parse_kernel(t), sizes, simulated("host-avx512")).schedule for t in (LU, whole))
