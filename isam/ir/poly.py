@@ -128,7 +128,10 @@ class Set:
             p = flat.raw.lexmin().sample_point()
         except isl.Error:  # unbounded below
             p = flat.raw.sample_point()
-        return {n: p.get_coordinate_val(_SET, k).to_python() for k, n in enumerate(flat.names)}
+        try:
+            return {n: p.get_coordinate_val(_SET, k).to_python() for k, n in enumerate(flat.names)}
+        except TypeError:  # no value: the library has reached its limit of operations just here
+            raise isl.Error("a point is not told within the operations that are admitted") from None
 
     def lexmin(self) -> Set:
         """The first point, in lexicographic order of the dimensions, for each value of the parameters."""

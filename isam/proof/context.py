@@ -225,12 +225,13 @@ def runs_once(loop: Loop) -> bool:
 
 
 def runs_surely(loop: Loop, ctx: Context) -> bool:
-    """Whether at least one iteration happens for all admitted values."""
+    """Whether at least one iteration happens for all admitted values: also where neither bound divides what it is of,
+    so that the first value is above its quotient and the last one below."""
     t = loop.trip
     if t is not None:
         return t > 0
     return all(
-        ctx.nonneg(h.expr * lo.div - lo.expr * h.div - max(0, h.div * lo.div - 1) - (1 if h.div * lo.div == 1 else 0))
+        ctx.nonneg(h.expr * lo.div - lo.expr * h.div - min(h.div * (2 * lo.div - 1), lo.div * (2 * h.div - 1)))
         for h in loop.hi
         for lo in loop.lo
     )

@@ -356,8 +356,9 @@ class Tree:
             if key not in self.lasting:
                 alone = n.trip is None and runs_once(n)
                 orders = () if alone else (False, True) if n.serpentine else (False,)
-                self.lasting[key] = all(survives(f, n.var, whole, logs, self.facts, any_time, self.fresh(), back)
-                                        for back in orders)  # fmt: skip
+                self.lasting[key] = not f.holes and all(
+                    survives(f, n.var, whole, logs, self.facts, any_time, self.fresh(), back) for back in orders
+                )
             if self.lasting[key]:
                 first_too = left is not None and f in left.of.get(f.buffer, ())
                 out.append((f, span(n, False, n.last is not None) if first_too else middle))

@@ -13,7 +13,7 @@ from isam.ir.affine import Affine
 from isam.proof.behind import Steps
 from isam.proof.boxes import Family
 from isam.proof.context import Context, Var
-from isam.schedule.tree import Bound, Loop, Node, Seq
+from isam.schedule.tree import Bound, Loop, Node, Seq, Serpentine
 from tests.unit.proof.orders import Trees, at, judged, kernel, schedule, step, wrong
 
 V = Affine.of
@@ -158,3 +158,40 @@ def test_not_before_its_last_step_wherever_that_is() -> None:
     ):
         s = schedule(k, [(0,), (1,)], Seq(), call)
         assert (not wrong(s, frozenset(), {})) == (not judged(s)) == right
+
+
+BLOCKS = {
+    "flow": """in x: f32[2, 8]
+temp t: f32[2, 8, 2]
+out y: f32[2, 4]
+forall u < 2, i < 8, j < 2 where j <= u
+  t[u, i, j] = x[u, i]
+forall u < 2, i < 4
+  y[u, i] = t[u, i, 0]
+""",
+    "anti": """inout x: f32[2, 8]
+out t: f32[2, 8, 2]
+forall u < 2, i < 8, j < 2 where j <= u
+  t[u, i, j] = x[u, i]
+forall u < 2, i < 4
+  x[u, i] = 1.0
+""",
+}
+
+
+@pytest.mark.parametrize("what", BLOCKS)
+@pytest.mark.parametrize("back", [False, True])
+def test_the_interval_of_an_iteration_without_steps_is_not_its_own(what: str, back: bool) -> None:
+    """The first iteration of the inner loop has no step: its interval is in the block before, which comes later where
+    blocks go back and forth."""
+    u, v, w, r, j = map(V, ("u", "v", "w", "r", "j"))
+    tile = {"u": 1, "i": 2, "j": 1}
+    some = step(0, {"u": u, "i": w, "j": 0}, tile)
+    more = Loop("j", (at(1),), (at(u + 1), at(2)), 1, step(0, {"u": u, "i": w, "j": j}, tile))
+    late = Loop("r", (at(v - 2), at(0)), (at(w - 2),), 1, step(1, {"u": u, "i": r}, {"u": 1, "i": 1}))
+    inner = Loop("w", (at(v - 2),), (at(v + 4),), 2, Seq((some, more, late)), first=Seq())
+    blocks = Loop("v", (at(0),), (at(8),), 4, inner, serpentine=Serpentine("u", 1) if back else None)
+    rest = Loop("r", (at(0),), (at(2),), 1, step(1, {"u": u, "i": r}, {"u": 1, "i": 1}))
+    call = Seq((Loop("u", (at(0),), (at(2),), 1, blocks), Loop("u", (at(0),), (at(2),), 1, rest)))
+    s = schedule(kernel(BLOCKS[what]), [(0,), (1,)], Seq(), call)
+    assert wrong(s, frozenset(), {}) == {o for o, _, _ in judged(s)} == ({5} if back else set())
