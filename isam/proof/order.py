@@ -320,9 +320,8 @@ class Order:
         if n.trip is None or n.trip > peeled:
             inner = self._with(ctx, span(n, n.first is not None, n.last is not None).desc, None)
             history = {} if n.serpentine else self._all(n, earlier(n), earlier(n, n.first is not None))
-            for i, whole in self._whole(n.body, self._steps.last(n.body), inner):
-                done = self._lift([(whole, ONCE)], earlier(n, n.first is not None))
-                history = {**history, i: done} if history else history
+            for i, whole in self._whole(n.body, self._steps.last(n.body), inner) if history else ():
+                history[i] = self._lift([(whole, ONCE)], earlier(n, n.first is not None))
             self.walk(n.body, inner, _after(_after(before, history), extra))
         if n.last is not None:
             history = self._all(n, span(n, False, True), span(n, n.first is not None, True))
