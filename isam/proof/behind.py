@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import Box, Family
-from isam.proof.context import Context, Var
+from isam.proof.context import Context
 from isam.schedule.tree import Issue, Node, Schedule, Seq, children
 
 
@@ -80,14 +80,9 @@ class Steps:
 
 def _held(families: Sequence[Family], lo: Affine, hi: Affine, ctx: Context) -> int | None:
     """A dimension in which all families lie in an interval."""
-    inner = [(f, _over(ctx, f.over)) for f in families]
+    inner = [(f, ctx.with_vars(f.over)) for f in families]
     for d in range(len(families[0].box)):
         if all(c.le(lo, f.box[d][0]) and c.le(f.box[d][1], hi) for f, c in inner):
             return d
     return None
 
-
-def _over(ctx: Context, more: Sequence[Var]) -> Context:
-    for v in more:
-        ctx = ctx.with_var(v)
-    return ctx

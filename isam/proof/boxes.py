@@ -60,8 +60,9 @@ def empty(box: Box, ctx: Context) -> bool:
     return any(hi.const <= lo.const if hi.terms == lo.terms else ctx.le(hi, lo) for lo, hi in box)
 
 
-def joined(one: Box, two: Box) -> Box | None:
-    """The union when it is a box and the parts only touch."""
+def joined(one: Box, two: Box, ctx: Context | None = None) -> Box | None:
+    """The union when it is a box and the parts only touch; nothing that is not shown in a context. Without one a part
+    may end before it begins: then the box holds less than both do."""
     at = -1
     for d, (p, q) in enumerate(zip(one, two, strict=True)):
         if p != q:
@@ -71,21 +72,24 @@ def joined(one: Box, two: Box) -> Box | None:
     if at < 0:
         return None
     (a, b), (c, d2) = one[at], two[at]
-    if b == c:
-        return (*one[:at], (a, d2), *one[at + 1 :])
-    if d2 == a:
-        return (*one[:at], (c, b), *one[at + 1 :])
-    return None
+    lo, seam, hi = (a, b, d2) if b == c else (c, a, b)
+    if b != c and d2 != a:
+        return None
+    if ctx is not None and not (ctx.le(lo, seam) and ctx.le(seam, hi)):
+        return None
+    return (*one[:at], (lo, hi), *one[at + 1 :])
 
 
-def merge(families: Iterable[Family], have: Iterable[Family] = ()) -> list[Family]:
-    """Fewer families with the same points, each as often as before. ``have``: before them, merged already."""
+def merge(families: Iterable[Family], have: Iterable[Family] = (), ctx: Context | None = None) -> list[Family]:
+    """Fewer families with the same points, each as often as before; without a context for their variables, with no
+    others. ``have``: before them, merged already."""
     out = list(have)
     for f in families:
+        inner = ctx if ctx is None else ctx.with_vars(f.over)
         while True:
             for i in range(len(out) - 1, -1, -1):
                 g = out[i]
-                if g.over == f.over and (box := joined(g.box, f.box)) is not None:
+                if g.over == f.over and (box := joined(g.box, f.box, inner)) is not None:
                     f = Family(box, f.over)
                     del out[i]
                     break

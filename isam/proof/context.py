@@ -59,6 +59,12 @@ class Context:
             got = self._more[var] = Context((*(v for v in self.vars if v.name != var.name), var))
         return got
 
+    def with_vars(self, more: Iterable[Var]) -> Context:
+        out = self
+        for v in more:
+            out = out.with_var(v)
+        return out
+
     def given(self, e: Affine) -> Context:
         """What is known where ``e >= 0``, too: a bound more of the innermost variable in it."""
         got = self._given.get(e)

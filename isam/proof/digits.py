@@ -23,8 +23,7 @@ def one_system(one: Layout, two: Layout, size: tuple[int, int], ctx: Context) ->
     (mine, offset, strides, over), (theirs, other, same, more) = one, two
     if strides != same or not _separate(one, two, ctx):
         return False
-    for v in (*over, *more):
-        ctx = ctx.with_var(v)
+    ctx = ctx.with_vars((*over, *more))
     rest = offset - other
     for s, (lo, _), (low, _) in zip(strides, mine, theirs, strict=True):
         rest = rest - (lo - low) * s
@@ -51,8 +50,7 @@ def never_meet(one: Layout, two: Layout, size: tuple[int, int], ctx: Context) ->
     (mine, offset, strides, over), (theirs, other, same, more) = one, two
     if not _separate(one, two, ctx):
         return False
-    for v in (*over, *more):
-        ctx = ctx.with_var(v)
+    ctx = ctx.with_vars((*over, *more))
     far = _Distance(0, [])
     for sign, side, by in ((1, mine, strides), (-1, theirs, same)):
         for k, (lo, hi) in zip(by, side, strict=True):

@@ -45,9 +45,7 @@ def _one_rule(f: Fact, g: Fact, ctx: Context) -> bool:
 
 def _within(g: Fact, box: Box, ctx: Context) -> bool:
     """Whether a box holds all that a fact is about."""
-    for v in g.over:
-        ctx = ctx.with_var(v)
-    return contains(box, g.box, ctx)
+    return contains(box, g.box, ctx.with_vars(g.over))
 
 
 def _hull(f: Fact) -> Box | None:

@@ -179,8 +179,7 @@ class Facts:
         return got
 
     def _held(self, near: tuple[Fact, ...], t: Target, ctx: Context) -> bool:
-        for v in t.over:
-            ctx = ctx.with_var(v)
+        ctx = ctx.with_vars(t.over)
         if empty(t.box, ctx):
             return True
         usable = [g for f in near if (g := self._usable(f, t, ctx)) is not None]
@@ -317,10 +316,8 @@ class Facts:
         """Whether two families have no element in common: proved by bounds, or by isl where one has steps."""
         if not f.over and not g.over:
             return disjoint(f.box, g.box, ctx)
-        inner = ctx
+        inner = ctx.with_vars(f.over)
         one, other = Family(f.box, f.over), Family(g.box, g.over)
-        for v in f.over:
-            inner = inner.with_var(v)
         for v in g.over:
             other = at_value(other, v.name, Affine.of(v.name + "'"))
             inner = inner.with_var(replace(v, name=v.name + "'"))

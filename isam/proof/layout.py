@@ -26,9 +26,7 @@ class Layout:
             if mine.const != theirs.const:
                 return False
         else:
-            for v in t.over:
-                ctx = ctx.with_var(v)
-            if not ctx.equal(mine, theirs):
+            if not ctx.with_vars(t.over).equal(mine, theirs):
                 return False
         home = self.legality.buffers[f.buffer].home
         if home is not None and home.strides == f.strides:
@@ -54,8 +52,7 @@ class Layout:
         """Whether the fact's bytes are proved to lie outside ``low`` to ``high``."""
         if f.low.terms == high.terms and f.high.terms == low.terms:
             return f.high.const <= low.const or high.const <= f.low.const
-        for v in f.over:
-            ctx = ctx.with_var(v)
+        ctx = ctx.with_vars(f.over)
         return ctx.le(f.high, low) or ctx.le(high, f.low)
 
     def no_clash(self, f: Fact, g: Fact, ctx: Context) -> bool:

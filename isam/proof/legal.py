@@ -14,6 +14,7 @@ from isam.ir.affine import ZERO, Affine
 from isam.ir.kernel import Axis
 from isam.proof.context import Context, Var
 from isam.proof.geometry import BufferFacts, first, recurrent_axes, resolve
+from isam.proof.scope import everywhere
 from isam.proof.semantics import Semantics, compare
 from isam.proof.signature import Judge, Signature, ends
 from isam.proof.violation import Findings, Violation
@@ -33,6 +34,7 @@ class Legality:
     bounded: dict[tuple[int, Context, str], list[Violation]] = field(default_factory=dict)  # see ``bounds``
     formed: list[Violation] | None = None  # see ``points.check_form``
     streams: dict[str, str] = field(init=False)  # of units and clusters: the replica that has them, or ''
+    _everywhere: Context | None = None
     _signatures: dict[tuple, Signature] = field(default_factory=dict)
     judge: Judge = field(init=False)
     _of: dict[int, tuple[Issue, Signature]] = field(default_factory=dict)
@@ -61,6 +63,13 @@ class Legality:
         if got is None:
             got = self.contexts[vars_] = Context(vars_)
         return got
+
+    @property
+    def everywhere(self) -> Context:
+        """What is known wherever a step is; of loops in the right form, so worked out when first asked."""
+        if self._everywhere is None:
+            self._everywhere = self.context(everywhere(self.schedule))
+        return self._everywhere
 
     def one_address(self, base: str) -> bool:
         """Whether every element of a base has one address only: in an argument's own memory (see :meth:`step`)."""

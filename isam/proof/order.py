@@ -141,7 +141,7 @@ class Order:
             if isinstance(node, Issue):
                 got = self._issue_items(node)
             elif isinstance(node, Seq):
-                got = _merged([self.done(c) for c in node.children])
+                got = self._merged([self.done(c) for c in node.children])
             else:
                 got = self._loop_items(node)
             self._done[id(node)] = got
@@ -184,7 +184,7 @@ class Order:
         for node, value in ((n.first, first), (n.last, last)):
             if node is not None:
                 parts.append(self._extra(n, node, value))
-        return _merged(parts)
+        return self._merged(parts)
 
     def _guarded(self, n: Loop, items: Items) -> Items:
         """What runs once if the loop runs at all."""
@@ -225,10 +225,25 @@ class Order:
             out[i] = [(at_value(f, n.var, value), sure) for f, sure in mine.elements()]
         return out
 
+    def _merged(self, parts: list[Items]) -> Items:
+        out: Items = {}
+        for p in parts:
+            for i, items in p.items():
+                out.setdefault(i, []).extend(items)
+        every = self.legality.everywhere
+        return {
+            i: [
+                (f, sure)
+                for sure in (ONCE, UNKNOWN, TWICE)
+                for f in merge((g for g, known in items if known == sure), ctx=every)
+            ]
+            for i, items in out.items()
+        }
+
     # obligation 1 ---------------------------------------------------------------------------------------------------
     def check_points(self, trees: list[Node], ctx: Context) -> None:
         """Every point of every statement that reaches memory is executed exactly once."""
-        total = _merged([self.done(t) for t in trees])
+        total = self._merged([self.done(t) for t in trees])
         for i, s in enumerate(self.schedule.cover.kernel.statements):
             if i in self.contracted:
                 continue
@@ -303,7 +318,7 @@ class Order:
         """A run of steps of one nest: judged together."""
         if not run:
             return before
-        items = _merged([self.done(c) for c in run])
+        items = self._merged([self.done(c) for c in run])
         self._judge(run[0], items, ctx, before)
         run.clear()
         return _after(before, items)
@@ -443,17 +458,6 @@ class Order:
 
 def _accesses(s: Statement) -> list[tuple[Access, bool]]:
     return [(s.dest, True), *((a, False) for a in s.sources if isinstance(a, Access))]
-
-
-def _merged(parts: list[Items]) -> Items:
-    out: Items = {}
-    for p in parts:
-        for i, items in p.items():
-            out.setdefault(i, []).extend(items)
-    return {
-        i: [(f, sure) for sure in (ONCE, UNKNOWN, TWICE) for f in merge(g for g, known in items if known == sure)]
-        for i, items in out.items()
-    }
 
 
 def _after(before: Done, items: Items) -> Done:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import field
+from itertools import chain
 
 from isam.classes import dataclass
 from isam.ir.kernel import recurrences
+from isam.proof.context import Var, loop_var, of_sizes
 from isam.proof.violation import Findings
-from isam.schedule.tree import Issue, Loop, Node, Schedule, children
+from isam.schedule.tree import Issue, Loop, Node, Schedule, children, distinct
 
 NAME = re.compile(r"[\w.]+")  # the proofs' own variables have other letters in them
 Names = frozenset[str]
@@ -69,3 +71,20 @@ def check_scope(schedule: Schedule, out: Findings) -> None:
             out.add(11, "scope", f"'{name}' has no value everywhere it is named")
         for name in sorted(given & sizes):
             out.add(11, "scope", f"loop variable '{name}' is already in use")
+
+
+def everywhere(schedule: Schedule) -> tuple[Var, ...]:
+    """What is known of sizes, and of each loop variable wherever it has a value: of one that several loops have, what
+    all of them say."""
+    found = {v.name: v for v in of_sizes(schedule.cover.kernel.syms).vars}
+    for n in chain(distinct(schedule.bind), distinct(schedule.call)):
+        if isinstance(n, Loop):
+            v = loop_var(n)
+            found[n.var] = _either(found.get(n.var, v), v)
+    return tuple(found.values())
+
+
+def _either(one: Var, two: Var) -> Var:
+    if one == two:
+        return one
+    return Var(one.name, tuple(b for b in one.lo if b in two.lo), tuple(b for b in one.hi if b in two.hi))

@@ -85,6 +85,8 @@ class Writes:
         return out
 
     def _loop(self, n: Loop) -> list[Write]:
+        if n.trip == 0:
+            return []
         whole = span(n)
         inside = [w for p in (n.first, n.body, n.last) if p is not None for w in self.of(p)]
         inside = self.seen_around(n, inside)
@@ -157,12 +159,12 @@ def _join(a: Write, b: Write, facts: Facts) -> Write | None:
     if a.buffer != b.buffer or a.spot != b.spot or a.compute != b.compute or a.box is None or b.box is None:
         return None
     if a.exact is None:
-        both = None if a.whole.over or b.whole.over else joined(a.box, b.box)
+        both = None if a.whole.over or b.whole.over else joined(a.box, b.box, facts.legality.everywhere)
         return None if both is None else a._replace(box=both, whole=Family(both))
     s, t = a.target, b.target
     if s is None or t is None or s.strides != t.strides or a.ends is None or b.ends is None:
         return None
-    box = joined(s.box, t.box)
+    box = joined(s.box, t.box, facts.legality.everywhere)
     if box is None or s.rule != t.rule or any(k < 0 for k in t.strides):
         return None
     ahead = all(x[0] == y[0] for x, y in zip(box, s.box, strict=True))

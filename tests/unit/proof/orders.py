@@ -20,6 +20,7 @@ from isam.ir.text import parse_kernel
 from isam.proof.context import Context, Var
 from isam.proof.geometry import recurrent_axes
 from isam.proof.order import Order
+from isam.proof.scope import everywhere
 from isam.proof.sets import Isl
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Nest, Node, Schedule, Seq
@@ -38,6 +39,10 @@ class Tiles:
     hidden: frozenset[int] = frozenset()  # statements whose result stays in the unit
     contexts: dict[tuple[Var, ...], Context] = field(default_factory=dict)
     bounded: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def everywhere(self) -> Context:
+        return self.context(everywhere(self.schedule))
 
     @property
     def outer(self) -> list[tuple[Axis, ...]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from ast import literal_eval
 from dataclasses import replace
-from itertools import chain, product
+from itertools import chain, pairwise, product
 
 import pytest
 
@@ -282,6 +282,22 @@ def test_what_a_peeled_body_does_twice() -> None:
     )
     assert judged(s) == []
     assert judged(replace(s, call=replace(s.call, first=None)))
+
+
+def test_a_loop_that_begins_behind_its_end() -> None:
+    """From one line to another, some of them beyond the next: what is done twice there is not taken for done once."""
+    k, seen = kernel("in x: f32[5, 6]\ninout y: f32[6]\nforall w < 5, i < 6\n  y[i] += x[w, i]"), []
+    w, i = Affine.of("w"), Affine.of("i")
+    one = step(0, {"w": w, "i": i}, {"w": 1, "i": 1})
+    lines = (at(0), at(2), at(4), at(w), at(w - 2), at(w + 2), at(4 - w))
+    for first, second in product(lines, repeat=2):
+        ends = (at(0), first, second, at(6))
+        parts = tuple(Loop("i", (lo,), (hi,), 1, one) for lo, hi in pairwise(ends))
+        s = schedule(k, [(0,)], Seq(), Loop("w", (at(0),), (at(5),), 1, Seq(parts)))
+        true = wrong(s, frozenset(), {})
+        assert {o for o, _, _ in judged(s)} == true
+        seen.append(bool(true))
+    assert {True, False} == set(seen)
 
 
 TRIANGLE = """in x: f32[4, 4]

@@ -144,6 +144,18 @@ def test_what_a_loop_overwrites_is_gone() -> None:
         agreed(seq(one, twice(step(home(B), at(B, "ra", cell=cell))), step(at(A, "ra", cell=0), at(A))), right)
 
 
+def test_what_a_loop_overwrites_whose_end_is_another_s_begin() -> None:
+    """From row 0 on and up to row 1, which is less than both write where the one ends behind row 1."""
+    w, r = V("w"), V("r")
+    over = step(home(part("A", r, 1)), at(part("A", r, 1), offset=r * PITCH))
+    kept = step(home(part("B", w, 1)), at(part("B", w, 1), offset=w * PITCH))
+    there = part("B", 1, 3)
+    for line, right in ((lit(0), True), (lit(1), True), (w - 1, False), (lit(2), False)):
+        both = (Loop("r", (Bound(lo),), (Bound(hi),), 1, over) for lo, hi in ((lit(0), line), (line, lit(1))))
+        rows = Loop("w", (Bound(lit(1)),), (Bound(lit(SIDE)),), 1, seq(*both, kept))
+        agreed(seq(rows, step(at(there, offset=PITCH), at(there, base="own", memory="rb"))), right)
+
+
 def test_a_copy_that_a_loop_makes_is_stale_when_the_tile_is_computed_again() -> None:
     reg, copy = at(C, "ra", cell=0), at(C)
     start, again = step(home(A), reg, True), step(home(A), reg, True)

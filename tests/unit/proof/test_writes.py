@@ -12,6 +12,7 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.proof.boxes import Family, box_of
+from isam.proof.context import Context
 from isam.proof.facts import Facts
 from isam.proof.legal import Legality
 from isam.proof.sets import Isl
@@ -42,6 +43,10 @@ class Steps:
     @property
     def buffers(self) -> Any:
         return self.real.buffers
+
+    @property
+    def everywhere(self) -> Context:
+        return self.real.everywhere
 
     def signature(self, issue: Issue) -> Any:
         return SimpleNamespace(writes=frozenset("D"))

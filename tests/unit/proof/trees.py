@@ -48,6 +48,10 @@ class Steps:
     def buffers(self) -> Any:
         return self.real.buffers
 
+    @property
+    def everywhere(self) -> Context:
+        return self.real.everywhere
+
     def context(self, vars_: tuple[Var, ...]) -> Context:
         return self.real.context(vars_)
 
