@@ -59,6 +59,10 @@ class Context:
             got = self._more[var] = Context((*(v for v in self.vars if v.name != var.name), var))
         return got
 
+    def at(self, var: Var, value: Affine) -> Context:
+        """What is known where a variable has a value."""
+        return self.with_var(Var(var.name, (Bound(value), *var.lo), (Bound(value), *var.hi), var.step, value))
+
     def with_vars(self, more: Iterable[Var]) -> Context:
         out = self
         for v in more:

@@ -330,25 +330,21 @@ class Order:
         first, last = n.lo[0].expr, last_value(n)
         extra = self._extra(n, n.first, first) if n.first is not None else {}
         if n.first is not None:
-            self.walk(n.first, self._with(ctx, loop_var(n), first), before)
+            self.walk(n.first, ctx.at(loop_var(n), first), before)
         peeled = (n.first is not None) + (n.last is not None)
         if n.trip is None or n.trip > peeled:
-            inner = self._with(ctx, span(n, n.first is not None, n.last is not None).desc, None)
+            inner = ctx.with_var(span(n, n.first is not None, n.last is not None).desc)
             history = {} if n.serpentine else self._all(n, earlier(n), earlier(n, n.first is not None))
             for i, whole in self._whole(n.body, self._steps.last(n.body), inner) if history else ():
                 history[i] = self._lift([(whole, ONCE)], earlier(n, n.first is not None))
             self.walk(n.body, inner, _after(_after(before, history), extra))
         if n.last is not None:
+            assert last is not None  # see ``check_loop``
             history = self._all(n, span(n, False, True), span(n, n.first is not None, True))
-            self.walk(n.last, self._with(ctx, loop_var(n), last), _after(_after(before, history), extra))
+            self.walk(n.last, ctx.at(loop_var(n), last), _after(_after(before, history), extra))
         if n.exit != Seq():
             own = Loop(n.var, n.lo, n.hi, n.step, n.body, Seq(), n.first, n.last)
             self.walk(n.exit, ctx, _after(before, self._loop_items(own)))
-
-    def _with(self, ctx: Context, var: Var, value: Affine | None) -> Context:
-        if value is not None:
-            var = Var(var.name, (Bound(value), *var.lo), (Bound(value), *var.hi), var.step, value)
-        return self.legality.context((*(v for v in ctx.vars if v.name != var.name), var))
 
     def _visit(self, issue: Issue, ctx: Context) -> None:
         check_bounds(issue, self.legality, ctx, self.isl, self.phase, self.out)

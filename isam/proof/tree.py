@@ -31,7 +31,7 @@ from isam.proof.sets import Isl
 from isam.proof.state import Fact, State, Target
 from isam.proof.violation import Findings, Violation
 from isam.proof.writes import Writes
-from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, children
+from isam.schedule.tree import Issue, Loop, Node, Schedule, Seq, children
 
 ROUNDS = 6
 
@@ -219,7 +219,7 @@ class Tree:
         base, left = entry, None
         if n.first is not None:
             left = entry.copy()
-            self.run(n.first, left, self._with(ctx, loop_var(n), first), out)
+            self.run(n.first, left, ctx.at(loop_var(n), first), out)
             base = self._at_value(left, n.var, first)
         end = base
         made: list[Fact] = []
@@ -230,7 +230,7 @@ class Tree:
             state = end.copy()
             for f in made:
                 self._put(state, f, ctx)
-            self.run(n.last, state, self._with(ctx, loop_var(n), last), out)
+            self.run(n.last, state, ctx.at(loop_var(n), last), out)
             end, made = self._at_value(state, n.var, last), []
         for f in made:
             self._put(end, f, ctx)
@@ -287,10 +287,10 @@ class Tree:
     ) -> tuple[State, list[Fact]]:
         """The state after the middle iterations, without and with what mentions the variable."""
         middle = span(n, n.first is not None, n.last is not None)
-        inner = self._with(ctx, middle.desc, None)
+        inner = ctx.with_var(middle.desc)
         if n.deal is not None:
             given = self.facts.instances.inside(n, self.instance.get(n.deal.group, HERE))
-            inner = self._with(inner, self.facts.instances.var(n.deal.group, given), None)
+            inner = inner.with_var(self.facts.instances.var(n.deal.group, given))
         gone = self._overwritten(n, base)
         start = base.copy()
         for f in gone:
@@ -348,7 +348,7 @@ class Tree:
         loop, no other one."""
         out = []
         logs = self.writes.seen_around(n, [w for p in (n.body, n.last) if p is not None for w in self.writes.of(p)])
-        whole, any_time = span(n), self._with(ctx, loop_var(n), None)
+        whole, any_time = span(n), ctx.with_var(loop_var(n))
         for f in end:
             if not f.mentions(n.var) or f.cells is not None:
                 continue
@@ -387,11 +387,6 @@ class Tree:
     def _put(self, state: State, f: Fact, ctx: Context) -> None:
         """Adds a fact, joined with those of its layout."""
         add(state, f, self.facts, ctx)
-
-    def _with(self, ctx: Context, var: Var, value: Affine | None) -> Context:
-        if value is not None:
-            var = Var(var.name, (Bound(value), *var.lo), (Bound(value), *var.hi), var.step, value)
-        return self.legality.context((*(v for v in ctx.vars if v.name != var.name), var))
 
     def fresh(self) -> str:
         self._fresh += 1

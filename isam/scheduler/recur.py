@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, children, distinct
+from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
 from isam.scheduler.move import sub_place
 from isam.scheduler.plan import USED, Members
 from isam.scheduler.state import Copy, Key, MachineState, Since
@@ -38,7 +38,22 @@ class Cut:
     only: Members | None = None
 
 
-Made = tuple[Loop, MachineState, Since]  # a loop, the state after it, and what happens in it
+class Made(NamedTuple):
+    """A loop, the state after it, per memory behind what its last iteration has put there, and what happens in it."""
+
+    node: Loop
+    state: MachineState
+    behind: dict[str, int]
+    since: Since
+
+
+class Kept(NamedTuple):
+    """What an iteration does that suggests what to carry, what of that could not be kept, and the loop with the rest;
+    None: the rounds were too few."""
+
+    since: Since
+    left: dict[Key, Copy]
+    made: Made | None
 
 
 class Recur:
@@ -50,8 +65,6 @@ class Recur:
     def __init__(self, walk: Walk, cut: Cut, first: Members, have: Members, last: Members):
         self.walk, self.data, self.scope = walk, walk.run.data, walk.run.scope
         self.cut, self.first, self.have, self.last = cut, first, have, last
-        self.behind: dict[str, int] = {}  # per memory, behind what an iteration has put there
-        self.wrote = Since()  # what an iteration does
 
     def make(self) -> None:
         """The loop that takes the fewest calls, where what fills the memories before it keeps out what fits once that
@@ -59,27 +72,26 @@ class Recur:
         that is one."""
         mids = self.cut.span // self.cut.step - bool(self.first) - bool(self.last)
         entry = self.data.state.copy()
-        left, found = self._kept(entry, entry, mids)
-        if left and (found is None or not _has_loops(found[0])):
-            for begin in (self._cleared(entry, self.wrote), self._cleared(entry, Since())):
-                left, other = self._kept(entry, begin, mids)
-                if other is not None and (found is None or _calls(other[0]) < _calls(found[0])):
-                    found = other
-                if found is not None and _has_loops(found[0]):
+        first = tried = self._kept(entry, entry, mids)
+        found = first.made
+        if first.left and (found is None or not _has_loops(found.node)):
+            for begin in (self._cleared(entry, first.since), self._cleared(entry, Since())):
+                tried = self._kept(entry, begin, mids)
+                if tried.made is not None and (found is None or _calls(tried.made.node) < _calls(found.node)):
+                    found = tried.made
+                if found is not None and _has_loops(found.node):
                     break
         if found is None:
-            got = self._attempt(entry, {k: c for k, c in left.items() if c.stage is not None}, {}, mids)
+            got = self._attempt(entry, {k: c for k, c in tried.left.items() if c.stage is not None}, {}, mids)
             found = self._attempt(entry, {}, {}, mids) if isinstance(got, set) else got
         assert not isinstance(found, set), "an empty state is always a fixed point"
-        self._done(*found)
+        self._done(found)
 
-    def _kept(self, entry: MachineState, begin: MachineState, mids: int) -> tuple[dict[Key, Copy], Made | None]:
-        """The loop with as much carried as an iteration from ``begin`` suggests and some rounds leave of it, and what
-        these took away; or, where these were too few, what they left, and None."""
+    def _kept(self, entry: MachineState, begin: MachineState, mids: int) -> Kept:
+        """The loop with as much carried as an iteration from ``begin`` suggests and some rounds leave of it."""
         made: dict[Key, Copy] = {}  # what the first body leaves that the others find
         with self.scope.recording():
             end, since = self._body(begin, opening=not mids)
-            self.wrote = since
             wanted = self._carry(begin, end, since)
             if self.first and mids:
                 made, wanted = self._opened(begin, since, wanted)
@@ -88,11 +100,11 @@ class Recur:
             every = {**wanted, **made}
             got = self._attempt(entry, every, made, mids)
             if not isinstance(got, set):
-                return lost, got
+                return Kept(since, lost, got)
             lost |= {k: every[k] for k in got if k in every}
             wanted = {k: c for k, c in wanted.items() if k not in got}
             made = {k: c for k, c in made.items() if k not in got}
-        return wanted, None
+        return Kept(since, wanted, None)
 
     def _cleared(self, entry: MachineState, since: Since) -> MachineState:
         """The state before the loop without what was not written ``since`` and no stage of the plan has put there."""
@@ -103,11 +115,11 @@ class Recur:
             self._leave(stays)
         return self.data.state
 
-    def _done(self, node: Loop, state: MachineState, since: Since) -> None:
-        self.scope.out.append(node)
-        self.data.state = state
-        self.data.since.then(since, self.scope.ranges)
-        state.next = state.next | self.behind
+    def _done(self, made: Made) -> None:
+        self.scope.out.append(made.node)
+        self.data.state = made.state
+        self.data.since.then(made.since, self.scope.ranges)
+        made.state.next = made.state.next | made.behind
 
     def _opened(
         self, entry: MachineState, since: Since, wanted: dict[Key, Copy]
@@ -126,17 +138,24 @@ class Recur:
 
     def _body(self, state: MachineState, *, opening: bool) -> tuple[MachineState, Since]:
         """The state after one iteration, and what happened in it (nodes go to the present recording)."""
-        data = self.data
-        data.state = state.copy()
-        with self._iteration(opening=opening, closing=False):
-            outer, data.since = data.since, Since()
+        self.data.state = state.copy()
+        with self._iteration(opening=opening, closing=False), self._aside() as since:
             self._levels(opening=opening, closing=False)
-            since, data.since = data.since, outer
-        return data.state, since
+        return self.data.state, since
 
-    def _levels(self, *, opening: bool, closing: bool) -> None:
+    @contextmanager
+    def _aside(self) -> Iterator[Since]:
+        """What happens in here, which has not happened to what is around."""
+        outer, self.data.since = self.data.since, Since()
+        try:
+            yield self.data.since
+        finally:
+            self.data.since = outer
+
+    def _levels(self, *, opening: bool, closing: bool) -> dict[str, int]:
         """What one iteration executes. ``opening``, ``closing``: it is the first, the last one. Each takes room anew
-        from the lowest on, so that all iterations are alike; what comes after the loop takes it behind."""
+        from the lowest on, so that all iterations are alike; what comes after the loop takes it behind that: where, per
+        memory."""
         state, envs, stages = self.data.state, self.cut.envs, self.walk.plan.stages
         staged = {s.memory for s in stages if s.memory != state.system.home and s.depth >= self.cut.depth}
         outside = {s.memory for s in stages} - staged  # nothing is put there in this loop
@@ -150,7 +169,7 @@ class Recur:
             first = self.first if opening and n == 0 else ()
             last = self.last if closing and n == len(envs) - 1 else ()
             self.walk.level(self.cut.depth, env, tuple(sorted((*first, *self.have, *last))))
-        self.behind = self.data.state.next | {m: int(USED * state.system.memories[m].limit) for m in staged}
+        return self.data.state.next | {m: int(USED * state.system.memories[m].limit) for m in staged}
 
     @contextmanager
     def _iteration(self, *, opening: bool, closing: bool) -> Iterator[None]:
@@ -179,16 +198,13 @@ class Recur:
     ) -> Made | set[Key]:
         """The loop with ``wanted`` carried (``made`` of it only after the first body), or what could not be kept. What
         happens in an attempt that is not taken has not happened."""
-        outer, self.data.since = self.data.since, Since()
-        try:
+        with self._aside() as since:
             got = self._attempted(entry, wanted, made, mids)
-            return got if isinstance(got, set) else (*got, self.data.since)
-        finally:
-            self.data.since = outer
+            return got if isinstance(got, set) else Made(*got, since)
 
     def _attempted(
         self, entry: MachineState, wanted: dict[Key, Copy], made: dict[Key, Copy], mids: int
-    ) -> tuple[Loop, MachineState] | set[Key]:
+    ) -> tuple[Loop, MachineState, dict[str, int]] | set[Key]:
         data, scope = self.data, self.scope
         data.state = entry.copy()
         with scope.recording() as enter:
@@ -203,10 +219,14 @@ class Recur:
         if lost:
             return lost
         bodies: list[Node | None] = []
+        behind: dict[str, int] = {}
         for part, wants, begin in (("first", self.first, before), ("", mids, steady), ("last", self.last, steady)):
-            body = self._peeled(part, begin, steady) if wants else None
-            if isinstance(body, set):
-                return body
+            body = None
+            if wants:
+                got = self._peeled(part, begin, steady)
+                if isinstance(got, set):
+                    return got
+                body, behind = got
             bodies.append(body)
         first, body, last = bodies
         if body is None:  # nothing but peeled copies: one of them takes the place of the body
@@ -214,20 +234,20 @@ class Recur:
         assert body is not None
         lo, hi = (Bound(self.cut.lo),), (Bound(self.cut.lo + self.cut.span),)
         node = Loop(self.cut.var, lo, hi, self.cut.step, body, Seq(tuple(enter)), first, last, axis=self.cut.axis)
-        return node, steady
+        return node, steady, behind
 
-    def _peeled(self, part: str, begin: MachineState, end: MachineState) -> Node | set[Key]:
-        """One body (``first``, ``last`` or any other) from ``begin`` that ends in ``end``, or the copies that did not
-        survive it."""
+    def _peeled(self, part: str, begin: MachineState, end: MachineState) -> tuple[Node, dict[str, int]] | set[Key]:
+        """One body (``first``, ``last`` or any other) from ``begin`` that ends in ``end``, and behind what it has put
+        into each memory; or the copies that did not survive it."""
         data, scope = self.data, self.scope
         with scope.recording() as nodes:
             data.state = begin.copy()
             with self._iteration(opening=part == "first", closing=part == "last"):
-                self._levels(opening=part == "first", closing=part == "last")
+                behind = self._levels(opening=part == "first", closing=part == "last")
                 self.walk.lives.ending, was = True, self.walk.lives.ending
                 lost = self._conform(end.copies, fetch=False)
                 self.walk.lives.ending = was
-        return lost or Seq(tuple(nodes))
+        return lost or (Seq(tuple(nodes)), behind)
 
     def _conform(self, target: dict[Key, Copy], fetch: bool) -> set[Key]:
         """Brings the present state to ``target``: what is not in it goes home, what is missing is fetched (in
@@ -277,12 +297,19 @@ def _has_loops(loop: Loop) -> bool:
     return any(isinstance(n, Loop) and n is not loop for n in distinct(loop))
 
 
-def _calls(node: Node) -> int:
-    """How many calls and moves a node without open trips takes."""
-    if isinstance(node, Issue):
-        return 1
-    if not isinstance(node, Loop):
-        return sum(map(_calls, children(node)))
-    ends = [p for p in (node.first, node.last) if p is not None]
-    around = _calls(node.enter) + _calls(node.exit) + sum(map(_calls, ends))
-    return around + ((node.trip or 1) - len(ends)) * _calls(node.body)
+def _calls(loop: Loop) -> int:
+    """How many calls and moves a loop without open trips takes."""
+    known: dict[int, int] = {}  # nodes are shared
+
+    def of(node: Node) -> int:
+        if id(node) not in known:
+            known[id(node)] = 1 if isinstance(node, Issue) else every(node)
+        return known[id(node)]
+
+    def every(node: Seq | Loop) -> int:
+        if isinstance(node, Seq):
+            return sum(map(of, node.children))
+        ends = [p for p in (node.first, node.last) if p is not None]
+        return sum(map(of, (node.enter, node.exit, *ends))) + ((node.trip or 1) - len(ends)) * of(node.body)
+
+    return of(loop)

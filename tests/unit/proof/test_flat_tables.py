@@ -12,16 +12,13 @@ import pytest
 from isam.ir.affine import Affine
 from isam.proof import flat_program
 from isam.proof import flat_walk as w
-from isam.proof.context import loop_var
+from isam.proof.context import Context, loop_var
 from isam.proof.digits import _Distance
 from isam.proof.flat import Replay
 from isam.proof.flat_program import Program
 from isam.proof.flat_step import compile_step
 from isam.proof.flat_table import ROOM, Table
-from isam.proof.legal import Legality
 from isam.proof.registers import at_start
-from isam.proof.sets import Isl
-from isam.proof.tree import Tree
 from isam.proof.violation import Findings
 from isam.schedule.tree import Bound, Issue, Loop, Schedule, distinct
 from tests.unit.proof.handmade import loop, running_sum, seq, tiny_matmul
@@ -119,11 +116,10 @@ def test_what_instances_have_set_is_not_known_after_their_turn() -> None:
 
 
 def test_a_context_has_every_variable_once() -> None:
-    s = running_sum()
-    walk = Tree(s, Legality(s), Isl(), Findings())
-    ctx = walk.legality.context(())
+    ctx = Context()
     for value in (None, lit(3), lit(5)):
-        ctx = walk._with(ctx, loop_var(loop("v", 0, 8, 1, seq())), value)
+        var = loop_var(loop("v", 0, 8, 1, seq()))
+        ctx = ctx.with_var(var) if value is None else ctx.at(var, value)
         assert [v.name for v in ctx.vars] == ["v"]
         v = ctx.var("v")
         assert v is not None

@@ -103,12 +103,10 @@ def test_what_a_peeled_iteration_makes_stale() -> None:
 
 
 def test_a_variable_inside_is_the_only_one_of_its_name() -> None:
-    s = made(seq())
-    tree = Tree(s, Steps(Legality(s)), Isl(), Findings())  # type: ignore[arg-type]
     one, two, other = (Var(n, (Bound(lit(0)),), (Bound(lit(e)),)) for n, e in (("v", 9), ("w", 5), ("v", 5)))
-    inside = tree._with(Context((one, two)), other, None)
+    inside = Context((one, two)).with_var(other)
     assert inside.vars == (two, other)
-    assert tree._with(Context((one, two)), other, V("w")).lower(V("v") - V("w")) == 0
+    assert Context((one, two)).at(other, V("w")).lower(V("v") - V("w")) == 0
 
 
 def visits(tree: Node) -> int:
