@@ -74,7 +74,8 @@ def test_numbers_as_they_are_held(dtype: str) -> None:
     rng = random.Random(dtype)
     some = [Fraction(x) for x in (0, 1, -1, 127, 128, 255, 256, -128, -129, 65504, 65520, 70000, 2**31, -(2**63))]
     some += [Fraction(rng.randint(-(10**6), 10**6) / rng.choice([1, 3, 7, 1000])) for _ in range(40)]
-    ties = [Fraction(1) + Fraction(1, 1 << n) for n in (8, 9, 11, 12, 24, 25)] + [Fraction(1, 1 << n) for n in (25, 134, 150)]
+    ties = [1 + Fraction(1, 1 << n) for n in (8, 9, 11, 12, 24, 25)]
+    ties += [Fraction(1, 1 << n) for n in (25, 134, 150)]
     some += [c * s * Fraction(2) ** e for c in ties for s in (1, -1) for e in (0, -140, 15, 127)]
     some += [c + c * s * Fraction(1, 1 << 40) for c in ties for s in (0, 1, -1)]
     kind = DTYPES[dtype].kind
