@@ -19,7 +19,7 @@ from isam.proof.state import Fact, State
 def join_ended(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
     """Puts one fact in the place of ``f``, which a loop of one iteration has left, and of those that it goes on from,
     where a box is found that they hold together."""
-    if not f.over or f.holes or _told(f):
+    if not f.over or f.holes or not f.one_rule:
         return
     box = _hull(f)
     if box is None:
@@ -32,14 +32,9 @@ def join_ended(state: State, f: Fact, facts: Facts, ctx: Context) -> None:
         state.put(facts.make(f.buffer, f.spot, f.cells, f.address(lo for lo, _ in box), f.strides, box))
 
 
-def _told(f: Fact) -> bool:
-    """Whether where the elements lie depends on a fact's own variables."""
-    return any(f.rule.coefficient(v.name) for v in f.over)
-
-
 def _one_rule(f: Fact, g: Fact, ctx: Context) -> bool:
     """Whether two facts say that one rule lays their elements."""
-    alike = (g.buffer, g.strides, g.cells) == (f.buffer, f.strides, f.cells) and not g.holes and not _told(g)
+    alike = (g.buffer, g.strides, g.cells) == (f.buffer, f.strides, f.cells) and not g.holes and g.one_rule
     return alike and ctx.equal(f.rule, g.rule)
 
 

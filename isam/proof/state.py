@@ -72,6 +72,11 @@ class Fact:
         put(self, "low", low)
         put(self, "high", high + self.size)
 
+    @property
+    def one_rule(self) -> bool:
+        """Whether where its elements lie depends on none of its own variables."""
+        return not any(self.rule.coefficient(v.name) for v in self.over)
+
     def address(self, at: Iterable[Affine]) -> Affine:
         """The byte at which an element lies by this layout."""
         return self.rule.plus(self.strides, at)

@@ -156,6 +156,26 @@ def test_what_a_loop_overwrites_whose_end_is_another_s_begin() -> None:
         agreed(seq(rows, step(at(there, offset=PITCH), at(there, base="own", memory="rb"))), right)
 
 
+def test_what_loops_of_two_bounds_have_left_is_renewed_piece_by_piece() -> None:
+    """Elements in registers, and back where they were, or elsewhere, or not at all."""
+    i, j = V("i"), V("j")
+    mine = Tile("C", (i, j), (1, 1), (1, 1))
+    there, own = at(mine, offset=i * PITCH + j * 4), at(mine, "ra", cell=0)
+    other, shifted = at(mine, offset=i * PITCH + j * 4 + 256), at(mine, offset=j * PITCH + i * 4)
+    source = step(at(Tile("A", (i, j), (1, 1), (1, 1)), "dram", i * PITCH + j * 4, "A"), own, True)
+
+    def each(*steps: Issue) -> Node:
+        inner = Loop("j", (Bound(lit(0)), Bound(i - 1)), (Bound(lit(SIDE)),), 1, seq(*steps))
+        return Loop("i", (Bound(lit(0)),), (Bound(lit(SIDE)),), 1, inner)
+
+    made, read = each(source, step(own, there)), each(step(there, own))
+    last = seq(step(home(A), at(C, "ra", cell=1), True), step(at(C, "ra", cell=1), home(C)))
+    agreed(seq(made, read, last), True)
+    for back, right in (((step(own, there),), True), ((step(own, other),), False), ((step(own, shifted),), False),
+                        ((), False), ((step(own, other), step(own, there)), True)):  # fmt: skip
+        agreed(seq(made, each(step(there, own), source, *back), read, last), right)
+
+
 def test_a_copy_that_a_loop_makes_is_stale_when_the_tile_is_computed_again() -> None:
     reg, copy = at(C, "ra", cell=0), at(C)
     start, again = step(home(A), reg, True), step(home(A), reg, True)
