@@ -212,7 +212,7 @@ QUESTIONS: tuple[Question, ...] = (
         "and a move that states what prefetching costs.",
     ),
     Question(
-        "order",
+        "serpentine",
         "whether a loop goes through its iterations backwards every other time",
         ("builtins.str",),
         {

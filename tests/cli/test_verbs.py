@@ -161,7 +161,7 @@ def test_schedule_trace_replay(cli, matmul, tmp_path):
     first = cli("schedule", matmul, "--on", "toy", *SMALL, "--trace", trace, "--decisions")
     assert first.code == 0
     assert first.out.startswith("schedule of matmul on toy")
-    assert json.loads(trace.read_text())["schema"] == "isam.trace/2"
+    assert json.loads(trace.read_text())["schema"] == "isam.trace/3"
     a = cli("schedule", matmul, "--on", "toy", *SMALL, "--json").json("schedule")
     b = cli("schedule", matmul, "--on", "toy", *SMALL, "--replay", trace, "--json").json("schedule")
     assert a["schedule"] == b["schedule"]
@@ -220,8 +220,8 @@ def test_verify_refuses_forgeries(cli, matmul, tmp_path):
     ("schedule.json", b'{"schema": "%s"}' % SCHEMA.encode(), "this is no schedule: a part of it is missing"),
     ("schedule.json", b"{", "this is no schedule: Expecting property name"),
     ("trace.json", b"[1", "this is no trace: Expecting"),
-    ("trace.json", b"[1]", "this is no trace of schema isam.trace/2, its schema is None"),
-    ("trace.json", b'{"schema": "isam.trace/2", "approach": "greedy"}', "this is no trace: 'decisions' is missing"),
+    ("trace.json", b"[1]", "this is no trace of schema isam.trace/3, its schema is None"),
+    ("trace.json", b'{"schema": "isam.trace/3", "approach": "greedy"}', "this is no trace: 'decisions' is missing"),
     ("trace.json", b"\xff", "the part 'trace.json' of the artifact of 'matmul' is no text"),
     ("kernel.isam", b"kernel", "expected kernel NAME(SIZES)"),
 ])  # fmt: skip
