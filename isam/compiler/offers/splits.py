@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import ceil, prod
 
 from isam.classes import dataclass
-from isam.compiler.way import StepRefused, Way
+from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel, Recurrence, Statement
 from isam.ir.mapping import Cover, Mapping

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
-from isam.compiler.way import StepRefused, Way
+from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Access, Kernel, Recurrence, Statement
