@@ -201,7 +201,7 @@ def _seconds(candidate: Candidate, sizes: dict[str, int]) -> float:
 
 def _waits(made: Sequence[Candidate]) -> list[float]:
     """What each waits for caches beside what its calls take, where all sizes are known."""
-    from isam.compiler.swept import waiting
+    from isam.cost.swept import waiting
 
     open_ = any(c.cover.kernel.syms for c in made)
     return [0.0 if open_ or not isinstance(c.answer, Schedule) else waiting(c.answer) for c in made]
