@@ -86,12 +86,16 @@ class Breaker:
         last = e.args[-1]
         if e.op != "mul" or sources[0] != sources[1] or not isinstance(last, Call) or _target(last.op) is None:
             return sources
-        held = {key: temp for key, temp in self.known.items() if temp == sources[0]}
-        for key in held:
-            del self.known[key]
-        sources = (sources[0], self._operand(last))
-        self.known.update(held)
-        return sources
+        twin = ("twin", str(sources[0]))  # of one square: where that stands twice, it is computed once
+        if twin not in self.known:
+            held = {key: temp for key, temp in self.known.items() if temp == sources[0]}
+            for key in held:
+                del self.known[key]
+            again = self._operand(last)
+            assert isinstance(again, Access)  # what is converted is not known beforehand
+            self.known.update(held)
+            self.known[twin] = again
+        return sources[0], self.known[twin]
 
     def _known(self, e: Call) -> None:
         if e.op in NOT_HERE:

@@ -96,7 +96,7 @@ class Homes:
             self._make(tile, fold)
         place = self.places[name]
         start = list(tile.start)
-        for d, origin, _ in fold.blocks:
+        for d, origin, _ in fold.blocks if name in self.folded else ():
             start[d] = start[d] - origin
         offset, size = place.offset, self._bytes.get(name, 0)
         for share in fold.shares:

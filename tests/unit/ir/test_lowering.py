@@ -164,6 +164,7 @@ def test_constants_multiply_and_are_values():
 @pytest.mark.parametrize(("expr", "casts"), [
     ("f32(a[i, j]) * f32(a[i, j])", 2),  # as instructions have it that multiply narrow numbers
     ("f32(a[i, j]) * f32(b[j]) + f32(a[i, j]) * f32(b[j])", 2),
+    ("f32(a[i, j]) * f32(a[i, j]) + f32(a[i, j]) * f32(a[i, j])", 2),  # one square, twice
     ("f32(a[i, j]) * sigmoid(f32(a[i, j]))", 1),
     ("f32(a[i, j]) + f32(a[i, j])", 1),
 ])  # fmt: skip
