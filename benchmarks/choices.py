@@ -1,8 +1,8 @@
 """What it is worth that an Approach decides as it does.
 
-    python -m benchmarks.choices order|blocks [--group NAME ...] [--shape NAME ...] [--rounds N] [--seconds S]
+    python -m benchmarks.choices serpentine|blocks [--group NAME ...] [--shape NAME ...] [--rounds N] [--seconds S]
 
-``order``: loops go back and forth where a cache keeps part of what they go through; else all go forth. ``blocks``:
+``serpentine``: loops go back and forth where a cache keeps part of what they go through; else all go forth. ``blocks``:
 sweeps over a block ask for the next one; else none does. Each kernel that has such a loop is compiled once more for an
 Approach that never decides so, and both are called in turns. A ratio above 1 is what the decision is worth. One thread,
 CPU time; results are judged first. Kernels without such a loop are named and not measured.
@@ -33,7 +33,7 @@ class Forth(Greedy):
     name = "forth"
     why = "one way"
 
-    def order(self, choice: Choice) -> Any:
+    def serpentine(self, choice: Choice) -> Any:
         return choice.options[0]
 
 
@@ -65,7 +65,7 @@ def asks(node: Node) -> bool:
 
 
 DECISIONS = {
-    "order": Decision(Forth, turns, ("gru", "gru-bf16")),
+    "serpentine": Decision(Forth, turns, ("gru", "gru-bf16")),
     "blocks": Decision(Later, asks, ("deepbench", "resnet50", "blocks", "gru", "gru-bf16")),
 }
 

@@ -37,7 +37,7 @@ POINTS = (
     "pack",
     "tile",
     "tail",
-    "order",
+    "serpentine",
     "interchange",
     "bind",
     "fuse",
@@ -143,7 +143,7 @@ class Approach:
     def _first(self, choice: Choice) -> Any:
         return choice.options[0]
 
-    search = kernel = mapping = cover = layout = pack = tile = tail = order = interchange = _first
+    search = kernel = mapping = cover = layout = pack = tile = tail = serpentine = interchange = _first
     bind = fuse = device = source = place = route = victim = prefetch = schedule = variant = measure = _first
 
 

@@ -55,9 +55,9 @@ QUESTIONS: tuple[Question, ...] = (
         "seconds of their schedules in time; where the number of steps is known at run time only and some are taken in "
         "parts, with 31 and with 144 of them together",
         "`schedule`, `ahead`: steps from the kernel as written, which comes first, `errors`: bounds, where steps are "
-        "inexact. Asked where sums may leave a loop or be split over the groups of a machine, or where steps were "
-        "taken because they may save calls. Of the one taken several schedules may then be made. Also asked of "
-        "two schedules of one kernel, the second with smaller calls that agree (`tail`).",
+        "inexact. Asked where equivalent kernels are offered, or where steps were taken because they may save calls. "
+        "Of the one taken several schedules may then be made. Also asked of two schedules of one kernel, the second "
+        "with smaller calls that agree (`tail`).",
     ),
     Question(
         "cover",
@@ -212,7 +212,7 @@ QUESTIONS: tuple[Question, ...] = (
         "and a move that states what prefetching costs.",
     ),
     Question(
-        "order",
+        "serpentine",
         "whether a loop goes through its iterations backwards every other time",
         ("builtins.str",),
         {

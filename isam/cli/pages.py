@@ -25,6 +25,8 @@ An Approach is a class with a method per choice point ([approaches.md](approache
 `options`, all legal, of the classes named here; `costs`, one per option, where the core predicts them; `context`, a
 dictionary. It returns one of the options. Values under keys with an underscore are live objects, to be read, not
 changed; the others are recorded in the trace."""
+OFFERED = """\
+Equivalent kernels that are offered beside the one as it is covered, in this order (`isam/compiler/offers/`):"""
 REASONS = """\
 The word in brackets in the reports of `isam map` and `isam explain`: what keeps an instruction from fitting."""
 FOUND = """\
@@ -118,8 +120,18 @@ def choices_page() -> str:
         lines += ["", f"## `{q.point}`", f"{q.asks[0].upper()}{q.asks[1:]}.", ""]
         lines += [f"* options: {names}. {q.note}".rstrip(), f"* costs: {q.costs or 'none'}"]
         lines += [f"* context `{key}`: {meaning}" for key, meaning in q.context.items()]
+        lines += ["", *_offers()] if q.point == "variant" else []
     lines += ["", "## Never asked today", "A class that overrides one is warned about.", ""]
     return "\n".join([*lines, *(f"* `{p}`: {instead}." for p, instead in IDLE.items())]) + "\n"
+
+
+def _offers() -> list[str]:
+    """The equivalent kernels that may be among the options at ``variant``."""
+    from isam.compiler.offers import OFFERS
+
+    lines = [OFFERED, "", "| offer | what is otherwise | asked | the reason for its place |", "|---|---|---|---|"]
+    asked = ((o, (o.asked.__doc__ or "").rstrip(".")) for o in OFFERS)
+    return lines + [f"| {o.name} | {o.makes} | {when[0].lower()}{when[1:]} | {o.why} |" for o, when in asked]
 
 
 PAGES = {"cli.md": cli_page, "codes.md": codes_page, "choices.md": choices_page}

@@ -18,11 +18,11 @@ from typing import Any
 from isam.approach.choice import Approach, Behind, Choice, Decision, Trace
 from isam.classes import dataclass
 from isam.cost.timeline import timeline
+from isam.ir.kernel import USUAL_TRIP
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
 from isam.scheduler import schedule
 from isam.scheduler.infeasible import Infeasible
-from isam.scheduler.stays import MANY
 from isam.system.graph import System
 
 Script = tuple[tuple[int, int], ...]  # which decisions are taken otherwise, and by which option
@@ -122,7 +122,7 @@ def _make(cover: Cover, system: System, by: Approach, number: int,
 
 def seconds(schedule: Schedule) -> float:
     """What a schedule takes in time, with usual numbers for sizes that are not known."""
-    return timeline(schedule, schedule.kernel.usual(MANY)).seconds
+    return timeline(schedule, schedule.kernel.usual(USUAL_TRIP)).seconds
 
 
 def _ways(made: Made, approach: Approach) -> list[Otherwise]:

@@ -51,8 +51,8 @@ def _normal(job: Job) -> None:
 
 def _cover(job: Job) -> None:
     from isam.compiler.emptied import emptied
-    from isam.compiler.equivalents import equivalents
     from isam.compiler.judged import covered
+    from isam.compiler.offers import Subject, equivalents
     from isam.compiler.required import required
     from isam.mapper.barred import NOTHING
     from isam.mapper.cover import cover
@@ -69,7 +69,7 @@ def _cover(job: Job) -> None:
     job.cover, job.offered = answer, offered
     barred = job.barred or NOTHING
     others = [job.deciding(cover, job.kernel, offered, job.trace, require=demanded, ahead=ahead, barred=barred)
-              for ahead in equivalents(job.kernel, job.cover, job.system, offered)]  # fmt: skip
+              for ahead in equivalents(Subject(job.kernel, job.cover, job.system, offered))]  # fmt: skip
     job.others = tuple(o for o in others if isinstance(o, Cover))
 
 

@@ -16,11 +16,10 @@ from typing import Any
 from isam.approach.choice import Approach, Behind, Choice, Trace
 from isam.classes import dataclass
 from isam.compiler.job import Candidate, Job, Refused
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import USUAL_TRIP, Kernel
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Schedule
 from isam.scheduler.infeasible import Infeasible
-from isam.scheduler.stays import MANY
 from isam.system.graph import System
 
 AGREEING = "smaller calls that agree"
@@ -201,7 +200,7 @@ def _seconds(candidate: Candidate, sizes: dict[str, int]) -> float:
 
 def _waits(made: Sequence[Candidate]) -> list[float]:
     """What each waits for caches beside what its calls take, where all sizes are known."""
-    from isam.compiler.swept import waiting
+    from isam.cost.swept import waiting
 
     open_ = any(c.cover.kernel.syms for c in made)
     return [0.0 if open_ or not isinstance(c.answer, Schedule) else waiting(c.answer) for c in made]
@@ -210,7 +209,7 @@ def _waits(made: Sequence[Candidate]) -> list[float]:
 def _numbers(kernels: Sequence[Kernel]) -> list[dict[str, int]]:
     """With which sizes known at run time only schedules of equivalent kernels are compared: with many steps, some of
     them left over, and where one does so many at a time with fewer than that, too."""
-    usual = [k.usual(MANY) for k in kernels]
+    usual = [k.usual(USUAL_TRIP) for k in kernels]
     many = {s.name: max(u[s.name] for u in usual) for s in kernels[0].given}
     few = {of: min(many[of], n - 1) for k in kernels for of, n in (s.whole for s in k.follow if s.whole)}
     return [many, {**many, **few}] if few else [many]

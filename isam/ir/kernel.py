@@ -27,6 +27,8 @@ COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})  # the result is b
 ROLES = ("in", "const", "inout", "out", "temp")
 PERMITS_DEFAULT = frozenset({"reassociate", "contract"})
 PERMITS = frozenset({"reassociate", "contract", "exact", "finite", "flush"})
+OPEN_SIZE = 1000  # stands for a size that nobody has given where covers are priced: more than most calls take
+USUAL_TRIP = 128  # stands for a run-time number of steps where schedules are timed: what comes once is seen beside them
 
 
 @dataclass(frozen=True, slots=True)

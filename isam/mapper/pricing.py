@@ -20,13 +20,12 @@ from isam.ir.affine import Affine
 from isam.ir.dataflow import determined, levels, mask_of
 from isam.ir.dtype import ANY, size_of
 from isam.ir.instruction import Instruction, packed
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import OPEN_SIZE, Kernel
 from isam.ir.mapping import Mapping as Mapped
 from isam.ir.mapping import OperandMap
 from isam.mapper.dataflow import pattern_of
 from isam.mapper.match import normal
 
-RUNTIME_TRIP = 1000  # a recurrent trip that is only known at run time counts as this
 SCATTERED = 0.5  # what a call that writes an operand against its stride contract counts on top
 GUARD_FACTOR = 1.2  # a condition on a mapped axis cuts blocks into pieces
 AHEAD = 1 / 1024  # price of what is done once, when constants are bound
@@ -51,8 +50,8 @@ class Candidate:
 
 
 def number(e: Affine) -> int:
-    """An extent as a number: sizes still open count as ``RUNTIME_TRIP``."""
-    return max(0, e.const + sum(c * RUNTIME_TRIP for _, c in e.terms) if e.terms else e.const)
+    """An extent as a number: sizes still open count as ``OPEN_SIZE``."""
+    return max(0, e.const + sum(c * OPEN_SIZE for _, c in e.terms) if e.terms else e.const)
 
 
 def _contiguous_strides(shape: Sequence[Affine]) -> list[int]:
@@ -65,7 +64,7 @@ def _contiguous_strides(shape: Sequence[Affine]) -> list[int]:
 def trips(kernel: Kernel) -> list[int]:
     """Of each statement, how often the recurrent loops around it carry it out; of sizes of run time, as is usual."""
     out = [1] * len(kernel.statements)
-    sizes = kernel.usual(RUNTIME_TRIP) if kernel.follow else {}
+    sizes = kernel.usual(OPEN_SIZE) if kernel.follow else {}
     for level in levels(kernel):
         around = math.prod(number(r.axis.extent.substitute(sizes)) for r in level.recurrences)
         for i, _ in enumerate(kernel.statements):

@@ -15,9 +15,9 @@ from isam.ir.kernel import Kernel
 from isam.schedule.literals import is_literal
 from isam.scheduler.call_size import fits
 from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
-from isam.scheduler.plan import shareable
 from isam.scheduler.plans.estimate import Machine
 from isam.scheduler.residency import Residency
+from isam.scheduler.shared_loops import shareable
 from isam.system.graph import MANAGED, System
 
 Axis = tuple[int, str]  # of the nest at a position

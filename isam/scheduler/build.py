@@ -8,7 +8,7 @@ from math import lcm, prod
 
 from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
-from isam.ir.kernel import Item, Kernel, Recurrence, recurrences
+from isam.ir.kernel import USUAL_TRIP, Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
 from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
 from isam.schedule.tree import Nest as NestFact
@@ -32,7 +32,7 @@ from isam.scheduler.plans.staged import between
 from isam.scheduler.prefetch import with_prefetches
 from isam.scheduler.prepared import prepared, whole
 from isam.scheduler.serpentine import with_serpentines
-from isam.scheduler.stays import MANY, MOST, Around, Share, Stays, shares, smaller, stay_bytes
+from isam.scheduler.stays import MOST, Around, Share, Stays, shares, smaller, stay_bytes
 from isam.scheduler.tiles import FAR
 from isam.scheduler.waits import with_waits
 from isam.scheduler.walk import Walk
@@ -185,7 +185,7 @@ class _Builder:
                 if hi.is_constant and hi.const <= 0:
                     counter[0] += _count(it.body)
                 else:
-                    out.append(Around(it, self._parted(it.body, counter), self.kernel.usual(MANY)))
+                    out.append(Around(it, self._parted(it.body, counter), self.kernel.usual(USUAL_TRIP)))
                 continue
             pending += [n for n in self.nests if self._place(n) == counter[0]]
             counter[0] += 1

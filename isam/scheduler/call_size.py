@@ -13,11 +13,12 @@ from isam.classes import dataclass
 from isam.ir.span import Span
 from isam.schedule.tree import Tile
 from isam.scheduler import move as mv
+from isam.scheduler.hops import End
 from isam.scheduler.nests import Nest, Use, sizes_of, tile_of
 from isam.scheduler.placement import joint_placements
 from isam.scheduler.plans.pack import laid_anew
 from isam.scheduler.residency import Residency
-from isam.scheduler.transfer import End, Transfer
+from isam.scheduler.transfer import Transfer
 from isam.system.graph import COUNTED
 
 OFFERED = 16  # sizes of a call offered at most

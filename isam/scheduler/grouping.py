@@ -19,11 +19,22 @@ from isam.scheduler.blocks import Domain
 from isam.scheduler.nests import Nest
 from isam.scheduler.oblique import oblique
 from isam.scheduler.outer import Outer, outer
-from isam.scheduler.plan import Group, in_order, join, private_axes, rename, shareable
+from isam.scheduler.plan import Group, in_order, private_axes
 from isam.scheduler.plans import plain
+from isam.scheduler.shared_loops import (
+    Nests,
+    brought_along,
+    common_axes,
+    crossed_axes,
+    deeper,
+    depends,
+    join,
+    late,
+    own_axes,
+    put_between,
+    shared_axes,
+)
 from isam.system.graph import System
-
-Nests = tuple[Nest, ...]
 
 
 @dataclass(slots=True)
@@ -98,7 +109,7 @@ class Grouping:
             if got is not None:
                 done[-1:], line.aside = got, Lineup(left) if left else None
                 return
-            if not _depends(done[-1], n):
+            if not depends(done[-1], n):
                 if not self._earlier(line, divided, n):
                     line.aside = line.aside or Lineup()
                     self._add(line.aside, n)
@@ -107,7 +118,7 @@ class Grouping:
         since = len(done) if needed or asked else len(done) - 1
         done += needed
         self._put(done, n, since)
-        if any(_depends(done[-1], q) for g in left for q in g):
+        if any(depends(done[-1], q) for g in left for q in g):
             done += left
             left = []
         line.aside = Lineup(left) if left else None
@@ -120,8 +131,8 @@ class Grouping:
             at, read = out.index(n), [u.buffer for u in n.uses if u.reads and not is_literal(u.buffer)]
             if not read or any(self.kernel.buffer(b).role not in ("in", "const") for b in read):
                 continue
-            reader = next((q for q in range(at + 1, len(out)) if _depends((n,), out[q])), at)
-            last = max((q for q in range(at + 1, reader) if any(_depends((p,), out[q]) for p in out[:q])), default=at)
+            reader = next((q for q in range(at + 1, len(out)) if depends((n,), out[q])), at)
+            last = max((q for q in range(at + 1, reader) if any(depends((p,), out[q]) for p in out[:q])), default=at)
             out.insert(last, out.pop(at))
         return out
 
@@ -129,11 +140,11 @@ class Grouping:
         """Whether the nest joins a group before the last one: the last on which it depends, with nothing in between;
         what it depends on of those aside, which are ``divided`` by that, goes along."""
         done = line.done
-        at = next((k for k in range(len(done) - 1, -1, -1) if _depends(done[k], n)), None)
+        at = next((k for k in range(len(done) - 1, -1, -1) if depends(done[k], n)), None)
         if at is None or not self._plain(done[at][-1]):
             return False
         needed, left = divided
-        if any(_depends(g, q) for g in done[at:] for h in needed for q in h):
+        if any(depends(g, q) for g in done[at:] for h in needed for q in h):
             return False
         got = self._into(done[at], needed, n, self._kept(n, done[at + 1 :]))
         if got is not None:
@@ -146,9 +157,9 @@ class Grouping:
         behind that: they could be made there, as far as what the nest reads goes."""
         after, late = list(behind), set[int]()
         for q in self.left:
-            if any(_depends(g, q) for g in after):
+            if any(depends(g, q) for g in after):
                 after.append((q,))
-                if len(_shared((n,), q)) == len(n.extents):
+                if len(shared_axes((n,), q)) == len(n.extents):
                     late.add(q.number)
         others = {u.buffer for q in self.every if q.number not in late and q.number != n.number for u in q.uses}
         return frozenset(u.buffer for u in n.uses if u.writes and self._temporary(u.buffer)) - others
@@ -158,7 +169,7 @@ class Grouping:
         its own."""
         for at in range(max(0, since), len(groups) if self._plain(n) else 0):
             behind = groups[at + 1 :]
-            if self._plain(groups[at][-1]) and not any(_depends(groups[at], q) for g in behind for q in g):
+            if self._plain(groups[at][-1]) and not any(depends(groups[at], q) for g in behind for q in g):
                 got = self._into(groups[at], behind, n)
                 if got is not None:
                     groups[at:] = got
@@ -171,7 +182,7 @@ class Grouping:
         """The group with a nest in it, after what then goes before it; None: it does not join. Before its last nests,
         which have nothing to do with it, where it shares more loops there; else at its end. ``kept``: what it writes
         for nests that come after groups behind."""
-        at = _deeper(group, n)
+        at = deeper(group, n)
         ends = (len(group),) if at is None else (at, len(group))
         for k in ends:
             names = kept | self._kept(n, [group[k:]]) if k < len(group) else kept
@@ -186,7 +197,7 @@ class Grouping:
         one of those aside. What it takes up of those, and nothing else aside is tied to, goes along, or, where that
         does not fit, before."""
         alone = join(group, n, behind=behind)
-        if alone is None or any(not _shared(g, n) <= _common(group, n, alone) for g in aside):
+        if alone is None or any(not shared_axes(g, n) <= common_axes(group, n, alone) for g in aside):
             return None
         taken = [g for k, g in enumerate(aside) if self._free(g, n, aside[k + 1 :])]
         whole = self._taking((), group, taken, aside, n, alone, behind, kept)
@@ -215,7 +226,7 @@ class Grouping:
                 behind: Nests = (), kept: frozenset[str] = frozenset()) -> list[Nests] | None:  # fmt: skip
         """The group with a nest in it that takes some of those aside along; None: it cannot, or shall not. ``front``:
         nests of the group that stay before it; ``alone``: the nest as it would share the loops of the group alone."""
-        whole = _between(group, _along(group, along, n, alone, behind), alone)
+        whole = put_between(group, brought_along(group, along, n, alone, behind), alone)
         if not along or self._may(whole, n, behind=behind) is None:
             return None
         joined = self._joined(whole, n, past=True, behind=behind, kept=kept)
@@ -234,15 +245,15 @@ class Grouping:
     def _partly(self, group: Nests, aside: Sequence[Nests], n: Nest) -> list[Nests] | None:
         """The same without the axes of which one call takes more in one than in the other: the nest then has loops of
         its own along these, inside those that they share. What it needs and lacks one of those stays before."""
-        apart = _crossed(group, n)
+        apart = crossed_axes(group, n)
         alone = join(group, n, apart)
-        own = apart if alone is None else apart or _own(group, n, alone)
-        needed = [g for g in aside if _depends(g, n)]
+        own = apart if alone is None else apart or own_axes(group, n, alone)
+        needed = [g for g in aside if depends(g, n)]
         tied = any(_tied(g, h) for g in needed for h in aside if h is not g)
         if alone is None or not own or tied or not all(_even(g) for g in needed):
             return None
         parallel = alone.extents.keys() & {a for m in group for a in m.extents} - set(alone.reduced)
-        named = iter(_along(group, needed, n, alone))
+        named = iter(brought_along(group, needed, n, alone))
         each = [(g, tuple(islice(named, len(g)))) for g in needed]
         taken = [(g, q) for g, q in each if all(parallel <= p.extents.keys() for p in q)]
         along = tuple(p for _, q in taken for p in q)
@@ -253,7 +264,7 @@ class Grouping:
     def _may(self, group: Nests, n: Nest, apart: frozenset[str] = frozenset(), behind: Nests = ()) -> Nest | None:
         """The nest as it shares the group's loops, where it may."""
         joined = join(group, n, apart, behind)
-        if joined is None or _late((*group, joined, *behind)) or not _one_domain((*group, joined, *behind)):
+        if joined is None or late((*group, joined, *behind)) or not _one_domain((*group, joined, *behind)):
             return None
         whole = Group((*group, joined, *behind), True)
         return joined if not self.exact or in_order(plain(whole)) else None
@@ -300,7 +311,7 @@ class Grouping:
         """Whether a group may go along with a nest that depends on it: all its nests have the same loops, and none of
         those that come ``later`` is tied to it."""
         whole = _even(group) and all(self._plain(p) for p in group)
-        return whole and _depends(group, n) and not any(_tied(group, g) for g in later)
+        return whole and depends(group, n) and not any(_tied(group, g) for g in later)
 
     def _temporary(self, name: str) -> bool:
         return not is_literal(name) and self.kernel.buffer(name).role == "temp"
@@ -332,73 +343,14 @@ def _divided(groups: Sequence[Nests], n: Nest) -> tuple[list[Nests], list[Nests]
     """Those that have to come before a nest, and the others, which may come after it."""
     needed: list[Nests] = []
     for g in reversed(groups):
-        if _depends(g, n) or any(_depends(g, q) for h in needed for q in h):
+        if depends(g, n) or any(depends(g, q) for h in needed for q in h):
             needed.insert(0, g)
     return needed, [g for g in groups if g not in needed]
 
 
-def _depends(group: Nests, n: Nest) -> bool:
-    """Whether a nest has to come after some nest of the group."""
-    return any(shareable(p, n) is not None for p in group)
-
-
-def _late(group: Nests) -> bool:
-    """Whether a nest lacks a loop of nests before and after it, so that it runs after that, and one of the latter
-    depends on it."""
-    for k, n in enumerate(group):
-        open_ = {a for m in group[:k] for a in m.extents if a not in n.extents}
-        if any(not open_.isdisjoint(m.extents) and shareable(n, m) is not None for m in group[k + 1 :]):
-            return True
-    return False
-
-
-def _shared(group: Nests, n: Nest) -> set[str]:
-    """The axes of a nest along which it may share loops with a group."""
-    joined = join(group, n)
-    return set() if joined is None else _common(group, n, joined)
-
-
-def _common(group: Nests, n: Nest, joined: Nest) -> set[str]:
-    """The axes of a nest that, as it has ``joined`` a group, are also the group's."""
-    axes = {a for m in group for a in m.extents}
-    return {b for b, a in zip(n.extents, joined.extents, strict=True) if a in axes}
-
-
-def _own(group: Nests, n: Nest, joined: Nest) -> frozenset[str]:
-    """The axes of a nest that, as it has ``joined`` a group, are none of the group's."""
-    theirs = {a for m in group for a in m.extents}
-    return frozenset(b for b, a in zip(n.extents, joined.extents, strict=True) if a not in theirs)
-
-
-def _deeper(group: Nests, n: Nest) -> int | None:
-    """Where in a group a nest shares more loops than at its end: before last ones that do not depend on it, nor it on
-    them, and that share no loop with those before which it would end; None: nowhere."""
-    best, most = None, len(_shared(group, n))
-    for at in range(len(group) - 1, 0, -1):
-        if _depends((group[at],), n):
-            break
-        before, after = ({a for m in part for a in m.extents} for part in (group[:at], group[at:]))
-        joined = join(group[:at], n, behind=group[at:])
-        if joined is None or not before & after <= joined.extents.keys():
-            continue
-        shares = len(before & joined.extents.keys())
-        if shares > most:
-            best, most = at, shares
-    return best
-
-
-def _crossed(group: Nests, n: Nest) -> frozenset[str]:
-    """Axes of a nest that it could share, of which its calls take more or less than all those of the group."""
-    joined = join(group, n)
-    if joined is None:
-        return frozenset()
-    units = {b: {m.unit(a) for m in group if a in m.extents} for b, a in zip(n.extents, joined.extents, strict=True)}
-    return frozenset(b for b, theirs in units.items() if theirs and n.unit(b) not in theirs)
-
-
 def _tied(one: Nests, other: Nests) -> bool:
     """Whether two groups aside have to stay in their order."""
-    return any(_depends(one, q) for q in other) or any(_depends(other, p) for p in one)
+    return any(depends(one, q) for q in other) or any(depends(other, p) for p in one)
 
 
 def _parted(group: Nests, taken: Sequence[Nests], joined: Nest) -> tuple[Nests, Nests, Sequence[Nests]]:
@@ -413,48 +365,3 @@ def _parted(group: Nests, taken: Sequence[Nests], joined: Nest) -> tuple[Nests, 
 def _even(group: Nests) -> bool:
     """Whether all nests of a group have the same loops."""
     return all(p.extents.keys() == group[0].extents.keys() for p in group)
-
-
-def _along(group: Nests, taken: Sequence[Nests], n: Nest, joined: Nest, behind: Nests = ()) -> Nests:
-    """Groups of nests with the same loops (:func:`_even`) that depend on nothing of a group, nor on each other, with
-    loops that ``n`` shares with it (as ``joined``) and may share with them, each of their axes with one of its. Whether
-    all fits together, :func:`join` says."""
-    names = dict(zip(n.extents, joined.extents, strict=True))
-    used = {a for m in (*group, joined, *behind) for a in m.extents}
-    out: list[Nest] = []
-    for g in taken:
-        mine: dict[str, str] = {}
-        for b, some in (rule for p in g for rule in (shareable(p, n) or {}).items()):
-            free = next((a for a in g[0].extents if a in some and a not in mine), None)
-            if free is not None and names[b] not in mine.values():
-                mine[free] = names[b]
-        for a in g[0].extents:
-            if a not in mine:
-                mine[a] = _fresh(a, used | set(mine.values()))
-        out += (rename(p, mine) for p in g)
-        used |= set(mine.values())
-    return tuple(out)
-
-
-def _between(group: Nests, along: Nests, joined: Nest) -> Nests:
-    """The nests of a group with those that go along, which depend on nothing of it, nor on each other: each before the
-    last ones that have loops which ``joined`` shares and it lacks, which it would end. At the end, where it would end
-    other loops there."""
-    for p in along:
-        lacking = joined.extents.keys() - p.extents.keys()
-        at = len(group)
-        while at and lacking & group[at - 1].extents.keys():
-            at -= 1
-        before, after = ({a for n in part for a in n.extents} for part in (group[:at], group[at:]))
-        if not before & after <= p.extents.keys():
-            at = len(group)
-        group = (*group[:at], p, *group[at:])
-    return group
-
-
-def _fresh(name: str, used: set[str]) -> str:
-    fresh, n = name, 1
-    while fresh in used:
-        n += 1
-        fresh = f"{name}_{n}"
-    return fresh

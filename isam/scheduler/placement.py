@@ -6,9 +6,9 @@ from functools import cached_property
 from itertools import product
 
 from isam.classes import dataclass
+from isam.scheduler.hops import End
 from isam.scheduler.nests import Nest
 from isam.scheduler.state import Key
-from isam.scheduler.transfer import End
 from isam.system.graph import System
 
 

@@ -226,138 +226,12 @@ class Plan:
         return "x2" if depth in self.double_buffered else "" if only is None else f"({' '.join(map(str, only))})"
 
 
-def rename(nest: Nest, names: dict[str, str]) -> Nest:
-    """The nest with other axis names (its mapping keeps the kernel's), no two the same."""
-    assert len({names.get(a, a) for a in nest.extents}) == len(nest.extents), names
-    sub = {a: Affine.of(b) for a, b in names.items() if a != b}
-    if not sub:
-        return nest
-    uses = tuple(replace(u, index=tuple(r.substitute(sub) for r in u.index)) for u in nest.uses)
-    return replace(
-        nest,
-        extents={names.get(a, a): e for a, e in nest.extents.items()},
-        mapped={names.get(a, a): m for a, m in nest.mapped.items()},
-        origin={names.get(a, a): o for a, o in nest.origin.items()},
-        uses=uses,
-        own={b: nest.own.get(a, a) for a, b in names.items()},
-        where=tuple(w.substitute(sub) for w in nest.where),
-    )
-
-
 def is_product(nest: Nest) -> bool:
     """Whether a nest sums up products of operands each of which it reads again along an axis of the other."""
     parallel = set(nest.axes) - set(nest.reduced)
     read = [u for u in nest.uses if u.reads and not u.writes and u.index and not is_literal(u.buffer)]
     again = [parallel - {a for row in u.index for a in row.names} for u in read]
     return bool(nest.reduced) and any(a - b and b - a for a, b in combinations(again, 2))
-
-
-def shareable(p: Nest, q: Nest) -> dict[str, frozenset[str]] | None:
-    """For each axis of ``q`` the axes of the earlier ``p`` over which both may run in one loop; None: no constraint.
-
-    Sound rule: for every buffer through which they depend on each other, and every pair of accesses to it that may
-    meet, some buffer dimension is indexed by exactly the one axis in ``p`` and exactly the other in ``q``; or by
-    several that it tells apart, as a number does its digits, of the same weights in both.
-    """
-    pairs: set[tuple[str, str]] | None = None
-    for buffer in {u.buffer for u in p.uses} & {u.buffer for u in q.uses}:
-        if is_literal(buffer):
-            continue
-        for u in (u for u in p.uses if u.buffer == buffer):
-            for v in (v for v in q.uses if v.buffer == buffer):
-                if not (u.writes or v.writes) or _disjoint(p, u.index, q, v.index):
-                    continue
-                here = {pair for r, s in zip(u.index, v.index, strict=True) for pair in _same_axes(p, r, q, s)}
-                pairs = here if pairs is None else pairs & here
-    if pairs is None:
-        return None
-    out: dict[str, frozenset[str]] = {a: frozenset() for a in q.axes}
-    for a, b in pairs:
-        if a in p.extents and b in q.extents and p.extents[a] == q.extents[b]:
-            out[b] = out[b] | {a}
-    return out
-
-
-def _disjoint(p: Nest, one: tuple[Affine, ...], q: Nest, other: tuple[Affine, ...]) -> bool:
-    """Whether in some dimension all that one access reaches lies before all that the other one does."""
-    spans = [(_reach(p, r), _reach(q, s)) for r, s in zip(one, other, strict=True)]
-    return any(a and b and (a[1] < b[0] or b[1] < a[0]) for a, b in spans)
-
-
-def _reach(nest: Nest, row: Affine) -> tuple[int, int] | None:
-    """The least and the largest value of an index, where it is a number."""
-    if any(n not in nest.extents or not nest.extents[n].is_constant for n in row.names):
-        return None
-    first = {n: nest.origin.get(n, 0) for n in row.names}
-    return row.bounds({n: (o, o + max(1, nest.length(n)) - 1) for n, o in first.items()})
-
-
-def _same_axes(p: Nest, r: Affine, q: Nest, s: Affine) -> list[tuple[str, str]]:
-    """Axes of two rows that have one value wherever the rows have."""
-    if r.const != s.const or len(r.terms) != len(s.terms):
-        return []
-    ours, theirs = (sorted(row.terms, key=lambda t: abs(t[1])) for row in (r, s))
-    reach = 0
-    for (a, weight), (b, other) in zip(ours, theirs, strict=True):
-        if weight != other or abs(weight) <= reach:
-            return []
-        if len(ours) > 1:
-            extent = p.extents.get(a)
-            if extent is None or not extent.is_constant or extent != q.extents.get(b):
-                return []
-            reach += abs(weight) * (extent.const - 1)
-    return [(a, b) for (a, _), (b, _) in zip(ours, theirs, strict=True)]
-
-
-def join(
-    group: tuple[Nest, ...], q: Nest, apart: frozenset[str] = frozenset(), behind: tuple[Nest, ...] = ()
-) -> Nest | None:
-    """``q`` renamed to share axes with the group where every dependence allows it, or None when it shares none.
-    ``apart``: axes of its own that it shall not share. ``behind``: nests that come after it, with loops of their own.
-
-    An axis may be shared only when no nest between lacks it: what lacks it runs before or after the loop.
-    """
-    allowed: dict[str, set[str]] = {}
-    depends = False
-    for p in group:
-        rule = shareable(p, q)
-        if rule is None:
-            continue
-        depends = True
-        for b in q.axes:
-            # a group axis that p lacks is no obstacle: p runs before the loop (or in its first iteration)
-            free = {a for m in group for a in m.axes if a not in p.extents}
-            ok = set(rule.get(b, frozenset())) | free
-            allowed[b] = ok if b not in allowed else allowed[b] & ok
-    if not depends:
-        return None
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for b in q.axes:
-        if b in apart:
-            continue
-        match = next(
-            (
-                a
-                for a in _contiguous(group)
-                if a in allowed.get(b, ()) and a not in taken and _extent(group, a) == q.extents[b]
-            ),
-            None,
-        )
-        if match is not None:
-            names[b] = match
-            taken.add(match)
-    if not names:
-        return None
-    existing = {a for m in (*group, *behind) for a in m.axes}
-    for b in q.axes:
-        if b not in names:
-            fresh, n = b, 1
-            while fresh in existing or fresh in names.values():
-                n += 1
-                fresh = f"{b}_{n}"
-            names[b] = fresh
-    return rename(q, names)
 
 
 def one_order(nests: tuple[Nest, ...]) -> tuple[str, ...] | None:
@@ -388,16 +262,6 @@ def in_order(plan: Plan) -> bool:
                     return False
                 left[axis], seen = block, place
     return True
-
-
-def _contiguous(group: tuple[Nest, ...]) -> tuple[str, ...]:
-    """Axes of the group that its last nest has: what lacks an axis after it was used would have to run in the middle of
-    its loop."""
-    return tuple(a for a in dict.fromkeys(a for n in group for a in n.axes) if a in group[-1].extents)
-
-
-def _extent(group: tuple[Nest, ...], axis: str) -> Affine:
-    return next(n.extents[axis] for n in group if axis in n.extents)
 
 
 def private_axes(group: tuple[Nest, ...], buffers: frozenset[str]) -> dict[str, frozenset[str]]:

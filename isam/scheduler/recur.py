@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
+from isam.scheduler.hops import End
 from isam.scheduler.move import sub_place
 from isam.scheduler.plan import USED, Members
 from isam.scheduler.state import Copy, Key, MachineState, Since
 from isam.scheduler.tiles import mentions
-from isam.scheduler.transfer import End
 from isam.scheduler.trim import Env
 
 if TYPE_CHECKING:

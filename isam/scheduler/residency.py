@@ -11,6 +11,7 @@ from isam.scheduler import move as mv
 from isam.scheduler.devices import Devices
 from isam.scheduler.fit import Fit
 from isam.scheduler.homes import Homes
+from isam.scheduler.hops import End, Hop
 from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
@@ -19,7 +20,7 @@ from isam.scheduler.places import remainder, suits_rows, within
 from isam.scheduler.scope import Scope
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
-from isam.scheduler.transfer import End, Hop, Transfer
+from isam.scheduler.transfer import Transfer
 from isam.system.graph import COUNTED, System
 
 

@@ -93,7 +93,7 @@ class _Serpentines:
         seconds = seconds_of(loop, self.schedule.system)
         context = {"loop": loop.axis or loop.var, "around": around.var, "bytes": size,
                    "rate": size / seconds if seconds else 0.0, "_system": self.schedule.system}  # fmt: skip
-        return self.trace.choose(Choice("order", (FORTH, BACK), context)) == BACK
+        return self.trace.choose(Choice("serpentine", (FORTH, BACK), context)) == BACK
 
     def _swept(self, loop: Loop, around: str) -> int:
         """Bytes that a loop goes through and only reads, the same ones in every iteration around."""

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from isam.scheduler.hops import End
 from isam.scheduler.infeasible import NoSchedule
 from isam.scheduler.move import sub_place
 from isam.scheduler.state import Key
-from isam.scheduler.transfer import End, Transfer
+from isam.scheduler.transfer import Transfer
 from isam.system.graph import MANAGED
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
 from isam.scheduler.dry import DryRun
+from isam.scheduler.hops import End
 from isam.scheduler.laid_out import layout_of, room_of
 from isam.scheduler.move import moves_of
 from isam.scheduler.places import within
 from isam.scheduler.plan import Members, Plan, StagedBox
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout
 from isam.scheduler.stays import Stays
-from isam.scheduler.transfer import End, Transfer
+from isam.scheduler.transfer import Transfer
 from isam.scheduler.trim import Env
 from isam.system.graph import COUNTED
 

@@ -23,7 +23,6 @@ from isam.system.graph import System
 
 MOST = 0.85  # of a memory, for slots
 WAYS = 64  # divisions of the room among groups that are followed
-MANY = 128  # stands for a run-time trip
 
 
 @dataclass(eq=False)

@@ -38,6 +38,14 @@ kernel scale(N, by=2)
   forall i < N
     y[i] += w[i]
 """
+DIAGONAL = """kernel diagonal(T)
+  in  x: f32[T, T]
+  out s: f32[]
+  s[] = 0
+  forall t < T, u < T where u == t
+    s[] += x[t, u]
+"""
+SMALL = ("-D", "M=5", "-D", "N=18,K=3")  # of MATMUL
 
 
 @dataclass(frozen=True)

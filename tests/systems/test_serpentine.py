@@ -137,7 +137,7 @@ def test_what_an_iteration_hands_to_the_next_goes_forth_alone(text: str, sizes: 
 
 def test_it_is_the_approach_that_decides() -> None:
     class Forth(Greedy):
-        def order(self, choice: Choice) -> Any:
+        def serpentine(self, choice: Choice) -> Any:
             asked.append(choice.context)
             return choice.options[0]
 

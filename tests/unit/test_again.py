@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from isam.compiler.again import made_again
-from isam.compiler.equivalents import across_lanes
+from isam.compiler.offers.again import made_again
+from isam.compiler.offers.subject import across_lanes
 from isam.ir.text import parse_kernel
 from isam.schedule.tree import Schedule
 from isam.transforms.law import Site

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from isam.compiler.equivalents import unfilled
-from isam.compiler.longer import longer_row
+from isam.compiler.offers.longer import longer_row
+from isam.compiler.offers.subject import unfilled
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from isam.compiler.lying import longest_last
+from isam.compiler.offers.lying import longest_last
 from isam.ir.text import parse_kernel
 from tests.pipeline import compiled, judge, simulated
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import isam
-from isam.compiler.equivalents import across_lanes
-from isam.compiler.partial import in_lanes
+from isam.compiler.offers.partial import in_lanes
+from isam.compiler.offers.subject import across_lanes
 from isam.cost.timeline import timeline
 from isam.ir.kernel import Kernel
 from isam.ir.text import parse_kernel

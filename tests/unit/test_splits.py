@@ -8,7 +8,7 @@ from isam.approach.choice import Trace
 from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.replay import Replay
 from isam.approach.shipped.strategies import BestFirst
-from isam.compiler.splits import _length, split_sums
+from isam.compiler.offers.splits import _length, split_sums
 from isam.compiler.stages import new_job, run_stages
 from isam.compiler.variants import Variant
 from isam.cost.timeline import timeline

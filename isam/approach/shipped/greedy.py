@@ -37,7 +37,7 @@ class Greedy(Approach):
         "bind": "made ahead, unless that takes many times the room",
         "fuse": "shared where whole tiles flow and nothing spills",
         "prefetch": "ahead of what comes too late from its cache",
-        "order": "back and forth over what half stays in a cache",
+        "serpentine": "back and forth over what half stays in a cache",
         "interchange": "rows outside",
         "victim": "next use farthest",
     })
@@ -157,7 +157,7 @@ class Greedy(Approach):
         stays = context["bytes"] * context["iterations"] <= caches[-1].capacity // 2
         return none if stays or not able or in_time else able[0]
 
-    def order(self, choice: Choice) -> Any:
+    def serpentine(self, choice: Choice) -> Any:
         """Back and forth, where a cache holds at least half of what is gone through, but is slower than the
         computations: nearer ones then have part of it. One whose bandwidth is not known is taken to have half that of
         the second. What comes from memory is left to the hardware, which fetches ahead of what goes on and on."""

@@ -10,12 +10,12 @@ from isam.transforms.values.fold import FOLDS
 from isam.transforms.values.identity import IdentityMatrix, NumberArray, TimesOne
 from isam.transforms.values.join import Join
 from isam.transforms.values.monotone import MONOTONE
-from isam.transforms.values.nest import NESTS
+from isam.transforms.values.nest import NEST_SUMS
 from isam.transforms.values.widen import Widen
 
 LAWS: tuple[Transform, ...] = (
     Distribute(),
-    *NESTS,
+    *NEST_SUMS,
     Join(),
     *FOLDS,
     TimesOne(),

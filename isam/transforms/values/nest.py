@@ -24,7 +24,7 @@ def neutral(op: str, dtype: str) -> float | int | None:
 
 
 @dataclass(frozen=True)
-class Nest(Transform):
+class NestSum(Transform):
     """``y op= a`` over ``k, r`` reduces ``r`` first, into one partial result per ``k``: many small sums side by side,
     as vector instructions make them. An axis may be cut first (``factor``), so that ``k`` is a part of it."""
 
@@ -76,9 +76,9 @@ class Nest(Transform):
         return tuple(x for x in found if x["factor"] or _fits(s.domain.extent(x["kept"]), limit))
 
 
-NESTS = (
-    Nest(),
-    Nest("nest-extremum", ("max", "min"), frozenset({"exact"})),
+NEST_SUMS = (
+    NestSum(),
+    NestSum("nest-extremum", ("max", "min"), frozenset({"exact"})),
 )
 
 

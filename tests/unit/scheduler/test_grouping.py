@@ -19,7 +19,8 @@ from isam.schedule.tree import Tile
 from isam.scheduler.grouping import Grouping
 from isam.scheduler.homes import Fold, Homes
 from isam.scheduler.nests import Nest, nests_of
-from isam.scheduler.plan import Group, shareable
+from isam.scheduler.plan import Group
+from isam.scheduler.shared_loops import shareable
 from tests.corpus import CASES
 from tests.pipeline import compiled, judge, simulated
 from tests.random_kernels import random_kernel

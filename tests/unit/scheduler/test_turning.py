@@ -23,7 +23,7 @@ from tests.systems.test_serpentine import CELL, NARROW, turned
 
 
 class Forth(Greedy):
-    def order(self, choice: Choice) -> Any:
+    def serpentine(self, choice: Choice) -> Any:
         return choice.options[0]
 
 

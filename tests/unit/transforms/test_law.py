@@ -17,7 +17,7 @@ from isam.transforms.narrow import Narrow
 from isam.transforms.structure.axes import AddUnitAxis, RemoveUnitAxis, SplitAxis
 from isam.transforms.structure.dimensions import PermuteDimensions, SplitDimension, split_row
 from isam.transforms.structure.roundup import RoundUpSum
-from isam.transforms.values.nest import Nest
+from isam.transforms.values.nest import NestSum
 from tests.corpus import CASES
 from tests.laws.judges import same
 
@@ -151,21 +151,21 @@ def test_a_law_is_asked_only_by_the_kinds_that_it_names(law: Transform):
 
 def test_a_limit_of_one_asks_for_no_cut():
     total = parse("kernel k()\n  in a: f32[8, 6]\n  inout y: f32[8]\n  forall i < 8, r < 6\n    y[i] += a[i, r]\n")
-    for law in (SplitAxis(), Nest()):
+    for law in (SplitAxis(), NestSum()):
         offered = {}
         for limit in (1, 2, 3):
             facts = {"statement": 0, "axis": "r", "lacking": ("Y",), "roles": (("Y", "y"),), "limit": limit}
             found = law.sites_for(total, Mismatch("axis-missing", "", "", subject=tuple(facts.items())))
             offered[limit] = {s["factor"] for s in found}
-        assert offered == {1: set() if law == Nest() else {2}, 2: {2}, 3: {3}}, law
+        assert offered == {1: set() if law == NestSum() else {2}, 2: {2}, 3: {3}}, law
     nobody = Mismatch("axis-missing", "", "", subject=(("statement", 0), ("axis", "r"), ("limit", 2)))
-    assert Nest().sites_for(total, nobody) == ()
+    assert NestSum().sites_for(total, nobody) == ()
 
 
 @pytest.mark.parametrize("where", ["", " where i + r <= 9", " where r <= 4"])
 def test_an_axis_is_not_cut_where_a_condition_binds_it_to_the_result(where):
     text = "kernel k()\n  in a: f32[8, 6]\n  inout y: f32[8]\n  forall i < 8, r < 6{}\n    y[i] += a[i, r]\n"
-    kernel, law = parse(text.format(where)), Nest(factors=(2, 3))
+    kernel, law = parse(text.format(where)), NestSum(factors=(2, 3))
     made = [law.apply(kernel, s).kernel for s in law.sites(kernel)]
     assert len(made) == (0 if "+" in where else 2)
     assert all(same(law, kernel, after) for after in made)

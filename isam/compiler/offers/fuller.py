@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from math import prod
 
-from isam.compiler.longer import put_together
-from isam.compiler.way import StepRefused, Way
+from isam.compiler.offers.longer import put_together
+from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
 from isam.transforms.law import Site
@@ -49,15 +49,12 @@ def _in_rows(way: Way, instruction: Instruction, region: Sequence[int], copied: 
     apart, together = rows * -(-length // most), -(-rows * length // most)
     if rows < 2 or together >= apart or (copied and apart < COPIED * together):
         return False
-    before = way.state()
-    try:
+    with way.attempt():
         if copied:
             _unfolded(way, region, outer, inner)
         put_together(way, outer, inner, view=True, region=only)
-    except StepRefused:
-        way.back_to(before)
-        return False
-    return True
+        return True
+    return False
 
 
 def _unfolded(way: Way, region: Sequence[int], outer: str, inner: str) -> None:
@@ -87,22 +84,19 @@ def _in_windows(way: Way, instruction: Instruction, statement: int, region: Sequ
     window = _window(way.kernel, way.now(region), outer, inner)
     if min(taps, channels) < 2 or not most // 2 < taps * channels < most or window is None:
         return False
-    before = way.state()
     n, source, dim = window
     image = way.kernel.statements[n].sources[source]
-    try:
+    assert isinstance(image, Access)
+    with way.attempt():
         way.take(Unfold(), Site.of(statement=n, source=source, dim=dim))
         put_together(way, outer, inner, view=True)
         axis = way.kernel.statements[way.at].reduces[-1]
         mine = tuple(i for i in way.now(region) if axis in way.kernel.statements[i].domain.names)
         way.take(RoundUpSum((most,)), Site.of(axis=axis, statements=mine, extent=most, near=True))
-    except StepRefused:
-        way.back_to(before)
-        return False
-    assert isinstance(image, Access)
-    _longer(way, image.buffer)
-    way.at = way.now((statement,))[0]
-    return True
+        _longer(way, image.buffer)
+        way.at = way.now((statement,))[0]
+        return True
+    return False
 
 
 def _longer(way: Way, buffer: str) -> None:
@@ -110,13 +104,10 @@ def _longer(way: Way, buffer: str) -> None:
     for n in range(sum(s.dest.buffer == buffer for s in way.kernel.statements)):
         made = [i for i, s in enumerate(way.kernel.statements) if s.dest.buffer == buffer]
         names = way.kernel.statements[made[n]].domain.names
-        before = way.state()
         if len(names) >= 2:
-            way.at = made[n]
-            try:
+            with way.attempt():
+                way.at = made[n]
                 put_together(way, *names[-2:], view=True)
-            except StepRefused:
-                way.back_to(before)
 
 
 def _window(kernel: Kernel, region: Sequence[int], outer: str, inner: str) -> tuple[int, int, int] | None:
@@ -151,11 +142,8 @@ def _filled(way: Way, instruction: Instruction, region: Sequence[int]) -> None:
         way.take(RoundUpSum((size,)), Site.of(axis=inner, statements=mine, extent=whole))
     outer = way.kernel.statements[way.at].reduces[:-1]
     if outer and 2 * whole <= most and way.kernel.statements[way.at].domain.extent(outer[-1]).const > 1:
-        before = way.state()
-        try:
+        with way.attempt():
             put_together(way, outer[-1], inner)
-        except StepRefused:
-            way.back_to(before)
 
 
 def groups(instruction: Instruction) -> tuple[int, int]:

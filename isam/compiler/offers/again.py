@@ -30,18 +30,15 @@ def made_again(kernel: Kernel, cover: Cover, across: Mapping[str, int], system: 
     found = () if any(True for _ in recurrences(kernel.body)) else tuple(_kept(kernel, cover, system))
     if not found:
         return ()
-    from isam.compiler.partial import in_lanes
-    from isam.compiler.way import StepRefused, Way
+    from isam.compiler.offers.partial import in_lanes
+    from isam.compiler.offers.way import Way
     from isam.transforms.law import Site
     from isam.transforms.statements import Duplicate
 
     law, way = Duplicate(), Way(kernel, 0)
     for name, late in found:
-        before = way.state()
-        try:
+        with way.attempt():
             way.take(law, Site.of(buffer=name, readers=way.now(late), late=True))
-        except StepRefused:
-            way.back_to(before)
     return (*way.steps, *in_lanes(way.kernel, across, max(caches(system), default=0))) if way.steps else ()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import ceil, prod
 
 from isam.classes import dataclass
-from isam.compiler.way import StepRefused, Way
+from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Kernel, Recurrence, Statement
 from isam.ir.mapping import Cover, Mapping
@@ -22,7 +22,7 @@ from isam.system.graph import System
 from isam.transforms.law import Site
 from isam.transforms.structure.axes import SplitAxis
 from isam.transforms.structure.dimensions import PermuteDimensions
-from isam.transforms.values.nest import NESTS
+from isam.transforms.values.nest import NEST_SUMS
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _divide(way: Way, axis: str, length: int) -> None:
     outer = next(n for n in way.kernel.statements[way.at].domain.names if n not in names)
     way.split_temporaries(length)
     known = {b.name for b in way.kernel.buffers}
-    nest = next((law for law in NESTS if way.kernel.statements[way.at].op in law.ops), None)
+    nest = next((law for law in NEST_SUMS if way.kernel.statements[way.at].op in law.ops), None)
     if nest is None:
         raise StepRefused
     way.take(nest, Site.of(sum=way.at, kept=outer, factor=0))

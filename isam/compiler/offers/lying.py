@@ -21,28 +21,25 @@ EMPTY = 2  # times as much that a call may take along a dimension than that has,
 
 def longest_last(kernel: Kernel, cover: Cover) -> tuple[Step, ...]:
     """Steps that put the longest dimension last, of every such temporary that calls make with half of their lanes at
-    most. What the judge of rewritings cannot decide is not offered."""
+    most; ``cover``: of the kernel as it is written. What the judge of rewritings cannot decide is not offered."""
     short = dict(_short(kernel, cover))
     if not short:
         return ()
-    from isam.compiler.way import StepRefused, Way
+    from isam.compiler.offers.way import Way
     from isam.transforms.law import Site
     from isam.transforms.structure.dimensions import PermuteDimensions
 
     law, way = PermuteDimensions(), Way(kernel, 0)
     for name, longest in short.items():
-        before = way.state()
-        try:
+        with way.attempt():
             for d in range(longest, len(kernel.buffer(name).shape) - 1):
                 way.take(law, Site.of(buffer=name, dim=d))
-        except StepRefused:
-            way.back_to(before)
     return way.steps
 
 
 def _short(kernel: Kernel, cover: Cover) -> Iterator[tuple[str, int]]:
     """Temporaries whose last dimension leaves lanes empty that another one would fill, each with that one."""
-    for m in () if cover.steps else cover.mappings:
+    for m in cover.mappings:
         s = kernel.statements[m.statements[-1]]
         b = kernel.buffer(s.dest.buffer)
         if b.role != "temp" or b.declared or len(b.shape) < 2 or b.elements is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
@@ -50,13 +51,14 @@ class Way:
             return tuple(statements)
         return tuple(n for n, old in enumerate(self.back.statements) if set(old) & set(statements))
 
-    def state(self) -> tuple[Kernel, int, tuple[Step, ...], Correspondence]:
-        """Where the way has come to."""
-        return self.kernel, self.at, self.steps, self.back
-
-    def back_to(self, state: tuple[Kernel, int, tuple[Step, ...], Correspondence]) -> None:
-        """Goes back to where it was."""
-        self.kernel, self.at, self.steps, self.back = state
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Where a step within is refused, the way goes back to where it was, and what follows is carried out."""
+        before = self.kernel, self.at, self.steps, self.back
+        try:
+            yield
+        except StepRefused:
+            self.kernel, self.at, self.steps, self.back = before
 
     def group(self, axis: str) -> tuple[int, ...]:
         """The statements that share an axis of the sum."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
-from isam.compiler.way import StepRefused, Way
+from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.ir.kernel import Access, Kernel, Recurrence, Statement
@@ -23,7 +23,7 @@ from isam.transforms.edit import readers
 from isam.transforms.law import Site
 from isam.transforms.structure.inplace import InPlace
 from isam.transforms.structure.peel import PeelSum
-from isam.transforms.values.nest import NESTS, Nest
+from isam.transforms.values.nest import NEST_SUMS, NestSum
 
 SIDE_BY_SIDE = 8  # additions that a unit has under way: fewer sums than that become longer vectors
 ALONE = 2  # times the lanes of a vector where rows come one after the other (measured)
@@ -62,7 +62,7 @@ def _in_place(way: Way) -> None:
             return
 
 
-def _in_parts(way: Way, law: Nest, axis: str, part: int) -> None:
+def _in_parts(way: Way, law: NestSum, axis: str, part: int) -> None:
     """The sum gets ``part`` partial results; of an axis that divides into so many, what it sums is laid out as it is
     read."""
     extent = way.kernel.statements[way.at].domain.extent(axis).const
@@ -84,11 +84,11 @@ def _counted_with_others(way: Way, axis: str) -> bool:
     return any(axis in row.names and len(row.names) > 1 for row in rows)
 
 
-def _sums(kernel: Kernel, buffer: str, lanes: int, cache: int) -> Iterator[tuple[int, Nest, str, int]]:
+def _sums(kernel: Kernel, buffer: str, lanes: int, cache: int) -> Iterator[tuple[int, NestSum, str, int]]:
     """Sums into a buffer, each with the law of its operation, an axis, the last one first, and how many partial results
     that may have: numbers that divide it first."""
     for at, s in enumerate(kernel.statements):
-        law = next((law for law in NESTS if s.op in law.ops), None)
+        law = next((law for law in NEST_SUMS if s.op in law.ops), None)
         if s.dest.buffer != buffer or not (s.accumulate and s.reduces) or law is None:
             continue
         extents = {a.name: a.extent.const for a in s.domain.axes}

@@ -17,7 +17,7 @@ from isam.mapper.filters import present
 from isam.mapper.pricing import Pricing
 
 if TYPE_CHECKING:
-    from isam.compiler.way import Way
+    from isam.compiler.offers.way import Way
     from isam.mapper.space import Step
     from isam.transforms.law import Site
 
@@ -32,8 +32,6 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
     """Steps after which such instructions carry out the large sums, all there are and, where a sum has one axis instead
     of two that what makes its operands has, without that; what the judge of rewritings cannot decide is not offered.
     ``across``: per buffer into which others are summed across lanes, how many these are."""
-    if cover.steps:
-        return
     sums = [(m, n) for m in cover.mappings for n in m.statements[-1:]
             if kernel.statements[n].accumulate and kernel.statements[n].reduces]  # fmt: skip
     trips = Pricing(kernel).trips
@@ -43,8 +41,8 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
             if points[n] >= large and (found := _quick(m.instruction, offered, kernel))]  # fmt: skip
     if not able:
         return
-    from isam.compiler.partial import in_lanes
-    from isam.compiler.way import Way
+    from isam.compiler.offers.partial import in_lanes
+    from isam.compiler.offers.way import Way
 
     wider = {b: WIDER * n for b, n in across.items()}
     for part in (True, False):
@@ -70,22 +68,19 @@ def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequenc
     """Goes on to where one of the instructions carries out a sum; nowhere, where none can. ``statement``: the sum in
     the kernel that the way began with, ``region``: what belongs to it there; ``part``: as for :func:`fill`. Whether a
     part of the kernel has one axis there where another has two."""
-    from isam.compiler.fuller import fill
-    from isam.compiler.way import StepRefused
+    from isam.compiler.offers.fuller import fill
+    from isam.compiler.offers.way import StepRefused
 
-    begin = way.state()
-    way.at = way.now((statement,))[0]
-    parted = fill(way, able[0], statement, region, part)
-    found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
-    for _, steps in sorted(found, key=lambda f: f[0]):
-        before = way.state()
-        try:
-            for s in steps:
-                way.take(s.transform, s.site)
-            return parted
-        except StepRefused:
-            way.back_to(before)
-    way.back_to(begin)
+    with way.attempt():
+        way.at = way.now((statement,))[0]
+        parted = fill(way, able[0], statement, region, part)
+        found = [f for i in able for f in _laid_out(way.kernel, i, way.at, way.now(region))]
+        for _, steps in sorted(found, key=lambda f: f[0]):
+            with way.attempt():
+                for s in steps:
+                    way.take(s.transform, s.site)
+                return parted
+        raise StepRefused
     return False
 
 
@@ -94,8 +89,8 @@ def _laid_out(kernel: Kernel, instruction: Instruction, at: int,
     """Ways to what an instruction takes that sums over neighbours in groups, with the prices of its calls then: an axis
     of the sum is cut into as many, and a dimension of one operand. The axis is cut in no statement besides ``region``:
     what makes an operand, or goes on with the result, keeps its axes."""
-    from isam.compiler.fuller import groups
-    from isam.compiler.longer import seen
+    from isam.compiler.offers.fuller import groups
+    from isam.compiler.offers.longer import seen
     from isam.mapper.match import Matches, match
     from isam.mapper.space import Step
     from isam.transforms.law import Site, taken

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from isam.compiler.way import StepRefused, Way
+from isam.compiler.offers.way import StepRefused, Way
 from isam.ir.affine import Affine
 from isam.ir.kernel import Access, Kernel, Statement
 from isam.mapper.space import Step

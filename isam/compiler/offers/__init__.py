@@ -1,0 +1,145 @@
+"""Offers: equivalent kernels that may take less time than one as it is covered, each scheduled and compared with it
+(``isam.compiler.variants``, which also says what else is compared: covers without steps that only save calls, and
+smaller calls that agree).
+
+A search for covers ends where a kernel is carried out as it stands. What an offer does instead depends on what else
+competes for room and bandwidth, which only schedules tell. The table says which offers there are, when each is asked
+for and why it has its place: of two that take the same time the earlier one is taken, and once one is scheduled, those
+whose calls alone take longer are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from isam.classes import dataclass
+from isam.compiler.offers.subject import Subject
+from isam.ir.kernel import recurrences
+from isam.scheduler.plans.traffic import caches
+
+if TYPE_CHECKING:
+    from isam.mapper.space import Step
+
+    Steps = tuple[Step, ...]
+
+__all__ = ["OFFERS", "Offer", "Subject", "equivalents"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """``steps``: rewritings that lead to a kernel each, none of which the judge of rewritings cannot decide (empty: it
+    is not offered); ``makes``: what is otherwise there; ``asked``: whether it comes into question, found out before
+    its module is imported; ``why``: the reason for its place in the table."""
+
+    name: str
+    makes: str
+    asked: Callable[[Subject], bool]
+    steps: Callable[[Subject], Iterable[Steps]]
+    why: str
+
+
+def _recurs(of: Subject) -> bool:
+    """Where loops recur, on machines with a memory that is filled ahead."""
+    memories = of.system.memories.values()
+    near = any(m.cells is None and not m.home and m.kind == "managed" for m in memories)
+    return near and any(True for _ in recurrences(of.kernel.body))
+
+
+def _as_written(of: Subject) -> bool:
+    """Where the cover takes no steps of its own."""
+    return not of.cover.steps
+
+
+def _across(of: Subject) -> bool:
+    """Where an instruction sums all lanes of a vector into one number."""
+    return bool(of.sums)
+
+
+def _several(of: Subject) -> bool:
+    """Where several units of the machine run one of its instructions."""
+    return any(of.system.spread(m.instruction.name)[1] > 1 for m in of.cover.mappings)
+
+
+def _hoisted(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.hoisted import taken_out
+
+    yield taken_out(of.kernel)
+
+
+def _once(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.temporaries import made_once
+
+    yield made_once(of.kernel)
+
+
+def _everywhere(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.temporaries import speculated
+
+    yield speculated(of.kernel)
+
+
+def _lying(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.lying import longest_last
+
+    yield longest_last(of.kernel, of.cover)
+
+
+def _quicker(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.quicker import quicker
+
+    yield from quicker(of.kernel, of.cover, of.offered, of.sums)
+
+
+def _longer(of: Subject) -> Iterator[Steps]:
+    for at, outer, inner in of.unfilled:
+        from isam.compiler.offers.longer import longer_row
+
+        yield longer_row(of.kernel, at, outer, inner)
+
+
+def _partial(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.partial import in_lanes
+
+    yield in_lanes(of.kernel, of.sums, max(caches(of.system), default=0))
+
+
+def _again(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.again import made_again
+
+    yield made_again(of.kernel, of.cover, of.sums, of.system)
+
+
+def _split(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.splits import split_sums
+
+    yield from split_sums(of.kernel, of.cover, of.system)
+
+
+OFFERS = (
+    Offer("hoisted", "sums that need nothing of the step before are made for all steps at once, before the loop",
+          _recurs, _hoisted, "first: it alone takes work out of recurrent loops, which others leave alone"),
+    Offer("once", "what was typed along an axis that it does not depend on is made once",
+          _as_written, _once, "before all that does as much work in another way: this is less work"),
+    Offer("everywhere", "temporaries that are made at some points only are made at all of a box, in larger calls",
+          _as_written, _everywhere, "beside `once`: the other one that changes at which points temporaries are made"),
+    Offer("lying", "temporaries that nobody said how they lie have their longest dimension last",
+          _as_written, _lying, "the last of those that leave every sum as it is"),
+    Offer("quicker", "large sums are cut, and a factor laid out, for an instruction that does far more in a cycle",
+          _as_written, _quicker, "the first of those for sums: what takes longer than it is not scheduled any more"),
+    Offer("longer", "an inner axis that leaves some of a call's groups empty is one with the axis around it",
+          _as_written, _longer, "after `quicker`, which puts axes together for its own instruction, too"),
+    Offer("partial", "sums across the lanes of a vector are partial sums in lanes, added up once, at the end",
+          _across, _partial, "before `again`, which takes these steps as well: of equals the one with fewer is taken"),
+    Offer("again", "temporaries that are quickly made are made again where they are read after a sum over them",
+          _as_written, _again, "after `partial`, whose steps follow its own"),
+    Offer("split", "parts of the largest sum are made side by side, by units that would be idle",
+          _several, _split, "last: the only one whose results go through main memory, to be added up"),
+)  # fmt: skip
+
+
+def equivalents(of: Subject) -> Iterator[Steps]:
+    """Steps to each kernel that is offered."""
+    for offer in OFFERS:
+        if offer.asked(of):
+            yield from filter(None, offer.steps(of))

@@ -1,0 +1,274 @@
+"""What carries a tile along a path of memories, hop by hop, and in how large parts (SCH-4); nothing is moved yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from itertools import combinations
+from math import prod
+from typing import TYPE_CHECKING
+
+from isam.classes import dataclass
+from isam.ir.dtype import size_of
+from isam.schedule.tree import Place, Tile
+from isam.scheduler import move as mv
+from isam.scheduler.infeasible import Infeasible, NoSchedule
+from isam.scheduler.places import suits_rows, units_needed
+from isam.scheduler.state import Form, Key
+from isam.scheduler.tiles import FAR
+from isam.system.graph import COUNTED
+
+if TYPE_CHECKING:
+    from isam.scheduler.residency import Residency
+
+PlaceOf = Callable[[Tile], Place | None]
+Hop = tuple[mv.Carrier, tuple[int | None, ...]]  # what carries a tile over an edge, and a dimension per axis of it
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a transfer: where each part of the tile lies in ``memory``, and in which form. ``alone``: in room that
+    it has for itself, with what a move fills beside it."""
+
+    memory: str
+    place_of: PlaceOf
+    form: Form = None
+    alone: bool = False
+
+
+class Hops:
+    """A tile on its way along a path, and the largest parts of it that every hop can carry.
+
+    ``pinned``: copies that must stay; ``most``: the most a part may take of a dimension (the block of a cut one);
+    ``grain``: of those the ones with a loop of their own; ``lanes``: the form of a part in registers of groups."""
+
+    def __init__(
+        self,
+        data: Residency,
+        tile: Tile,
+        path: tuple[str, ...],
+        source: End,
+        target: End,
+        pinned: set[Key],
+        grain: dict[int, int] | None = None,
+        most: dict[int, int] | None = None,
+        lanes: Form = None,
+    ):
+        self.grain = grain or {}
+        self.most = self.grain if most is None else most
+        self.data, self.tile, self.path, self.pinned = data, tile, path, pinned
+        self.source_of, self.target_of = source.place_of, target.place_of
+        self.alone = target.alone
+        self.forms = [source.form] + [None] * (len(path) - 2) + [target.form]
+        self.dtype = data.homes.dtype(tile.buffer)
+        self.lanes = lanes
+
+    def direct(self) -> list[Hop] | None:
+        """The common case: the whole tile in one call per hop. What carries it depends only on shapes and strides."""
+        source, target = self.source_of(self.tile), self.target_of(self.tile)
+        if source is None or target is None:
+            return None
+        lies = (source.strides, target.strides, *self.forms, self.dtype, self.alone)
+        key = (self.path, self.tile.shape, self.tile.steps, *lies)
+        known = self.data.carriers
+        if key not in known:
+            hops = [self.hop(i, self.tile, None) for i in range(len(self.path) - 1)]
+            whole = self._passable(self.tile.shape) == self.tile.shape and all(
+                h is not None and mv.chunk(h[0], h[1], self.tile) == self.tile.shape for h in hops
+            )
+            known[key] = [h for h in hops if h is not None] if whole else None
+        return known[key]
+
+    @cached_property
+    def part(self) -> tuple[int, ...]:
+        """The part of the tile one issue per hop carries: the largest that some choice of carriers admits. Raises
+        ``NoSchedule``."""
+        best: tuple[float, tuple[int, ...]] | None = None
+        whole = _crop(self.tile, self.most)
+        long = [d for d, n in enumerate(whole.shape) if n > 1]
+        shapes = {whole.shape}
+        for keep in range(min(2, len(long)), -1, -1):
+            for dims in combinations(long, keep):
+                shapes.add(tuple(n if d in dims else 1 for d, n in enumerate(whole.shape)))
+        for shape in sorted(shapes, key=lambda s: -prod(s)):
+            part = self._limit(shape)
+            if part is not None and self._aligned(part) and (best is None or self._worth(part) > best[0]):
+                best = (self._worth(part), part)
+        if best is None:
+            asked, why = f"a move {' -> '.join(self.path)}", self._why_not(whole)
+            raise NoSchedule(Infeasible(asked, f"to carry {whole}", why, smaller=True))
+        return best[1]
+
+    def _why_not(self, tile: Tile) -> str:
+        """What the move instructions of a hop that none of them makes take, where that is the reason; else strides."""
+        for i in range(len(self.path) - 1):
+            here = [c for c in self.data.fit.carriers_of(self.path[i], self.path[i + 1]) if mv.admits(c, self.dtype)]
+            if here and not any(mv.chunk(c, dims, tile) for c in here for dims in self._dims(c, i, tile)):
+                return "no move instruction there takes that: " + "; ".join(map(mv.takes, here))
+        edges = (e for e in zip(self.path, self.path[1:], strict=False) if e[1] in self.data.system.filled)
+        fill = ", ".join(dict.fromkeys(c.instruction.name for e in edges for c in self.data.fit.carriers_of(*e)))
+        beside = f", or one call of {fill} would have to bring all of it: what it fills beside a part is in use"
+        return "no move instruction on that path can, with these strides" + (beside if fill else "")
+
+    def _aligned(self, part: tuple[int, ...]) -> bool:
+        """Whether every part begins where an access to the memory at either end may begin."""
+        whole = _crop(self.tile, self.most)
+        for name, place_of in ((self.path[0], self.source_of), (self.path[-1], self.target_of)):
+            align, place = self.data.system.memories[name].align, place_of(whole)
+            if align > 1 and place is not None and place.memory != self.data.system.home:
+                sides = zip(part, self.tile.shape, place.strides, strict=True)
+                if any(n < whole and n * stride % align for n, whole, stride in sides):
+                    return False
+        return True
+
+    def whole(self) -> bool:
+        """Whether the tile can be carried in one part."""
+        try:
+            return any(n == 0 for n in self.tile.shape) or self.part == self.tile.shape
+        except NoSchedule:
+            return False
+
+    def possible(self) -> bool:
+        """Whether some division into parts can be carried along the path."""
+        try:
+            return any(n == 0 for n in self.tile.shape) or self.part is not None  # a part of no dimensions is one
+        except NoSchedule:
+            return False
+
+    def worth(self) -> float:
+        """Elements moved per predicted cycle; 0 where it cannot be carried along the path."""
+        try:
+            return self._worth(self.part)
+        except NoSchedule:
+            return 0.0
+
+    def _worth(self, part: tuple[int, ...]) -> float:
+        """Elements moved per predicted cycle."""
+        tile = Tile(self.tile.buffer, self.tile.start, part, self.tile.steps)
+        hops = (self.hop(i, tile, None) for i in range(len(self.path) - 1))
+        return prod(part) / sum((h[0].instruction.cost.issue or 1.0) if h is not None else FAR for h in hops)
+
+    def _limit(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Shrinks a shape until every hop carries it in one call, or None."""
+        for _ in range(3):
+            tile = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
+            smaller = shape
+            for i in range(len(self.path) - 1):
+                got = self.hop(i, tile, None)
+                if got is None:
+                    return None
+                part = mv.chunk(got[0], got[1], tile)
+                if part is None:
+                    return None
+                smaller = tuple(min(a, b) for a, b in zip(smaller, part, strict=True))
+            smaller = self._passable(smaller)
+            if smaller == shape:
+                return shape
+            shape = smaller
+        return shape
+
+    def _passable(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Halves a part until every memory on the way could hold it; where that has rows, a row of it at most."""
+        for name in self.path[1:-1]:
+            m = self.data.system.memories[name]
+            if m.row and shape:
+                shape = (*shape[:-1], min(shape[-1], max(1, m.row // size_of(self.dtype))))
+            part = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
+            while units_needed(m, part, self.dtype) > m.limit and max(shape, default=1) > 1:
+                d = max(range(len(shape)), key=lambda i: shape[i])
+                shape = (*shape[:d], shape[d] // 2, *shape[d + 1 :])
+                part = Tile(self.tile.buffer, self.tile.start, shape, self.tile.steps)
+        return shape
+
+    def hop(self, i: int, tile: Tile, places: list[Place] | None) -> Hop | None:
+        """A carrier for hop ``i`` of this part; places of intermediate stops are packed by default."""
+        data = self.data
+        ends: list[Place | None] = []
+        for j in (i, i + 1):
+            if places is not None:
+                ends.append(places[j])
+            elif j == 0:
+                ends.append(self.source_of(tile))
+            elif j == len(self.path) - 1:
+                ends.append(self.target_of(tile))
+            else:
+                ends.append(data.fit.placed(self.path[j], tile, 0, self.passing(j, tile)))
+        source, target = ends
+        if source is None or target is None:
+            return None
+        alone = self.alone and tile == self.tile
+        key = (self.path, i, tile.shape, tile.steps, source.strides, target.strides, *self.forms, self.lanes,
+               self.dtype, alone)  # fmt: skip
+        if key not in data.hops:
+            data.hops[key] = self._carrier(i, tile, source, target)
+        return data.hops[key]
+
+    def _carrier(self, i: int, tile: Tile, source: Place, target: Place) -> Hop | None:
+        """What carries most of a part between two places; it depends on shapes and strides alone."""
+        data = self.data
+        best: tuple[int, mv.Carrier, tuple[int | None, ...]] | None = None
+        for c in data.fit.carriers_of(self.path[i], self.path[i + 1]):
+            if not mv.admits(c, self.dtype):
+                continue
+            for dims in self._dims(c, i, tile):
+                part = mv.chunk(c, dims, tile)
+                if part is None or not self._register_form(c, i, tile):
+                    continue
+                if not mv.contract_met(c, dims, tile, source, target, size_of(self.dtype)):
+                    continue
+                if not self._in_rows(c, dims, tile, source, target):
+                    continue
+                if not mv.fits_beside(c, dims, tile, target, size_of(self.dtype), self._free(i + 1, tile)):
+                    continue
+                if best is None or prod(part) > best[0]:
+                    best = (prod(part), c, dims)
+        return None if best is None else best[1:]
+
+    def _in_rows(self, c: mv.Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place) -> bool:
+        """Whether both ends lie as a memory with rows demands."""
+        for place, axes in ((source, c.source_axes), (target, c.target_axes)):
+            row = self.data.system.memories[place.memory].row
+            played = [dims[a] for a in axes]
+            if row and not suits_rows(row, played, tile, place.strides, size_of(self.dtype)):
+                return False
+        return True
+
+    def _free(self, j: int, tile: Tile) -> tuple[int, int] | None:
+        """The bytes around a tile at a stop that are its own: on the way, and at the end of what goes there whole."""
+        if j < len(self.path) - 1:
+            return self.data.fit.free(self.path[j], tile, self.passing(j, tile))
+        return self.data.fit.free(self.path[j], tile, self.forms[j]) if self.alone and tile == self.tile else None
+
+    def _dims(self, c: mv.Carrier, i: int, tile: Tile) -> list[tuple[int | None, ...]]:
+        counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
+        form = self._form(counted[0]) if counted else None
+        return mv.assignments(c, tile, form, bool(counted))
+
+    def passing(self, j: int, tile: Tile) -> Form:
+        """The form of a part that only passes through: along its one long dimension, or that and the one in groups."""
+        m = self.data.system.memories[self.path[j]]
+        if m.kind != COUNTED:
+            return None
+        if m.lane:
+            return self.lanes
+        long = [d for d, n in enumerate(tile.shape) if n > 1]
+        return (long[0] if long else len(tile.shape) - 1,) if tile.shape else ()
+
+    def _form(self, j: int) -> Form:
+        """The form of a part in a register at stop ``j``, where it has to be a certain one."""
+        groups = self.data.system.memories[self.path[j]].lane is not None
+        return self.lanes if self.forms[j] is None and groups else self.forms[j]
+
+    def _register_form(self, c: mv.Carrier, i: int, tile: Tile) -> bool:
+        """A register on the way takes a one-dimensional part whole."""
+        counted = [j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED]
+        if not counted or self._form(counted[0]) is not None:
+            return sum(n > 1 for n in tile.shape) <= len(c.axes)
+        if self.data.system.memories[self.path[counted[0]]].lane:
+            return False
+        return len(c.axes) == 1 and sum(n > 1 for n in tile.shape) <= 1
+
+
+def _crop(tile: Tile, grain: dict[int, int]) -> Tile:
+    shape = tuple(min(n, grain.get(d, n)) for d, n in enumerate(tile.shape))
+    return Tile(tile.buffer, tile.start, shape, tile.steps)

@@ -1,0 +1,88 @@
+"""The table of equivalent kernels that are offered: what is asked when, and in which order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from isam.compiler import offers
+from isam.compiler.offers import OFFERS, Offer, Subject, equivalents
+from isam.compiler.offers.way import StepRefused, Way
+from isam.ir.text import parse_kernel
+from isam.transforms.narrow import Narrow
+from tests.pipeline import compiled, simulated
+from tests.unit.test_again import CENTRED, LARGE
+from tests.unit.test_lying import SUMS
+
+WIDE = """kernel wide(M, N)
+  in   x: f32[M]
+  out  y: f32[M, N]
+  temp t: f32[M, N]
+  forall i < M, j < N
+    t[i, j] = exp(x[i])
+  forall i < M, j < N
+    y[i, j] = t[i, j] + 1
+"""
+
+
+def subject(text: str, sizes: dict[str, int], on: str = "host-avx512") -> Subject:
+    system = simulated(on)
+    job = compiled(parse_kernel(text), sizes, system)
+    plain = next(c.cover for c in job.candidates if not c.ahead)
+    return Subject(plain.kernel, plain, system, system.compute)
+
+
+def test_every_offer_says_what_it_makes_and_when():
+    assert len({o.name for o in OFFERS}) == len(OFFERS)
+    for o in OFFERS:
+        assert o.makes
+        assert o.why
+        assert (o.asked.__doc__ or "").startswith("Where "), o.name
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "laws"),
+    [
+        (CENTRED, LARGE, {"partial": "nest-sum", "again": "duplicate"}),
+        (SUMS, {"H": 5, "W": 70, "C": 3}, {"lying": "permute-dimensions"}),
+        (WIDE, {"M": 8, "N": 64}, {"once": "narrow"}),
+    ],
+    ids=["centred", "sums", "wide"],
+)
+def test_what_is_offered_for_a_kernel(text: str, sizes: dict[str, int], laws: dict[str, str]):
+    of = subject(text, sizes)
+    found = {o.name: steps for o in OFFERS if o.asked(of) for steps in o.steps(of) if steps}
+    assert list(found) == list(laws)
+    assert all(any(s.transform.law == laws[name] for s in steps) for name, steps in found.items())
+    assert list(equivalents(of)) == list(found.values())
+
+
+def test_only_what_comes_into_question_is_asked(monkeypatch: pytest.MonkeyPatch):
+    def refused(of: Subject) -> Any:
+        raise AssertionError
+
+    of = subject(WIDE, {"M": 8, "N": 64})
+    steps: Any = [(1,), (), (2,)]
+    fake = (
+        Offer("never", "", lambda _: False, refused, ""),
+        Offer("empty", "", lambda _: True, lambda _: [()], ""),
+        Offer("two", "", lambda _: True, lambda _: steps, ""),
+    )
+    monkeypatch.setattr(offers, "OFFERS", fake)
+    assert list(equivalents(of)) == [steps[0], steps[2]]
+
+
+def test_an_attempt_that_is_refused_leaves_the_way_as_it_was():
+    kernel = parse_kernel(WIDE).with_sizes({"M": 8, "N": 64})
+    way, law = Way(kernel, 1), Narrow()
+    (site,) = law.sites(kernel)
+    with way.attempt():
+        way.take(law, site)
+        raise StepRefused
+    assert (way.kernel, way.at, way.steps) == (kernel, 1, ())
+    with way.attempt():
+        way.take(law, site)
+    assert [s.transform.law for s in way.steps] == ["narrow"]
+    with pytest.raises(ZeroDivisionError), way.attempt():  # nothing else is kept quiet
+        raise ZeroDivisionError
