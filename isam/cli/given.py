@@ -88,8 +88,11 @@ def sizes(texts: Iterable[str] | None) -> dict[str, int]:
     faults: list[Diagnostic] = []
     for text in (part for t in texts or () for part in t.split(",")):
         found = _SIZE.fullmatch(text)
-        if not found or len(found[2]) > 20:
+        if not found:
             faults.append(Diagnostic("cli-size", f"-D {text}: not of the form NAME=NUMBER", hint="such as -D M=512"))
+        elif len(found[2]) > 20:
+            many = f"-D {found[1]}=...: a number of {len(found[2])} digits"
+            faults.append(Diagnostic("cli-size", many, hint="20 at most; a size is a number of 64 bits"))
         elif found[1] in out:
             faults.append(Diagnostic("cli-size", f"-D {text}: '{found[1]}' is given twice"))
         else:

@@ -74,6 +74,8 @@ class Breaker:
             self._cast(domain, dest, e, target, loc)
         else:
             self._known(e)
+            if e.op == "pow" and self._number(e.args[1]) == 2:
+                e = replace(e, op="mul", args=(e.args[0], e.args[0]))
             if (folded := self._fold(e)) is not None:
                 self._emit(domain, dest, "copy", (folded,), loc)
             else:
