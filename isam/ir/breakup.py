@@ -18,7 +18,8 @@ from isam.ir.syntax import Assign, Call, Expr, Name, Number, Ref
 if TYPE_CHECKING:
     from isam.ir.lower import Lowering
 
-NOT_HERE = {"floordiv": ("//", "write floor(a / b)"), "mod": ("%", "write a - b * floor(a / b)"),
+NOT_HERE = {"floordiv": ("//", "write floor(a / b); of whole numbers a / b, which cuts off"),
+            "mod": ("%", "write a - b * floor(a / b); of whole numbers a - b * (a / b)"),
             "power": ("**", "write pow(a, b)")}
 
 
