@@ -429,3 +429,10 @@ def test_the_hint_names_an_element_type_that_numpy_lacks() -> None:
         assert e.value.diagnostics[0].hint == hint
     fn(np.ones(2, "f4").astype(ml_dtypes.bfloat16), y)
     assert (y == 1).all()
+
+
+def test_what_is_required_is_known_before_sizes_are() -> None:
+    with pytest.raises(isam.IsamError, match="no instruction 'mm5_f32'") as e:
+        isam.compile(MATMUL, on="toy", require="mm5_f32")
+    assert e.value.diagnostics[0].code == "instruction-unknown"
+    assert isam.compile(MATMUL, on="toy", require=("mm4_f32", "m_fill_f32")).sizes == {}
