@@ -27,6 +27,11 @@ class Family(NamedTuple):
     over: tuple[Var, ...] = ()
 
 
+def dim(d: int, prefix: str = "d") -> str:
+    """What the proof calls a dimension. No loop and no size is called so: their names hold no blank (see ``scope``)."""
+    return f"{prefix}{d} "
+
+
 def box_of(start: Iterable[Affine], shape: Iterable[int], steps: Iterable[int] | None = None) -> Box:
     """The smallest box around a tile."""
     if steps is None:

@@ -8,14 +8,11 @@ is the greatest, widened.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from isam.ir.dtype import DTYPES, numpy_dtype
+from isam.ir.dtype import DTYPES
 from isam.ir.relation import Region, Rel
 from isam.proof.value import Value, number_of
 
@@ -42,12 +39,12 @@ def held_as(c: Fraction, dtype: str) -> Fraction | None:
         return (c - least) % (1 << d.bits) + least
     if d.kind == "b":
         return Fraction(c != 0)
-    try:
-        with np.errstate(over="ignore"):
-            near = float(numpy_dtype(dtype).type(float(c)))
-    except OverflowError:
-        return None
-    return Fraction(near) if math.isfinite(near) else None
+    (least, most), digits = RANGE[dtype], DIGITS[dtype]
+    size = abs(c).numerator.bit_length() - c.denominator.bit_length()  # of the exponent, or one more
+    size -= abs(c) < Fraction(2) ** size
+    unit = Fraction(2) ** max(least, size - digits + 1)
+    near = round(c / unit) * unit  # once, to the even neighbour
+    return near if abs(near) < 2**most else None
 
 
 def widens(source: str, target: str) -> bool:
@@ -132,7 +129,7 @@ def _element(o: Operations, op: str, n: int, points: Region, source: str, target
             return cast(o, op, ring.on(known.args[0], points), first, target, points)
     if made == "mul" and of == [source] and widens(source, target):
         factors = tuple(ring.on(a, points) for a in known.args)
-        if _fits(o, factors, source):
+        if _fits(o, factors, source, target):
             return _widened(o, factors, source, target, points)
     if made in ROUNDED and of == [source] and op == "cast" and _floats(source, target) and rounds_alike(target, source):
         args = [narrowed(o, ring.on(a, points), target, source) for a in known.args]
@@ -153,15 +150,16 @@ def _short_product(o: Operations, a: Value, source: str, target: str) -> Value |
     ring, cut = o.numbers.ring, o.numbers.ranks[key[0]]
     places = range(cut), range(cut, cut + o.numbers.ranks[key[1]])
     factors = tuple(ring.read(n, r.picked(p), a.modulus) for n, p in zip(key, places, strict=True))
-    return _widened(o, factors, source, target, a.over) if _fits(o, factors, source) else None
+    return _widened(o, factors, source, target, a.over) if _fits(o, factors, source, target) else None
 
 
 def _widened(o: Operations, factors: tuple[Value, ...], source: str, target: str, over: Region) -> Value:
     return o.apply("mul", tuple(cast(o, "cast", x, source, target, over) for x in factors), target, target, over)
 
 
-def _fits(o: Operations, factors: tuple[Value, ...], dtype: str) -> bool:
-    """Whether the product of two values is one of their dtype, for what they are widened from."""
+def _fits(o: Operations, factors: tuple[Value, ...], dtype: str, target: str) -> bool:
+    """Whether the product of two values is one of their dtype, for what they are widened from, and as ``target`` the
+    same: zero times a negative integer is 0, and of floats -0."""
     firsts: list[str] = []
     for x in factors:
         labels = {o.numbers.arrays[n].label for key in x.terms for n in key}
@@ -169,6 +167,9 @@ def _fits(o: Operations, factors: tuple[Value, ...], dtype: str) -> bool:
         if label[:1] != ["cast"] or label[2:] != [dtype] or not widens(label[1], dtype):
             return False
         firsts.append(label[1])
+    turns = _floats(target) and not _floats(dtype) and any(DTYPES[d].kind == "i" for d in firsts)
+    if turns and not o.licence.free and not o.numbers.ring.equal(*factors):
+        return False
     return holds_product(dtype, *firsts)
 
 

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from isam.ir.affine import Affine
-from isam.proof.boxes import Box, Family
+from isam.proof.boxes import Box, Family, dim
 from isam.proof.context import Var
 from isam.schedule.tree import Bound
 
@@ -26,11 +26,11 @@ Values = dict[str, np.ndarray]
 
 
 def counted(families: Sequence[Family], domain: Box, where: Sequence[Affine]) -> str | None:
-    """What is wrong with the coverage of the points of ``domain`` at which every ``where`` (over ``d0``, ``d1``, ...)
-    is at least 0; empty where each is in the families once. None where it cannot be counted: a bound is no number, or
-    there are too many boxes or cells."""
+    """What is wrong with the coverage of the points of ``domain`` at which every ``where`` (over ``dim(0)``, ...) is at
+    least 0; empty where each is in the families once. None where it cannot be counted: a bound is no number, or there
+    are too many boxes or cells."""
     ends = [_numbers(e) for e in domain]
-    names = {f"d{d}" for d in range(len(domain))}
+    names = {dim(d) for d in range(len(domain))}
     if not domain or any(e is None for e in ends) or any(n not in names for w in where for n in w.names):
         return None
     found = [_boxes(f) for f in families]
@@ -69,7 +69,7 @@ def contained(
     told = {n for f in families for n in _mentioned(f)}
     shared = [v.name for v in around if v.name in told]
     rank = len(target) + len(shared)
-    names = {f"d{d}" for d in range(len(target))}
+    names = {dim(d) for d in range(len(target))}
     if not rank or any(n not in names for w in where for n in w.names):
         return None
     at = tuple((Affine.of(n), Affine.of(n, 1, 1)) for n in shared)
@@ -173,7 +173,7 @@ def _near(boxes: np.ndarray, wanted: np.ndarray, tied: set[str]) -> np.ndarray:
     low, high = wanted[:, 0].min(axis=1), wanted[:, 1].max(axis=1)
     boxes = _filled(np.clip(boxes, low[:, None, None], high[:, None, None]))
     for d in range(len(wanted)):
-        if f"d{d}" not in tied and (boxes[d, 0] == low[d]).all() and (boxes[d, 1] == high[d]).all():
+        if dim(d) not in tied and (boxes[d, 0] == low[d]).all() and (boxes[d, 1] == high[d]).all():
             wanted[d, 0], wanted[d, 1] = low[d], high[d]
     return boxes
 
@@ -197,7 +197,7 @@ def _extreme(bounds: Sequence[Bound], values: Values, count: int, up: bool) -> n
 def _lines(ends: Sequence[np.ndarray], tied: set[str], most: int) -> list[np.ndarray] | None:
     """By dimension where cells begin, and where the last ends: at each element where a condition names it. None where
     there would be more than ``most`` cells."""
-    every = [f"d{d}" in tied for d in range(len(ends))]
+    every = [dim(d) in tied for d in range(len(ends))]
     found = [at if all_ else np.unique(at) for at, all_ in zip(ends, every, strict=True)]
     counts = [int(at.max()) - int(at.min()) + 1 if all_ else len(at) for at, all_ in zip(found, every, strict=True)]
     if prod(counts) > most:
@@ -248,7 +248,7 @@ def _inside(box: np.ndarray, where: Sequence[Affine], lines: Sequence[np.ndarray
     for w in where:
         total = np.full([1] * len(lines), w.const, np.int64)
         for d, (k, n) in enumerate(_along(lines)):
-            if c := w.coefficient(f"d{d}"):
+            if c := w.coefficient(dim(d)):
                 total = total + k.reshape(n) * c
         out &= (total >= 0).astype(np.int32)
     return out

@@ -320,7 +320,7 @@ class Facts:
         one, other = Family(f.box, f.over), Family(g.box, g.over)
         for v in g.over:
             other = at_value(other, v.name, Affine.of(v.name + "'"))
-            inner = inner.with_var(replace(v, name=v.name + "'"))
+        inner = inner.with_vars(replace(v, name=v.name + "'") for v in other.over)
         return disjoint(f.box, other.box, inner) or self.isl.parted(one, Family(g.box, g.over), ctx)
 
     def _add(self, state: State, same: list[Fact], t: Target, ctx: Context) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.ir.kernel import Axis, Statement
-from isam.proof.boxes import TWICE, UNKNOWN, Box, Family
+from isam.proof.boxes import TWICE, UNKNOWN, Box, Family, dim
 from isam.proof.context import Context, Var
 from isam.proof.digits import Layout, never_meet, one_system
 from isam.proof.guards import covered_where
@@ -25,6 +25,7 @@ FIRST, LEAST = 2_000, 20_000  # elementary steps that a question is given first;
 MOST = 16_000_000  # of them, for one question of those that are asked of few things
 BUDGET = 500_000  # steps of all questions about one schedule: families looked at, and what takes as long
 STEP = 256  # elementary steps in the time of one of those
+BYTES = "p ", "q "  # what the addresses of two layouts are called: as dimensions, see ``dim``
 OUT = "more steps than the budget of the proof has"
 
 
@@ -65,9 +66,8 @@ class Isl:
         from isam.proof.counted import contained
 
         self.queries += 1
-        dims = tuple(f"d{i}" for i in range(len(names)))
-        ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
-        families = list(families)
+        dims, families = _dims(len(names)), list(families)
+        ge = _over(where, names, dims)
         if where and self.spend(2 * len(families)) and covered_where(target, families, ctx, where, names):
             return True
         if where and self.spend(0) and (known := contained(target, families, ctx.vars, ge, self.spend)) is not None:
@@ -146,7 +146,7 @@ class Isl:
         from isam.ir import poly
 
         self.queries += 1
-        dims = tuple(f"d{i}" for i in range(len(one.box)))
+        dims = _dims(len(one.box))
         given = poly.make((), *_constraints(ctx.vars))
         return self._shown(lambda: self.family(one, dims).given(given).is_disjoint(self.family(two, dims)))
 
@@ -179,8 +179,8 @@ class Isl:
         from isam.ir.relation import TooMuch
         from isam.proof.counted import counted
 
-        dims = tuple(f"d{i}" for i in range(len(names)))
-        ge = [w.substitute({n: Affine.of(d) for n, d in zip(names, dims, strict=True)}) for w in where]
+        dims = _dims(len(names))
+        ge = _over(where, names, dims)
         if where and not ctx.vars and TWICE not in sure and (said := counted(families, domain, ge)) is not None:
             return not said, said
         self.queries += 2 * len(families) + 2
@@ -201,14 +201,14 @@ class Isl:
             if part.is_empty():
                 continue
             if known == TWICE or (known == UNKNOWN and not self._injective(f, dims, given)):
-                return False, f"points are executed more than once: {part.point()}"
+                return False, f"points are executed more than once: {_point(part)}"
             if not part.is_disjoint(have):
-                return False, f"points are executed twice: {(part & have).point()}"
+                return False, f"points are executed twice: {_point(part & have)}"
             have = have | part
         if not want.is_subset(have):
-            return False, f"a point is never executed: {(want - have).point()}"
+            return False, f"a point is never executed: {_point(want - have)}"
         if not have.is_subset(want):
-            return False, f"a point outside the domain is executed: {(have - want).point()}"
+            return False, f"a point outside the domain is executed: {_point(have - want)}"
         return True, ""
 
     def _injective(self, f: Family, dims: tuple[str, ...], given: poly.Set) -> bool:
@@ -218,6 +218,21 @@ class Isl:
         names = [v.name for v in f.over]
         m = poly.relation(names, dims, [*ge, *_box(f.box, dims)], eq, extra).given(given)
         return m.is_injective()
+
+
+def _dims(rank: int, prefix: str = "d") -> tuple[str, ...]:
+    return tuple(dim(d, prefix) for d in range(rank))
+
+
+def _over(where: Iterable[Affine], names: Iterable[str], dims: Iterable[str]) -> list[Affine]:
+    """Conditions over dimensions of other names."""
+    by = {n: Affine.of(d) for n, d in zip(names, dims, strict=True)}
+    return [w.substitute(by) for w in where]
+
+
+def _point(points: poly.Set) -> dict[str, int]:
+    """An example, for a message."""
+    return {n.rstrip(): v for n, v in (points.point() or {}).items()}
 
 
 def _shifted(one: Layout, two: Layout) -> bool:
@@ -234,9 +249,8 @@ def _apart(one: Layout, two: Layout, size: tuple[int, int], same: bool, ctx: Con
 
     given = poly.make((), *_constraints(ctx.vars))
     a, b = _addresses(one, "x", 0, given), _addresses(two, "y", 1, given)
-    near = poly.relation(
-        ("p",), ("q",), [Affine.of("p", 1, size[0] - 1) - "q", Affine.of("q", 1, size[1] - 1) - "p"]
-    )
+    p, q = BYTES
+    near = poly.relation((p,), (q,), [Affine.of(p, 1, size[0] - 1) - q, Affine.of(q, 1, size[1] - 1) - p])
     pairs = a.then(near).then(b.inverse())
     if not same:
         return pairs.is_empty()
@@ -271,7 +285,7 @@ def _addresses(layout: Layout, prefix: str, number: int, given: poly.Set) -> pol
     from isam.ir import poly
 
     box, offset, strides, over = layout
-    dims = tuple(f"{prefix}{i}" for i in range(len(box)))
+    dims, byte = _dims(len(box), prefix), BYTES[number]
     fresh = {v.name: Affine.of(f"{v.name}{number}") for v in over}
     over = tuple(
         Var(
@@ -284,14 +298,12 @@ def _addresses(layout: Layout, prefix: str, number: int, given: poly.Set) -> pol
         for v in over
     )
     box = tuple((lo.substitute(fresh), hi.substitute(fresh)) for lo, hi in box)
-    at = offset.substitute(fresh) - ("p" if number == 0 else "q")
+    at = offset.substitute(fresh) - byte
     for k, d, (lo, _) in zip(strides, dims, box, strict=True):
         at = at + (Affine.of(d) - lo) * k
     ge, eq, extra = _constraints(over)
     names = [v.name for v in over]
-    return poly.relation(
-        dims, ("p" if number == 0 else "q",), [*ge, *_box(box, dims)], [*eq, at], [*extra, *names]
-    ).given(given)
+    return poly.relation(dims, (byte,), [*ge, *_box(box, dims)], [*eq, at], [*extra, *names]).given(given)
 
 
 def _box(box: Box, dims: tuple[str, ...]) -> list[Affine]:

@@ -96,9 +96,8 @@ class Homes:
             self._make(tile, fold)
         place = self.places[name]
         start = list(tile.start)
-        for d, origin, size in fold.blocks:
-            if size < self.shape(name)[d]:  # else all of it has room, where it lies in the buffer
-                start[d] = start[d] - origin
+        for d, origin, _ in fold.blocks if name in self.folded else ():
+            start[d] = start[d] - origin
         offset, size = place.offset, self._bytes.get(name, 0)
         for share in fold.shares:
             offset, size = offset + share.offset(size), share.room(size)

@@ -243,7 +243,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         SHORT.format(a="i8", m="i16", y="i32").replace("i16(b[i])", "i16(b[i]) + 1"),
         SHORT.format(a="i16", m="i16", y="i32").replace("i16(a[i])", "a[i]").replace("i16(b[i])", "b[i]"),
         SHORT.format(a="u8", m="i16", y="i32"), SHORT.format(a="bf16", m="f32", y="f64"),
-        SHORT.format(a="i16", m="f32", y="f64"),
+        SHORT.format(a="i16", m="f32", y="f64"), SHORT.format(a="i8", m="i16", y="f32"),
     ),
     "join-casts": (
         TWO_CASTS.format(a="i32", m="i16", y="i32"), TWO_CASTS.format(a="f32", m="bf16", y="f32"),

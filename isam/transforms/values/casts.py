@@ -156,8 +156,12 @@ def _lossless(kernel: Kernel, s: Statement) -> bool:
 
 
 def _products(kernel: Kernel, s: Statement, wide: str, narrow: str) -> bool:
-    """Both factors are casts of numbers so short that their product is exact in the narrow dtype already."""
+    """Both factors are casts of numbers so short that their product is exact in the narrow dtype already. (Zero times a
+    negative integer is 0; of floats it is -0.)"""
     own = [_short(kernel, x) for x in s.sources]
+    turns = "f" == DTYPES[wide].kind != DTYPES[narrow].kind and "i" in {DTYPES[d].kind for d in own if d is not None}
+    if turns and s.sources[0] != s.sources[1]:
+        return False
     return holds(wide, narrow) and all(d is not None and holds_products(narrow, d) for d in own) and len(set(own)) == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from isam.ir.affine import Affine
 from isam.proof import counted as module
-from isam.proof.boxes import ONCE, TWICE, Box, Family
+from isam.proof.boxes import ONCE, TWICE, Box, Family, dim
 from isam.proof.context import Context, Var
 from isam.proof.counted import counted
 from isam.proof.sets import Isl
@@ -66,11 +66,11 @@ def points(f: Family) -> Counter[tuple[int, ...]]:
 def carried_out(families: list[Family], where: tuple[Affine, ...]) -> bool:
     have = sum((points(f) for f in families), Counter())
     want = Counter(p for p in product(range(N), range(N))
-                   if all(w.evaluate({"d0": p[0], "d1": p[1]}) >= 0 for w in where))  # fmt: skip
+                   if all(w.evaluate({dim(0): p[0], dim(1): p[1]}) >= 0 for w in where))  # fmt: skip
     return have == want
 
 
-BELOW = (at("d0") - at("d1"),)
+BELOW = (at(dim(0)) - at(dim(1)),)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 6])

@@ -279,3 +279,14 @@ def test_variables_of_a_fact_are_not_those_outside() -> None:
         place = Place("sp", "", v * far, (64, 4))
         o = Operand("D", Tile("A", (Affine(), Affine()), (1, 1), (1, 1)), place, (0, 1))
         assert (facts._everywhere(f, facts.target(o), ctx) is None) is bool(far)
+
+
+def test_families_whose_variables_have_the_same_names() -> None:
+    """One goes from 0 to 3, the other from 1 to 4: what bounds a variable of one is none of the other's."""
+    s = tiny_matmul(8, 8, 8)
+    fs = Facts(Legality(s), Isl())
+    a, b = var("a", 0, 3, 1, 0), Var("b", (Bound(Affine.of("a")),), (Bound(Affine.of("a")),))
+    one = fs.hole(((Affine.of("a"), Affine.of("a", 1, 1)),), (a,))
+    for apart in (1, 3, 4, 5):
+        two = fs.hole(((Affine.of("b", 1, apart), Affine.of("b", 1, apart + 1)),), (a, b))
+        assert fs.parted(one, two, Context()) is fs.parted(two, one, Context()) is (apart > 3)

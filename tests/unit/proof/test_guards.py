@@ -9,7 +9,7 @@ import pytest
 from isam.ir.affine import Affine
 from isam.ir.text import parse_kernel
 from isam.proof import counted
-from isam.proof.boxes import Box, Family, covered
+from isam.proof.boxes import Box, Family, covered, dim
 from isam.proof.context import Context, Var
 from isam.proof.guards import covered_where
 from isam.proof.points import check_points
@@ -105,7 +105,7 @@ def test_what_is_left_of_a_box_is_in_families(seed: int) -> None:
         said = covered_where(target, some, ctx, where, NAMES)
         assert want or not said
         shown, more = shown + said, more + (said and not covered(target, some, ctx))
-        ge = [w.substitute({"x": V("d0"), "y": V("d1")}) for w in where]
+        ge = [w.substitute({"x": V(dim(0)), "y": V(dim(1))}) for w in where]
         if not any(w.coefficient("a") for w in where):
             assert counted.contained(target, some, ctx.vars, ge) is want
     assert shown >= 5
@@ -131,7 +131,7 @@ def test_a_dimension_that_all_families_hold_whole_is_one_cell_long(monkeypatch: 
     cells: list[int] = []
     real = counted._laid
     monkeypatch.setattr(counted, "_laid", lambda b, lines: cells.append(real(b, lines).size) or real(b, lines))
-    below = (V("d1") - V("d2"),)
+    below = (V(dim(1)) - V(dim(2)),)
     side = Var("i", bounds(0), bounds(7))
     rows = Family(((Affine(), Affine.lift(64)), (V("i"), V("i") + 1), (Affine(), V("i") + 1)), (side,))
     heads = Var("h", bounds(0), bounds(63))

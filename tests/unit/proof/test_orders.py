@@ -391,3 +391,27 @@ def test_what_runs_twice_if_a_loop_runs_is_never_once() -> None:
         around = Loop("u", (at(0),), (at(Affine.of("T")),), 1, Seq(), enter=part)
         s = schedule(k, [(0,)], Seq(), Seq((around, rest)))
         assert (not judged(s)) == (not any(wrong(s, frozenset(), {"T": n}) for n in range(4))) == right
+
+
+@pytest.mark.parametrize("name", ["v", "d0", "d1", "0", "1", "i", "j", "p", "q", "x0", "y0", "e0", "p_v"])
+def test_loops_may_have_any_name(name: str) -> None:
+    """Those of the proof's own dimensions among them: what is read backwards is not there yet."""
+    k = kernel(
+        "in x: f32[4, 6]\ntemp t: f32[4, 6]\nout y: f32[4, 6]\nforall i < 4, j < 6\n  t[i, j] = x[i, j]\n"
+        "forall i < 4, j < 6 where j >= i\n  y[i, j] = t[3 - i, 5 - j]\n"
+        "forall i < 4, j < 6 where i >= j + 1\n  y[i, j] = x[i, j]"
+    )
+    v, one = Affine.of(name), {"i": 1, "j": 1}
+    for a, b in (("i", "j"), ("j", "i")):
+        at_ = {a: v, b: Affine.of("w")}
+        above, below = [(at(v),), (at(6),)], [(at(0),), (at(v),)]
+        if a == "j":
+            above, below = [(at(0),), (at(v + 1), at(4))], [(at(v + 1),), (at(4),)]
+        first = Loop("w", (at(0),), (at(6 if a == "i" else 4),), 1, step(0, at_, one))
+        rest = (Loop("w", *above, 1, step(1, at_, one)), Loop("w", *below, 1, step(2, at_, one)))  # type: ignore[arg-type]
+        outer = Loop(name, (at(0),), (at(4 if a == "i" else 6),), 1, Seq())
+        apart = Seq((replace(outer, body=first), replace(outer, body=Seq(rest))))
+        together = replace(outer, body=Seq((first, *rest)))
+        for call in (apart, together):
+            s = schedule(k, [(0,), (1,), (2,)], Seq(), call)
+            assert {o for o, _, _ in judged(s)} == wrong(s, frozenset(), {}), (a, call is apart)

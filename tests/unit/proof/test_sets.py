@@ -116,6 +116,25 @@ def test_every_point_once(seed: int) -> None:
     assert 0 < yes < 12
 
 
+def called(f: Family, name: str) -> Family:
+    return Family(tuple((lo.substitute({"a": V(name)}), hi.substitute({"a": V(name)})) for lo, hi in f.box))
+
+
+@pytest.mark.parametrize("name", ["a", "d0", "d1", "0", "x", "p", "x0"])
+def test_variables_around_may_have_any_name(name: str) -> None:
+    """Those of dimensions among them: nothing is the same because it is called the same."""
+    here = Context((Var(name, bounds(0), bounds(3)),))
+    for d, lo, n, where in product((0, 1), (0, 1), (1, 4), ((), (Affine.of("x", 1, 1) - "y",))):
+        own = ((V("a") + lo, V("a") + lo + 1), box((0, 8))[0])
+        one, two = (called(Family(x if d == 0 else x[::-1]), name) for x in (own, (*box((1, 1 + n)), *box((0, 8)))))
+        every = range(4)
+        inside = all(1 <= v + lo < 1 + n for v in every)
+        assert Isl().covers(one.box, [two], here, where, NAMES) is inside
+        assert Isl().covers(two.box, [one], here, where, NAMES) is (n == 1 and {v + lo for v in every} == {1})
+        assert Isl().parted(one, two, here) is not any(1 <= v + lo < 1 + n for v in every)
+        assert not Isl().exactly_once([one], [ONCE], two.box, where, NAMES, here)[0]
+
+
 def test_what_is_known_of_a_family_is_not_asked() -> None:
     """That it holds points twice, or once, is believed; nobody runs a family that is empty."""
     isl, ctx, whole = Isl(), Context(), box((0, 4))
@@ -183,15 +202,21 @@ def layout(rng: random.Random) -> Layout:
     return tuple(sides), offset, strides, over
 
 
+def laid_by(x: Layout, name: str) -> Layout:
+    by = {"t": Affine.of(name)}
+    return tuple((lo.substitute(by), hi.substitute(by)) for lo, hi in x[0]), x[1].substitute(by), *x[2:]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_elements_that_share_bytes(seed: int) -> None:
     """What is said to lie apart does, whoever says it; isl says it wherever it is so."""
     rng, apart = random.Random(seed), 0
     for _ in range(12):
-        one, two = layout(rng), layout(rng)
+        t = ("t", "p", "q", "x0", "y1")[seed % 5]
+        one, two = laid_by(layout(rng), t), laid_by(layout(rng), t)
         if rng.random() < 0.3:
             two = (two[0], one[1], one[2], one[3] or two[3])
-        outer = (var("t", 0, rng.randrange(4), rng.choice((1, 2)), 0),)
+        outer = (var(t, 0, rng.randrange(4), rng.choice((1, 2)), 0),)
         size, same = (rng.choice((1, 2, 4)), rng.choice((1, 2, 4))), rng.random() < 0.5
         meet = exactly(one, two, size, same, outer)
         isl = Isl()

@@ -69,6 +69,16 @@ ORTHOGONAL = """kernel orthogonal(N)
       a[i, k] += -(t[j] * a[i, j])
 """
 
+SPILT = """kernel spilt(N, M)
+  permits reassociate
+  in    x: f32[N, M]
+  in    y: f32[M]
+  inout a: f32[N]
+  loop t < 2
+    forall i < N, j < M where i > t, j <= t
+      a[i] min= select(x[i, j] != y[j], x[i, j], y[j])
+"""
+
 
 def domain(where: str, sizes: dict[str, int]) -> Outer | None:
     job = run_stages(new_job(parse_kernel(STEPS.format(where=where)), simulated("host-avx512"), sizes, None), "cover")
@@ -207,3 +217,11 @@ def test_wrong_bounds_are_refused(where: str) -> None:
         assert same or examine(replace(made, call=tree))[1], f"{var} {side} {number} {by}"
         wrong += not same
     assert wrong > 6
+
+
+@pytest.mark.parametrize("n", [19, 35, 70])
+def test_what_does_not_stay_in_registers_lies_where_it_belongs(n: int) -> None:
+    """Of a temporary there is room for a block, or for all of it: then a block lies in it where it is."""
+    made = compiled(parse_kernel(SPILT), {"N": n, "M": 9}, simulated("host-avx512")).schedule
+    assert made is not None
+    assert not examine(made)[1]
