@@ -65,8 +65,6 @@ def kernel(spec: str) -> tuple[Kernel, Source]:
 
     given = source(spec)
     module = given.module()
-    for d in module.remarks:
-        sys.stderr.write(d.remark + "\n")
     kernels = {k.name: k for k in module.kernels}
     names = ", ".join(kernels)
     if given.name:
@@ -78,6 +76,11 @@ def kernel(spec: str) -> tuple[Kernel, Source]:
         raise fail("cli-kernel", f"{given.file} has {len(kernels)} kernels" + (f": {names}" if names else ""),
                    Loc(given.file), hint)  # fmt: skip
     chosen = kernels[given.name] if given.name else next(iter(kernels.values()))
+    begins = [x.loc.line for x in (*module.kernels, *module.instructions)]
+    ends = min((n for n in begins if n > chosen.loc.line), default=sys.maxsize)
+    for d in module.remarks:
+        if chosen.loc.line <= d.loc.line < ends:  # of the others `isam check` speaks
+            sys.stderr.write(d.remark + "\n")
     SUBJECT.set(str(chosen))
     return require(chosen), given
 
@@ -88,8 +91,11 @@ def sizes(texts: Iterable[str] | None) -> dict[str, int]:
     faults: list[Diagnostic] = []
     for text in (part for t in texts or () for part in t.split(",")):
         found = _SIZE.fullmatch(text)
-        if not found or len(found[2]) > 20:
+        if not found:
             faults.append(Diagnostic("cli-size", f"-D {text}: not of the form NAME=NUMBER", hint="such as -D M=512"))
+        elif len(found[2]) > 20:
+            many = f"-D {found[1]}=...: a number of {len(found[2])} digits"
+            faults.append(Diagnostic("cli-size", many, hint="20 at most; a size is a number of 64 bits"))
         elif found[1] in out:
             faults.append(Diagnostic("cli-size", f"-D {text}: '{found[1]}' is given twice"))
         else:

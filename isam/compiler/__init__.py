@@ -53,6 +53,11 @@ def compile(
     demanded = (require,) if isinstance(require, str) else tuple(require)
     with gate.inside():
         system = load_system(on)
+        if demanded:
+            from isam.system.names import named
+
+            for name in demanded:
+                named(system, name)  # raises; also where sizes are open, before there is an array
         return Function(_as_kernel(kernel), system, sizes or {}, as_approach(approach), replay, _cache(cache),
                         require=demanded, check=check, threads=threads_on(system, threads))  # fmt: skip
 

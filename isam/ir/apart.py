@@ -1,4 +1,4 @@
-"""One name for one axis: in a text a name is an axis of its ``forall``, and another ``forall`` may run it further."""
+"""One name for one axis: in a text a name is an axis of its ``forall`` or ``loop``, and another may run it further."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 from isam.ir.affine import Affine
-from isam.ir.kernel import Axis, Item, Kernel, Recurrence, Statement
+from isam.ir.kernel import Axis, Item, Kernel, Recurrence, Statement, recurrences
 
 
 def axes_apart(body: Kernel) -> Kernel:
@@ -28,6 +28,28 @@ def axes_apart(body: Kernel) -> Kernel:
         return _renamed(it, {a.name: to[a] for a in it.domain.axes if a in to})
 
     return replace(body, body=tuple(map(item, body.body)), template=None)
+
+
+def loops_apart(body: Kernel) -> Kernel:
+    """The kernel in which each recurrent loop has a name of its own: the later ones of a name get another."""
+    counters = [r.axis.name for r in recurrences(body.body)]
+    if len(set(counters)) == len(counters):
+        return body
+    taken = {*counters, *(y.name for y in body.syms), *(n for s in body.statements for n in s.domain.names)}
+    seen: set[str] = set()
+
+    def item(it: Item, to: dict[str, Affine]) -> Item:
+        if not isinstance(it, Recurrence):
+            return it.substitute(to, it.domain.axes) if to else it
+        name = own = it.axis.name
+        if name in seen:
+            own = next(n for n in (f"{name}{k}" for k in count(2)) if n not in taken)
+            to = {**to, name: Affine.of(own)}
+        seen.add(name)
+        taken.add(own)
+        return replace(it, axis=Axis(own, it.axis.extent.substitute(to)), body=tuple(item(x, to) for x in it.body))
+
+    return replace(body, body=tuple(item(x, {}) for x in body.body), template=None)
 
 
 def _renamed(s: Statement, to: dict[str, str]) -> Statement:

@@ -18,7 +18,8 @@ from isam.ir.syntax import Assign, Call, Expr, Name, Number, Ref
 if TYPE_CHECKING:
     from isam.ir.lower import Lowering
 
-NOT_HERE = {"floordiv": ("//", "write floor(a / b)"), "mod": ("%", "write a - b * floor(a / b)"),
+NOT_HERE = {"floordiv": ("//", "write floor(a / b); of whole numbers a / b, which cuts off"),
+            "mod": ("%", "write a - b * floor(a / b); of whole numbers a - b * (a / b)"),
             "power": ("**", "write pow(a, b)")}
 
 
@@ -74,6 +75,8 @@ class Breaker:
             self._cast(domain, dest, e, target, loc)
         else:
             self._known(e)
+            if e.op == "pow" and self._number(e.args[1]) == 2:
+                e = replace(e, op="mul", args=(e.args[0], e.args[0]))
             if (folded := self._fold(e)) is not None:
                 self._emit(domain, dest, "copy", (folded,), loc)
             else:

@@ -8,7 +8,8 @@ Laws, applied until nothing changes (each keeps the values of all outputs, bit b
   target from the start (*backward*);
 * a temporary is laid out as the axes of its first statement stand, and those that use it call them as that one does;
 * a cast to the dtype at hand is a copy; a literal stands second in a commutative operation;
-* statements over an empty domain, and those whose results nobody reads, go.
+* statements over an empty domain, and those whose results nobody reads, go;
+* recurrent loops that share a name get names of their own.
 
 Products and the sums over them stay two statements. Temporaries keep their names where they can: compare kernels by
 ``isam.ir.hashing.structural_hash``. Needs a kernel that ``verify`` accepts.
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from isam.ir.apart import loops_apart
 from isam.ir.kernel import COMMUTATIVE, REDUCTIONS, Access, Kernel, Literal, Statement
 from isam.ir.lines import Lines
 from isam.ir.normal_copies import backward, forward
@@ -39,7 +41,7 @@ def normal_form(kernel: Kernel) -> Kernel:
     >>> print(*map(str, normal_form(k).statements[0].sources))
     a[i] 2
     """
-    lines = Lines(kernel)
+    lines = Lines(loops_apart(kernel))
     for _ in range(ROUNDS):
         changed = [step(lines) for step in STEPS]
         if not any(changed):

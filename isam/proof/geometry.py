@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import NamedTuple
 
 from isam.ir.affine import Affine
@@ -37,12 +38,19 @@ def resolve(system: System, memory: str) -> str:
 
 def recurrent_axes(kernel: Kernel) -> list[tuple[Axis, ...]]:
     """For every statement in text order, the axes of the recurrent loops around it."""
-    out: list[tuple[Axis, ...]] = []
+    return [tuple(axis for _, axis in around) for around in recurrent_loops(kernel)]
 
-    def walk(body: tuple, outer: tuple[Axis, ...]) -> None:
+
+def recurrent_loops(kernel: Kernel) -> list[tuple[tuple[int, Axis], ...]]:
+    """For every statement in text order, the recurrent loops around it: a number of its own and the axis of each, as
+    loops beside each other may have axes of one name."""
+    out: list[tuple[tuple[int, Axis], ...]] = []
+    numbers = count()
+
+    def walk(body: tuple, outer: tuple[tuple[int, Axis], ...]) -> None:
         for it in body:
             if isinstance(it, Recurrence):
-                walk(it.body, (*outer, it.axis))
+                walk(it.body, (*outer, (next(numbers), it.axis)))
             else:
                 out.append(outer)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from isam.classes import dataclass
 from isam.ir.affine import Affine
-from isam.ir.kernel import Access, Statement
+from isam.ir.kernel import Access, Axis, Statement
 from isam.proof.behind import Steps
 from isam.proof.bounds import check_bounds
 from isam.proof.boxes import (
@@ -34,7 +34,7 @@ from isam.proof.boxes import (
     span,
 )
 from isam.proof.context import Context, Var, last_value, loop_var, of_sizes
-from isam.proof.geometry import is_float
+from isam.proof.geometry import is_float, recurrent_loops
 from isam.proof.inside import same_digits
 from isam.proof.instances import around
 from isam.proof.legal import Legality
@@ -69,6 +69,7 @@ class Order:
     out: Findings
     names: dict[int, tuple[str, ...]] = field(default_factory=dict)
     domains: dict[int, Box] = field(default_factory=dict)
+    loops: list[tuple[tuple[int, Axis], ...]] = field(default_factory=list)  # around each statement
     contracted: frozenset[int] = frozenset()
     conflicts: dict[int, list[Conflict]] = field(default_factory=dict)
     ordered: frozenset[int] = frozenset()
@@ -82,6 +83,7 @@ class Order:
 
     def __post_init__(self) -> None:
         k = self.schedule.cover.kernel
+        self.loops = recurrent_loops(k)
         for i, s in enumerate(k.statements):
             outer = self.legality.outer[i]
             self.names[i] = (*(a.name for a in outer), *s.domain.names)
@@ -117,9 +119,14 @@ class Order:
         """Whether conflicting instances of ``i`` come before those of ``j`` at all."""
         if i < j:
             return True
-        if {x.name for x in self.legality.outer[i]} & {x.name for x in self.legality.outer[j]}:
+        if self._around_both(i, j):
             return True
         return i == j and a.index != b.index
+
+    def _around_both(self, i: int, j: int) -> list[str]:
+        """The axes of the recurrent loops that are around two statements."""
+        pairs = zip(self.loops[i], self.loops[j], strict=False)
+        return [axis.name for (one, axis), (two, _) in pairs if one == two]
 
     def _counted(self, i: int) -> bool:
         """Whether obligation 1 is shown of a statement, or of one that the same steps execute at the same points."""
@@ -377,9 +384,7 @@ class Order:
         if alike := self._alike(c):
             base = within(base, self.names[c.before], alike, dict(zip(self.names[c.after], box, strict=True)), ctx)
         have = [*before.get(c.before, []), *inside.get(c.before, [])]
-        shared = [
-            a.name for a, b in zip(self.legality.outer[c.before], self.legality.outer[c.after], strict=False) if a == b
-        ]
+        shared = self._around_both(c.before, c.after)
         own = dict(zip(self.names[c.after], box, strict=True))
         self_conflict = c.before == c.after and c.first.index != c.second.index
         if self_conflict:

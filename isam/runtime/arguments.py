@@ -121,8 +121,7 @@ def _array(p: Parameter, value: Any, faults: list[Diagnostic]) -> Array | None:
         return _number(p, value, faults)
     kind = "a number" if isinstance(value, int | float | np.generic) else type(value).__name__
     what = f"'{p.name}' must be a NumPy array of {p.dtype}, not {kind}"
-    named = p.dtype.isbuiltin == 1
-    hint = _converted(p) if p.written else f"pass np.asarray(x, np.{p.dtype})" if named and value is not None else ""
+    hint = _converted(p) if p.written else f"pass np.asarray(x, {_named(p)})" if value is not None else ""
     faults.append(_fault("type", what, hint))
     return None
 
@@ -159,12 +158,17 @@ def _check(signature: Signature, p: Parameter, a: Array, sizes: dict[str, int], 
 
 def _converted(p: Parameter) -> str:
     """How to come by an array of the element type; what is written into a converted copy would be lost."""
-    name = f"np.{p.dtype}" if p.dtype.isbuiltin == 1 else str(p.dtype)
+    name = _named(p)
     if p.role == "out":
         return f"results are written into the array itself: make it as {name}, or leave it out for a new one"
     if p.written:
         return f"results are written into the array itself, so that a converted copy would take them: keep it as {name}"
-    return f"convert it with .astype({name})" if p.dtype.isbuiltin == 1 else ""
+    return f"convert it with .astype({name})"
+
+
+def _named(p: Parameter) -> str:
+    """The element type as a program names it: what NumPy lacks is in ``ml_dtypes``."""
+    return f"np.{p.dtype}" if p.dtype.isbuiltin == 1 else f"ml_dtypes.{p.dtype}"
 
 
 def _plain(value: Any) -> Any:

@@ -101,10 +101,17 @@ class Hops:
 
     def _why_not(self, tile: Tile) -> str:
         """What the move instructions of a hop that none of them makes take, where that is the reason; else strides."""
-        for i in range(len(self.path) - 1):
-            here = [c for c in self.data.fit.carriers_of(self.path[i], self.path[i + 1]) if mv.admits(c, self.dtype)]
-            if here and not any(mv.chunk(c, dims, tile) for c in here for dims in self._dims(c, i, tile)):
-                return "no move instruction there takes that: " + "; ".join(map(mv.takes, here))
+        for i, edge in enumerate(zip(self.path, self.path[1:], strict=False)):
+            here = [c for c in self.data.fit.carriers_of(*edge) if mv.admits(c, self.dtype)]
+            if not here or any(mv.chunk(c, dims, tile) is not None for c in here for dims in self._dims(c, i, tile)):
+                continue
+            takes = "; ".join(dict.fromkeys(map(mv.takes, here)))
+            register = next((j for j in (i, i + 1) if self.data.system.memories[self.path[j]].kind == COUNTED), None)
+            form = None if register is None else self._form(register)
+            if register is None or form is None or any(len(c.axes) == len(form) for c in here):
+                return f"no move instruction there takes that: {takes}"
+            what = ("a number", "a row")[len(form)] if len(form) < 2 else f"an array of {len(form)} dimensions"
+            return f"in '{self.path[register]}' it is {what}, and no move {' -> '.join(edge)} is of such: {takes}"
         edges = (e for e in zip(self.path, self.path[1:], strict=False) if e[1] in self.data.system.filled)
         fill = ", ".join(dict.fromkeys(c.instruction.name for e in edges for c in self.data.fit.carriers_of(*e)))
         beside = f", or one call of {fill} would have to bring all of it: what it fills beside a part is in use"

@@ -209,7 +209,8 @@ def box_of(c: Carrier, dims: tuple[int | None, ...], tile: Tile, size: int) -> B
 
 def takes(c: Carrier) -> str:
     """How much one call carries, in words."""
-    return f"{c.instruction.name} takes " + ", ".join(f"{s} along {a}" for a, s in zip(c.axes, c.spans, strict=True))
+    spans = ", ".join(f"{s} along {a}" for a, s in zip(c.axes, c.spans, strict=True))
+    return f"{c.instruction.name} takes {spans or 'a number'}"
 
 
 def contract_met(c: Carrier, dims: tuple[int | None, ...], tile: Tile, source: Place, target: Place, size: int) -> bool:

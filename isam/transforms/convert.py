@@ -125,10 +125,6 @@ def _twice(d: Draft, a: Source, b: Source) -> None:
     d.end("add", *((a, a) if b == TWO else (b, b)))
 
 
-def _square(d: Draft, a: Source, b: Source) -> None:
-    d.end("mul", a, a)
-
-
 def _select(d: Draft, c: Source, a: Source) -> None:
     b = d.dest
     d.end("add", b, d.put("mul", d.put("cast", c), d.put("sub", a, b)))
@@ -179,10 +175,6 @@ def _arrays(s: Statement) -> bool:
 
 def _has_two(s: Statement) -> bool:
     return TWO in s.sources and any(isinstance(x, Access) for x in s.sources)
-
-
-def _squared(s: Statement) -> bool:
-    return s.sources[1] == TWO and isinstance(s.sources[0], Access)
 
 
 def _chosen(s: Statement) -> bool:
@@ -282,8 +274,6 @@ CONVERSIONS: tuple[Convert, ...] = (
     Convert("copy-by-add", "a  =>  a + 0", "copy", _plus_zero, ROUNDS, kinds_of="fiu", where=_arrays),
     Convert("copy-by-max", "a  =>  max(a, a)", "copy", _of_itself, kinds_of="fiu", where=_arrays),
     Convert("twice-by-add", "a * 2  =>  a + a", "mul", _twice, kinds_of="fiu", where=_has_two),
-    Convert("square-by-mul", "pow(a, 2)  =>  a * a", "pow", _square, ROUNDS, kinds_of="fiu", judge="float bound",
-            where=_squared),
     Convert("ceil-by-floor", "ceil(a)  =>  -floor(-a)", "ceil", _ceil, judge="interpreter"),
     Convert("floor-by-ceil", "floor(a)  =>  -ceil(-a)", "floor", _floor, judge="interpreter"),
     Convert("ge-by-lt", "a >= b  =>  not (a < b)", "ge", _inverted("lt"), FINITE, kinds_of="b", where=_typed),

@@ -46,6 +46,7 @@ def test_wrong_usage_is_2(cli, args):
     (("map", "F", "--on", "toy", "-D", "Q=1"), "size-unknown"),
     (("map", "F", "--on", "toy", "-D", "M=-1"), "size-range"),
     (("map", "F", "--on", "toy", "-D", "M=" + "9" * 5000), "cli-size"),
+    (("map", "F", "--on", "toy", "-D", "M=" + "9" * 21), "cli-size"),
     (("map", "F", "--on", "toy", "-i", "mm5"), "instruction-unknown"),
     (("map", "F", "--on", "toy", "--require", "mm5"), "instruction-unknown"),
     (("map", "F", "--on", "toy", "--approach", "gredy"), "registry-unknown"),

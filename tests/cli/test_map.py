@@ -72,3 +72,13 @@ def test_a_cover_is_told_from_a_schedule(cli, matmul):
     assert cli("explain", matmul, "--on", "toy", "-D", "M=4", "--json").json("explain")["scheduled"] is None
     add = "kernel add(N)\n  inout x: f32[N]\n  in y: f32[N]\n  forall i < N\n    x[i] += y[i]\n"
     assert "'arm_neon' has no back end" in cli("map", "-", "--on", "arm_neon", stdin=add).out
+
+
+def test_of_a_file_of_several_kernels_those_are_remarked_on_that_are_meant(cli, tmp_path):
+    one = "kernel {0}(N)\n  in x: f32[N]\n  in q: f32\n  out y: f32[N]\n  forall i < N\n    y[i] = x[i]\n"
+    (tmp_path / "two.isam").write_text(one.format("one") + "\n" + one.format("two").replace("  in q: f32\n", ""))
+    ran = {name: cli("map", f"{tmp_path}/two.isam:{name}", "--on", "toy") for name in ("one", "two")}
+    assert [r.code for r in ran.values()] == [0, 0]
+    assert "L243" in ran["one"].err
+    assert ran["two"].err == ""
+    assert "L243" in cli("check", f"{tmp_path}/two.isam").err

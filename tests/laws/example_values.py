@@ -52,7 +52,6 @@ CONVERTED: dict[str, tuple[str, ...]] = {
     "copy-by-add": floats("a[i, j]"),
     "copy-by-max": floats("a[i, j]"),
     "twice-by-add": floats("2 * a[i, j]"),
-    "square-by-mul": floats("pow(a[i, j], 2)"),
     "ceil-by-floor": floats("ceil(a[i, j])"),
     "floor-by-ceil": floats("floor(a[i, j])"),
     "ge-by-lt": choices(">="),

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -416,3 +417,22 @@ def test_native_functions_run_save_and_load(tmp_path):
     np.testing.assert_array_equal(fn(np.asfortranarray(a), b[::-1][::-1]), c)
     again = isam.compile(MATMUL, on="host", sizes={"M": 33, "N": 47, "K": 20}, check=False, replay=fn.trace)
     assert again.artifact.to_bytes() == fn.artifact.to_bytes()
+
+
+def test_the_hint_names_an_element_type_that_numpy_lacks() -> None:
+    fn = isam.compile("kernel k(N)\n  in x: bf16[N]\n  inout y: bf16[N]\n  forall i < N\n    y[i] = x[i]")
+    y = np.zeros(2, ml_dtypes.bfloat16)
+    for x, hint in (([1.0], "pass np.asarray(x, ml_dtypes.bfloat16)"),
+                    (np.zeros(2, "f4"), "convert it with .astype(ml_dtypes.bfloat16)")):  # fmt: skip
+        with pytest.raises(isam.IsamError) as e:
+            fn(x, y)
+        assert e.value.diagnostics[0].hint == hint
+    fn(np.ones(2, "f4").astype(ml_dtypes.bfloat16), y)
+    assert (y == 1).all()
+
+
+def test_what_is_required_is_known_before_sizes_are() -> None:
+    with pytest.raises(isam.IsamError, match="no instruction 'mm5_f32'") as e:
+        isam.compile(MATMUL, on="toy", require="mm5_f32")
+    assert e.value.diagnostics[0].code == "instruction-unknown"
+    assert isam.compile(MATMUL, on="toy", require=("mm4_f32", "m_fill_f32")).sizes == {}

@@ -165,12 +165,26 @@ def test_constants_multiply_and_are_values():
     ("f32(a[i, j]) * f32(a[i, j])", 2),  # as instructions have it that multiply narrow numbers
     ("f32(a[i, j]) * f32(b[j]) + f32(a[i, j]) * f32(b[j])", 2),
     ("f32(a[i, j]) * f32(a[i, j]) + f32(a[i, j]) * f32(a[i, j])", 2),  # one square, twice
+    ("pow(f32(a[i, j]), 2)", 2),
     ("f32(a[i, j]) * sigmoid(f32(a[i, j]))", 1),
     ("f32(a[i, j]) + f32(a[i, j])", 1),
 ])  # fmt: skip
 def test_factors_of_a_product_are_converted_each_by_itself(expr: str, casts: int):
     k = elementwise(expr, "bf16", "f32")
     assert sum(s.op == "cast" for s in k.statements) == casts
+
+
+@pytest.mark.parametrize(("power", "product"), [
+    ("pow(a[i, j], 2)", "a[i, j] * a[i, j]"),
+    ("pow(a[i, j] - b[j], 2.0)", "(a[i, j] - b[j]) * (a[i, j] - b[j])"),
+    ("pow(pow(a[i, j], 4 / 2), 2)", "a[i, j] * a[i, j] * (a[i, j] * a[i, j])"),
+])  # fmt: skip
+def test_a_square_is_a_product(power: str, product: str):
+    """Correctly rounded, and one multiplication: as a function of two arguments it took twenty times as long."""
+    k = elementwise(power)
+    assert k == elementwise(product)
+    assert {s.op for s in k.statements} <= {"mul", "sub"}
+    assert "pow" in {s.op for s in elementwise("pow(a[i, j], 3) + pow(2, b[j])").statements}
 
 
 def test_undeclared_temporaries_get_their_box_and_dtype():

@@ -7,7 +7,7 @@ import pytest
 
 from isam.ir import oracle
 from isam.ir.hashing import structural_hash
-from isam.ir.kernel import Kernel
+from isam.ir.kernel import Kernel, recurrences
 from isam.ir.normal import normal_form
 from isam.ir.text import parse, print_kernel
 from isam.ir.verify import verify
@@ -197,3 +197,18 @@ def test_one_name_all_along():
     same_values(k, n, {"M": 3, "N": 4})
     for on in ("toy", "host-generic"):
         compiled(k, {"M": 5, "N": 20}, simulated(on), check=True)
+
+
+def test_recurrent_loops_beside_each_other_get_names_of_their_own():
+    """Also of what has their number in it, and of loops inside; no name twice, whatever else is called so."""
+    k = parse("kernel k(T, k2)\n  in x: f32[T, 4]\n  inout s: f32[4]\n  inout y: f32[T, 4]\n"
+              "  loop k < T\n    forall j < 4\n      s[j] += x[k, j]\n"
+              "  loop k < T\n    forall j < 4 where j <= k\n      y[k, j] += s[j]\n"
+              "    loop r < 2\n      forall j < 4\n        y[k, j] *= 2\n"
+              "  loop r < 3\n    forall j < 4\n      s[j] *= 2\n")  # fmt: skip
+    n = normal_form(k)
+    assert [r.axis.name for r in recurrences(n.body)] == ["k", "k3", "r", "r2"]
+    assert [str(s.dest) for s in n.statements] == ["s[j]", "y[k3, j]", "y[k3, j]", "s[j]"]
+    assert normal_form(n) is n
+    assert structural_hash(n) == structural_hash(normal_form(parse(print_kernel(n))))
+    same_values(k, n, {"T": 3, "k2": 1})

@@ -18,7 +18,7 @@ from isam.ir.kernel import Access, Axis, Kernel, Recurrence
 from isam.ir.mapping import Cover
 from isam.ir.text import parse_kernel
 from isam.proof.context import Context, Var
-from isam.proof.geometry import recurrent_axes
+from isam.proof.geometry import recurrent_axes, recurrent_loops
 from isam.proof.order import Order
 from isam.proof.scope import everywhere
 from isam.proof.sets import Isl
@@ -120,7 +120,7 @@ def instances(s: Schedule, env: dict[str, int], turned: bool) -> list[list[Insta
 
 def wrong(s: Schedule, hidden: frozenset[int], env: dict[str, int], turned: bool = False) -> set[int]:
     """The obligations that what happens does not meet: 1 once each, 3 sums in order, 5 (or 4) everything in order."""
-    k, outer = s.cover.kernel, recurrent_axes(s.cover.kernel)
+    k, outer, loops = s.cover.kernel, recurrent_axes(s.cover.kernel), recurrent_loops(s.cover.kernel)
     steps = instances(s, env, turned)
     out: set[int] = set()
     when: dict[Instance, int] = {}
@@ -152,7 +152,7 @@ def wrong(s: Schedule, hidden: frozenset[int], env: dict[str, int], turned: bool
                 touches.setdefault(e, []).append((x, a, writes))
     for some in touches.values():
         for (x, a, w), (y, b, v) in product(some, repeat=2):
-            if (w or v) and x != y and before(x, a, y, b, outer):
+            if (w or v) and x != y and before(x, a, y, b, loops):
                 same = when[x] == when[y] and (x[0] < y[0] or (x[0] == y[0] and a.index != b.index))
                 if not (when[x] < when[y] or same):
                     out.add(5)
@@ -170,11 +170,11 @@ def wrong(s: Schedule, hidden: frozenset[int], env: dict[str, int], turned: bool
     return out
 
 
-def before(x: Instance, a: Access, y: Instance, b: Access, outer: list[tuple[Axis, ...]]) -> bool:
+def before(x: Instance, a: Access, y: Instance, b: Access, loops: list[tuple[tuple[int, Axis], ...]]) -> bool:
     """Whether the kernel has the first before the second; of one statement's instances without a loop between, where
     one reads what another writes, each counts as before the other: they must be one step."""
     shared = 0
-    for one, two in zip(outer[x[0]], outer[y[0]], strict=False):
+    for one, two in zip(loops[x[0]], loops[y[0]], strict=False):
         if one != two:
             break
         shared += 1

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import isam
 from isam.ir.affine import Affine
 from isam.ir.text import parse
 from isam.schedule.tree import Tile
@@ -61,3 +62,16 @@ def test_rows_of_what_is_folded_fall_on_sets_of_their_own(on, columns, rows, str
     place = homes.place(Tile("t", (Affine(), Affine()), (1, 16), (1, 1)), folded)
     assert place.strides == (stride, 4)
     assert homes.slots["t"].bytes == rows * stride
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 1), (3, 2)])
+def test_a_block_as_large_as_its_buffer_lies_where_the_buffer_does(n, m):
+    """Nothing is folded then: to count from where the block begins gave the element an address that is not its own."""
+    text = ("kernel k(N, M)\n  in l: f64[N, N]\n  in b: f64[N, M]\n  in x: f64[N, M]\n  out r: f64[N, M]\n"
+            "  forall i < N, j < M\n    r[i, j] = b[i, j]\n"
+            "  loop k < N\n    forall i < N, j < M where i > k\n"
+            "      r[i, j] = r[i, j] - l[i, k] * x[k, j]\n")  # fmt: skip
+    isam.compile(text, sizes={"N": n, "M": m}, cache=False)  # proved
+    homes = Homes(parse(text).with_sizes({"N": n, "M": m}), load_system("host-generic"))
+    whole = Fold(((0, Affine.of("i"), n),))
+    assert homes.place(Tile("r", (Affine.of("i"), Affine()), (1, 1), (1, 1)), whole).offset == Affine.of("i", 8 * m)

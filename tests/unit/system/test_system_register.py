@@ -169,6 +169,15 @@ def test_aliased_inputs_are_tried() -> None:
         assert codes(ADD, overwrites_then_restores) == ["instruction-raises"]  # inputs are read-only
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinities_are_compared_without_a_word() -> None:
+    """Of rows without elements the greatest one is -inf in both, whose difference is no number."""
+    rows = ("instruction rowmax(M, N)\n  in x: f32[M, N]\n  out y: f32[M]\n  forall i < M\n    y[i] = -inf\n"
+            "  forall i < M, j < N\n    y[i] max= x[i, j]")  # fmt: skip
+    instruction(rows)(lambda x, y: np.max(x, axis=1, out=y, initial=-np.inf))
+    assert codes(rows, lambda x, y: np.max(x, axis=1, out=y, initial=-1e30)) == ["instruction-value"]
+
+
 def test_integers_wrap_and_sizes_keep_their_divisor() -> None:
     seen: set[int] = set()
 
