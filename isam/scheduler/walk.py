@@ -7,12 +7,13 @@ are scheduled once and share their node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq, Tile
+from isam.scheduler.blocks import Clip
 from isam.scheduler.dry import DryRun
 from isam.scheduler.guarded import Guarded
 from isam.scheduler.infeasible import NoSchedule
@@ -25,6 +26,8 @@ from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.stays import Stays
 from isam.scheduler.trim import Env, Segment
 
+Step = tuple[Affine, int]  # where a call begins along an axis, and how much of it it takes
+
 
 class Walk:
     """One group's plan, executed against the dry run's state."""
@@ -35,6 +38,8 @@ class Walk:
         self.group = plan.group
         self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
         self.small: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}  # the memo of what stages nothing
+        self.clipped: dict[Clip, dict[object, tuple[tuple[Node, ...], MachineState, Since]]] = {}
+        self.clip: Clip | None = None  # of the box that we are in
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.stager = Stager(run, plan, bind, stays, self.dealt)
@@ -67,14 +72,19 @@ class Walk:
                     data.evict(key)
         lives.ending = was
 
-    def box(self, env: Env, members: Members, small: bool) -> None:
-        """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one."""
+    def box(self, env: Env, members: Members, small: bool, clip: Clip | None = None) -> None:
+        """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one. Of what
+        a ``clip`` is for, the box is a block without loops along its axes."""
         was = self.plan, self.memo
-        if small and self.plan.stages:
+        if clip is not None:
+            self.plan, self.memo = self.plan.without({clip.axis, clip.other}), self.clipped.setdefault(clip, {})
+        elif small and self.plan.stages:
             self.plan, self.memo = replace(self.plan, stages=()), self.small
         self.lives.box = {a: (at, length) for a, (at, length, _) in env.items()}
+        self.clip = clip
         self.level(0, env, members)
         self.plan, self.memo = was
+        self.clip = None
 
     # -- levels ------------------------------------------------------------------------------------------------------
     def level(self, d: int, env: Env, members: Members) -> None:
@@ -285,7 +295,7 @@ class Walk:
     def _calls(self, member: int, env: Env) -> list[Call]:
         """The calls of one nest; a block is run from several states, but its calls are the same."""
         nest = self.group.nests[member]
-        key = (member, *(env[a] for a in nest.axes))
+        key = (member, self.clip, *(env[a] for a in nest.axes))
         known = self.calls.get(key)
         if known is None:
             known = self.calls[key] = self._unrolled(nest, env)
@@ -297,7 +307,7 @@ class Walk:
         own = [[n for n, a in enumerate(order) if any(a in r.names for r in u.index)] for u in nest.uses]
         known: list[dict[object, Tile]] = [{} for _ in nest.uses]  # calls that cover the same box share one tile
         out = []
-        for combo in product(*steps):
+        for combo in self._clipped(order, steps, env):
             point = {a: c[0] for a, c in zip(order, combo, strict=True)}
             sizes = sizes_of(nest, {a: c[1] for a, c in zip(order, combo, strict=True)})
             tiles: list[Tile] = []
@@ -309,7 +319,25 @@ class Walk:
             out.append((nest, {a: point[a] for a in nest.axes}, sizes, tuple(tiles)))
         return out
 
-    def _steps(self, nest: Nest, axis: str, at: tuple[Affine, int, Affine]) -> list[tuple[Affine, int]]:
+    def _clipped(self, order: list[str], steps: list[list[Step]], env: Env) -> Iterable[tuple[Step, ...]]:
+        """The combinations of steps along axes, as much of each as lies in what the box is clipped to, the longest
+        first: then what others read the beginning of is there."""
+        clip = self.clip
+        if clip is None or not {clip.axis, clip.other} <= set(order):
+            return product(*steps)
+        one, other = order.index(clip.axis), order.index(clip.other)
+        first, across = env[clip.axis][0], env[clip.other][0]
+        lengths = [high - low for low, high in clip.ranges]
+        steps = [*steps]
+        steps[one] = sorted(steps[one], key=lambda step: -lengths[(step[0] - first).const])
+        out = []
+        for combo in product(*steps):
+            start, n = clip.of((combo[one][0] - first).const, (combo[other][0] - across).const, combo[other][1])
+            if n:
+                out.append((*combo[:other], (across + start, n), *combo[other + 1 :]))
+        return out
+
+    def _steps(self, nest: Nest, axis: str, at: tuple[Affine, int, Affine]) -> list[Step]:
         offset, n, _ = at
         m: MappedAxis | None = nest.mapped.get(axis)
         size = 1 if m is None else (m.limit or n)
