@@ -48,9 +48,9 @@ class Domain(Protocol):
         ...
 
 
-def of_block(nest: Nest, axes: Iterable[str]) -> Nest:
+def of_block(nest: Nest, axes: Iterable[str], size: int = BLOCKS[0]) -> Nest:
     """The nest over one block along some axes."""
-    least = {a: Affine((), min(BLOCKS[0], nest.length(a))) for a in axes}
+    least = {a: Affine((), min(size, nest.length(a))) for a in axes}
     others = {a: at for a, at in nest.origin.items() if a not in least}
     return replace(nest, extents={**nest.extents, **least}, origin=others, where=())
 

@@ -70,7 +70,13 @@ class Oblique:
 
     def block(self, nest: Nest) -> Nest:
         """The nest over one block: what a plan is made for."""
-        return of_block(nest, (self.x, self.y))
+        return of_block(nest, (self.x, self.y), self.largest())
+
+    def largest(self) -> int:
+        """How many elements the largest blocks that it is cut into have along each axis."""
+        level = [s for s in self.strips if s.plain]
+        some = (size for size in BLOCKS if any(_whole(s.length // size, size, s.low, s.high) for s in level))
+        return next(some, BLOCKS[0])
 
     def walk(self, walk: Walk, env: Env, members: Members) -> None:
         Strips(walk, self, env, members).run()
@@ -158,8 +164,23 @@ class Strips(Blocks):
         self.domain = domain
 
     def run(self) -> None:
+        if self.walk.plan.simple and self.domain.strips:
+            self._ahead()
         for s in self.domain.strips:
             self._strip(Affine((), s.start), Affine(), s.length, s.low, s.high, BLOCKS)
+
+    def _ahead(self) -> None:
+        """Lays out what many blocks read before all of them."""
+        x, y, strips = self.domain.x, self.domain.y, self.domain.strips
+        size = self.domain.largest()
+        first, last = min(s.start for s in strips), max(s.start + s.length for s in strips)
+        low, high = min(s.low.ends(s.length)[0] for s in strips), max(s.high.ends(s.length)[1] for s in strips)
+        points = sum(s.high.at(k) - s.low.at(k) for s in strips for k in range(s.length))
+        spans = {x: (first, last - first), y: (low, high - low)}
+        whole = {a: (Affine((), at), n, Affine((), at)) for a, (at, n) in spans.items()}
+        block = {a: (Affine((), at), min(n, size), Affine((), at)) for a, (at, n) in spans.items()}
+        for stage in self.walk.plan.stages:
+            self.walk.stager.ahead(stage, {**self.env, **whole}, self.members, points / size**2, {**self.env, **block})
 
     def _strip(self, x: Affine, y: Affine, n: int, low: Line, high: Line, sizes: tuple[int, ...]) -> None:
         """``n`` values of x from ``x`` on; the lines count from there, and from ``y`` on."""

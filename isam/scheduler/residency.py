@@ -15,7 +15,7 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
-from isam.scheduler.places import remainder, suits_rows, within
+from isam.scheduler.places import offsets, remainder, suits_rows, within
 from isam.scheduler.scope import Scope
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
@@ -27,7 +27,8 @@ class Residency:
     """``fit``: how tiles fit the memories; ``state``: what they hold; ``lifetimes``: what of it nobody will read;
     ``since``: what was fetched and written since a body began; ``later``: per tile its uses to come in the present
     block, the next one last; ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``:
-    ways that were found, by what they were asked for; ``devices``: who executes calls."""
+    ways that were found, by what they were asked for; ``devices``: who executes calls; ``kept``: panels that hold all
+    that blocks of a domain read, as long as it is walked."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -40,6 +41,7 @@ class Residency:
         self.at_bind: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
         self.hops: dict[object, Hop | None] = {}
+        self.kept: set[Key] = set()
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies in home memory."""
@@ -176,6 +178,8 @@ class Residency:
         for key in self.state.stages_around(tile, self.scope.ranges):
             copy = self.state.copies[key]
             place = within(key[1], copy, tile, self.scope.variables)
+            if key in self.kept and None in offsets(key[1], copy, tile, self.scope.variables):
+                continue  # an index in blocks that moves within them: what lies there is not shown
             if place is not None and self._aligned(place) and self._leads(key[0], memory, dtype):
                 options.append(End(key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.scope.variables)))
         if not options or self.fit.route(self.system.home, memory, dtype):

@@ -56,6 +56,7 @@ class Walk:
         where = tuple(w for n in self.group.nests for w in n.where)
         if self.group.domain is not None and members:
             self.group.domain.walk(self, env, members)
+            self.run.data.kept.clear()
         elif where and members:
             Guarded(self, where).loops(env, members)
         else:
@@ -63,10 +64,11 @@ class Walk:
         self.empty()
 
     def empty(self) -> None:
-        """Sends everything home."""
+        """Sends everything home, but panels for all of a domain."""
         data, lives = self.run.data, self.lives
         end, was, lives.ending = data.state, lives.ending, True
-        while keys := end.of_any():  # what made room while another one went home may have stayed in another memory
+        # what made room while another one went home may have stayed in another memory
+        while keys := [k for k in end.of_any() if k not in data.kept]:
             for key in keys:
                 if key in end.copies:
                     data.evict(key)
