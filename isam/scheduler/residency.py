@@ -28,7 +28,8 @@ class Residency:
     ``since``: what was fetched and written since a body began; ``later``: per tile its uses to come in the present
     block, the next one last; ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``:
     ways that were found, by what they were asked for; ``devices``: who executes calls; ``kept``: panels that hold all
-    that blocks of a domain read, as long as it is walked."""
+    that blocks of a domain read, as long as it is walked; ``wider``: of tiles that calls of the present block read the
+    longer ones that begin with them."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -38,6 +39,7 @@ class Residency:
         self.lifetimes = Lifetimes()
         self.since = Since()
         self.later: dict[Tile, list[int]] = {}
+        self.wider: dict[Tile, Tile] = {}
         self.at_bind: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
         self.hops: dict[object, Hop | None] = {}
@@ -120,6 +122,10 @@ class Residency:
         key = (memory, tile, form)
         if key in self.state.copies:
             return self.state.copies[key].place, key
+        longer = self._beginning(use, tile, memory)
+        if longer is not None:
+            pinned.add(longer)
+            return self.state.copies[longer].place, longer
         self._demand_there(use, tile, memory, form)
         if self._handed_over(use, key, pinned):
             return self.state.copies[key].place, key
@@ -136,6 +142,14 @@ class Residency:
         self.state.put(key, self.fit.copy(memory, tile, place, False, form))
         self.since.fetch(key, self.scope.ranges)
         return place, key
+
+    def _beginning(self, use: Use, tile: Tile, memory: str) -> Key | None:
+        """The copy in registers of a longer tile that begins with this one."""
+        wide = self.wider.get(tile)
+        if wide is None or use.writes or not self.system.memories[memory].lanes:
+            return None
+        key = (memory, wide, self.fit.form(memory, wide, use.dims, use.strides))
+        return key if key in self.state.copies else None
 
     def _handed_over(self, use: Use, key: Key, pinned: set[Key]) -> bool:
         """Whether the tile's only fresh copy lies in another memory from which a route leads here, not by way of home:

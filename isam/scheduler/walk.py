@@ -253,21 +253,23 @@ class Walk:
         self.lives.leaf = frozenset(members)
         steps = run.steps([c for i in members for c in self._calls(i, env)])
         calls = [c for step in steps for c in step]
+        wider = run.data.wider = {} if self.clip is None else _wider(calls)
+        touched = [[t for own in tiles for t in (own, wider.get(own)) if t is not None] for _, _, _, tiles in calls]
         last: dict[Tile, int] = {}
-        for at, (_, _, _, tiles) in enumerate(calls):
+        for at, tiles in enumerate(touched):
             for t in tiles:
                 last[t] = at
         crowded = self._crowded(calls)
         run.data.later = {t: [] for t in last}
-        for at, (_, _, _, tiles) in reversed(list(enumerate(calls))):
+        for at, tiles in reversed(list(enumerate(touched))):
             for t in tiles:
                 run.data.later[t].append(at)
         done = 0
         self.lives.begin(calls)
         for step in steps:
             begin, done = done, done + len(step)
-            for _, _, _, tiles in step:
-                for t in tiles:
+            for at in range(begin, done):
+                for t in touched[at]:
                     run.data.later[t].pop()
             try:
                 run.step(step)
@@ -276,10 +278,10 @@ class Walk:
                 raise
             self.lives.done = done
             for at in range(begin, done):
-                for t in dict.fromkeys(calls[at][3]):
+                for t in dict.fromkeys(touched[at]):
                     if last[t] == at:
                         run.release(t, crowded)
-        run.data.later = {}
+        run.data.later, run.data.wider = {}, {}
         self.lives.begin([])
 
     def _crowded(self, calls: list[Call]) -> bool:
@@ -344,6 +346,22 @@ class Walk:
         m: MappedAxis | None = nest.mapped.get(axis)
         size = 1 if m is None else (m.limit or n)
         return [(offset + i, min(size, n - i)) for i in range(0, n, max(1, size))]
+
+
+def _wider(calls: list[Call]) -> dict[Tile, Tile]:
+    """Of what calls read and none writes, which tile is the beginning of which longer one."""
+    read, written = dict[Tile, None](), set[str]()
+    for nest, _, _, tiles in calls:
+        for u, t in zip(nest.uses, tiles, strict=True):
+            if u.writes:
+                written.add(t.buffer)
+            else:
+                read[t] = None
+    longest: dict[object, Tile] = {}
+    for t in sorted(read, key=lambda t: -sum(t.shape)):
+        longest.setdefault((t.buffer, t.start, t.steps), t)
+    found = ((t, longest[t.buffer, t.start, t.steps]) for t in read if t.buffer not in written)
+    return {t: w for t, w in found if sum(a != b for a, b in zip(t.shape, w.shape, strict=True)) == 1}
 
 
 def _shared(nodes: list[Node]) -> tuple[Node, ...]:
