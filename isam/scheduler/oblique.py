@@ -91,10 +91,11 @@ def oblique(nest: Nest, exact: bool) -> Oblique | None:
     if any(not nest.extents[a].is_constant or not takes_any(nest, a) for a in tied):
         return None
     x, y = sorted(tied, key=lambda a: (nest.unit(a) > 1, a in nest.reduced, nest.axes.index(a)))
-    for a, b in ((x, y), (y, x)):
-        strips = _between(nest, a, b)
-        if strips is not None and all(s.plain or s.length <= BLOCKS[0] for s in strips):
-            return Oblique(a, b, strips, across=b != y)
+    for short in (0, BLOCKS[0]):
+        for a, b in ((x, y), (y, x)):
+            strips = _between(nest, a, b)
+            if strips is not None and all(s.plain or s.length <= short for s in strips):
+                return Oblique(a, b, strips, across=b != y)
     return None
 
 

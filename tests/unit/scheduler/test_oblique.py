@@ -85,6 +85,9 @@ def test_a_triangle_is_one_strip_with_its_lanes_inside() -> None:
     _, upper = domain(PRODUCT.format(where=" where i <= j", permits="reassociate, contract"),
                       {"N": 70, "M": 70, "K": 8})  # fmt: skip
     assert upper == Oblique("j", "i", (Strip(0, 70, Line(0, 0), Line(1, 1)),), across=True)
+    _, small = domain(PRODUCT.format(where=" where i <= j", permits="reassociate, contract"),
+                      {"N": 50, "M": 50, "K": 8})  # fmt: skip
+    assert small == Oblique("j", "i", (Strip(0, 50, Line(0, 0), Line(1, 1)),), across=True)
     assert nest.unit("j") > 1
 
 
