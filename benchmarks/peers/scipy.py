@@ -31,7 +31,7 @@ def version() -> str:
     import scipy
 
     for pool in threadpool_info():
-        if pool["user_api"] == "blas" and "scipy" in pool["filepath"]:
+        if pool["user_api"] == "blas" and "scipy" in pool["filepath"] and "numpy" not in pool["filepath"]:
             kind = pool.get("architecture", "")
             return f"{scipy.__version__} with {pool['internal_api']} {pool['version']} ({kind}), 1 thread"
     return scipy.__version__
