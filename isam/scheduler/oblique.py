@@ -251,7 +251,7 @@ class Strips(Blocks):
         how many values; 0 where rows cannot be side by side."""
         walk, plan = self.walk, self.walk.plan
         group = walk.group
-        if not plan.simple or group.private or any(n.unit(one) > 1 for n in group.nests):
+        if not plan.simple or group.private or any(n.unit(one) > 1 or one in n.reduced for n in group.nests):
             return 0
         if not any(set(n.reduced) - {one, other} or other in n.reduced for n in group.nests):
             return 0

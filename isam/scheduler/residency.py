@@ -192,8 +192,8 @@ class Residency:
         for key in self.state.stages_around(tile, self.scope.ranges):
             copy = self.state.copies[key]
             place = within(key[1], copy, tile, self.scope.variables)
-            if key in self.kept and None in offsets(key[1], copy, tile, self.scope.variables):
-                continue  # an index in blocks that moves within them: what lies there is not shown
+            if key[0] == self.system.home and None in offsets(key[1], copy, tile, self.scope.variables):
+                continue  # an index that runs within a block of a panel: what lies there is not shown
             if place is not None and self._aligned(place) and self._leads(key[0], memory, dtype):
                 options.append(End(key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.scope.variables)))
         if not options or self.fit.route(self.system.home, memory, dtype):

@@ -17,6 +17,7 @@ from isam.schedule.tree import Issue, Loop, Node, Operand, Seq, Tile, distinct
 from isam.scheduler.nests import nests_of
 from isam.scheduler.oblique import Line, Oblique, Strip, oblique
 from isam.scheduler.plans import shared_home
+from isam.scheduler.staging import Stager
 from tests.on_the_tree import on_the_tree
 from tests.pipeline import compiled, judge, simulated
 
@@ -255,6 +256,17 @@ def test_what_blocks_read_is_laid_out_once(where: str) -> None:
     assert job.schedule is not None
     assert "a.all" in {s.name for s in job.schedule.workspace}
     judge(kernel, sizes, job)
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_panel_is_not_read_across_its_blocks(once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both factors are one buffer: what was laid out for one of them is there for the other, whose rows run within a
+    block of the panel."""
+    if not once:
+        monkeypatch.setattr(Stager, "ahead", lambda *_: None)
+    kernel = parse_kernel(SYRK.format(where="i <= k").replace("f32", "f64"))
+    job = compiled(kernel, {"N": 260, "K": 92}, simulated("host-avx512"), check=True)
+    assert job.schedule is not None
 
 
 def test_calls_longer_than_their_row_are_refused() -> None:
