@@ -10,7 +10,7 @@ from ml_dtypes import bfloat16
 import isam
 from isam.ir.bounds import enclose, products
 
-from . import near
+from . import algebra, near
 from .kernels import kernel_of
 from .shapes import Case, Convolution, Gemm, Shape
 
@@ -92,6 +92,7 @@ def _arguments(case: Case) -> dict[str, Array]:
     made = {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
     for name in SCALED.get(case.kernel, ()):  # so that sums are of the size of 1
         made[name] *= np.float32(shapes[name][-2] ** -0.5)
+    made = algebra.fitting(case.kernel, made)
     if case.kind != "f32":
         made = {b.name: made[b.name].astype(bfloat16).astype(RESULTS[b.dtype]) for b in given}
     return {name: placed(a) for name, a in made.items()}
@@ -118,6 +119,8 @@ class Judge:
         result = RESULTS[case.kind]
         if case.kernel == "gru":
             return Steps(near.Gru(arrays, ulp, case.kind, often), result)
+        if case.kernel in algebra.RIGHT:
+            return Steps(algebra.Algebra(case.kernel, arrays, ulp), result)
         if case.kernel in ("attention", "block"):
             sizes = dict(case.sizes)
             made = (near.attention(arrays, ulp, case.kind, often) if case.kernel == "attention"
@@ -165,9 +168,9 @@ class Judge:
 
 
 class Steps(Judge):
-    """Judges every step from the state that was computed before it."""
+    """Judges every step from the state that was computed before it, every element from those that it is made of."""
 
-    def __init__(self, steps: near.Gru, dtype: Any):
+    def __init__(self, steps: near.Gru | algebra.Algebra, dtype: Any):
         self.steps, self.dtype = steps, np.dtype(dtype)
         self.known: tuple[Array, tuple[Array, Array]] | None = None
 

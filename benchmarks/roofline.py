@@ -25,6 +25,7 @@ PANELS = (  # title, type of the first factor, groups
     ("Products in f32", "f32", ("square", "deepbench")),
     ("Convolutions in f32", "f32", ("resnet50", "resnet50x28", "depthwise")),
     ("Layers in f32", "f32", ("rows", "blocks", "attention", "gru")),
+    ("Linear algebra in f32", "f32", ("algebra",)),
     ("Products and convolutions in bf16", "bf16", ("bf16", "resnet50-bf16")),
     ("Layers in bf16", "bf16", ("blocks-bf16", "attention-bf16", "gru-bf16")),
     ("Products of bytes", "u8", ("int8",)),

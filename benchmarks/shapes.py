@@ -125,6 +125,10 @@ def _rows(kernel: str, rows: int, columns: int) -> Case:
     return Case(kernel, (("M", rows), ("N", columns)), rows * columns)
 
 
+def _case(kernel: str, flops: int, **sizes: int) -> Case:
+    return Case(kernel, tuple(sizes.items()), flops)
+
+
 def _depthwise(channels: int, size: int, stride: int) -> Case:
     out = size // stride
     sizes = {"H": out, "W": out, "C": channels, "R": 3, "S": 3, "stride": stride}
@@ -153,6 +157,14 @@ LAYOUTS = (*(_rows("transpose", m, n) for m, n in ((256, 256), (1024, 1024), (10
            *(Case("channels_last", (("C", c), ("P", n * n)), c * n * n)
              for c, n in ((64, 112), (128, 56), (256, 28), (512, 14), (2048, 7))))  # fmt: skip
 SCANS = tuple(_rows("running_sum", m, n) for m, n in ((256, 256), (256, 1024), (4096, 768), (128, 1000), (50, 333)))
+ALGEBRA = (
+    *(_case("lu", 2 * n**3 // 3, N=n) for n in (64, 200)), *(_case("cholesky", n**3 // 3, N=n) for n in (64, 200)),
+    _case("substitution", 200 * 200, N=200), _case("substitutions", 200 * 200 * 64, N=200, M=64),
+    *(_case("trmm", n * (n + 1) * n, M=n, N=n) for n in (64, 512)),
+    *(_case("syrk", n * (n + 1) * n, M=n, K=n) for n in (64, 512)),
+    _case("band", 2 * 17 * 4096, N=4096, H=8), _case("prefix_sum", 4096, N=4096),
+    _case("histogram", 16384, N=16384, B=256),
+)  # fmt: skip
 DEPTHWISE = tuple(_depthwise(*row) for row in (  # those of MobileNet
     (32, 112, 1), (64, 112, 2), (128, 56, 1), (128, 56, 2), (256, 28, 1), (256, 28, 2), (512, 14, 1), (512, 14, 2),
     (1024, 7, 1),
@@ -198,8 +210,8 @@ LARGE = 100_000_000  # flops from which on a product counts as large: shorter on
 
 GROUPS: dict[str, tuple[Shape, ...]] = {
     "tiny": TINY, "square": SQUARES, "deepbench": DEEPBENCH, "bf16": BF16, "int8": INT8, "resnet50": RESNET50,
-    "depthwise": DEPTHWISE, "rows": ROWS, "layouts": LAYOUTS, "scans": SCANS, "blocks": BLOCKS,
-    "attention": ATTENTION, "gru": GRU,
+    "depthwise": DEPTHWISE, "rows": ROWS, "layouts": LAYOUTS, "scans": SCANS, "algebra": ALGEBRA,
+    "blocks": BLOCKS, "attention": ATTENTION, "gru": GRU,
     "resnet50x28": RESNET50_28, "resnet50-bf16": RESNET50_BF16, "blocks-bf16": BLOCKS_BF16,
     "attention-bf16": ATTENTION_BF16, "gru-bf16": GRU_BF16,
 }  # fmt: skip

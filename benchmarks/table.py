@@ -111,6 +111,15 @@ which what is below 0 is cut off, and whose channels come last then. "G/s" count
 
 Of each row of a matrix, the sums up to every column. Each step takes a column, as it is written. "G/s" counts elements.
 """,
+    "algebra": """## Elimination, triangles, bands, prefix sums, counts
+
+A matrix as the product of two triangles (LU without changing rows, Cholesky), what a triangle takes to a vector and to
+many, a triangle times a matrix (`trmm`), a matrix times itself turned below the diagonal (`syrk`), 17 diagonals times a
+vector, prefix sums of a vector, how often each of 256 numbers is among others. "G/s" counts what has to be done,
+elements of the last two. BLAS and LAPACK are called directly, on matrices that lie as each likes best, into arrays that
+are there; what works in place does so on a copy made in every call, as ISAM's argument stays as it is. Every element is
+judged from those that it is made of.
+""",
     "blocks": """## Depthwise and pointwise blocks
 
 Those of MobileNet: rows and columns of the result, channels, filters, stride. A depthwise 3x3 convolution, a product

@@ -12,12 +12,13 @@ from functools import cache
 from ..shapes import Shape
 from . import jax, libxsmm, mkl, onednn, onnxruntime, openvino, torch
 from . import numpy as blas
+from . import scipy as lapack
 from .library import Form, Given, Library
 
 __all__ = ["LIBRARIES", "Form", "Given", "Library", "absent", "library_of", "of", "present", "printed", "versions"]
 
 LIBRARIES: tuple[Library, ...] = tuple(m.LIBRARY for m in (
-    blas, mkl, onednn, torch, onnxruntime, openvino, jax, libxsmm))  # fmt: skip
+    blas, lapack, mkl, onednn, torch, onnxruntime, openvino, jax, libxsmm))  # fmt: skip
 
 
 @cache
@@ -57,9 +58,8 @@ def printed(name: str) -> str:
 def versions() -> dict[str, str]:
     """Of everything that runs."""
     import llvmlite.binding as llvm
-    import scipy
 
     import isam
 
-    out = {"isam": isam.__version__, "llvm": ".".join(map(str, llvm.llvm_version_info)), "scipy": scipy.__version__}
+    out = {"isam": isam.__version__, "llvm": ".".join(map(str, llvm.llvm_version_info))}
     return out | {x.name: v for x in LIBRARIES if (v := version(x))}

@@ -1,4 +1,5 @@
-"""MKL through ctypes: ``cblas_sgemm``, the same with its second factor packed, code made for one size; bytes."""
+"""MKL through ctypes: ``cblas_sgemm``, the same with its second factor packed, code made for one size; bytes; what
+``mkl_algebra`` has."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import numpy as np
 from ..data import room
 from ..shapes import Gemm, Shape
 from ..timing import Call
+from . import mkl_algebra as algebra
 from .library import Array, Form, Given, Library
 
 ROW_MAJOR, AS_IT_IS, PACKED, SECOND, FIXED = 101, 111, 151, 162, 173  # what mkl_cblas.h calls them
@@ -44,7 +46,9 @@ def version() -> str:
 
 
 def of(shape: Shape, given: Given) -> dict[str, Form]:
-    """Products of f32 and of bytes; those of bf16 return f32."""
+    """Products of f32 and of bytes; those of bf16 return f32. Elimination, triangles and bands."""
+    if shape.work in algebra.WORKS:
+        return algebra.WORKS[shape.work](library(), given)
     if not isinstance(shape, Gemm) or shape.kind not in ("f32", "int8"):
         return {}
     return (_floats if shape.kind == "f32" else _bytes)(library(), shape, given["A"], given["B"])

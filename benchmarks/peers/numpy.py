@@ -7,6 +7,7 @@ import numpy as np
 from ..data import room, windows
 from ..shapes import Case, Convolution, Gemm, Shape
 from ..timing import Call
+from .layouts import lower
 from .library import Form, Given, Library
 
 
@@ -34,7 +35,8 @@ def of(shape: Shape, given: Given) -> dict[str, Form]:
     if isinstance(shape, Case) and shape.kernel == "running_sum":
         sums = room(given["X"].shape)
         return {"": Form(Call(np.cumsum, (given["X"], 1), {"out": sums}), lambda _: sums)}
-    return {}
+    make = WORKS.get(shape.work)
+    return make(given) if make else {}
 
 
 def _turned(given: Given) -> Form:
@@ -66,4 +68,39 @@ def _convolution(shape: Convolution, given: Given) -> Form:
     return Form(call, lambda _: out)
 
 
+def _cholesky(given: Given) -> dict[str, Form]:
+    below = np.tril(given["A"], -1)
+    return {"": Form(Call(np.linalg.cholesky, (given["A"],), {}), lambda r: r.T + below)}
+
+
+def _trmm(given: Given) -> dict[str, Form]:
+    out = room(given["B"].shape)
+    return {"": Form(Call(np.matmul, (np.tril(given["L"]), given["B"]), {"out": out}))}
+
+
+def _syrk(given: Given) -> dict[str, Form]:
+    """NumPy knows that it is symmetric."""
+    a = given["A"]
+    return {"": Form(Call(np.matmul, (a, a.T), {"out": room((len(a), len(a)))}), lower)}
+
+
+def _band(given: Given) -> dict[str, Form]:
+    """Windows that slide over the vector with zeros around it, which are there already."""
+    d, x = given["D"], np.pad(given["x"], len(given["D"]) // 2)
+    seen = np.lib.stride_tricks.sliding_window_view(x, d.shape[1])
+    return {"": Form(Call(np.einsum, ("di,di->i", d, seen), {"out": room(d.shape[1])}))}
+
+
+def _prefix_sum(given: Given) -> dict[str, Form]:
+    return {"": Form(Call(np.cumsum, (given["X"],), {"out": room(given["X"].shape)}))}
+
+
+def _histogram(given: Given) -> dict[str, Form]:
+    """Of integers, as it wants them."""
+    count = Call(np.bincount, (given["X"].astype(np.intp), None, len(given["b"])), {})
+    return {"": Form(count, lambda r: r.astype(np.float32))}
+
+
+WORKS = {"cholesky": _cholesky, "trmm": _trmm, "syrk": _syrk, "band": _band, "prefix_sum": _prefix_sum,
+         "histogram": _histogram}  # fmt: skip
 LIBRARY = Library("numpy", "NumPy", version, of)

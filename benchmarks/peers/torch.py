@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
+from ..data import placed
 from ..shapes import Gemm, Shape
+from .layouts import lower
 from .library import Array, Form, Given, Library
 
 
@@ -51,7 +53,9 @@ def of(shape: Shape, given: Given) -> dict[str, Form]:
     tensors = {n: tensor(v) for n, v in given.items()}
     if shape.kind == "bf16":
         tensors = {n: v.bfloat16() for n, v in tensors.items()}
-    return {n: Form(call, read) for n, call in make(torch, tensors).items()}
+    after = AFTER.get(shape.work)
+    seen = (lambda r: after(read(r), given)) if after else read
+    return {n: Form(call, seen) for n, call in make(torch, tensors).items()}
 
 
 Call = Callable[[], Any]
@@ -94,6 +98,59 @@ def running_sum(torch: Any, given: Tensors) -> dict[str, Call]:
     x = given["X"]
     out = x.new_empty(x.shape)
     return {"": lambda: torch.cumsum(x, 1), "out": lambda: torch.cumsum(x, 1, out=out)}
+
+
+def lu(torch: Any, given: Tensors) -> dict[str, Call]:
+    """By columns, as it calls LAPACK."""
+    a = given["A"].t().contiguous().t()
+    out = torch.linalg.lu_factor_ex(a)
+    return {"": lambda: torch.linalg.lu_factor_ex(a)[0],
+            "out": lambda: torch.linalg.lu_factor_ex(a, out=out)[0]}  # fmt: skip
+
+
+def cholesky(torch: Any, given: Tensors) -> dict[str, Call]:
+    """Below the diagonal of what it makes is nothing, above it of what is turned."""
+    a, f, found = given["A"].t().contiguous().t(), torch.linalg.cholesky_ex, {}
+    out = f(a)
+    found[""] = lambda: f(a)[0]
+    found["out"] = lambda: f(a, out=out)[0]
+    return found
+
+
+def substitution(torch: Any, given: Tensors) -> dict[str, Call]:
+    """Everything by columns and by rows."""
+    f, found = torch.linalg.solve_triangular, {}
+    for name, turn in (("columns", lambda x: x.t().contiguous().t()), ("rows", lambda x: x)):
+        factor, b = turn(given["L"]), turn(given["b"].reshape(len(given["b"]), -1))
+        out = torch.empty_like(b)
+        found[name] = lambda factor=factor, b=b: f(factor, b, upper=False)
+        found[f"{name} out"] = lambda factor=factor, b=b, out=out: f(factor, b, upper=False, out=out)
+    return found
+
+
+def trmm(torch: Any, given: Tensors) -> dict[str, Call]:
+    factor, b = given["L"].tril(), given["B"]
+    out = torch.empty_like(b)
+    return {"mm": lambda: torch.mm(factor, b, out=out)}
+
+
+def syrk(torch: Any, given: Tensors) -> dict[str, Call]:
+    a = given["A"]
+    out = a.new_empty(len(a), len(a))
+    return {"mm": lambda: torch.mm(a, a.t(), out=out)}
+
+
+def prefix_sum(torch: Any, given: Tensors) -> dict[str, Call]:
+    x = given["X"]
+    out = torch.empty_like(x)
+    return {"": lambda: torch.cumsum(x, 0), "out": lambda: torch.cumsum(x, 0, out=out)}
+
+
+def histogram(torch: Any, given: Tensors) -> dict[str, Call]:
+    """Of integers, and of numbers between edges."""
+    x, bins = given["X"], len(given["b"])
+    whole = x.long()
+    return {"bincount": lambda: torch.bincount(whole, minlength=bins), "histc": lambda: torch.histc(x, bins, 0, bins)}
 
 
 def turned_image(torch: Any, given: Tensors) -> dict[str, Call]:
@@ -193,5 +250,11 @@ def tried(name: str, make: Callable[[], Call]) -> dict[str, Call]:
 WORKS: dict[str, Callable[[Any, Tensors], dict[str, Call]]] = {
     "product": products, "softmax": softmax, "layer_norm": layer_norm, "bias_gelu": bias_gelu, "transpose": transpose,
     "running_sum": running_sum, "channels_last": turned_image, "attention": attention, "gru": gru,
+    "lu": lu, "cholesky": cholesky, "substitution": substitution, "substitutions": substitution, "trmm": trmm,
+    "syrk": syrk, "prefix_sum": prefix_sum, "histogram": histogram,
+}  # fmt: skip
+AFTER: dict[str, Callable[[Array, Given], Array]] = {  # of what is made, what the kernel returns
+    "cholesky": lambda r, given: placed(r.T + np.tril(given["A"], -1)), "syrk": lambda r, given: lower(r),
+    "substitution": lambda r, given: r[:, 0], "histogram": lambda r, given: placed(r.astype(np.float32)),
 }  # fmt: skip
 LIBRARY = Library("torch", "torch", version, of)

@@ -19,8 +19,8 @@ from isam.diagnostics import InternalError, did_you_mean, fail
 if TYPE_CHECKING:
     from isam.system.graph import System
 
-GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "scans", "blocks",
-          "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16",
+GROUPS = ("tiny", "square", "deepbench", "bf16", "int8", "resnet50", "depthwise", "rows", "layouts", "scans", "algebra",
+          "blocks", "attention", "gru", "resnet50x28", "resnet50-bf16", "blocks-bf16", "attention-bf16", "gru-bf16",
           "compile")  # fmt: skip
 ONLY = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -52,6 +52,7 @@ SAVE = Annotated[
     resnet50="figures per convolution of ResNet-50", depthwise="figures per depthwise convolution",
     rows="figures per function of rows", layouts="figures per layout turned",
     scans="figures per matrix whose rows are summed up",
+    algebra="figures per elimination, triangle, band, prefix sum and count",
     blocks="figures per depthwise and pointwise block",
     attention="figures per attention", gru="figures per recurrent layer",
     resnet50x28="as resnet50, 28 images", compile="seconds of cold compilations, per stage",
@@ -65,9 +66,9 @@ def bench(
 ) -> Answer:  # fmt: skip
     """Measures products, convolutions and networks' layers beside the fastest that Python can call.
 
-    Peers: NumPy, and where they are installed MKL, oneDNN by torch, torch itself, ONNX Runtime, OpenVINO, JAX (pip
-    install 'isam[bench]'); LIBXSMM, called from C, as a reference where gcc and its headers are there. Their weights
-    are bound and their data laid out beforehand; of each row the best form of the best peer counts.
+    Peers: NumPy, SciPy, and where they are installed MKL, oneDNN by torch, torch itself, ONNX Runtime, OpenVINO, JAX
+    (pip install 'isam[bench]'); LIBXSMM, called from C, as a reference where gcc and its headers are there. Their
+    weights are bound and their data laid out beforehand; of each row the best form of the best peer counts.
 
     One thread, random data, contenders taking turns, every result checked against float64 within a bound per element.
     A line per shape as it is done. Exit code 1 when a target is missed.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Seq
 from isam.scheduler.nests import Nest
@@ -17,6 +18,22 @@ if TYPE_CHECKING:
     from isam.scheduler.walk import Walk
 
 BLOCKS = (64, 16)  # elements of a block along each axis, from the first cut to the last
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Of a box only so much: of the ``n``-th element of it along ``axis`` those along ``other`` from one number to
+    before another one, both from where the box begins."""
+
+    axis: str
+    other: str
+    ranges: tuple[tuple[int, int], ...]
+
+    def of(self, at: int, start: int, n: int) -> tuple[int, int]:
+        """Where ``n`` elements from ``start`` on begin, and how many of them there are, for the element ``at``."""
+        low, high = self.ranges[at]
+        begin = max(start, low)
+        return begin, max(0, min(start + n, high) - begin)
 
 
 class Domain(Protocol):
@@ -31,9 +48,9 @@ class Domain(Protocol):
         ...
 
 
-def of_block(nest: Nest, axes: Iterable[str]) -> Nest:
+def of_block(nest: Nest, axes: Iterable[str], size: int = BLOCKS[0]) -> Nest:
     """The nest over one block along some axes."""
-    least = {a: Affine((), min(BLOCKS[0], nest.length(a))) for a in axes}
+    least = {a: Affine((), min(size, nest.length(a))) for a in axes}
     others = {a: at for a, at in nest.origin.items() if a not in least}
     return replace(nest, extents={**nest.extents, **least}, origin=others, where=())
 
@@ -64,6 +81,6 @@ class Blocks:
             walk.empty()
         scope.out.append(Loop(var, lo, hi, step, Seq(tuple(nodes)), axis=axis))
 
-    def box(self, at: Env, small: bool) -> None:
+    def box(self, at: Env, small: bool, clip: Clip | None = None) -> None:
         """The plan where some axes are."""
-        self.walk.box({**self.env, **at}, self.members, small)
+        self.walk.box({**self.env, **at}, self.members, small, clip)

@@ -128,7 +128,8 @@ class DryRun:
 
     def _held(self, located: list[list[Located]], pinned: set[Key]) -> set[Key]:
         """What calls read has to stay while room is made for their results, boxes that it lies in as well."""
-        boxes = {k for k in pinned if k[2] == STAGED}
+        longer = set(self.data.wider.values())
+        boxes = {k for k in pinned if k[2] == STAGED or k[1] in longer}
         return boxes | {k for one in located for o in one if o[0].reads and (k := self._key(*o)) is not None}
 
     def _passed(self, located: Located) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from isam.classes import dataclass
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound
-from isam.scheduler.blocks import BLOCKS, Blocks, of_block, takes_any
+from isam.scheduler.blocks import BLOCKS, Blocks, Clip, of_block, takes_any
 from isam.scheduler.nests import Nest
 from isam.scheduler.trim import Env
 
@@ -70,7 +70,13 @@ class Oblique:
 
     def block(self, nest: Nest) -> Nest:
         """The nest over one block: what a plan is made for."""
-        return of_block(nest, (self.x, self.y))
+        return of_block(nest, (self.x, self.y), self.largest())
+
+    def largest(self) -> int:
+        """How many elements the largest blocks that it is cut into have along each axis."""
+        level = [s for s in self.strips if s.plain]
+        some = (size for size in BLOCKS if any(_whole(s.length // size, size, s.low, s.high) for s in level))
+        return next(some, BLOCKS[0])
 
     def walk(self, walk: Walk, env: Env, members: Members) -> None:
         Strips(walk, self, env, members).run()
@@ -85,10 +91,11 @@ def oblique(nest: Nest, exact: bool) -> Oblique | None:
     if any(not nest.extents[a].is_constant or not takes_any(nest, a) for a in tied):
         return None
     x, y = sorted(tied, key=lambda a: (nest.unit(a) > 1, a in nest.reduced, nest.axes.index(a)))
-    for a, b in ((x, y), (y, x)):
-        strips = _between(nest, a, b)
-        if strips is not None and all(s.plain or s.length <= BLOCKS[0] for s in strips):
-            return Oblique(a, b, strips, across=b != y)
+    for short in (0, BLOCKS[0]):
+        for a, b in ((x, y), (y, x)):
+            strips = _between(nest, a, b)
+            if strips is not None and all(s.plain or s.length <= short for s in strips):
+                return Oblique(a, b, strips, across=b != y)
     return None
 
 
@@ -158,8 +165,23 @@ class Strips(Blocks):
         self.domain = domain
 
     def run(self) -> None:
+        if self.walk.plan.simple and self.domain.strips:
+            self._ahead()
         for s in self.domain.strips:
             self._strip(Affine((), s.start), Affine(), s.length, s.low, s.high, BLOCKS)
+
+    def _ahead(self) -> None:
+        """Lays out what many blocks read before all of them."""
+        x, y, strips = self.domain.x, self.domain.y, self.domain.strips
+        size = self.domain.largest()
+        first, last = min(s.start for s in strips), max(s.start + s.length for s in strips)
+        low, high = min(s.low.ends(s.length)[0] for s in strips), max(s.high.ends(s.length)[1] for s in strips)
+        points = sum(s.high.at(k) - s.low.at(k) for s in strips for k in range(s.length))
+        spans = {x: (first, last - first), y: (low, high - low)}
+        whole = {a: (Affine((), at), n, Affine((), at)) for a, (at, n) in spans.items()}
+        block = {a: (Affine((), at), min(n, size), Affine((), at)) for a, (at, n) in spans.items()}
+        for stage in self.walk.plan.stages:
+            self.walk.stager.ahead(stage, {**self.env, **whole}, self.members, points / size**2, {**self.env, **block})
 
     def _strip(self, x: Affine, y: Affine, n: int, low: Line, high: Line, sizes: tuple[int, ...]) -> None:
         """``n`` values of x from ``x`` on; the lines count from there, and from ``y`` on."""
@@ -196,11 +218,51 @@ class Strips(Blocks):
             length = high.const - low.const
             self._loop(self.domain.x, x, x + n, 1,
                        lambda var: self._box(var, 1, y + (var - x) * low.slope + low.const, length))  # fmt: skip
+        elif self._slanted(x, y, n, low, high):
+            return
         elif self.domain.across:
             self._columns(x, y, n, low, high)
         else:
             for row in range(n):
                 self._box(x + row, 1, y + low.at(row), high.at(row) - low.at(row))
+
+    def _slanted(self, x: Affine, y: Affine, n: int, low: Line, high: Line) -> bool:
+        """Rows, or columns, side by side in what registers hold, so that they share their loops and what they read;
+        False where calls take many elements of both axes, or nothing is shared."""
+        one, other, rows = self.domain.x, self.domain.y, [(low.at(k), high.at(k)) for k in range(n)]
+        first, across = x, y
+        if self.domain.across:
+            one, other, first, across = other, one, y + low.ends(n)[0], x
+            rows = [_inside(n, low, high, k) for k in range(low.ends(n)[0], high.ends(n)[1])]
+        most = self._rows(one, other)
+        if most < 2:
+            return False
+        for begin, end in _together(rows, lambda some: self._fits(other, some, most)):
+            some = rows[begin:end]
+            start = min(a for a, _ in some)
+            length = max(b for _, b in some) - start
+            ranges = tuple((a - start, b - start) for a, b in some)
+            at = {one: (first + begin, end - begin, first + begin), other: (across + start, length, across + start)}
+            self.box(at, False, Clip(one, other, ranges))
+        return True
+
+    def _rows(self, one: str, other: str) -> int:
+        """How many registers of results a block has, each of a value of one axis; where the other one is summed over,
+        how many values; 0 where rows cannot be side by side."""
+        walk, plan = self.walk, self.walk.plan
+        group = walk.group
+        if not plan.simple or group.private or any(n.unit(one) > 1 or one in n.reduced for n in group.nests):
+            return 0
+        if not any(set(n.reduced) - {one, other} or other in n.reduced for n in group.nests):
+            return 0
+        most = plan.register_block(one)
+        return most if other in group.main.reduced else most * -(-plan.register_block(other) // group.unit(other))
+
+    def _fits(self, other: str, rows: list[tuple[int, int]], most: int) -> bool:
+        """Whether registers hold the results of such rows."""
+        group = self.walk.group
+        wide = 1 if other in group.main.reduced else -(-_width(rows) // group.unit(other))
+        return len(rows) * wide <= most
 
     def _columns(self, x: Affine, y: Affine, n: int, low: Line, high: Line) -> None:
         """What is left of a strip, for each y by itself: there one value of x follows the other."""
@@ -240,6 +302,27 @@ class Strips(Blocks):
         if n > 0 and length > 0:
             at = {self.domain.x: (x, n, x), self.domain.y: (y, length, y)}
             self.box(at, small=min(n, length) == 1)
+
+
+def _inside(n: int, low: Line, high: Line, column: int) -> tuple[int, int]:
+    """Which of ``n`` rows have a column."""
+    inside = [at for at in range(n) if low.at(at) <= column < high.at(at)]
+    return (inside[0], inside[-1] + 1) if inside else (0, 0)
+
+
+def _width(rows: list[tuple[int, int]]) -> int:
+    return max(b for _, b in rows) - min(a for a, _ in rows)
+
+
+def _together(rows: list[tuple[int, int]], fits: Callable[[list[tuple[int, int]]], bool]) -> list[tuple[int, int]]:
+    """Which rows, from one to before another, go together: as many as fit."""
+    out: list[tuple[int, int]] = []
+    begin = 0
+    for at in range(1, len(rows) + 1):
+        if at == len(rows) or not fits(rows[begin : at + 1]):
+            out.append((begin, at))
+            begin = at
+    return out
 
 
 def _whole(count: int, size: int, low: Line, high: Line) -> tuple[int, int, tuple[int, int]] | None:

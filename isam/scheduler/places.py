@@ -111,6 +111,13 @@ def _inside(diff: Affine, n: int, block: int, variables: Mapping[str, Var]) -> A
     return None
 
 
+def offsets(stage: Tile, copy: Copy, tile: Tile, variables: Mapping[str, Var]) -> list[int | None]:
+    """How far into a block of each dimension that is cut a tile in a staged box begins; None where that differs."""
+    assert copy.stage is not None
+    return [remainder(t - s, block, variables)
+            for s, t, block in zip(stage.start, tile.start, copy.stage.blocks, strict=True) if block > 1]  # fmt: skip
+
+
 def within(stage: Tile, copy: Copy, tile: Tile, variables: Mapping[str, Var]) -> Place | None:
     """The place of ``tile`` inside a staged box, or None when it straddles two blocks of a cut dimension."""
     layout = copy.stage

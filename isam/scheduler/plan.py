@@ -6,6 +6,7 @@ run says.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import combinations
@@ -187,6 +188,22 @@ class Plan:
         alone = (*((d + (d >= at), only) for d, only in self.alone), (at, members))
         order = (*self.order[:at], (axis, block), *self.order[at:])
         return replace(self, order=order, stages=tuple(moved), alone=alone)
+
+    def without(self, axes: Collection[str]) -> Plan:
+        """The plan without loops along some axes, none of which is dealt out: their blocks are as long as they are."""
+        kept = [n for n, (axis, _) in enumerate(self.order) if axis not in axes]
+        depth = [sum(k < d for k in kept) for d in range(len(self.order) + 1)]
+        stages = tuple(replace(s, depth=depth[s.depth], by=None if s.by is None else depth[s.by]) for s in self.stages)
+        return replace(self, order=tuple(self.order[n] for n in kept), stages=stages)
+
+    def register_block(self, axis: str) -> int:
+        """How long the innermost block of an axis is."""
+        return min([self.group.length(axis), *(block for a, block in self.order if a == axis)])
+
+    @property
+    def simple(self) -> bool:
+        """Whether it is but loops and what is staged below them."""
+        return not (self.deals or self.double_buffered or self.alone)
 
     def shares(self, axis: str, length: int, block: int) -> tuple[Segment, ...]:
         """How a length of an axis is dealt out: as evenly as it can be in whole grains. A piece of a domain may be

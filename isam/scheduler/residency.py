@@ -16,7 +16,7 @@ from isam.scheduler.infeasible import Infeasible, NoSchedule
 from isam.scheduler.lifetimes import Lifetimes
 from isam.scheduler.nests import Use
 from isam.scheduler.placement import Source, Victim
-from isam.scheduler.places import remainder, suits_rows, within
+from isam.scheduler.places import offsets, remainder, suits_rows, within
 from isam.scheduler.scope import Scope
 from isam.scheduler.spilling import spill, stays, take_over
 from isam.scheduler.state import Copy, Form, Key, MachineState, Since
@@ -28,7 +28,9 @@ class Residency:
     """``fit``: how tiles fit the memories; ``state``: what they hold; ``lifetimes``: what of it nobody will read;
     ``since``: what was fetched and written since a body began; ``later``: per tile its uses to come in the present
     block, the next one last; ``at_bind``: constants laid out anew once, by buffer and layout; ``carriers``, ``hops``:
-    ways that were found, by what they were asked for; ``devices``: who executes calls."""
+    ways that were found, by what they were asked for; ``devices``: who executes calls; ``kept``: panels that hold all
+    that blocks of a domain read, as long as it is walked; ``wider``: of tiles that calls of the present block read the
+    longer ones that begin with them."""
 
     def __init__(self, system: System, trace: Trace, scope: Scope, homes: Homes):
         self.system, self.trace, self.scope, self.homes = system, trace, scope, homes
@@ -38,9 +40,11 @@ class Residency:
         self.lifetimes = Lifetimes()
         self.since = Since()
         self.later: dict[Tile, list[int]] = {}
+        self.wider: dict[Tile, Tile] = {}
         self.at_bind: dict[object, tuple[Key, Copy]] = {}
         self.carriers: dict[object, list[Hop] | None] = {}
         self.hops: dict[object, Hop | None] = {}
+        self.kept: set[Key] = set()
 
     def home(self, tile: Tile) -> Place:
         """Where the tile lies in home memory."""
@@ -119,6 +123,10 @@ class Residency:
         key = (memory, tile, form)
         if key in self.state.copies:
             return self.state.copies[key].place, key
+        longer = self._beginning(use, tile, memory)
+        if longer is not None:
+            pinned.add(longer)
+            return self.state.copies[longer].place, longer
         self._demand_there(use, tile, memory, form)
         if self._handed_over(use, key, pinned):
             return self.state.copies[key].place, key
@@ -135,6 +143,14 @@ class Residency:
         self.state.put(key, self.fit.copy(memory, tile, place, False, form))
         self.since.fetch(key, self.scope.ranges)
         return place, key
+
+    def _beginning(self, use: Use, tile: Tile, memory: str) -> Key | None:
+        """The copy in registers of a longer tile that begins with this one."""
+        wide = self.wider.get(tile)
+        if wide is None or use.writes or not self.system.memories[memory].lanes:
+            return None
+        key = (memory, wide, self.fit.form(memory, wide, use.dims, use.strides))
+        return key if key in self.state.copies else None
 
     def _handed_over(self, use: Use, key: Key, pinned: set[Key]) -> bool:
         """Whether the tile's only fresh copy lies in another memory from which a route leads here, not by way of home:
@@ -177,6 +193,8 @@ class Residency:
         for key in self.state.stages_around(tile, self.scope.ranges):
             copy = self.state.copies[key]
             place = within(key[1], copy, tile, self.scope.variables)
+            if key[0] == self.system.home and None in offsets(key[1], copy, tile, self.scope.variables):
+                continue  # an index that runs within a block of a panel: what lies there is not shown
             if place is not None and self._aligned(place) and self._leads(key[0], memory, dtype):
                 options.append(End(key[0], lambda t, k=key, c=copy: within(k[1], c, t, self.scope.variables)))
         if not options or self.fit.route(self.system.home, memory, dtype):

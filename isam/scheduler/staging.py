@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd, prod
 
 from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 from isam.schedule.tree import Loop, Node, Place, Seq, Slot, Tile
+from isam.scheduler.blocks import BLOCKS
 from isam.scheduler.dry import DryRun
 from isam.scheduler.hops import End
 from isam.scheduler.laid_out import layout_of, room_of
 from isam.scheduler.move import moves_of
-from isam.scheduler.places import within
+from isam.scheduler.places import offsets, within
 from isam.scheduler.plan import Members, Plan, StagedBox
+from isam.scheduler.plans.traffic import SHARE
 from isam.scheduler.state import STAGED, Copy, Key, StageLayout
 from isam.scheduler.stays import Stays
 from isam.scheduler.transfer import Transfer
@@ -28,12 +31,38 @@ class Stager:
         self.run, self.plan, self.group, self.bind = run, plan, plan.group, bind
         self.stays, self.dealt = stays, dealt
 
+    def ahead(self, stage: StagedBox, env: Env, members: Members, blocks: float, block: Env) -> None:
+        """Lays out a panel for all of a domain, which lies within ``env``, where that is less than its ``blocks``, each
+        like ``block``, would lay out, and a cache holds it."""
+        able = stage.memory == self.run.system.home and not (stage.at_bind or stage.stays or stage.form)
+        whole, each = (self._box(stage, e, members) for e in (env, block))
+        if not able or whole is None or each is None or not self._paths(stage):
+            return
+        last = max((m.capacity for m in self.run.system.caches), default=0)
+        wide = _for_blocks(stage, each) if self._cut_by(stage, whole, each) else stage
+        if prod(whole.shape) < blocks * prod(each.shape) and self._layout(wide, whole)[1] <= SHARE * last:
+            self.run.data.kept.add(self._panel(wide, whole, "all"))
+
+    def _cut_by(self, stage: StagedBox, whole: Tile, each: Tile) -> bool:
+        """Whether blocks are parts of a panel's innermost dimension."""
+        dim = stage.cut[-1][0] if stage.cut else stage.order[-1]
+        return whole.shape[dim] != each.shape[dim]
+
+    def _laid_out(self, box: Tile) -> bool:
+        """Whether a panel for all of the domain has a box as one of its own."""
+        data, scope = self.run.data, self.run.scope
+        panels = (k for k in data.state.stages_around(box, scope.ranges) if k in data.kept)
+        found = next((offsets(k[1], data.state.copies[k], box, scope.variables) for k in panels), [None])
+        return found == [0] * len(found)
+
     def stage(self, stage: StagedBox, env: Env, members: Members) -> bool:
         """Copies the box that is read below into the stage's memory, in the stage's layout (packing is a move). Whether
         it is still to be filled, piece by piece."""
         data = self.run.data
         box = self._whole(stage.buffer) if stage.at_bind else self._box(stage, env, members)
         if box is None or not self._read(stage, members) or not self._paths(stage):
+            return False
+        if self._laid_out(box):
             return False
         known = data.at_bind.get((stage.buffer, stage.order, stage.cut, stage.pad)) if stage.at_bind else None
         if known is not None:
@@ -75,11 +104,11 @@ class Stager:
         """The way from home to the stage's memory."""
         return self.run.data.fit.route(self.run.system.home, stage.memory, self.run.homes.dtype(stage.buffer))
 
-    def _panel(self, stage: StagedBox, box: Tile) -> None:
-        """A box laid out anew in home memory, or beside it, in workspace of its own."""
+    def _panel(self, stage: StagedBox, box: Tile, place: str = "") -> Key:
+        """A box laid out anew in home memory, or beside it, in workspace of its own, whose ``place`` has a name."""
         data, slots = self.run.data, self.run.homes.slots
         layout, total = self._layout(stage, box)
-        name = f"{stage.buffer}.b{len(data.at_bind)}" if stage.at_bind else f"{stage.buffer}.{stage.depth}"
+        name = f"{stage.buffer}.b{len(data.at_bind)}" if stage.at_bind else f"{stage.buffer}.{place or stage.depth}"
         size = max(total, slots[name].bytes) if name in slots else total
         slots[name] = Slot(name, stage.memory, max(1, size), bound=stage.at_bind)
         copy = Copy(Place(stage.memory, name, Affine(), ()), False, total, layout)
@@ -94,6 +123,7 @@ class Stager:
         for k in [k for k, c in data.state.copies.items() if c.place.base == name and k != key]:
             data.state.drop(k)  # another box lay there
         data.state.put(key, copy)
+        return key
 
     def _staying(self, stage: StagedBox, box: Tile, stays: Stays) -> bool:
         """A box in a slot of a near memory, filled before the loops around the group: it is there whenever we come.
@@ -195,6 +225,13 @@ class Stager:
         if hull is None:
             return None
         return Tile(stage.buffer, tuple(s for s, _ in hull), tuple(n for _, n in hull), (1,) * len(hull))
+
+
+def _for_blocks(stage: StagedBox, each: Tile) -> StagedBox:
+    """How what is staged for a block lies in a panel for many: as wide as the smallest of them."""
+    dim = stage.cut[-1][0] if stage.cut else stage.order[-1]
+    wide = gcd(BLOCKS[-1], stage.cut[-1][1] if stage.cut else each.shape[dim])
+    return replace(stage, order=(dim, *(d for d in stage.order if d != dim)), cut=(*stage.cut[:-1], (dim, wide)))
 
 
 def row_range(row: Affine, env: Env) -> tuple[Affine, int]:

@@ -7,12 +7,13 @@ are scheduled once and share their node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Node, Seq, Tile
+from isam.scheduler.blocks import Clip
 from isam.scheduler.dry import DryRun
 from isam.scheduler.guarded import Guarded
 from isam.scheduler.infeasible import NoSchedule
@@ -25,6 +26,8 @@ from isam.scheduler.state import Key, MachineState, Since
 from isam.scheduler.stays import Stays
 from isam.scheduler.trim import Env, Segment
 
+Step = tuple[Affine, int]  # where a call begins along an axis, and how much of it it takes
+
 
 class Walk:
     """One group's plan, executed against the dry run's state."""
@@ -35,6 +38,8 @@ class Walk:
         self.group = plan.group
         self.memo: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}
         self.small: dict[object, tuple[tuple[Node, ...], MachineState, Since]] = {}  # the memo of what stages nothing
+        self.clipped: dict[Clip, dict[object, tuple[tuple[Node, ...], MachineState, Since]]] = {}
+        self.clip: Clip | None = None  # of the box that we are in
         self.calls: dict[object, list[Call]] = {}
         self.filling: frozenset[int] = frozenset()  # stages whose boxes are brought piece by piece where we are
         self.stager = Stager(run, plan, bind, stays, self.dealt)
@@ -51,6 +56,7 @@ class Walk:
         where = tuple(w for n in self.group.nests for w in n.where)
         if self.group.domain is not None and members:
             self.group.domain.walk(self, env, members)
+            self.run.data.kept.clear()
         elif where and members:
             Guarded(self, where).loops(env, members)
         else:
@@ -58,23 +64,29 @@ class Walk:
         self.empty()
 
     def empty(self) -> None:
-        """Sends everything home."""
+        """Sends everything home, but panels for all of a domain."""
         data, lives = self.run.data, self.lives
         end, was, lives.ending = data.state, lives.ending, True
-        while keys := end.of_any():  # what made room while another one went home may have stayed in another memory
+        # what made room while another one went home may have stayed in another memory
+        while keys := [k for k in end.of_any() if k not in data.kept]:
             for key in keys:
                 if key in end.copies:
                     data.evict(key)
         lives.ending = was
 
-    def box(self, env: Env, members: Members, small: bool) -> None:
-        """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one."""
+    def box(self, env: Env, members: Members, small: bool, clip: Clip | None = None) -> None:
+        """The plan over a box of the domain; what is staged for many calls is not for those of a ``small`` one. Of what
+        a ``clip`` is for, the box is a block without loops along its axes."""
         was = self.plan, self.memo
-        if small and self.plan.stages:
+        if clip is not None:
+            self.plan, self.memo = self.plan.without({clip.axis, clip.other}), self.clipped.setdefault(clip, {})
+        elif small and self.plan.stages:
             self.plan, self.memo = replace(self.plan, stages=()), self.small
         self.lives.box = {a: (at, length) for a, (at, length, _) in env.items()}
+        self.clip = clip
         self.level(0, env, members)
         self.plan, self.memo = was
+        self.clip = None
 
     # -- levels ------------------------------------------------------------------------------------------------------
     def level(self, d: int, env: Env, members: Members) -> None:
@@ -241,21 +253,23 @@ class Walk:
         self.lives.leaf = frozenset(members)
         steps = run.steps([c for i in members for c in self._calls(i, env)])
         calls = [c for step in steps for c in step]
+        wider = run.data.wider = {} if self.clip is None else _wider(calls)
+        touched = [[t for own in tiles for t in (own, wider.get(own)) if t is not None] for _, _, _, tiles in calls]
         last: dict[Tile, int] = {}
-        for at, (_, _, _, tiles) in enumerate(calls):
+        for at, tiles in enumerate(touched):
             for t in tiles:
                 last[t] = at
         crowded = self._crowded(calls)
         run.data.later = {t: [] for t in last}
-        for at, (_, _, _, tiles) in reversed(list(enumerate(calls))):
+        for at, tiles in reversed(list(enumerate(touched))):
             for t in tiles:
                 run.data.later[t].append(at)
         done = 0
         self.lives.begin(calls)
         for step in steps:
             begin, done = done, done + len(step)
-            for _, _, _, tiles in step:
-                for t in tiles:
+            for at in range(begin, done):
+                for t in touched[at]:
                     run.data.later[t].pop()
             try:
                 run.step(step)
@@ -264,10 +278,10 @@ class Walk:
                 raise
             self.lives.done = done
             for at in range(begin, done):
-                for t in dict.fromkeys(calls[at][3]):
+                for t in dict.fromkeys(touched[at]):
                     if last[t] == at:
                         run.release(t, crowded)
-        run.data.later = {}
+        run.data.later, run.data.wider = {}, {}
         self.lives.begin([])
 
     def _crowded(self, calls: list[Call]) -> bool:
@@ -285,7 +299,7 @@ class Walk:
     def _calls(self, member: int, env: Env) -> list[Call]:
         """The calls of one nest; a block is run from several states, but its calls are the same."""
         nest = self.group.nests[member]
-        key = (member, *(env[a] for a in nest.axes))
+        key = (member, self.clip, *(env[a] for a in nest.axes))
         known = self.calls.get(key)
         if known is None:
             known = self.calls[key] = self._unrolled(nest, env)
@@ -297,7 +311,7 @@ class Walk:
         own = [[n for n, a in enumerate(order) if any(a in r.names for r in u.index)] for u in nest.uses]
         known: list[dict[object, Tile]] = [{} for _ in nest.uses]  # calls that cover the same box share one tile
         out = []
-        for combo in product(*steps):
+        for combo in self._clipped(order, steps, env):
             point = {a: c[0] for a, c in zip(order, combo, strict=True)}
             sizes = sizes_of(nest, {a: c[1] for a, c in zip(order, combo, strict=True)})
             tiles: list[Tile] = []
@@ -309,11 +323,45 @@ class Walk:
             out.append((nest, {a: point[a] for a in nest.axes}, sizes, tuple(tiles)))
         return out
 
-    def _steps(self, nest: Nest, axis: str, at: tuple[Affine, int, Affine]) -> list[tuple[Affine, int]]:
+    def _clipped(self, order: list[str], steps: list[list[Step]], env: Env) -> Iterable[tuple[Step, ...]]:
+        """The combinations of steps along axes, as much of each as lies in what the box is clipped to, the longest
+        first: then what others read the beginning of is there."""
+        clip = self.clip
+        if clip is None or not {clip.axis, clip.other} <= set(order):
+            return product(*steps)
+        one, other = order.index(clip.axis), order.index(clip.other)
+        first, across = env[clip.axis][0], env[clip.other][0]
+        lengths = [high - low for low, high in clip.ranges]
+        steps = [*steps]
+        steps[one] = sorted(steps[one], key=lambda step: -lengths[(step[0] - first).const])
+        out = []
+        for combo in product(*steps):
+            start, n = clip.of((combo[one][0] - first).const, (combo[other][0] - across).const, combo[other][1])
+            if n:
+                out.append((*combo[:other], (across + start, n), *combo[other + 1 :]))
+        return out
+
+    def _steps(self, nest: Nest, axis: str, at: tuple[Affine, int, Affine]) -> list[Step]:
         offset, n, _ = at
         m: MappedAxis | None = nest.mapped.get(axis)
         size = 1 if m is None else (m.limit or n)
         return [(offset + i, min(size, n - i)) for i in range(0, n, max(1, size))]
+
+
+def _wider(calls: list[Call]) -> dict[Tile, Tile]:
+    """Of what calls read and none writes, which tile is the beginning of which longer one."""
+    read, written = dict[Tile, None](), set[str]()
+    for nest, _, _, tiles in calls:
+        for u, t in zip(nest.uses, tiles, strict=True):
+            if u.writes:
+                written.add(t.buffer)
+            else:
+                read[t] = None
+    longest: dict[object, Tile] = {}
+    for t in sorted(read, key=lambda t: -sum(t.shape)):
+        longest.setdefault((t.buffer, t.start, t.steps), t)
+    found = ((t, longest[t.buffer, t.start, t.steps]) for t in read if t.buffer not in written)
+    return {t: w for t, w in found if sum(a != b for a, b in zip(t.shape, w.shape, strict=True)) == 1}
 
 
 def _shared(nodes: list[Node]) -> tuple[Node, ...]:

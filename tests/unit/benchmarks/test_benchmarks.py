@@ -10,7 +10,7 @@ import os
 import numpy as np
 import pytest
 
-from benchmarks import measure, peers, run
+from benchmarks import algebra, measure, peers, run
 from benchmarks.data import Judge, arrays_of, exact, operands, windows
 from benchmarks.kernels import kernel_of
 from benchmarks.peers import Form, Library, libxsmm
@@ -109,6 +109,9 @@ SIZES = {
     "transpose": {"M": 5, "N": 33}, "running_sum": {"M": 5, "N": 33}, "channels_last": {"C": 5, "P": 33},
     "depthwise": {"H": 5, "W": 5, "C": 16, "R": 3, "S": 3, "stride": 2},
     "block": {"H": 5, "W": 5, "C": 16, "K": 24, "R": 3, "S": 3, "stride": 1},
+    "lu": {"N": 33}, "cholesky": {"N": 33}, "substitution": {"N": 33}, "substitutions": {"N": 33, "M": 5},
+    "trmm": {"M": 33, "N": 17}, "syrk": {"M": 33, "K": 17}, "band": {"N": 37, "H": 3}, "prefix_sum": {"N": 65},
+    "histogram": {"N": 99, "B": 8},
     "attention": {"H": 2, "M": 5, "N": 5, "D": 64, "V": 64}, "gru": {"T": 3, "B": 2, "X": 16, "H": 16},
 }  # fmt: skip
 CASES = [Case(k, tuple(s.items()), 1000, kind) for k, s in SIZES.items() for kind in ("f32", "bf16")
@@ -138,6 +141,32 @@ def test_what_is_only_moved_is_exact():
     one = right.copy()
     one[2, 1] = np.nextafter(one[2, 1], np.float32(9))
     assert "(2, 1)" in str(judge.wrong(one))
+
+
+@pytest.mark.parametrize("kernel", sorted(algebra.RIGHT))
+def test_an_element_is_judged_from_those_that_it_is_made_of(kernel):
+    """One that is off by a thousandth is found, wherever it is: the first one, the last one, one in between."""
+    from isam.ir import interp
+
+    shape = Case(kernel, tuple(SIZES[kernel].items()), 1000)
+    arrays = arrays_of(shape)
+    judge, _ = Judge.both(shape, arrays, measure.THEIR_ULP)
+    program, sizes = kernel_of(shape)
+    right = interp.run(program, arrays, sizes)["Y"]
+    assert judge.wrong(right) is None
+    assert judge.used(right) < 0.5
+    for at in (0, right.size // 2, right.size - 1):
+        wrong = right.copy()
+        wrong.flat[at] = wrong.flat[at] * np.float32(1.001) + np.float32(1e-4)
+        assert judge.wrong(wrong) is not None, at
+
+
+def test_rows_that_changed_places_are_no_elimination_without():
+    shape = Case("lu", (("N", 17),), 1000)
+    arrays = {"A": np.random.default_rng(5).standard_normal((17, 17), np.float32)}
+    _, theirs = Judge.both(shape, arrays, measure.THEIR_ULP)
+    made = [theirs.wrong(form()) for name, form in peers.of(shape, arrays).items() if "getrfnp" not in name]
+    assert all(made)
 
 
 def test_a_wrong_result_is_never_published(monkeypatch):

@@ -38,10 +38,15 @@ def test_what_is_given_begins_with_a_line(shape):
         assert not any(map(past, (image, *(x.weight for x in chain))))
 
 
+NO_PLACE = {("cholesky", "numpy"), ("histogram", "numpy"), ("band", "scipy diagonals"), ("band", "scipy sparse rows")}
+
+
 @pytest.mark.parametrize("shape", [*SHAPES, *CASES], ids=lambda s: s.name)
 def test_results_of_peers_begin_with_a_line(shape):
+    """But of functions that take no place for their result."""
     for name, form in peers.of(shape, arrays_of(shape)).items():
-        assert past(owner(form())) == 0, name
+        if (shape.work, name) not in NO_PLACE:
+            assert past(owner(form())) == 0, name
 
 
 def test_placed_moves_only_what_does_not_begin_with_a_line():

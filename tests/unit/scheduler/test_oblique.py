@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from isam.compiler.job import Refused
 from isam.compiler.stages import new_job, run_stages
 from isam.cost.timeline import timeline
 from isam.ir.text import parse_kernel
-from isam.schedule.tree import Loop, distinct
+from isam.proof.certificate import examine
+from isam.schedule.tree import Issue, Loop, Node, Operand, Seq, Tile, distinct
 from isam.scheduler.nests import nests_of
 from isam.scheduler.oblique import Line, Oblique, Strip, oblique
 from isam.scheduler.plans import shared_home
+from isam.scheduler.staging import Stager
 from tests.on_the_tree import on_the_tree
 from tests.pipeline import compiled, judge, simulated
 
@@ -48,6 +51,7 @@ CASES = {
     "a diamond": "20 <= i + j, i + j <= 90, i - j <= 30, j - i <= 30",
     "one row": "j <= i - 68",
     "none": "j <= i - 90",
+    "nothing between": "j + 20 <= i, i <= j",
 }
 
 
@@ -82,6 +86,9 @@ def test_a_triangle_is_one_strip_with_its_lanes_inside() -> None:
     _, upper = domain(PRODUCT.format(where=" where i <= j", permits="reassociate, contract"),
                       {"N": 70, "M": 70, "K": 8})  # fmt: skip
     assert upper == Oblique("j", "i", (Strip(0, 70, Line(0, 0), Line(1, 1)),), across=True)
+    _, small = domain(PRODUCT.format(where=" where i <= j", permits="reassociate, contract"),
+                      {"N": 50, "M": 50, "K": 8})  # fmt: skip
+    assert small == Oblique("j", "i", (Strip(0, 50, Line(0, 0), Line(1, 1)),), across=True)
     assert nest.unit("j") > 1
 
 
@@ -213,6 +220,91 @@ def test_half_of_a_product_takes_about_half_the_time() -> None:
         assert job.schedule is not None
         seconds.append(timeline(job.schedule).seconds)
     assert seconds[1] < 0.9 * seconds[0]
+
+
+SYRK = """kernel syrk(N, K)
+  in  a: f32[N, K]
+  out c: f32[N, N]
+  forall i < N, j < N
+    c[i, j] = 0
+  forall i < N, j < N, k < K where {where}
+    c[i, j] += a[i, k] * a[j, k]
+"""
+
+
+def test_rows_along_a_line_share_their_loops_and_what_they_read() -> None:
+    """Sixteen of them: one loop over the sum, one load in a step."""
+    kernel, sizes = parse_kernel(SYRK.format(where="j <= i")), {"N": 64, "K": 64}
+    job = compiled(kernel, sizes, simulated("host-avx512"), check=True)
+    assert job.schedule is not None
+    sums = [n for n in distinct(job.schedule.call) if isinstance(n, Loop) and n.axis == "k"]
+    assert len(sums) == 2, "blocks below the diagonal, and those on it"
+    whole = parse_kernel(SYRK.format(where="j <= i").replace(" where j <= i", ""))
+    box = compiled(whole, sizes, simulated("host-avx512")).schedule
+    assert box is not None
+    assert timeline(job.schedule).seconds < 0.95 * timeline(box).seconds
+    bodies = [calls(n.body) for n in sums]
+    (rows,) = (b for b in bodies if len({c.sizes for c in b if c.nest is not None}) > 1)
+    assert [c.instruction for c in rows].count("load") == 2, "of two steps of the sum"
+
+
+@pytest.mark.parametrize("where", ["j <= i", "i <= j", "i - 40 <= j, j <= i + 37"])
+def test_what_blocks_read_is_laid_out_once(where: str) -> None:
+    kernel, sizes = parse_kernel(SYRK.format(where=where)), {"N": 200, "K": 40}
+    with on_the_tree():
+        job = compiled(kernel, sizes, simulated("host-avx512"), check=True)
+    assert job.schedule is not None
+    assert "a.all" in {s.name for s in job.schedule.workspace}
+    judge(kernel, sizes, job)
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_panel_is_not_read_across_its_blocks(once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both factors are one buffer: what was laid out for one of them is there for the other, whose rows run within a
+    block of the panel."""
+    if not once:
+        monkeypatch.setattr(Stager, "ahead", lambda *_: None)
+    kernel = parse_kernel(SYRK.format(where="i <= k").replace("f32", "f64"))
+    job = compiled(kernel, {"N": 260, "K": 92}, simulated("host-avx512"), check=True)
+    assert job.schedule is not None
+
+
+def test_calls_longer_than_their_row_are_refused() -> None:
+    made = compiled(parse_kernel(SYRK.format(where="j <= i")), {"N": 32, "K": 6}, simulated("host-avx512")).schedule
+    assert made is not None
+    some = [c for c in calls(made.call) if c.nest is not None and dict(c.sizes).get("J", 16) < 16]
+    assert len({c.sizes for c in some}) == 15
+    for call in some[:3]:
+        size = dict(call.sizes)["J"]
+        for other in (size - 1, size + 1):
+            if other:
+                operands = tuple(of_length(o, other) for o in call.operands)
+                longer = replace(call, sizes=(("J", other),), operands=operands)
+                assert examine(replace(made, call=put(made.call, call, longer)))[1], (size, other)
+
+
+def calls(node: Node) -> list[Issue]:
+    return [n for n in distinct(node) if isinstance(n, Issue)]
+
+
+def of_length(o: Operand, n: int) -> Operand:
+    """An operand of a call of another length, where its last dimension goes along the lanes."""
+    along = o.dims[-1] if o.dims else None
+    shape = tuple(n if d == along else k for d, k in enumerate(o.tile.shape))
+    return replace(o, tile=Tile(o.tile.buffer, o.tile.start, shape, o.tile.steps))
+
+
+def put(node: Node, old: Issue, new: Issue) -> Node:
+    """The tree with another call in the place of one."""
+    if node is old:
+        return new
+    if isinstance(node, Seq):
+        return Seq(tuple(put(part, old, new) for part in node.children))
+    if isinstance(node, Loop):
+        parts = {n: put(part, old, new) for n in ("body", "enter", "exit", "first", "last")
+                 if (part := getattr(node, n)) is not None}  # fmt: skip
+        return replace(node, **parts)
+    return node
 
 
 LONGER = """kernel longer(M, P)
