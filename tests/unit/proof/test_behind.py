@@ -138,6 +138,8 @@ def test_an_iteration_is_alone_in_its_interval() -> None:
     assert _whole((rows, inner), ((v, v + 4), (w, w + 2))) == ((v, v + 4), (w, w + 2))
     beyond = _var("w", v, v + 3, 3, v)  # its second interval is in that of the next block, too
     assert _whole((rows, beyond), ((w, w + 1), WHOLE)) is None
+    early = _var("w", v - 1, v - 1, 2, v - 1)  # its interval begins in that of the block before
+    assert _whole((rows, early), ((v, v + 1), WHOLE)) is None
 
 
 def test_not_before_its_last_step_wherever_that_is() -> None:
