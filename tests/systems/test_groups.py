@@ -19,8 +19,8 @@ VECTORS = "host-avx512"  # without tiles, which are taken where they are
 pytestmark = pytest.mark.skipif(bool(lacking(NEEDS)), reason=f"this CPU lacks {', '.join(lacking(NEEDS))}")
 
 NUMPY = {"u8": np.uint8, "i8": np.int8, "i16": np.int16, "bf16": ml_dtypes.bfloat16}
-PAIRS = {("u8", "i8"): "dot4_u8_i8", ("i8", "u8"): "dot4_i8_u8", ("i16", "i16"): "dot2_i16",
-         ("bf16", "bf16"): "dot2_bf16"}  # fmt: skip
+PAIRS = {("u8", "i8"): "dot4_u8_i8", ("i8", "u8"): "dot4_i8_u8", ("i8", "i8"): "dot4_i8_i8",
+         ("u8", "u8"): "dot4_u8_u8", ("i16", "i16"): "dot2_i16", ("bf16", "bf16"): "dot2_bf16"}  # fmt: skip
 
 
 def values(rng, dtype, shape):
