@@ -333,9 +333,9 @@ class Facts:
                     return
             state.put(self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over))
             return
-        if self._refilled(state, t, ctx) and self.holds(state, t, ctx):
-            return
         new = self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box)
+        if self._refilled(state, t, ctx) and new.names and self.holds(state, t, ctx):
+            return  # of an iteration: all of them say no more
         around = [f for f in same if contains(f.box, t.box, ctx)]
         whole = self.fill(state, around, new, ctx)
         if not around or (self.cuts and new.names and not whole):
