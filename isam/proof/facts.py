@@ -334,25 +334,21 @@ class Facts:
             state.put(self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box, t.over))
             return
         new = self.make(t.buffer, t.spot, t.cells, t.offset, t.strides, t.box)
-        if self._refilled(state, t, ctx) and new.names and self.holds(state, t, ctx):
-            return  # of an iteration: all of them say no more
+        self._refill(state, t, ctx)
         around = [f for f in same if contains(f.box, t.box, ctx)]
         whole = self.fill(state, around, new, ctx)
         if not around or (self.cuts and new.names and not whole):
             # said by itself too, where a loop fills holes: so what all its iterations fill can be told
             self.merge_into(state, new, [f for f in same if f not in around], ctx)
 
-    def _refilled(self, state: State, t: Target, ctx: Context) -> bool:
+    def _refill(self, state: State, t: Target, ctx: Context) -> None:
         """Families of elements that lie by the operand's rule have no hole any more that new values of it had left
-        there. Whether one of them has none at all."""
-        whole = False
+        there. (It is said by itself, too: of another write less of that is lost.)"""
         for f in state.near(t.spot, t.cells):
             left = f.over and f.buffer == t.buffer and t.hole in f.holes and f.one_rule and alike(f, t)
             if left and ctx.equal(f.rule, t.rule_by(f.strides)):
                 state.drop(f)
                 state.put(self.changed(f, holes=f.holes - {t.hole}))
-                whole = whole or len(f.holes) == 1
-        return whole
 
     def fill(self, state: State, around: Iterable[Fact], part: Fact, ctx: Context) -> bool:
         """Facts of the layout of a part, and around it, have no holes there. Whether one of them has none at all."""
