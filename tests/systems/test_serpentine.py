@@ -245,7 +245,7 @@ def forged(s: Schedule, r: random.Random) -> tuple[Schedule, int]:
 def test_what_is_proved_of_any_loop_holds_when_it_is_executed() -> None:
     """The tree is judged without the order of iterations, the other judge executes them as they come."""
     seen: Counter[tuple[bool, bool]] = Counter()
-    for seed in range(18):
+    for seed in range(9):
         kernel, sizes = random_kernel(seed, Options(sizes=(17, 33, 40), points=20000))
         kernel = replace(kernel, permits=frozenset()) if seed % 2 else kernel
         try:
@@ -260,8 +260,8 @@ def test_what_is_proved_of_any_loop_holds_when_it_is_executed() -> None:
                 if not any(v.kind == "budget" for v in found):
                     seen[proved, not found] += 1
     assert not seen[True, False]
-    assert seen[True, True] > 12
-    assert seen[False, False] > 2
+    assert seen[True, True] > 6
+    assert seen[False, False] > 1
 
 
 def test_a_sum_that_keeps_its_order_does_not_turn() -> None:

@@ -129,13 +129,12 @@ def test_products_between_lines_are_right_and_proved(where: str, on: str, permit
         judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
 
 
-@pytest.mark.parametrize("on", ["host-generic", "host-avx512"])
+@pytest.mark.parametrize(("on", "permits"), [("host-generic", "exact"), ("host-avx512", "reassociate, contract")])
 @pytest.mark.parametrize("where", ["k <= i", "i <= k", "i - 3 <= k, k <= i + 20", "i + k < 60"])
-def test_sums_between_lines_are_right_and_proved(where: str, on: str) -> None:
-    for permits in ("exact", "reassociate, contract"):
-        kernel = parse_kernel(PRODUCT.format(where=f" where {where}", permits=permits))
-        for sizes in ({"N": 70, "M": 3, "K": 70}, {"N": 90, "M": 2, "K": 40}):
-            judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
+def test_sums_between_lines_are_right_and_proved(where: str, on: str, permits: str) -> None:
+    kernel = parse_kernel(PRODUCT.format(where=f" where {where}", permits=permits))
+    for sizes in ({"N": 70, "M": 3, "K": 70}, {"N": 90, "M": 2, "K": 40}):
+        judge(kernel, sizes, compiled(kernel, sizes, simulated(on), check=True))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def conditions(seed: int) -> str:
     return ", ".join(out)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_random_lines_are_right_and_proved(seed: int) -> None:
     r = random.Random(seed)
     kernel = parse_kernel(PRODUCT.format(where=f" where {conditions(seed)}", permits="reassociate, contract"))
