@@ -90,11 +90,13 @@ def merge(families: Iterable[Family], have: Iterable[Family] = (), ctx: Context 
     others. ``have``: before them, merged already."""
     out = list(have)
     for f in families:
-        inner = ctx if ctx is None else ctx.with_vars(f.over)
         while True:
             for i in range(len(out) - 1, -1, -1):
                 g = out[i]
-                if g.over == f.over and (box := joined(g.box, f.box, inner)) is not None:
+                if g.over != f.over:
+                    continue
+                box = joined(g.box, f.box, None if ctx is None else ctx.with_vars(f.over))
+                if box is not None:
                     f = Family(box, f.over)
                     del out[i]
                     break

@@ -45,7 +45,7 @@ class Stager:
 
     def _cut_by(self, stage: StagedBox, whole: Tile, each: Tile) -> bool:
         """Whether blocks are parts of a panel's innermost dimension."""
-        dim = stage.cut[-1][0] if stage.cut else stage.order[-1]
+        dim = _along(stage)
         return whole.shape[dim] != each.shape[dim]
 
     def _laid_out(self, box: Tile) -> bool:
@@ -227,9 +227,14 @@ class Stager:
         return Tile(stage.buffer, tuple(s for s, _ in hull), tuple(n for _, n in hull), (1,) * len(hull))
 
 
+def _along(stage: StagedBox) -> int:
+    """The dimension that a panel is cut in, or the innermost one."""
+    return stage.cut[-1][0] if stage.cut else stage.order[-1]
+
+
 def _for_blocks(stage: StagedBox, each: Tile) -> StagedBox:
     """How what is staged for a block lies in a panel for many: as wide as the smallest of them."""
-    dim = stage.cut[-1][0] if stage.cut else stage.order[-1]
+    dim = _along(stage)
     wide = gcd(BLOCKS[-1], stage.cut[-1][1] if stage.cut else each.shape[dim])
     return replace(stage, order=(dim, *(d for d in stage.order if d != dim)), cut=(*stage.cut[:-1], (dim, wide)))
 
