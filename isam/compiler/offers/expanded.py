@@ -1,16 +1,17 @@
 """Products of bytes for instructions that take them with a sign on one side only, or without what is added to a factor.
 
 ``sum a * w`` of two bytes with a sign is ``sum (a + 128) * w - 128 * sum w``: the first factor has no sign any more,
-and where ``w`` is constant, the second sum is made once, when it is bound. So it is with zero points: what is added to a
-factor and is the same in every step of a sum leaves it. Whether that pays, schedules tell.
+and where ``w`` is constant, the second sum is made once, when it is bound. So it is with zero points: what is added to
+a factor and is the same in every step of a sum leaves it. Whether that pays, schedules tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from isam.classes import dataclass
 from isam.ir.dataflow import determined
 from isam.ir.instruction import Instruction
 from isam.ir.kernel import Access, Kernel
@@ -52,37 +53,26 @@ def _onto(way: Way, own: Instruction, offered: Sequence[Instruction]) -> None:
     """Goes on to where the factors of the sum are bytes, of which some instruction takes more in a cycle."""
     from isam.compiler.offers.way import StepRefused
     from isam.transforms.law import Site
-    from isam.transforms.statements.fission import Fusion
-    from isam.transforms.values.fold import FOLDS
     from isam.transforms.values.rebase import Rebase
 
-    sources = _bytes(way.kernel, way.at)
-    if len(sources) < 2:
+    kernel, found = way.kernel, _bytes(way.kernel, way.at)
+    if len(found) < 2:
         raise StepRefused
-    types = [way.kernel.buffer(b).dtype for b, _, _ in sources]
-    result = way.kernel.buffer(way.kernel.statements[way.at].dest.buffer).dtype
-    fixed = determined(way.kernel) | {b.name for b in way.kernel.buffers if b.role == "const"}
-    order = sorted((0, 1), key=lambda k: sources[k][0] in fixed)  # what is summed of the other one is made once then
-    added = any(more for _, _, more in sources)
-    tries = [(None, types)] * added + [(k, [BYTES[t] if i == k else t for i, t in enumerate(types)]) for k in order]
-    most = [max((speed(i) for i in _taking(offered, way.kernel, wanted, result)), default=0.0) for _, wanted in tries]
-    least = max(speed(own), 0.0 if added else max(speed(i) for i in [own, *_taking(offered, way.kernel, types, result)]))
-    if max(most) < SOONER * least:
+    types, added = [kernel.buffer(f.buffer).dtype for f in found], any(f.added for f in found)
+    fixed = determined(kernel) | {b.name for b in kernel.buffers if b.role == "const"}
+    order = sorted((0, 1), key=lambda k: found[k].buffer in fixed)  # what is summed of the other one is made once then
+    tries = [(k, [BYTES[t] if i == k else t for i, t in enumerate(types)]) for k in order]
+    result = kernel.buffer(kernel.statements[way.at].dest.buffer).dtype
+    asis = max((speed(i) for i in _taking(offered, kernel, types, result)), default=0.0)
+    speeds = [max((speed(i) for i in _taking(offered, kernel, t, result)), default=0.0) for _, t in tries]
+    best = max(speeds)
+    if max(asis if added else 0.0, best) < SOONER * speed(own) or (not added and best < SOONER * asis):
         raise StepRefused
-    turned, _ = tries[most.index(max(most))]
-    if turned is not None:
-        way.take(Rebase(), Site.of(statement=sources[turned][1]), late=True)
+    if best >= SOONER * asis:
+        way.take(Rebase(), Site.of(statement=found[tries[speeds.index(best)][0]].cast), late=True)
     _expand(way)
-    fusion, folds = Fusion(), {f.law: f for f in FOLDS}
-    with way.attempt():  # what was added first begins the sum
-        y = way.kernel.statements[way.at].dest.buffer
-        for site in (x for x in fusion.sites(way.kernel) if way.kernel.statements[x["second"]].dest.buffer == y):
-            way.take(fusion, site, late=True)
-            break
-        fold = folds["fold-zero-added"]
-        for site in (x for x in fold.sites(way.kernel) if way.kernel.statements[x["statement"]].dest.buffer == y):
-            way.take(fold, site, late=True)
-            break
+    _apart(way)
+    _begun(way)
 
 
 def _expand(way: Way) -> None:
@@ -97,21 +87,57 @@ def _expand(way: Way) -> None:
         raise StepRefused
 
 
-def _bytes(kernel: Kernel, n: int) -> list[tuple[str, int, bool]]:
-    """The bytes that the factors of a sum are widened from: the buffer, the statement that widens it, and whether
-    something is added to it that is the same in every step of the sum; none where a factor is something else."""
+def _apart(way: Way) -> None:
+    """Nothing else reads what the factors are widened to."""
+    from isam.transforms.edit import readers
+    from isam.transforms.factor import product_of
+    from isam.transforms.law import Site
+    from isam.transforms.statements.duplicate import Duplicate
+
+    for k in (0, 1):
+        for m in product_of(way.kernel, way.at):
+            x = way.kernel.statements[m].sources[k]
+            if isinstance(x, Access) and len(readers(way.kernel, x.buffer)) > 1:
+                way.take(Duplicate(), Site.of(buffer=x.buffer, readers=(m,)), late=True)
+
+
+def _begun(way: Way) -> None:
+    """What is added to the sum first begins it, where it began with zero."""
+    from isam.transforms.statements.fission import Fusion
+    from isam.transforms.values.fold import FOLDS, Fold, zero_added
+
+    fusion, y = Fusion(), way.kernel.statements[way.at].dest.buffer
+    fold = next(f for f in FOLDS if isinstance(f, Fold) and f.rule is zero_added)
+    with way.attempt():
+        for law, key in ((fusion, "second"), (fold, "statement")):
+            sites = (x for x in law.sites(way.kernel) if way.kernel.statements[x[key]].dest.buffer == y)
+            if (site := next(sites, None)) is not None:
+                way.take(law, site, late=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A factor of a sum: the buffer of bytes that statement ``cast`` widens, whether something is ``added`` to it."""
+
+    buffer: str
+    cast: int
+    added: bool
+
+
+def _bytes(kernel: Kernel, n: int) -> list[Factor]:
+    """The factors of a sum of products that are bytes."""
     from isam.transforms.edit import made_by
     from isam.transforms.factor import product_of
 
-    out: list[tuple[str, int, bool]] = []
+    out: list[Factor] = []
     for m in product_of(kernel, n):
         for x in kernel.statements[m].sources:
-            at, more = made_by(kernel, m, x), False
+            at, added = made_by(kernel, m, x), False
             if at and kernel.statements[at[0]].op in ("add", "sub"):
                 made = (made_by(kernel, at[0], y) for y in kernel.statements[at[0]].sources)
-                at, more = next((f for f in made if f and _of_byte(kernel, f[0])), ()), True
+                at, added = next((f for f in made if f and _of_byte(kernel, f[0])), ()), True
             if at and (name := _of_byte(kernel, at[0])):
-                out.append((name, at[0], more))
+                out.append(Factor(name, at[0], added))
     return out
 
 
@@ -123,12 +149,14 @@ def _of_byte(kernel: Kernel, i: int) -> str:
     return x.buffer if fits and isinstance(x, Access) else ""
 
 
-def _taking(offered: Sequence[Instruction], kernel: Kernel, factors: Sequence[str], result: str) -> Iterator[Instruction]:
+def _taking(
+    offered: Sequence[Instruction], kernel: Kernel, factors: Sequence[str], result: str
+) -> Iterator[Instruction]:
     """The instructions that sum products of such factors."""
-    types = [*((("in", t) for t in factors)), ("inout", result)]
+    types = sorted([*(("in", t) for t in factors), ("inout", result)])
     if isinstance(offered, Some):
         offered = offered.that_may_fit(frozenset((*factors, result)), frozenset(SUM))
     for i in offered:
         does = {op for op, _, _ in i.signature}
-        if does == SUM and i.takes <= kernel.permits and sorted((b.role, b.dtype) for b in i.body.arguments) == sorted(types):
+        if does == SUM and i.takes <= kernel.permits and sorted((b.role, b.dtype) for b in i.body.arguments) == types:
             yield i

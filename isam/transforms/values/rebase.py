@@ -1,4 +1,4 @@
-"""Take bytes with a sign as bytes without one, and the other way round: what multiplies bytes may take only one kind."""
+"""Take bytes with a sign as bytes without one, and the other way round: some instructions want one kind."""
 
 from __future__ import annotations
 
