@@ -108,7 +108,7 @@ def _holds(kernel: Kernel, n: int, m: int, k: int, j: int, q: int) -> bool:
         return False
     same = added.sources[q].substitute(read_as(added.dest, t))
     moves = used_by(same.substitute(names)) & set(total.reduces)
-    if moves or not total.reduces or (product.domain.where and added.op == "sub"):
+    if moves or not total.reduces or (added.op == "sub" and isinstance(same, Access) and product.domain.where):
         return False
     made = (kernel.statements[c] for c in made_by(kernel, m, w))
     late = {buffer_of(x) for x in (same, w, *(x for s in made for x in s.sources))}
