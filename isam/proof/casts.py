@@ -1,6 +1,7 @@
 """What is known of casts: numbers that fit stay what they are, and what was only widened is itself again.
 
-A cast of integers to no more bits is taken modulo a power of two, so it goes into sums and products. A float operation
+A cast of integers to no more bits is taken modulo a power of two, so it goes into sums and products. A number added
+before widening is added after it where no sum wraps: a byte with a sign, taken without, and 128 more. A float operation
 done in a type of more than twice as many digits, on numbers of the narrow type, gives after its second rounding what it
 gives in the narrow type (Figueroa, "When is double rounding innocuous?", SIGNUM 1995). The greatest of widened numbers
 is the greatest, widened.
