@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from isam.compiler.offers.expanded import expanded
+from isam.compiler.stages import new_job, run_stages
 from isam.ir.text import parse_kernel
+from isam.system.load import load_system
 from tests.pipeline import compiled, judge, simulated
 
 PRODUCT = """kernel p(M, N, K)
@@ -86,3 +88,11 @@ def test_elsewhere_products_stay_as_they_are(system, pair):
     job = made(PRODUCT.format(a=a, b=b, role="const"), system=system)
     assert not list(expanded(job.kernel, job.cover, job.offered))
     assert not any(s.startswith(("rebase", "expand")) for s in job.cover.steps)
+
+
+def test_a_cpu_without_products_of_mixed_bytes_takes_those_of_one_kind():
+    """Neoverse N1 has SDOT and UDOT, but no USDOT."""
+    kernel = parse_kernel(PRODUCT.format(a="u8", b="i8", role="const"))
+    job = run_stages(new_job(kernel, load_system("neoverse-n1"), SIZES, None), until="prove")
+    assert names(job) == {"dot4_i8_i8"}
+    assert job.certificate is not None
