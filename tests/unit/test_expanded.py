@@ -96,3 +96,11 @@ def test_a_cpu_without_products_of_mixed_bytes_takes_those_of_one_kind():
     job = run_stages(new_job(kernel, load_system("neoverse-n1"), SIZES, None), until="prove")
     assert names(job) == {"dot4_i8_i8"}
     assert job.certificate is not None
+
+
+@pytest.mark.parametrize(("a", "tile"), [("u8", "tile_dot4_us"), ("i8", "tile_dot4_ss")])
+def test_without_zero_points_tiles_carry_the_sum_out(a, tile):
+    text, sizes = ZEROS.format(a=a), {"M": 64, "N": 64, "K": 128}
+    job = made(text, sizes, "host-amx")
+    assert tile in {m.instruction.name for m in job.cover.mappings}
+    judge(parse_kernel(text), sizes, job, 3)

@@ -32,15 +32,37 @@ def expanded(kernel: Kernel, cover: Cover, offered: Sequence[Instruction]) -> It
     the judge of rewritings cannot decide is not offered."""
     from isam.compiler.offers.way import Way
 
-    way = Way(kernel, 0)
+    way, sums = Way(kernel, 0), list[tuple[int, Instruction]]()
     for m in cover.mappings:
         n = m.statements[-1]
         if (s := kernel.statements[n]).accumulate and s.op == "add" and s.reduces and speed(m.instruction):
             with way.attempt():
                 way.at = way.now((n,))[-1]
                 _onto(way, m.instruction, offered)
+                sums.append((n, m.instruction))
     if way.steps:
         yield way.steps
+        if more := _further(Way(way.kernel, 0), [(way.now((n,))[-1], i) for n, i in sums], offered):
+            yield (*way.steps, *more)
+
+
+def _further(way: Way, sums: Sequence[tuple[int, Instruction]], offered: Sequence[Instruction]) -> tuple[Step, ...]:
+    """Steps after which instructions that do far more in a cycle, with operands laid out for them, carry the sums out.
+    ``sums``: with the instructions that did before."""
+    from isam.compiler.offers.quicker import TIMES, TRIED, onto, rate
+    from isam.transforms.edit import made_by
+    from isam.transforms.factor import product_of
+
+    kernel = way.kernel
+    for n, own in sums:
+        types = [kernel.buffer(f.buffer).dtype for f in _bytes(kernel, n)]
+        found = _taking(offered, kernel, types, kernel.buffer(kernel.statements[n].dest.buffer).dtype)
+        able = sorted((i for i in found if rate(i) >= TIMES * rate(own)), key=rate, reverse=True)
+        if able:
+            (m,) = product_of(kernel, n)
+            casts = {i for x in kernel.statements[m].sources for i in made_by(kernel, m, x)}
+            onto(way, able[:TRIED], n, sorted({*casts, m, n}), True)
+    return way.steps
 
 
 def speed(i: Instruction) -> float:
