@@ -257,3 +257,18 @@ def test_what_a_number_added_before_and_after_widening_makes_the_same(first: str
                 before = (some.astype(to) + np.asarray(c).astype(to)).astype(np.int64)
             true = bool((before == some.astype(np.int64) + number).all())
             assert shown == (true and wide != "f32"), (c, number)
+
+
+def test_a_number_at_some_points_or_beside_a_multiple_stays_where_it_is() -> None:
+    o = Operations(Licence())
+    ring, x = o.numbers.ring, read(o, "x", "i8")
+    byte, wide = cast(o, "cast", x, "i8", "u8", LINE), cast(o, "cast", x, "i8", "i32", LINE)
+    late = o.apply("add", (wide, o.literal(128, "i32", LINE)), "i32", "i32", LINE)
+    half = region([(0,)], 1)
+    some = ring.add(byte, Value(LINE, ring.constant(Fraction(128), half, 256).terms, 256))
+    assert not ring.equal(cast(o, "cast", some, "u8", "i32", LINE), late)
+    thrice = o.apply("add", (ring.scale(byte, Fraction(3)), o.literal(128, "u8", LINE)), "u8", "u8", LINE)
+    other = o.apply("add", (ring.scale(wide, Fraction(3)), o.literal(128, "i32", LINE)), "i32", "i32", LINE)
+    assert not ring.equal(cast(o, "cast", thrice, "u8", "i32", LINE), other)
+    whole = o.apply("add", (byte, o.literal(128, "u8", LINE)), "u8", "u8", LINE)
+    assert ring.equal(cast(o, "cast", whole, "u8", "i32", LINE), late)
