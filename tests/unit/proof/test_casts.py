@@ -259,7 +259,7 @@ def test_what_a_number_added_before_and_after_widening_makes_the_same(first: str
             assert shown == (true and wide != "f32"), (c, number)
 
 
-def test_a_number_at_some_points_or_beside_a_multiple_stays_where_it_is() -> None:
+def test_a_number_at_some_points_or_beside_something_else_stays_where_it_is() -> None:
     o = Operations(Licence())
     ring, x = o.numbers.ring, read(o, "x", "i8")
     byte, wide = cast(o, "cast", x, "i8", "u8", LINE), cast(o, "cast", x, "i8", "i32", LINE)
@@ -270,5 +270,8 @@ def test_a_number_at_some_points_or_beside_a_multiple_stays_where_it_is() -> Non
     thrice = o.apply("add", (ring.scale(byte, Fraction(3)), o.literal(128, "u8", LINE)), "u8", "u8", LINE)
     other = o.apply("add", (ring.scale(wide, Fraction(3)), o.literal(128, "i32", LINE)), "i32", "i32", LINE)
     assert not ring.equal(cast(o, "cast", thrice, "u8", "i32", LINE), other)
+    truth = cast(o, "cast", cast(o, "cast", x, "i8", "bool", LINE), "bool", "u8", LINE)  # 0 or 1
+    early = o.apply("add", (truth, o.literal(128, "u8", LINE)), "u8", "u8", LINE)
+    assert not ring.equal(cast(o, "cast", early, "u8", "i32", LINE), late)
     whole = o.apply("add", (byte, o.literal(128, "u8", LINE)), "u8", "u8", LINE)
     assert ring.equal(cast(o, "cast", whole, "u8", "i32", LINE), late)
