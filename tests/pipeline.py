@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -21,9 +22,15 @@ from isam.system.load import load_system
 from tests.laws.judges import random_numbers
 
 
-def simulated(system: str | System) -> System:
-    """The machine with the simulator as its backend, whatever its own is."""
+@cache
+def _named(system: str) -> System:
     return replace(load_system(system), backend="simulator")
+
+
+def simulated(system: str | System) -> System:
+    """The machine with the simulator as its backend, whatever its own is. One object for a name: with it is kept what
+    the compiler works out once about a machine."""
+    return _named(system) if isinstance(system, str) else replace(system, backend="simulator")
 
 
 def compiled(kernel: Kernel, sizes: Mapping[str, int], system: System, approach: Approach | None = None,
