@@ -21,19 +21,16 @@ from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.tiles import Ranges
 from isam.scheduler.waits.footprints import Footprint, clash, first_value, values_of
 from isam.scheduler.waits.look import Calls, Frame, Lags, Look, Met, View
-from isam.scheduler.waits.within import NOBODY, Within, alike
+from isam.scheduler.waits.within import NOBODY, Within
 
 CLOSE = 2  # iterations looked at one by one
 
 
 @dataclass
 class Behind:
-    """``owned``: the replicated group of a memory that every instance has for itself."""
-
     within: Within
     trees: tuple[Node, ...]
-    owned: dict[str, str] = field(default_factory=dict)
-    _possible: dict[object, frozenset[Met] | None] = field(default_factory=dict)
+    _possible: dict[object, frozenset[Met]] = field(default_factory=dict)
     _views: dict[object, View] = field(default_factory=dict)
     _last: tuple[Footprint, ByteRange] = NOBODY, (0, 0)
 
@@ -74,7 +71,7 @@ class Behind:
         look = self._look(mine)
         self._over_row(seq, look, view, frame.index)
         assert frame.parent is not None
-        if not frame.parent.begins and not self._all_met(mine, look.found):
+        if not frame.parent.begins and not self._all_met(mine, look.found, view):
             look.move(self.within.row(seq, view.dealt).before[frame.index])
             look.find(self.before(frame.parent, mine, view.ranges, view.dealt or ()))
         return look.found
@@ -119,29 +116,29 @@ class Behind:
             found.update(near.found)
             once = self.within.calls(loop.body, view.dealt)
             close = {met: n for met, n in found.items() if n < once.get(met, 0)}
-            if not self._all_met(mine, close):
+            if not self._all_met(mine, close, view):
                 looks.append(self._look(mine.over(loop.var, start, most), dict(once)))
         for look in looks:
             self._opening(loop, look, view, least)
             self._over(loop.enter, look, view)
-            if not self._all_met(look.mine, look.found):
+            if not self._all_met(look.mine, look.found, view):
                 look.find(self.before(up, look.mine, view.ranges, view.dealt or ()))
             for met, n in look.found.items():
                 if look is looks[0] or met not in close:
                     found[met] = min(n, found.get(met, n))
         return found
 
-    def _all_met(self, mine: Footprint, found: Lags) -> bool:
-        """Whether every stream was met that there is to meet: farther back nothing new can be found."""
-        key = (mine.where, mine.low, mine.high, mine.writes)
-        if key not in self._possible:
+    def _all_met(self, mine: Footprint, found: Lags, view: View) -> bool:
+        """Whether everybody was met that there is to meet: farther back nothing new can be found."""
+        key = (mine.where, mine.low, mine.high, mine.writes, mine.columns, view.dealt == ())
+        possible = self._possible.get(key)
+        if possible is None:
             prints = (f for tree in self.trees for f in self.within.met_by(tree, mine))
-            streams = frozenset(f.stream for f in prints if clash(f, mine, self.within.ranges))
-            owner = self.owned.get(mine.where[0])
-            plain = not self.groups or (owner is not None and all(self.groups.get(s) == owner for s in streams))
-            self._possible[key] = frozenset(map(Met, streams)) if plain else None
-        possible = self._possible[key]
-        return possible is not None and possible <= found.keys()
+            some = [f for f in prints if clash(f, mine, self.within.ranges)]
+            owner = self.within.owned.get(mine.where[0])
+            alone = owner is not None and all(self.groups.get(f.stream) == owner for f in some)  # nobody else's calls
+            possible = self._possible[key] = self.within.may_meet(some, alone or view.dealt == (), not alone)
+        return possible <= found.keys()
 
     def _later(self, view: View, loop: Loop, iterations: int) -> View:
         """As seen from an iteration that has so many others before it."""
@@ -159,22 +156,24 @@ class Behind:
     # -- back over a node --------------------------------------------------------------------------------------------
     def _over(self, node: Node, look: Look, view: View) -> None:
         """Back over all of a node."""
+        if not isinstance(node, Loop) or self._meets(node, look, view):
+            self._through(node, look, view)
+        look.move(self.within.calls(node, view.dealt))
+
+    def _through(self, node: Node, look: Look, view: View) -> None:
+        """What an access meets in a node; its calls are not added to those passed."""
         if isinstance(node, Issue):
             for f in self.within.prints.of(node):
                 if f.where == look.mine.where and clash(view.seen(f), look.mine, view.ranges):
                     look.find({Met(f.stream): 0} if view.dealt == () else self._met(f, view))
         elif isinstance(node, Seq):
-            if not node.children:
-                return
             self._over_row(node, look, view, len(node.children))
-        elif node.trip != 0 and self._meets(node, look, view):
-            if node.deal is not None:
-                self._over_dealt(node, look, view)
-            else:
-                found = self._from_end(node, look.mine, view, look.found).found
-                # one that may not run: then what stands before it counts, and that is not closer than its end
-                look.find(found if node.trip else dict.fromkeys(found, 0))
-        look.move(self.within.calls(node, view.dealt))
+        elif node.deal is not None:
+            self._over_dealt(node, look, view)
+        else:
+            found = self._from_end(node, look.mine, view, look.found).found
+            # one that may not run: then what stands before it counts, and that is not closer than its end
+            look.find(found if node.trip else dict.fromkeys(found, 0))
 
     def _over_row(self, seq: Seq, look: Look, view: View, end: int) -> None:
         """Back over the children before ``end``; what is passed is not added up."""
@@ -185,7 +184,7 @@ class Behind:
         if touched is None:
             return
         most = touched.streams
-        if found and most is not None and most <= found.keys():
+        if found and most <= found.keys():
             return
 
         def reach(low: Affine, high: Affine) -> ByteRange:
@@ -201,12 +200,12 @@ class Behind:
                     found[met] = here.get(met, 0) - before[i + 1].get(met, 0) + look.passed.get(met, 0)
             elif self._meets(child, look, view):
                 part = Look(mine, look.span, found.copy())
-                self._over(child, part, view)
+                self._through(child, part, view)
                 behind = before[i + 1]
                 look.find({m: n + here.get(m, 0) - behind.get(m, 0) for m, n in part.found.items()})
             else:
                 continue
-            if most and most <= found.keys():
+            if most <= found.keys():
                 return
 
     def _from_end(self, loop: Loop, mine: Footprint, view: View, found: Lags | None = None) -> Look:
@@ -214,7 +213,7 @@ class Behind:
         look, leave, most = self._look(mine), found is not None, None
         if found is not None:
             look.found.update(found)
-            most = self.within.streams(loop, mine)
+            most = self.within.streams(loop, mine, view.dealt)
             self._over(loop.exit, look, view)
         first, trip = first_value(loop), loop.trip
         if first is None or trip is None:
@@ -264,40 +263,32 @@ class Behind:
         if f.stream not in self.groups:
             return {Met(f.stream): 0}
         here = {Met(f.stream): 0} if view.dealt is None or view.dealt else {}
-        mine = self.owned.get(f.where[0]) == self.groups[f.stream]
+        mine = self.within.owned.get(f.where[0]) == self.groups[f.stream]
         return here if here and mine else {**here, Met(f.stream, True): 0}
 
     def _over_dealt(self, loop: Loop, look: Look, view: View) -> None:
         """A dealt loop: what the looker's own instance did in it is known where the same iteration ran there."""
-        if not alike(view.dealt, loop):
-            elsewhere = View(view.values, view.ranges, None if view.dealt or view.dealt is None else ())
+        if not self.within.alike(view.dealt, loop):
             others = not self.within.instances(loop, loop) & self.within.ours(view.dealt, loop)
-            self._lump_dealt(loop, look, elsewhere, (values_of(loop, view.ranges),), others)
+            self._lump_dealt(loop, look, view.elsewhere(), others)
             return
-        assert view.dealt
-        own = Affine.of(view.dealt[0].var)
         part = Look(look.mine, look.span)
-        self._over(loop.body, part, View({**view.values, loop.var: own}, view.ranges, view.dealt[1:]))
+        self._over(loop.body, part, view.alike(loop))
         look.find({met: n for met, n in part.found.items() if met.stream in self.groups})
-        low, high = values_of(loop, view.ranges)
-        self._lump_dealt(loop, look, view, ((low, own - loop.step), (own + loop.step, high)), True)
+        self._lump_dealt(loop, look, view, True)
         shared = {m: 0 for m in part.found if m.stream not in self.groups}
         look.find(shared)
 
-    def _lump_dealt(
-        self, loop: Loop, look: Look, view: View, spans: Iterable[tuple[Affine, Affine]], others: bool
-    ) -> None:
+    def _lump_dealt(self, loop: Loop, look: Look, view: View, others: bool) -> None:
         """A dealt loop as one; ``others``: its iterations surely ran on other instances than the looker's."""
-        values = {n: v for n, v in view.values.items() if n != loop.var}
-        for f in self.within.met_by(loop.body, look.mine):
-            for low, high in spans:
-                if clash(f.at(values).over(loop.var, low, high), look.mine, view.ranges):
-                    met = self._met(f, view)
-                    if others and loop.deal is not None and self.groups.get(f.stream) == loop.deal.group:
-                        met = {m: n for m, n in met.items() if m.every}
-                        if self.owned.get(f.where[0]) == self.groups[f.stream]:
-                            continue
-                    look.find(met)
+        for f in view.dealt_lump(self.within.met_by(loop.body, look.mine), loop, self.within.alike(view.dealt, loop)):
+            if clash(f, look.mine, view.ranges):
+                met = self._met(f, view)
+                if others and loop.deal is not None and self.groups.get(f.stream) == loop.deal.group:
+                    met = {m: n for m, n in met.items() if m.every}
+                    if self.within.owned.get(f.where[0]) == self.groups[f.stream]:
+                        continue
+                look.find(met)
 
     def _meets(self, node: Node, look: Look, view: View) -> bool:
         """Whether a node may touch what the looker does, other than by a stream that was met already."""

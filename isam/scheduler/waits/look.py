@@ -10,7 +10,7 @@ from isam.ir.affine import Affine
 from isam.schedule.tree import Loop, Seq
 from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.tiles import Ranges, bounds_of
-from isam.scheduler.waits.footprints import Footprint
+from isam.scheduler.waits.footprints import Footprint, values_of
 
 
 class Met(NamedTuple):
@@ -56,8 +56,10 @@ class View:
     _inside: dict[tuple[str, Affine], View] = field(default_factory=dict)
     _after: dict[tuple[str, int], View] = field(default_factory=dict)
     _seen: dict[int, tuple[Footprint, Footprint]] = field(default_factory=dict)
-    _lumps: dict[object, tuple[Footprint, ...]] = field(default_factory=dict)
+    _lumps: dict[object, list[Footprint]] = field(default_factory=dict)
     _reach: dict[object, ByteRange] = field(default_factory=dict)
+    _alike: dict[int, View] = field(default_factory=dict)
+    _elsewhere: View | None = None
 
     def within(self, var: str, value: Affine) -> View:
         got = self._inside.get((var, value))
@@ -71,6 +73,21 @@ class View:
         got = self._after.get((var, by))
         if got is None:
             got = self._after[var, by] = View(self.values, self.ranges.later(var, by), self.dealt)
+        return got
+
+    def elsewhere(self) -> View:
+        """The same in a dealt loop that says nothing about the looker's instance."""
+        if self._elsewhere is None:
+            self._elsewhere = View(self.values, self.ranges, None if self.dealt or self.dealt is None else ())
+        return self._elsewhere
+
+    def alike(self, loop: Loop) -> View:
+        """Inside a loop that deals iterations as the next of the looker's own does: in the iteration of that instance."""
+        got = self._alike.get(id(loop))
+        if got is None:
+            assert self.dealt
+            values = {**self.values, loop.var: Affine.of(self.dealt[0].var)}
+            got = self._alike[id(loop)] = View(values, self.ranges, self.dealt[1:])
         return got
 
     def seen(self, f: Footprint) -> Footprint:
@@ -94,14 +111,29 @@ class View:
             got = self._reach[key] = least, -bounds_of(begin - Affine(mine.high.terms), self.ranges)[0]
         return mine.low.const + got[0], mine.high.const + got[1]
 
-    def lumped(self, prints: tuple[Footprint, ...], var: str, between: tuple[Affine, Affine]) -> tuple[Footprint, ...]:
+    def lumped(self, prints: tuple[Footprint, ...], var: str, between: tuple[Affine, Affine]) -> list[Footprint]:
         """Footprints as they read for all values of a variable between two."""
         key = (id(prints), var, between)
         got = self._lumps.get(key)
         if got is None:
             low, high = (v.substitute(self.values) for v in between)
             others = {n: v for n, v in self.values.items() if n != var}
-            got = self._lumps[key] = tuple([f.at(others).over(var, low, high) for f in prints])
+            got = self._lumps[key] = [f.at(others).over(var, low, high) for f in prints]
+        return got
+
+    def dealt_lump(self, prints: tuple[Footprint, ...], loop: Loop, others: bool) -> list[Footprint]:
+        """Footprints of a dealt loop's body as they read for all iterations; ``others``: but the looker's own, of a
+        loop that is :meth:`alike`."""
+        key = (id(prints), id(loop))
+        got = self._lumps.get(key)
+        if got is None:
+            spans = [values_of(loop, self.ranges)]
+            if others:
+                assert self.dealt
+                (low, high), own = spans[0], Affine.of(self.dealt[0].var)
+                spans = [(low, own - loop.step), (own + loop.step, high)]
+            values = {n: v for n, v in self.values.items() if n != loop.var}
+            got = self._lumps[key] = [f.at(values).over(loop.var, *span) for f in prints for span in spans]
         return got
 
 

@@ -68,10 +68,10 @@ class Alike:
 
 @dataclass(eq=False, slots=True)
 class Touched:
-    """Who touches a place, the last first; ``streams``: all of them, where that can be said."""
+    """Who touches a place, the last first; ``streams``: all of them."""
 
     touches: list[ChildAccess]
-    streams: frozenset[Met] | None = None
+    streams: frozenset[Met]
     _alike: list[Alike] | None = None
 
     def near(
@@ -114,14 +114,17 @@ class Touched:
         return list(known.values())
 
 
+Places = dict[Where, Touched]
+
+
 @dataclass(eq=False, slots=True)
 class Row:
     """A sequence: calls before each child (and after all), and who touches what: writes alone, for a reader waits for
     nothing else, and all."""
 
     before: list[Calls]
-    written: dict[Where, Touched]
-    touched: dict[Where, Touched]
+    written: Places
+    touched: Places
 
     def meeting(self, mine: Footprint) -> Touched | None:
         """What an access may have to wait for."""

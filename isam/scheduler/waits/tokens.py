@@ -24,7 +24,7 @@ def with_waits(schedule: Schedule) -> Schedule:
     """The schedule with every call's waits. One stream alone needs none that its own order does not give."""
     nodes = [n for tree in (schedule.bind, schedule.call) for n in distinct(tree)]
     streams = {schedule.system.stream_of(n.unit) for n in nodes if isinstance(n, Issue)}
-    if len(streams) < 2 and not any(isinstance(n, Loop) and n.deal is not None for n in nodes):
+    if len(streams) < 2 and not deals(schedule.bind) and not deals(schedule.call):
         return schedule
     t = Tokens(schedule)
     t.visit(schedule.bind, Frame(None, None, Ranges()))
@@ -47,7 +47,8 @@ class Tokens:
         threads = system.threads
         self.ordered = {streams[u] for u in threads.units} if threads else set[str]()  # a thread waits for itself
         self.apart = set(threads.memories) if threads else set[str]()  # nobody else touches these
-        self.behind = Behind(Within(Prints(schedule, streams, scopes), whole, groups, inner), trees, owned)
+        deep = any(isinstance(n, Loop) and n.deal is not None and deals(n.body) for tree in trees for n in distinct(tree))
+        self.behind = Behind(Within(Prints(schedule, streams, scopes), whole, groups, owned, inner, deep), trees)
         self.lags: dict[int, Lags] = {}
 
     def visit(self, node: Node, at: Frame) -> None:
@@ -137,6 +138,11 @@ def nested(node: Node, groups: frozenset[str]) -> Iterator[int]:
         groups |= {node.deal.group}
     for part in children(node):
         yield from nested(part, groups)
+
+
+def deals(node: Node) -> bool:
+    """Whether a loop in it is dealt."""
+    return any(isinstance(n, Loop) and n.deal is not None for n in distinct(node))
 
 
 def _waits(lags: Mapping[Met, int]) -> tuple[Wait, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from functools import reduce
 from operator import or_
@@ -14,7 +14,7 @@ from isam.scheduler.byte_ranges import ByteRange
 from isam.scheduler.tiles import Ranges, bounds_of
 from isam.scheduler.waits.footprints import Footprint, Prints, Where, hulls, values_of
 from isam.scheduler.waits.look import NONE, Calls, Look, Met
-from isam.scheduler.waits.rows import ChildAccess, Row, Touched
+from isam.scheduler.waits.rows import ChildAccess, Places, Row, Touched
 
 _new = tuple.__new__  # makes a touch without the detour over keyword arguments
 NOBODY = Footprint(("", ""), "", Affine(), Affine(), False)  # who looks where only calls are counted
@@ -22,21 +22,26 @@ NOBODY = Footprint(("", ""), "", Affine(), Affine(), False)  # who looks where o
 
 @dataclass
 class Within:
-    """``groups``: the replicated group of a stream. ``inner``: dealt loops (``id``) that stand in one that is dealt to
-    the same group."""
+    """``groups``: the replicated group of a stream; ``owned``: of a memory that every instance has for itself.
+    ``inner``: dealt loops (``id``) that stand in one that is dealt to the same group; ``nested``: some stand in one."""
 
     prints: Prints
     ranges: Ranges  # of every variable, wherever it stands
     groups: dict[str, str]
+    owned: dict[str, str]
     inner: frozenset[int]
+    nested: bool
     met: dict[str, Met] = field(default_factory=dict)  # a stream on the looker's instance
     one: dict[str, Calls] = field(default_factory=dict)  # one call of it
     _calls: dict[object, Calls] = field(default_factory=dict)
     _rows: dict[object, Row] = field(default_factory=dict)
+    _touched: dict[tuple[int, bool], tuple[Places, Places]] = field(default_factory=dict)
     _reach: dict[object, dict[Where, tuple[Footprint, ...]]] = field(default_factory=dict)
     _met_by: dict[object, tuple[Footprint, ...]] = field(default_factory=dict)
     _streams: dict[object, frozenset[Met]] = field(default_factory=dict)
     _deals: dict[int, bool] = field(default_factory=dict)
+    _terms: dict[int, int] = field(default_factory=dict)
+    _numbers: dict[object, int] = field(default_factory=dict)
     _ran: dict[object, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -94,14 +99,27 @@ class Within:
         assert loop.deal is not None
         if not loop.trip:
             return NONE
-        inside = self.calls(loop.body, dealt[1:] if dealt and alike(dealt, loop) else None)
+        inside = self.calls(loop.body, dealt[1:] if dealt and self.alike(dealt, loop) else None)
         own = {m: n if m.stream in self.groups else n * loop.trip for m, n in inside.items() if not m.every}
         theirs = [s for s, g in self.groups.items() if g == loop.deal.group and id(loop) not in self.inner]
         return own | {Met(s, True): 1 for s in theirs}
 
     def _key(self, node: Node, dealt: tuple[Loop, ...] | None) -> object:
-        replicated = self.groups and dealt != ()
-        return (id(node), tuple(map(id, dealt)) if dealt else dealt) if replicated or self.deals(node) else id(node)
+        """Equal where a node makes the same calls: which loops are dealt counts only where one in it may be alike."""
+        if not self.deals(node):
+            return (id(node), True) if self.groups and dealt != () else id(node)
+        return id(node), tuple([self.terms_of(d) for d in dealt]) if dealt else dealt
+
+    def terms_of(self, loop: Loop) -> int:
+        """A number that loops have in common that deal iterations alike."""
+        got = self._terms.get(id(loop))
+        if got is None:
+            got = self._terms[id(loop)] = self._numbers.setdefault(_terms(loop), len(self._numbers))
+        return got
+
+    def alike(self, dealt: tuple[Loop, ...] | None, loop: Loop) -> bool:
+        """Whether the loop deals iterations as the next of the looker's own does."""
+        return bool(dealt) and self.terms_of(dealt[0]) == self.terms_of(loop)
 
     def span(self, f: Footprint) -> ByteRange:
         """Between which numbers its bytes lie, whatever the variables are: what lies apart by this never meets."""
@@ -130,14 +148,23 @@ class Within:
 
     def _row(self, seq: Seq, dealt: tuple[Loop, ...] | None) -> Row:
         before = [NONE]
-        written: dict[Where, list[ChildAccess]] = {}
-        touched: dict[Where, list[ChildAccess]] = {}
-        for i, c in enumerate(seq.children):
+        for c in seq.children:
             passed = before[-1].copy()
             for met, n in self.calls(c, dealt).items():
                 passed[met] = passed.get(met, 0) + n
             before.append(passed)
-            if isinstance(c, Issue) and (dealt == () or self.prints.stream_of[c.unit] not in self.groups):
+        own = dealt == () or not self.groups
+        got = self._touched.get((id(seq), own))
+        if got is None:
+            got = self._touched[id(seq), own] = self._touches(seq, own)
+        return Row(before, *got)
+
+    def _touches(self, seq: Seq, own: bool) -> tuple[Places, Places]:
+        """Who writes and who touches what; ``own``: every call is one of the instance that looks."""
+        written: dict[Where, list[ChildAccess]] = {}
+        touched: dict[Where, list[ChildAccess]] = {}
+        for i, c in enumerate(seq.children):
+            if isinstance(c, Issue) and (own or self.prints.stream_of[c.unit] not in self.groups):
                 for f in self.prints.of(c):
                     t = _new(ChildAccess, (i, c, f, self.met[f.stream], self.span(f)))
                     touched.setdefault(f.where, []).append(t)
@@ -148,13 +175,14 @@ class Within:
                     touched.setdefault(where, []).append(self._lump(i, c, prints))
                     if writes := [f for f in prints if f.writes]:
                         written.setdefault(where, []).append(self._lump(i, c, writes))
-        known = {} if self.deals(seq) else self.reach(seq)
 
-        def listed(touches: dict[Where, list[ChildAccess]], writes: bool) -> dict[Where, Touched]:
-            streams = {w: frozenset(Met(f.stream) for f in fs if f.writes or not writes) for w, fs in known.items()}
-            return {w: Touched(ts[::-1], streams.get(w)) for w, ts in touches.items()}
+        deals = self.deals(seq)
 
-        return Row(before, listed(written, True), listed(touched, False))
+        def listed(touches: dict[Where, list[ChildAccess]], writes: bool) -> Places:
+            some = {w: [f for f in fs if f.writes or not writes] for w, fs in self.reach(seq).items()}
+            return {w: Touched(ts[::-1], self.may_meet(some[w], own, deals)) for w, ts in touches.items()}
+
+        return listed(written, True), listed(touched, False)
 
     def _lump(self, at: int, child: Node, prints: Sequence[Footprint]) -> ChildAccess:
         """All accesses of a child to one place together."""
@@ -169,14 +197,25 @@ class Within:
             got = self._met_by[key] = tuple(f for f in self.reach(node).get(mine.where, ()) if f.writes or mine.writes)
         return got
 
-    def streams(self, node: Node, mine: Footprint) -> frozenset[Met] | None:
-        """Whom an access may meet in a node; None: it depends on the instance that looks."""
-        if self.groups or self.deals(node):
-            return None
-        key = (id(node), mine.where, mine.writes)
+    def may_meet(self, some: Iterable[Footprint], own: bool, deals: bool) -> frozenset[Met]:
+        """Whom accesses may turn out to be by, looked at by their own instance (``own``) or from inside a dealt loop;
+        ``deals``: there are dealt loops among what is looked at."""
+        met = {self.met[f.stream] for f in some}
+        if self.groups and (deals or not own):
+            for f in some:
+                group = self.groups.get(f.stream)
+                alone = not own and not self.nested and self.owned.get(f.where[0]) == group
+                if group is not None and not alone:
+                    met.add(Met(f.stream, True))
+        return frozenset(met)
+
+    def streams(self, node: Node, mine: Footprint, dealt: tuple[Loop, ...] | None) -> frozenset[Met]:
+        """Whom an access may meet in a node."""
+        own = dealt == () or not self.groups
+        key = (id(node), mine.where, mine.writes, own)
         got = self._streams.get(key)
         if got is None:
-            got = self._streams[key] = frozenset([self.met[f.stream] for f in self.met_by(node, mine)])
+            got = self._streams[key] = self.may_meet(self.met_by(node, mine), own, self.deals(node))
         return got
 
     def reach(self, node: Node) -> dict[Where, tuple[Footprint, ...]]:
@@ -220,9 +259,5 @@ def dealt_to(loop: Node, inside: int) -> int:
     return reduce(or_, (inside << deal.first + deal.stride * t for t in range(loop.trip or 0)), 0)
 
 
-def alike(dealt: tuple[Loop, ...] | None, loop: Loop) -> bool:
-    """Whether the loop deals iterations as the next of the looker's own does."""
-    if not dealt:
-        return False
-    own = dealt[0]
-    return (own.deal, own.trip, own.lo, own.step) == (loop.deal, loop.trip, loop.lo, loop.step)
+def _terms(loop: Loop) -> object:
+    return loop.deal, loop.trip, loop.lo, loop.step

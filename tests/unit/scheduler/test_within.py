@@ -48,7 +48,7 @@ def test_near_is_the_first_of_each_stream_that_a_look_at_every_access_finds():
     view = View({"j": Affine.of("i", 1, -1)}, ranges())
     for kinds in ((FIXED,), (FIXED, OURS, THEIRS)):
         for many in (0, 1, FEW // 4, 3 * FEW, 20 * FEW):
-            touched = Touched(touches(rng, many, kinds))
+            touched = Touched(touches(rng, many, kinds), frozenset())
             for _ in range(60):
                 mine, end = a_print(rng, kinds[:2], "mine", 30), rng.randint(0, many + 1)
                 span = span_of(mine)
