@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property
-from itertools import pairwise, product, zip_longest
+from itertools import pairwise, zip_longest
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,13 +18,12 @@ from isam.ir.dtype import size_of
 from isam.ir.instruction import ASSUMED
 from isam.scheduler.move import moves_of, route
 from isam.scheduler.nests import Nest, Use
-from isam.scheduler.plans.traffic import brought
-from isam.scheduler.trim import even_segments
 from isam.system.graph import Memory, System
 
 if TYPE_CHECKING:
     from isam.scheduler.plan import Plan
     from isam.scheduler.plans.boxes import Box
+    from isam.scheduler.plans.divided import Divided
 
 
 @dataclass(frozen=True)
@@ -123,30 +122,16 @@ class Machine:
 
 
 class Estimate:
-    """The prediction for one plan. ``width``: elements of each parallel axis in the register block; ``boxes``: what is
+    """The prediction for one plan. ``of``: what its block and its dealing make of the main nest; ``boxes``: what is
     brought to the memory in between, per buffer."""
 
     def __init__(
-        self, machine: Machine, plan: Plan, width: dict[str, int], boxes: dict[str, Box], trips: int = 1,
-        beside: Sequence[tuple[str, int]] = (),
+        self, of: Divided, plan: Plan, boxes: dict[str, Box], trips: int = 1, beside: Sequence[tuple[str, int]] = (),
     ):  # fmt: skip
         self.trips = trips  # of the loops around, before which boxes that stay are brought
         self.beside = beside  # types and bytes of boxes that other nests want, and that could stay
-        self.machine, self.plan, self.width, self.boxes = machine, plan, width, boxes
-        self.main = machine.main
-        dealt = plan.order[: len(plan.deals)]
-        self.lengths = {a: self.main.length(a) for a in self.main.axes} | dict(dealt)
-        self.instances = prod(-(-self.main.length(a) // n) for a, n in dealt)
-        self._known: dict[int, frozenset[str]] = {}  # of uses of the main nest, by identity
-        self.blocks = self._blocks()
-
-    def _blocks(self) -> list[tuple[int, dict[str, int]]]:
-        """Register blocks of one instance: how many, of how many tiles along each parallel axis; edges are smaller."""
-        kinds = []
-        for a, w in self.width.items():
-            unit = self.main.unit(a)
-            kinds.append([(a, s.count, -(-s.size // unit)) for s in even_segments(self.lengths[a], w, unit)])
-        return [(prod(n for _, n, _ in combo), {a: t for a, _, t in combo}) for combo in product(*kinds)]
+        self.of, self.plan, self.boxes = of, plan, boxes
+        self.machine, self.main = of.machine, of.main
 
     @cached_property
     def seconds(self) -> float:
@@ -159,12 +144,12 @@ class Estimate:
             share = min(share for share, _, _ in pieces)
             alone = self._longest([*((i, t * share) for i, t in ahead), *((i, t) for _, i, t in pieces)], share)
             time = alone + (1 - share) * time
-        return time + waited + self._stores[1] + self._drained() + self._replaced()
+        return time + waited + self._stores[1] + self.of.drained + self._replaced()
 
     @property
     def traffic(self) -> float:
         """Seconds of all that is brought from home and into the registers, as if nothing else happened."""
-        return sum(s for *_, s in (*self._from_home(), *self._besides(), *self._registers))
+        return sum(s for *_, s in (*self._from_home(), *self._besides(), *self.of.registers))
 
     @property
     def inside(self) -> float:
@@ -176,82 +161,52 @@ class Estimate:
         busy = {issuer: 0.0 for issuer, _ in ahead}
         for issuer, t in ahead:
             busy[issuer] += t
-        for issuer, t in (*self._stores[0], *self._registers):
+        for issuer, t in (*self._stores[0], *self.of.registers):
             busy[issuer] = busy.get(issuer, 0.0) + t * share
-        return max([self.compute * share, *busy.values()])
+        return max([self.of.compute * share, *busy.values()])
 
     def _in_pieces(self) -> list[tuple[float, str, float]]:
         """Boxes that come in pieces: in which share of the time, who brings them, its seconds."""
         out = []
-        for u, edge in self._brought:
+        for u, edge in self.of.brought:
             x = self.boxes.get(u.buffer)
             if x is not None and x.pieces is not None:
                 moves = x.times * x.pieces.count * edge.commands(x.pieces.sides)
-                out.append((1 / x.pieces.again, edge.issuer, edge.seconds(moves, x.total, self.instances)))
+                out.append((1 / x.pieces.again, edge.issuer, edge.seconds(moves, x.total, self.of.instances)))
         return out
-
-    @property
-    def streaming(self) -> float:
-        """Seconds of bringing home what the registers are brought, as if nothing stayed in between."""
-        return sum(edge.seconds(0, self._tiles(u)[1], self.instances) for u, edge in self._brought)
-
-    @cached_property
-    def compute(self) -> float:
-        """Seconds of the calls of one instance; members of a cluster share those of a register block."""
-        return sum(n * self._step(tiles) for n, tiles in self.blocks) * self._steps
-
-    def _step(self, tiles: dict[str, int]) -> float:
-        """Seconds of one step of a block's reduction: its calls, but each waits for the one that added to the same
-        result in the step before."""
-        calls = -(-prod(tiles.values()) // self.machine.members) * self.machine.call
-        return max(calls, self.machine.latency) if self._steps > 1 else calls
-
-    @cached_property
-    def _steps(self) -> int:
-        """Steps of the reduction."""
-        return prod(-(-self.lengths[a] // self.main.unit(a)) for a in self.main.reduced)
 
     def _loads(self) -> tuple[list[tuple[str, float]], float]:
         """Traffic from home that overlaps with calls, per issuer, and the time of what does not."""
         inward = self.machine.inward
-        ahead, waited = [], sum(e.seconds(1, n, self.instances) for t, n in self.beside if (e := inward(t)) is not None)
+        found = ((e, n) for t, n in self.beside if (e := inward(t)) is not None)
+        ahead, waited = [], sum(e.seconds(1, n, self.of.instances) for e, n in found)
         begins = max((x.times for x in self.boxes.values() if x.pieces is not None), default=1)  # each time anew
         for u, edge, whole in self._from_home():
             box = self.boxes.get(u.buffer)
             if box is not None and box.double_buffered:
                 ahead.append((edge.issuer, whole))
-                waited += begins * edge.seconds(1, box.size, self.instances)
+                waited += begins * edge.seconds(1, box.size, self.of.instances)
             elif box is not None and box.pieces is not None:
-                waited += begins * edge.seconds(1, box.size / box.pieces.count, self.instances)
+                waited += begins * edge.seconds(1, box.size / box.pieces.count, self.of.instances)
             else:
                 waited += whole
         return ahead, waited + sum(s for _, s in self._besides())
 
     def _besides(self) -> list[tuple[Use, float]]:
         """Seconds of bringing tile by tile what cannot be read from the boxes that hold it."""
-        some = ((u, e, x) for u, e in self._brought if (x := self.boxes.get(u.buffer)) is not None and x.readable < 1)
-        return [(u, (1 - x.readable) * e.seconds(*self._tiles(u), self.instances)) for u, e, x in some]
+        boxed = ((u, e, self.boxes.get(u.buffer)) for u, e in self.of.brought)
+        some = ((u, e, x) for u, e, x in boxed if x is not None and x.readable < 1)
+        return [(u, (1 - x.readable) * e.seconds(*self.of.tiles(u), self.of.instances)) for u, e, x in some]
 
     def _from_home(self) -> list[tuple[Use, Edge, float]]:
         """What brings each operand, and its seconds: in boxes, or tile by tile whenever a block wants it."""
         out = []
-        for u, edge in self._brought:
+        for u, edge in self.of.brought:
             box = self.boxes.get(u.buffer)
-            moves, size = self._tiles(u) if box is None else (box.times, box.total)
+            moves, size = self.of.tiles(u) if box is None else (box.times, box.total)
             moves *= 1 if box is None or box.stays else edge.commands(box.sides)
-            seconds = edge.seconds(moves, size, self.instances)
+            seconds = edge.seconds(moves, size, self.of.instances)
             out.append((u, edge, seconds / self.trips if box is not None and box.stays else seconds))
-        return out
-
-    def _drained(self) -> float:
-        """Seconds in which calls wait for the results of the block before to leave the registers."""
-        out = 0.0
-        blocks, inside = sum(n for n, _ in self.blocks), self._largest
-        for u in self._written if self.main.reduced else ():
-            rooms = sum(self.machine.cells(h) // self.machine.tile(h, self._tile(u)) for h in u.homes)
-            edge = next(iter(self.machine.way_home(u.homes[0], u.dtype)), None)
-            if edge is not None and 2 * inside > rooms:
-                out += (blocks - 1) * edge.seconds(inside, inside * self._tile(u), 1) / len(u.homes)
         return out
 
     def _replaced(self) -> float:
@@ -260,43 +215,43 @@ class Estimate:
         before did."""
         machine, out, again = self.machine, 0.0, 0.0
         unrolled = next((-(-n // self.main.unit(a)) for a, n in reversed(self.plan.order) if a in self.main.reduced), 1)
-        for u in self._read:
+        for u in self.of.read:
             home = u.homes[0] if u.homes else machine.system.home
             edge = machine.edge(machine.memory.name, home, u.dtype)
             if edge is None:
                 continue
-            if machine.cells(home) < 2 * machine.tile(home, self._tile(u)):
-                out += self._tiles(u)[0] * (machine.latency - machine.call)
-            elif self._steps > unrolled:
-                again = max(again, self._begun(u, unrolled, edge.seconds(1, self._tile(u), 1)))
+            if machine.cells(home) < 2 * machine.tile(home, self.of.tile(u)):
+                out += self.of.tiles(u)[0] * (machine.latency - machine.call)
+            elif self.of.steps > unrolled:
+                again = max(again, self._begun(u, unrolled, edge.seconds(1, self.of.tile(u), 1)))
         return out + again
 
     def _begun(self, use: Use, unrolled: int, move: float) -> float:
         """Seconds in which iterations of so many steps wait to begin: a tile of the operand is brought when all calls
         on the one that lies there have ended."""
-        out, axes = 0.0, self._axes(use)
-        for n, tiles in self.blocks:
+        out, axes = 0.0, self.of.axes(use)
+        for n, tiles in self.of.blocks:
             calls = -(-prod(t for a, t in tiles.items() if a not in axes) // self.machine.members)
             behind = (calls - 1) * self.machine.call + self.machine.latency + move
-            out += n * (self._steps / unrolled - 1) * max(0.0, behind - unrolled * self._step(tiles))
+            out += n * (self.of.steps / unrolled - 1) * max(0.0, behind - unrolled * self.of.step(tiles))
         return out
 
     @cached_property
     def _stores(self) -> tuple[list[tuple[str, float]], float]:
         """Results on their way home, per issuer, and the time of the last block's."""
         out, last = [], 0.0
-        for u in self._written:
+        for u in self.of.written:
             if self._held(u):
                 continue
-            tiles = prod(-(-self.lengths[a] // self.main.unit(a)) for a in self._axes(u))
-            size, tile = size_of(u.dtype) * prod(self.lengths[a] for a in self._axes(u)), self._tile(u)
-            inside = self._largest
+            tiles = prod(-(-self.of.lengths[a] // self.main.unit(a)) for a in self.of.axes(u))
+            size, tile = size_of(u.dtype) * prod(self.of.lengths[a] for a in self.of.axes(u)), self.of.tile(u)
+            inside = self.of.largest
             back = self.machine.inward(u.dtype)
             if back is not None and u.buffer in self.plan.group.private:  # and back, for those who read them
-                out.append((back.issuer, back.seconds(tiles, size, self.instances)))
+                out.append((back.issuer, back.seconds(tiles, size, self.of.instances)))
             for edge in self.machine.way_home(u.homes[0], u.dtype):
-                out.append((edge.issuer, edge.seconds(tiles, size, self.instances)))
-                last = max(last, edge.seconds(inside, inside * tile, self.instances))
+                out.append((edge.issuer, edge.seconds(tiles, size, self.of.instances)))
+                last = max(last, edge.seconds(inside, inside * tile, self.of.instances))
         return out, last
 
     def _held(self, use: Use) -> bool:
@@ -304,54 +259,6 @@ class Estimate:
         group = self.plan.group
         if use.buffer not in group.private:
             return False
-        trips = {a: self.lengths.get(a, 1) > n for a, n in self.plan.order[len(self.plan.deals) :]}
-        loops = {a for a in self._axes(use) if trips.get(a)}
+        trips = {a: self.of.lengths.get(a, 1) > n for a, n in self.plan.order[len(self.plan.deals) :]}
+        loops = {a for a in self.of.axes(use) if trips.get(a)}
         return all(loops <= set(n.extents) for n in group.nests if any(u.buffer == use.buffer for u in n.uses))
-
-    @cached_property
-    def _registers(self) -> list[tuple[str, float]]:
-        """Tiles on their way to the registers, per issuer."""
-        out = []
-        for u in self._read:
-            if not u.homes or u.homes[0] == self.machine.system.home:
-                continue
-            edge = self.machine.edge(self.machine.memory.name, u.homes[0], u.dtype)
-            if edge is not None:
-                out.append((edge.issuer, edge.seconds(*self._tiles(u), 1)))
-        return out
-
-    def _tiles(self, use: Use) -> tuple[float, float]:
-        """Tiles of an operand that register blocks bring, and their bytes."""
-        axes = self._axes(use)
-        count = sum(n * prod(t for a, t in tiles.items() if a in axes) for n, tiles in self.blocks) * self._steps
-        return count, count * self._tile(use)
-
-    @cached_property
-    def _read(self) -> list[Use]:
-        """Operands that are brought from home and only read."""
-        return brought(self.main)
-
-    @cached_property
-    def _brought(self) -> list[tuple[Use, Edge]]:
-        """Those that moves bring from home to the memory, with what brings them."""
-        return [(u, edge) for u in self._read if (edge := self.machine.inward(u.dtype)) is not None]
-
-    @cached_property
-    def _written(self) -> list[Use]:
-        """Operands that leave the registers."""
-        home = self.machine.system.home
-        return [u for u in self.main.uses if u.writes and u.homes and u.homes[0] != home]
-
-    @cached_property
-    def _largest(self) -> int:
-        """Calls of the largest register block."""
-        return max((prod(tiles.values()) for _, tiles in self.blocks), default=0)
-
-    def _tile(self, use: Use) -> int:
-        return size_of(use.dtype) * prod(min(self.main.unit(a), self.lengths[a]) for a in self._axes(use))
-
-    def _axes(self, use: Use) -> frozenset[str]:
-        known = self._known.get(id(use))
-        if known is None:
-            known = self._known[id(use)] = frozenset([n for r in use.index for n in r.names if n in self.lengths])
-        return known

@@ -29,6 +29,7 @@ from isam.scheduler.plans.boxes import (
     trip_counts,
 )
 from isam.scheduler.plans.dealing import Dealing, dealings
+from isam.scheduler.plans.divided import Divided
 from isam.scheduler.plans.estimate import Estimate, Machine
 from isam.scheduler.plans.register import Block, Room, axes_of, steps, unroll_order
 from isam.system.graph import Memory, System
@@ -72,16 +73,18 @@ def staged(
     others = beside(group, main, lasting)
     for block, deals in pairs[:PAIRS]:
         width = _widths(main, block)
+        divided = Divided(machine, width, deals)
+        unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), room))
         for order in _orders(group, main, block, width, deals, system, () if deals else bands):
             whole = [*placements(group, main, uses, order, len(deals), memory, lasting), {}]
             parts = [] if direct(main, memory) else whole  # where calls read boxes in place, pieces would be commands
             parts = [p for b in parts if (p := in_pieces(b, group, main, order, len(deals))) is not None]
             for boxes in (*parts, *whole):  # of equal ones those with fewer blocks in an iteration
-                plan = _plan(group, main, order, block, deals, boxes, memory, room)
+                plan = _plan(group, main, order, block, deals, boxes, memory, unroll)
                 if _idle_chunk(plan):
                     continue
                 rest = [(u.dtype, box_bytes(group, u, order, len(deals))) for b, u in others.items() if b not in boxes]
-                e = Estimate(machine, plan, width, boxes, lasting.trips, rest)
+                e = Estimate(divided, plan, boxes, lasting.trips, rest)
                 key = (plan.order, plan.stages, plan.double_buffered, plan.unroll, plan.deals)
                 if key not in out or e.seconds < out[key][1]:
                     out[key] = plan, e.seconds, e.traffic
@@ -125,12 +128,11 @@ def _plan(
     deals: Dealing,
     boxes: dict[str, Box],
     memory: Memory,
-    room: Room,
+    unroll: tuple[str, ...],
 ) -> Plan:
     deepest = max((x.depth for x in boxes.values() if x.double_buffered), default=0)
     trips = trip_counts(main, order)
     loops = [d for d in range(len(deals), deepest) if trips[d] > 1]
-    unroll = (*main.reduced, *unroll_order(main, dict(block.tiles), room))
     note, given = f"block {block.tiles}", tuple(d for _, _, d in deals)
     return Plan(group, order, unroll, stages(boxes, group, memory), note, frozenset(loops[-1:]), given, even=True)
 
@@ -150,8 +152,8 @@ def _widths(main: Nest, block: Block) -> dict[str, int]:
 def _rough(group: Group, machine: Machine, block: Block, deals: Dealing) -> float:
     """Seconds as if nothing stayed in the memory in between."""
     plan = Plan(group, tuple((a, n) for a, n, _ in deals), (), deals=tuple(d for _, _, d in deals))
-    estimate = Estimate(machine, plan, _widths(machine.main, block), {})
-    return max(estimate.inside, estimate.streaming)
+    divided = Divided(machine, _widths(machine.main, block), deals)
+    return max(Estimate(divided, plan, {}).inside, divided.streaming)
 
 
 def _varied(main: Nest, blocks: list[Block]) -> list[Block]:

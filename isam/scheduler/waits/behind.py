@@ -11,7 +11,6 @@ reached the least distance holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import field
 
 from isam.classes import dataclass

@@ -82,7 +82,7 @@ class View:
         return self._elsewhere
 
     def alike(self, loop: Loop) -> View:
-        """Inside a loop that deals iterations as the next of the looker's own does: in the iteration of that instance."""
+        """Inside a loop that deals iterations as the next of the looker's own does: in that instance's."""
         got = self._alike.get(id(loop))
         if got is None:
             assert self.dealt

@@ -47,7 +47,8 @@ class Tokens:
         threads = system.threads
         self.ordered = {streams[u] for u in threads.units} if threads else set[str]()  # a thread waits for itself
         self.apart = set(threads.memories) if threads else set[str]()  # nobody else touches these
-        deep = any(isinstance(n, Loop) and n.deal is not None and deals(n.body) for tree in trees for n in distinct(tree))
+        dealt = (n for tree in trees for n in distinct(tree) if isinstance(n, Loop) and n.deal is not None)
+        deep = any(deals(n.body) for n in dealt)
         self.behind = Behind(Within(Prints(schedule, streams, scopes), whole, groups, owned, inner, deep), trees)
         self.lags: dict[int, Lags] = {}
 

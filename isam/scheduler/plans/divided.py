@@ -1,0 +1,123 @@
+"""What a register block and a dealing make of the main nest of a group: the same for every order of loops and for
+whatever is brought to the memory in between."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING
+
+from isam.ir.dtype import size_of
+from isam.scheduler.nests import Use
+from isam.scheduler.plans.traffic import brought
+from isam.scheduler.trim import even_segments
+
+if TYPE_CHECKING:
+    from isam.scheduler.plans.dealing import Dealing
+    from isam.scheduler.plans.estimate import Edge, Machine
+
+
+class Divided:
+    """``width``: elements of each parallel axis in the register block."""
+
+    def __init__(self, machine: Machine, width: dict[str, int], deals: Dealing):
+        self.machine, self.width, self.main = machine, width, machine.main
+        dealt = [(a, n) for a, n, _ in deals]
+        self.lengths = {a: self.main.length(a) for a in self.main.axes} | dict(dealt)
+        self.instances = prod(-(-self.main.length(a) // n) for a, n in dealt)
+        self._axes: dict[int, frozenset[str]] = {}  # of uses of the main nest, by identity
+        self._tiles: dict[int, tuple[float, float]] = {}
+
+    @cached_property
+    def blocks(self) -> list[tuple[int, dict[str, int]]]:
+        """Register blocks of one instance: how many, of how many tiles along each parallel axis; edges are smaller."""
+        kinds = []
+        for a, w in self.width.items():
+            unit = self.main.unit(a)
+            kinds.append([(a, s.count, -(-s.size // unit)) for s in even_segments(self.lengths[a], w, unit)])
+        return [(prod(n for _, n, _ in combo), {a: t for a, _, t in combo}) for combo in product(*kinds)]
+
+    @property
+    def streaming(self) -> float:
+        """Seconds of bringing home what the registers are brought, as if nothing stayed in between."""
+        return sum(edge.seconds(0, self.tiles(u)[1], self.instances) for u, edge in self.brought)
+
+    @cached_property
+    def compute(self) -> float:
+        """Seconds of the calls of one instance; members of a cluster share those of a register block."""
+        return sum(n * self.step(tiles) for n, tiles in self.blocks) * self.steps
+
+    def step(self, tiles: dict[str, int]) -> float:
+        """Seconds of one step of a block's reduction: its calls, but each waits for the one that added to the same
+        result in the step before."""
+        calls = -(-prod(tiles.values()) // self.machine.members) * self.machine.call
+        return max(calls, self.machine.latency) if self.steps > 1 else calls
+
+    @cached_property
+    def steps(self) -> int:
+        """Steps of the reduction."""
+        return prod(-(-self.lengths[a] // self.main.unit(a)) for a in self.main.reduced)
+
+    @cached_property
+    def drained(self) -> float:
+        """Seconds in which calls wait for the results of the block before to leave the registers."""
+        out = 0.0
+        blocks, inside = sum(n for n, _ in self.blocks), self.largest
+        for u in self.written if self.main.reduced else ():
+            rooms = sum(self.machine.cells(h) // self.machine.tile(h, self.tile(u)) for h in u.homes)
+            edge = next(iter(self.machine.way_home(u.homes[0], u.dtype)), None)
+            if edge is not None and 2 * inside > rooms:
+                out += (blocks - 1) * edge.seconds(inside, inside * self.tile(u), 1) / len(u.homes)
+        return out
+
+    @cached_property
+    def registers(self) -> list[tuple[str, float]]:
+        """Tiles on their way to the registers, per issuer."""
+        out = []
+        for u in self.read:
+            if not u.homes or u.homes[0] == self.machine.system.home:
+                continue
+            edge = self.machine.edge(self.machine.memory.name, u.homes[0], u.dtype)
+            if edge is not None:
+                out.append((edge.issuer, edge.seconds(*self.tiles(u), 1)))
+        return out
+
+    def tiles(self, use: Use) -> tuple[float, float]:
+        """Tiles of an operand that register blocks bring, and their bytes."""
+        known = self._tiles.get(id(use))
+        if known is None:
+            axes = self.axes(use)
+            count = sum(n * prod(t for a, t in tiles.items() if a in axes) for n, tiles in self.blocks) * self.steps
+            known = self._tiles[id(use)] = count, count * self.tile(use)
+        return known
+
+    @cached_property
+    def read(self) -> list[Use]:
+        """Operands that are brought from home and only read."""
+        return brought(self.main)
+
+    @cached_property
+    def brought(self) -> list[tuple[Use, Edge]]:
+        """Those that moves bring from home to the memory, with what brings them."""
+        return [(u, edge) for u in self.read if (edge := self.machine.inward(u.dtype)) is not None]
+
+    @cached_property
+    def written(self) -> list[Use]:
+        """Operands that leave the registers."""
+        home = self.machine.system.home
+        return [u for u in self.main.uses if u.writes and u.homes and u.homes[0] != home]
+
+    @cached_property
+    def largest(self) -> int:
+        """Calls of the largest register block."""
+        return max((prod(tiles.values()) for _, tiles in self.blocks), default=0)
+
+    def tile(self, use: Use) -> int:
+        return size_of(use.dtype) * prod(min(self.main.unit(a), self.lengths[a]) for a in self.axes(use))
+
+    def axes(self, use: Use) -> frozenset[str]:
+        known = self._axes.get(id(use))
+        if known is None:
+            known = self._axes[id(use)] = frozenset([n for r in use.index for n in r.names if n in self.lengths])
+        return known
