@@ -93,6 +93,21 @@ def box_call(made: Boxes, unit: str, column: int, row: str, below: int) -> Issue
     return Issue(unit, "copy", (("M", 3), ("N", 8)), operands)
 
 
+def test_boxes_that_begin_and_end_alike_do_not_meet_the_same():
+    """Behind a call on columns 8 to 16: in a loop, one beside them and one on all bytes between the same two."""
+    made = Boxes(0)
+    before, beside = box_call(made, "u0", 8, "i", 0), box_call(made, "u1", 0, "i", 0)
+    tile, at = Tile("x", (Affine(), Affine()), (3, 24), (1, 1)), Affine((), 8 * made.PITCH)
+    places = Place("n", "", Affine(), (24, 1)), Place("m", "", at, (24, 1))
+    operands = tuple(Operand(n, tile, p, (0, 1)) for n, p in zip("SD", places, strict=True))
+    rows = Issue("u1", "copy", (("M", 3), ("N", 24)), operands)
+    still = [replace(n, operands=tuple(replace(o, place=replace(o.place, offset=o.place.offset.substitute({"i": 0})))
+                                       for o in n.operands)) for n in (before, beside)]  # fmt: skip
+    tree = Loop("i", (Bound(Affine()),), (Bound(Affine((), 2)),), 1, Seq((still[1], rows)))
+    done = with_waits(replace(made.schedule(), call=Seq((still[0], tree))))
+    assert not check_races(done, {}, 1)
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_lags_are_exact_where_addresses_stand_still(seed):
     schedule = with_waits(Trees(seed, still=True).schedule())
