@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+from isam.approach.choice import Choice
 from isam.ir.affine import Affine
 from isam.schedule.tree import Bound, Loop, Seq
 from isam.scheduler.conform import conform, leave
@@ -22,6 +23,7 @@ from isam.scheduler.state import Copy, Key, Since
 from isam.scheduler.stays import Around
 from isam.scheduler.tiles import FAR, mentions
 
+NOTHING, HANDED_ON = "nothing", "handed on"
 ROUNDS = 3  # attempts with less and less handed on from step to step
 WORTH = 0.99  # of the calls of a loop that hands on nothing, which one that does may take
 MOVES = 6  # that a tile takes at most to go home and come back
@@ -37,7 +39,7 @@ class Part(NamedTuple):
 
 def handed_on(it: Around, around: tuple[Around, ...], run: DryRun, part: RunPart) -> Loop:
     """A recurrent loop in the loops ``around`` it, begun with nothing near: with what can be handed on, where that
-    takes fewer calls."""
+    takes fewer calls and the Approach wants it."""
     return _Steps(it, around, run, part).loop()
 
 
@@ -61,12 +63,22 @@ class _Steps:
             better = self._handing_on(held)
         except NoSchedule:
             better = None
-        if better is not None and calls(better, usual) < WORTH * taken:
+        if better is not None and self._wanted(held, taken, calls(better, usual)):
             return better
         for a, nodes in zip(self.inner, entered, strict=True):
             a.enter[:] = nodes
         self.data.state = self.entry.copy()
         return plain
+
+    def _wanted(self, held: Sequence[Collection[Key]], plain: int, better: int) -> bool:
+        """Whether the Approach takes the loop that hands on."""
+        if better >= WORTH * plain:
+            return False
+        groups = [p for p in self.it.parts if isinstance(p, Group)]
+        context = {"loop": self.axis.name, "nests": [[n.number for n in g.nests] for g in groups],
+                   "behind": list(map(len, held))}  # fmt: skip
+        choice = Choice("carry", (NOTHING, HANDED_ON), context, (float(plain), float(better)))
+        return self.run.trace.choose(choice) == HANDED_ON
 
     def _handing_on(self, held: Sequence[Collection[Key]]) -> Loop | None:
         """The loop with as much handed on as survives a step."""

@@ -147,7 +147,7 @@ def test_steps_that_move_much_else_stay_as_they_are() -> None:
 @pytest.mark.parametrize("t", [0, 1, 6])
 def test_no_step_leaves_everything_as_it_was(t: int) -> None:
     """The number of steps shows at run time: with none, nothing may go home that was never brought."""
-    job = made(PREFIX)
+    job = made(PREFIX, check=True)
     assert moved(loop_over(job, "t").exit) == {"s"}
     judge(parse_kernel(PREFIX), {}, job, 2, {"T": t})
 
