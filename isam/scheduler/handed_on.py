@@ -7,12 +7,13 @@ with it in the place where it has begun: the loop's ``enter`` brings it, its ``e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from isam.approach.choice import Choice
 from isam.ir.affine import Affine
-from isam.schedule.tree import Bound, Loop, Seq
+from isam.ir.kernel import Item, Recurrence, Statement
+from isam.schedule.tree import Bound, Issue, Loop, Node, Seq, distinct
 from isam.scheduler.conform import conform, leave
 from isam.scheduler.dry import DryRun
 from isam.scheduler.infeasible import NoSchedule
@@ -58,15 +59,16 @@ class _Steps:
         taken = calls(plain, usual)
         if usual * MOVES * sum(map(len, held)) <= (1 - WORTH) * taken:
             return plain
-        entered = [tuple(a.enter) for a in self.inner]
+        entered = self._entered()
         try:
             better = self._handing_on(held)
         except NoSchedule:
             better = None
         if better is not None and self._wanted(held, taken, calls(better, usual)):
+            for buffer in self._own() - self._at_home(better, "out") - self._at_home(better, "in"):
+                self.run.homes.forget(buffer)
             return better
-        for a, nodes in zip(self.inner, entered, strict=True):
-            a.enter[:] = nodes
+        self._enter_again(entered)
         self.data.state = self.entry.copy()
         return plain
 
@@ -89,11 +91,47 @@ class _Steps:
         for _ in range(ROUNDS):
             _, made = self._attempt(held, carried)
             if made is not None:
-                return made
+                return self._without_stores(made, held, carried)
             there = self.data.state.copies
             carried = {k: c for k, c in carried.items() if k in there and there[k].place == c.place}
             held = [*held[:-1], tuple(carried)]
         return None
+
+    def _without_stores(self, made: Loop, held: Sequence[Collection[Key]], carried: dict[Key, Copy]) -> Loop:
+        """The loop without sending home what is nowhere brought from there any more."""
+        unread = frozenset(self._at_home(made, "out") - self._at_home(made, "in"))
+        if not unread:
+            return made
+        after, entered = self.data.state, self._entered()
+        self.data.unread = unread
+        _, less = self._attempt(held, carried)
+        self.data.unread = frozenset()
+        if less is None or self._at_home(less, "in") & unread:
+            self._enter_again(entered)
+            self.data.state = after
+            return made
+        return less
+
+    def _at_home(self, made: Loop, role: str) -> set[str]:
+        """The temporaries of the loop alone that it sends home (``out``) or brings from there (``in``)."""
+        system, own = self.run.system, self._own()
+        issues = (n for n in distinct(made) if isinstance(n, Issue))
+        return {o.tile.buffer for n in issues for o in n.operands
+                if o.tile.buffer in own and o.place.memory == system.home
+                and system.instructions[n.instruction].operand(o.name).role in (role, "inout")}  # fmt: skip
+
+    def _own(self) -> set[str]:
+        """Temporaries that nothing outside of the loop touches."""
+        kernel = self.run.kernel
+        return {b.name for b in kernel.buffers if b.role == "temp"} - set(_touched(kernel.body, self.it.loop))
+
+    def _entered(self) -> list[tuple[Node, ...]]:
+        """What the loops do before their first steps."""
+        return [tuple(a.enter) for a in self.inner]
+
+    def _enter_again(self, entered: Sequence[tuple[Node, ...]]) -> None:
+        for a, nodes in zip(self.inner, entered, strict=True):
+            a.enter[:] = nodes
 
     def _anew(self) -> None:
         """As it was before the loop."""
@@ -118,7 +156,8 @@ class _Steps:
             end = data.state.copies
             if any(k not in end or end[k].place != c.place for k, c in begin.copies.items()):
                 return parts, None
-            conform(data, begin.copies, fetch=False)
+            if conform(data, begin.copies, fetch=False):
+                return parts, None
         data.state, data.lifetimes = begin, Lifetimes()
         with scope.recording() as leaving:
             leave(data, {})
@@ -139,6 +178,16 @@ class _Steps:
                 out.append(Part(self.part(n, keys), data.since))
         data.since = outer
         return out
+
+
+def _touched(body: Sequence[Item], apart: Recurrence) -> Iterator[str]:
+    """The buffers that statements touch, but for those of one loop."""
+    for it in body:
+        if isinstance(it, Statement):
+            yield it.dest.buffer
+            yield from (a.buffer for a in it.reads)
+        elif it is not apart:
+            yield from _touched(it.body, apart)
 
 
 def _held(parts: Sequence[Part], step: str) -> list[tuple[Key, ...]]:

@@ -188,7 +188,7 @@ def _side(low: Lowering, issue: Issue, o: Operand) -> Side | None:
     return Side(o, word, shape[0], steps[0]) if word in WORDS else None
 
 
-def together(low: Lowering, loop: Loop, handing_on: bool) -> tuple[Node, int] | None:
+def together(low: Lowering, loop: Loop, handing_on: bool = False) -> tuple[Node, int] | None:
     """Several iterations of a loop as one, and how many, where it copies rows to columns or has calls in a row, some of
     them across rows: those that take all neighbours that a square has. ``handing_on``: registers that an iteration sets
     are read after it."""

@@ -129,6 +129,47 @@ def test_what_only_the_next_group_wants_goes_no_further() -> None:
     assert "w" not in moved(found)
 
 
+PRODUCTS = """kernel products(T, B, X, H)
+  in    x: bf16[T, B, X]
+  const w: bf16[X, H]
+  inout h: f32[B, H]
+  out   ys: f32[T, B, H]
+  loop t < T
+    forall i < B, j < H
+      a[i, j] = 0
+    forall i < B, j < H, k < X
+      a[i, j] += f32(x[t, i, k]) * f32(w[k, j])
+    forall i < B, j < H
+      h[i, j] = tanh(a[i, j] + h[i, j])
+      ys[t, i, j] = h[i, j]
+"""
+
+
+def test_what_is_handed_from_group_to_group_alone_does_not_go_home() -> None:
+    """A product, then its activation: on the case study's machine the state and the sums stay in tiles; of a step
+    nothing is moved but what it takes and gives."""
+    job = made(PRODUCTS, "casestudy", check=True, B=32, X=32, H=32)
+    found = loop_over(job, "t")
+    assert moved(found.body) == {"x", "ys"}
+    assert moved(found.enter) == {"w", "h"}
+    assert moved(found.exit) == {"h"}
+    assert not {s.name for s in job.schedule.workspace} & {"a"}
+    assert "a" not in job.schedule.homes
+
+
+def test_what_is_read_behind_the_loop_goes_home() -> None:
+    """The sums of the last step are an output's beginning, and those that the next time of a loop around begins with
+    are its own."""
+    text = PRODUCTS.replace("  out   ys", "  out   z: f32[B, H]\n  out   ys") + """  forall i < B, j < H
+    z[i, j] = a[i, j]
+"""
+    text = text.replace("  loop t < T", "  forall i < B, j < H\n    a[i, j] = 1\n  loop t < T")
+    job = made(text, "casestudy", check=True, B=32, X=32, H=32)
+    assert "a" in moved(loop_over(job, "t"))
+    for t in (0, 3):
+        judge(parse_kernel(text), {"B": 32, "X": 32, "H": 32}, job, t, {"T": t})
+
+
 def test_of_a_single_step_nothing_is_gained() -> None:
     alone = PREFIX.replace("    y[t] = s\n", "").replace("  out   y: f32[T]\n", "")
     assert moved(loop_over(made(alone, T=2), "t").exit) == {"s"}
