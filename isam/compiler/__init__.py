@@ -67,8 +67,9 @@ def compile(
 
 def _names(required: Any) -> tuple[str, ...]:
     """Those of instructions that must be used."""
-    several = isinstance(required, Iterable) and not isinstance(required, str)
-    names = tuple(required) if several else (required,)
+    names: tuple[Any, ...] = (required,)
+    if isinstance(required, Iterable) and not isinstance(required, str):
+        names = tuple(required)
     for n in names:
         if not isinstance(n, str):
             raise fail("instruction-unknown", f"an instruction is named by a text, not {type(n).__name__}")
