@@ -83,6 +83,7 @@ QUESTIONS: tuple[Question, ...] = (
             "bytes": "what each option's calls touch",
             "_kernel": "the kernel",
             "_chosen": "mappings chosen so far",
+            "_spacing": "what moves take though it does not lie together",
         },
         "calls and cycles, weighed",
         "`instruction`, `operands`, `axes`, `outer`, `tails`.",

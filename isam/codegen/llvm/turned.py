@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from isam.classes import dataclass
-from isam.codegen.llvm import tiles
+from isam.codegen.llvm import vectors
 from isam.codegen.llvm.irtext import Function
 from isam.codegen.llvm.template import move
 from isam.ir.affine import Affine
@@ -78,7 +78,7 @@ class Square:
     def read(self, fn: Function, pointer: str, lanes: int) -> None:
         """``pointer``: to the word in the first row that the first neighbour takes."""
         side, count = self.first.side, len(self.calls)
-        rows = [tiles.row(fn, fn.gep(pointer, r * side.apart), side.element, count, lanes, size_of(self.first.dtype))
+        rows = [vectors.row(fn, fn.gep(pointer, r * side.apart), side.element, count, lanes, size_of(self.first.dtype))
                 for r in range(side.rows)]  # fmt: skip
         columns = _square(fn, rows + [ZERO] * (lanes - side.rows), side.element, lanes)
         self.values = dict(zip(self.calls, columns, strict=False))
@@ -89,7 +89,7 @@ class Square:
         rows = _square(fn, columns + [ZERO] * (lanes - count), side.element, lanes)
         for r in range(side.rows):
             at = fn.gep(pointer, r * side.apart)
-            tiles.put_row(fn, rows[r], at, side.element, count, lanes, size_of(self.first.dtype))
+            vectors.put_row(fn, rows[r], at, side.element, count, lanes, size_of(self.first.dtype))
 
 
 def squares(low: Lowering, calls: Sequence[Node]) -> dict[int, Square]:
