@@ -115,7 +115,7 @@ class Greedy(Approach):
         temporary between them would be larger than every argument, or some temporary than every cache. Loops around
         loops of their own where a temporary between them would be larger than every argument and leave a cache, and all
         that is read again inside does not. Not where what is kept for later would take longer than what it is made of,
-        read again then."""
+        read again then. What takes parts of the same lines goes over them together."""
         nest, group = choice.context["_nest"], choice.context["_group"]
         if keeps(choice.context["_kernel"], choice.context["_system"], nest, group, choice.context["kept"]):
             return False
@@ -127,7 +127,7 @@ class Greedy(Approach):
         if (crossed and not self._anyway(choice)) or idles(choice.context["_system"], nest, group):
             return False
         written = {u.buffer for n in group for u in n.uses if u.writes}
-        if any(u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
+        if choice.context["lines"] or any(u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
                for u in nest.uses):  # fmt: skip
             return True
         kernel, system = choice.context["_kernel"], choice.context["_system"]
