@@ -8,6 +8,7 @@ from isam.classes import dataclass
 from isam.codegen.llvm.irtext import ELEMENT, SELDOM, SUFFIX, Function, Lines, mask, vector
 from isam.codegen.llvm.vectors import MASKED, put_apart, put_row, row, spaced, together
 from isam.diagnostics import fail
+from isam.ir.affine import Affine
 from isam.ir.dtype import size_of
 
 
@@ -16,7 +17,8 @@ class Addressed:
     """An operand in addressed memory: ``shape`` and byte ``steps`` per operand dimension, first element at ``pointer``.
 
     ``literal``: the operand is a constant scalar and needs no memory. ``inside``: what it is a part of, a pointer and
-    bytes, where that is known.
+    bytes, where that is known. ``beside``: so many bytes before the first element and behind the last are of the same
+    buffer, too.
     """
 
     pointer: str
@@ -25,6 +27,7 @@ class Addressed:
     steps: tuple[int, ...] = ()
     literal: float | int | bool | None = None
     inside: tuple[str, int] | None = None
+    beside: tuple[int, int] = (0, 0)
 
     @property
     def count(self) -> int:
@@ -54,6 +57,15 @@ class Addressed:
         if self.step % size_of(self.dtype) or not self.step:
             raise fail("emission-increment", f"elements {self.step} bytes apart are no multiple of their size apart")
         return self.step // size_of(self.dtype)
+
+
+def whole_steps(offset: Affine, step: int, size: int, whole: int) -> tuple[int, int]:
+    """In a buffer of ``whole`` bytes, cut into pieces of ``step`` bytes: how many of a piece lie before an element of
+    ``size`` bytes at ``offset``, and how many behind it; none where that depends on loops or the pieces do not fit."""
+    if step < size or whole % step or any(c % step for _, c in offset.terms):
+        return 0, 0
+    before = offset.const % step
+    return (before, step - size - before) if before % size == 0 and before + size <= step else (0, 0)
 
 
 def constant(dtype: str, value: float | int | bool) -> str:
@@ -107,7 +119,7 @@ def load(fn: Function, at: Addressed, lanes: int) -> str:
     _check(at, lanes)
     if at.literal is not None or (at.step == 0 and n == lanes):
         return splat(fn, at, lanes)
-    if (some := spaced(e, size, n, at.step, lanes)) is not None:
+    if (some := spaced(e, size, n, at.step, lanes, at.beside)) is not None:
         return together(fn, at.pointer, some)
     if gathers(at, lanes):
         return fn.op(f"call {v} @llvm.masked.gather.v{lanes}{SUFFIX[e]}.v{lanes}p0({spots(fn, at, lanes)}, "

@@ -2,7 +2,8 @@
 
 Elements a few apart are loaded with all that lies between them, as whole vectors, and brought together by shuffles; they
 are stored under masks that leave alone what lies between them. Nothing before the first of them or behind the last is
-touched: the last vector that is loaded ends with the last element, over what the one before it has.
+touched, but what is known to be of the same buffer: the last vector that is loaded ends there, over what the one before it
+has.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ MASKED = 16  # lanes of vectors that are loaded and stored under masks in one go
 @dataclass(frozen=True, slots=True)
 class Spaced:
     """``count`` elements of an LLVM type and ``size`` bytes, ``step`` elements from one to the next, in the first of
-    ``lanes``."""
+    ``lanes``. ``beside``: so many elements before the first and behind the last may be read as well."""
 
     element: str
     size: int
     count: int
     step: int
     lanes: int
+    beside: tuple[int, int] = (0, 0)
 
     @property
     def type(self) -> str:
@@ -32,8 +34,13 @@ class Spaced:
 
     @property
     def length(self) -> int:
-        """Elements from the first to the last."""
-        return (self.count - 1) * self.step + 1
+        """Elements from the first that may be read to the last."""
+        return (self.count - 1) * self.step + 1 + sum(self.beside)
+
+    def lane(self, n: int) -> int | None:
+        """The lane that gets the n-th of them."""
+        lane, between = divmod(n - self.beside[0], self.step)
+        return lane if not between and 0 <= lane < self.count else None
 
     @property
     def pieces(self) -> int:
@@ -41,11 +48,14 @@ class Spaced:
         return -(-self.length // self.lanes)
 
 
-def spaced(element: str, size: int, count: int, step: int, lanes: int) -> Spaced | None:
-    """Elements so many bytes apart, where at least two of them lie in each vector; else None."""
+def spaced(
+    element: str, size: int, count: int, step: int, lanes: int, beside: tuple[int, int] = (0, 0)
+) -> Spaced | None:
+    """Elements so many bytes apart, and ``beside`` them others that may be read, where at least two of them lie in each
+    vector; else None."""
     if count < 2 or step % size or step < 2 * size:
         return None
-    found = Spaced(element, size, count, step // size, lanes)
+    found = Spaced(element, size, count, step // size, lanes, (beside[0] // size, beside[1] // size))
     short = found.length < lanes and lanes != MASKED
     return None if short or 2 * found.pieces > count else found
 
@@ -80,9 +90,9 @@ def together(fn: Function, pointer: str, at: Spaced) -> str:
     begins = [min(k * at.lanes, max(0, at.length - at.lanes)) for k in range(at.pieces)]
     parts: list[tuple[str, dict[int, int]]] = []  # a vector, and which of its lanes become which of the result's
     for k, begin in enumerate(begins):
-        value = row(fn, fn.gep(pointer, begin * at.size), at.element, min(at.length, at.lanes), at.lanes, at.size)
+        value = row(fn, fn.gep(pointer, (begin - at.beside[0]) * at.size), at.element, min(at.length, at.lanes), at.lanes, at.size)
         own = range(k * at.lanes, min((k + 1) * at.lanes, at.length))
-        parts.append((value, {n // at.step: n - begin for n in own if n % at.step == 0}))
+        parts.append((value, {lane: n - begin for n in own if (lane := at.lane(n)) is not None}))
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=False)
         parts = [_joined(fn, at, a, b) for a, b in pairs] + parts[len(parts) & ~1 :]
@@ -107,7 +117,7 @@ def put_apart(fn: Function, value: str, pointer: str, at: Spaced) -> None:
     """The first lanes to elements apart from each other."""
     for k in range(at.pieces):
         own = range(k * at.lanes, min((k + 1) * at.lanes, at.length))
-        lanes = {n - own.start: n // at.step for n in own if n % at.step == 0}
+        lanes = {n - own.start: lane for n in own if (lane := at.lane(n)) is not None}
         if len(lanes) == 1:  # LLVM 22 stores 32 bits for a single truncated 16-bit lane under a mask
             ((n, lane),) = lanes.items()
             x, spot = fn.op(f"extractelement {at.type} {value}, i64 {lane}"), fn.gep(pointer, (own.start + n) * at.size)
@@ -115,6 +125,22 @@ def put_apart(fn: Function, value: str, pointer: str, at: Spaced) -> None:
             continue
         part = shuffled(fn, value, "poison", at.type, [lanes.get(i) for i in range(at.lanes)])
         put(fn, part, fn.gep(pointer, own.start * at.size), at.element, list(lanes), at.lanes, at.size)
+
+
+def woven(fn: Function, values: Sequence[str], at: Spaced) -> list[str]:
+    """Vectors with an element of each of some in turn, first those of their first lanes."""
+    many, lanes = len(values), at.lanes
+    if many > 2 and many % 2 == 0:
+        halves = zip(woven(fn, values[::2], at), woven(fn, values[1::2], at), strict=True)
+        return [x for pair in halves for x in woven(fn, pair, at)]
+    out: list[str] = []
+    for k in range(many):
+        own = range(k * lanes, (k + 1) * lanes)
+        parts = [(v, {n - own.start: n // many for n in own if n % many == p}) for p, v in enumerate(values)]
+        while len(parts) > 1:
+            parts[:2] = [_joined(fn, at, *parts[:2])]
+        out.append(parts[0][0])
+    return out
 
 
 def shuffled(fn: Function, one: str, two: str, type_: str, order: Sequence[int | None]) -> str:
