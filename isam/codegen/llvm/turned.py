@@ -169,7 +169,7 @@ def across(low: Lowering, issue: Issue) -> Across | None:
         return None
     dtype = low.dtype(issue, memory)
     whole = low.schedule.system.memories[cell[0]].elements(dtype) * size_of(dtype) == low.lanes * side.word
-    if how in LOADS and len(memory.dims) == 1 and side.apart <= QUAD * side.word:  # whole vectors take fewer shuffles
+    if how in LOADS and len(memory.dims) == 1 and 0 < side.apart <= QUAD * side.word:  # as vectors: fewer shuffles
         return None
     if side.apart == side.word or not FEW < side.rows <= low.lanes or not whole:
         return None
