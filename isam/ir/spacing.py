@@ -9,8 +9,9 @@ from isam.ir.instruction import Instruction
 
 
 class Spacing:
-    """The moves of a machine to and from its home memory that take elements of one dimension an exact number of elements
-    apart, and what a call of each costs. ``moves``: (the memory at the other end, from there to home, instruction)."""
+    """The moves of a machine between its home memory and others that take elements of one dimension an exact number of
+    elements apart, and what a call of each costs. ``moves``: the memory at the other end, whether it leads from there
+    home, the instruction."""
 
     def __init__(self, instructions: Mapping[str, Instruction], moves: Iterable[tuple[str, bool, str]] = ()):
         self._instructions, self._moves = instructions, tuple(moves)

@@ -57,7 +57,7 @@ def _between(u: Use, v: Use, kernel: Kernel) -> bool:
     steps = sorted(ours.values())
     if not steps or steps != sorted(theirs.values()):
         return False
-    return abs(at - there) < steps[0] and 1 < steps[0] and 2 * steps[0] * size_of(u.dtype) <= LINE
+    return abs(at - there) < steps[0] and steps[0] > 1 and 2 * steps[0] * size_of(u.dtype) <= LINE
 
 
 def _terms(u: Use, kernel: Kernel) -> tuple[dict[str, int], int]:

@@ -164,7 +164,7 @@ class System:
 
     @property
     def _at_home(self) -> list[tuple[str, bool, str]]:
-        """The moves to registers and from them, home at the other end: those, whether they lead home, the instruction."""
+        """Moves between registers and home: the registers, whether it leads home, the instruction."""
         out = [(m.source, True, m.by) for m in self.moves if m.target == self.home]
         out += [(m.target, False, m.by) for m in self.moves if m.source == self.home]
         return [o for o in out if self.memories[o[0]].kind == COUNTED]

@@ -127,8 +127,10 @@ class Greedy(Approach):
         if (crossed and not self._anyway(choice)) or idles(choice.context["_system"], nest, group):
             return False
         written = {u.buffer for n in group for u in n.uses if u.writes}
-        if choice.context["lines"] or any(u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
-               for u in nest.uses):  # fmt: skip
+        if choice.context["lines"] or any(
+            u.buffer in written and all(a in shared for row in u.index for a in row.names if a in nest.extents)
+            for u in nest.uses
+        ):
             return True
         kernel, system = choice.context["_kernel"], choice.context["_system"]
         return swells(kernel, nest, group) and stays(kernel, system, nest, group)

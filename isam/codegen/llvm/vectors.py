@@ -1,9 +1,9 @@
 """Elements of memory in the lanes of a vector: side by side, or a few apart.
 
-Elements a few apart are loaded with all that lies between them, as whole vectors, and brought together by shuffles; they
-are stored under masks that leave alone what lies between them. Nothing before the first of them or behind the last is
-touched, but what is known to be of the same buffer: the last vector that is loaded ends there, over what the one before it
-has.
+Elements a few apart are loaded with all that lies between them, as whole vectors, and brought together by shuffles;
+they are stored under masks that leave alone what lies between them. Nothing before the first of them or behind the last
+is touched, but what is known to be of the same buffer: the last vector that is loaded ends there, over what the one
+before it has. Where a buffer consists of whole steps these are loaded whole, so that vectors begin where lines do.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 from isam.classes import dataclass
 from isam.codegen.llvm.irtext import SUFFIX, Function, mask
+
+Part = tuple[str, dict[int, int]]  # a vector, and for lanes of a result those of its own that they become
 
 MASKED = 16  # lanes of vectors that are loaded and stored under masks in one go, whatever their elements are (AVX-512)
 
@@ -88,9 +90,10 @@ def put(fn: Function, value: str, pointer: str, element: str, some: Sequence[int
 def together(fn: Function, pointer: str, at: Spaced) -> str:
     """Elements apart from each other in the first lanes, the others zero."""
     begins = [min(k * at.lanes, max(0, at.length - at.lanes)) for k in range(at.pieces)]
-    parts: list[tuple[str, dict[int, int]]] = []  # a vector, and which of its lanes become which of the result's
+    parts: list[Part] = []
     for k, begin in enumerate(begins):
-        value = row(fn, fn.gep(pointer, (begin - at.beside[0]) * at.size), at.element, min(at.length, at.lanes), at.lanes, at.size)
+        spot = fn.gep(pointer, (begin - at.beside[0]) * at.size)
+        value = row(fn, spot, at.element, min(at.length, at.lanes), at.lanes, at.size)
         own = range(k * at.lanes, min((k + 1) * at.lanes, at.length))
         parts.append((value, {lane: n - begin for n in own if (lane := at.lane(n)) is not None}))
     while len(parts) > 1:
@@ -104,9 +107,7 @@ def together(fn: Function, pointer: str, at: Spaced) -> str:
     return fn.op(f"select <{at.lanes} x i1> {mask(at.count, at.lanes)}, {at.type} {value}, {at.type} zeroinitializer")
 
 
-def _joined(
-    fn: Function, at: Spaced, one: tuple[str, dict[int, int]], two: tuple[str, dict[int, int]]
-) -> tuple[str, dict[int, int]]:
+def _joined(fn: Function, at: Spaced, one: Part, two: Part) -> Part:
     """What two vectors have of the result, in its lanes there."""
     order = one[1] | {i: at.lanes + n for i, n in two[1].items()}
     value = shuffled(fn, one[0], two[0], at.type, [order.get(i) for i in range(at.lanes)])

@@ -73,7 +73,8 @@ class Walk:
             for i in range(len(node.children) - 1, 0, -1):
                 after[i - 1] = self.low.flow.effect(node.children[i]).before(after[i])
         at, weaves = 0, woven.weaves(self.low, node.children)
-        squares = {i: s for i, s in turned.squares(self.low, node.children).items() if weaves.keys().isdisjoint(s.calls)}
+        turns = turned.squares(self.low, node.children)
+        squares = {i: s for i, s in turns.items() if weaves.keys().isdisjoint(s.calls)}
         for part in regions(node.children):
             if isinstance(part, tuple):
                 self._region(part)
