@@ -1,4 +1,4 @@
-"""Elements a few apart: whole vectors and shuffles, stores under masks, results woven; what is beside them is let be."""
+"""Elements a few apart: whole vectors and shuffles, stores under masks, results woven; what is beside them stays."""
 
 from __future__ import annotations
 

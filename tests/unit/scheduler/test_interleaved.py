@@ -90,6 +90,23 @@ def test_what_writes_parts_of_the_same_lines_shares_a_loop(one: str, two: str):
 
 def test_a_machine_without_caches_is_not_asked():
     memories = {n: m for n, m in HOST.memories.items() if m.kind != "cached"}
-    bare = replace(HOST, memories=memories, replicas={n: replace(r, memories=tuple(m for m in r.memories if m in memories))
-                                                      for n, r in HOST.replicas.items()})  # fmt: skip
+    cores = {n: replace(r, memories=tuple(m for m in r.memories if m in memories)) for n, r in HOST.replicas.items()}
+    bare = replace(HOST, memories=memories, replicas=cores)
     assert loops(scheduled(both("2 * i", "2 * i + 1"), bare)) == 2
+
+
+def test_nests_at_other_remainders_are_proved_in_any_order():
+    """The last statement joins the first one's loop, past others that read elements between theirs."""
+    text = """kernel between(N)
+  in    A: f32[N, 3]
+  inout C: f32[3 * N]
+  inout D: f32[4 * N]
+  forall i < N
+    D[4 * i + 2] = A[i, 2] + A[i, 0]
+  forall i < N
+    C[3 * i] = C[3 * i + 2] * D[4 * i + 3]
+  forall i < N
+    D[4 * i + 2] = D[4 * i + 2] - A[i, 1]
+"""
+    for on in ("host-generic", "host-avx2", "host-avx512"):
+        scheduled(text, simulated(on))
