@@ -16,7 +16,7 @@ from .shapes import Case, Convolution, Gemm, Shape
 
 Array = np.ndarray[Any, Any]
 SCALED = {"block": ("p",), "gru": ("w", "u")}  # of a kernel, what is added up over the last axis but one
-RESULTS: dict[str, Any] = {"f32": np.float32, "bf16": bfloat16, "int8": np.int32, "i32": np.int32}
+RESULTS: dict[str, Any] = {"f32": np.float32, "bf16": bfloat16, "int8": np.int32, "i8": np.int32, "i32": np.int32}
 LINE = 64  # bytes: arrays of all contenders begin with a cache line
 
 
@@ -43,6 +43,8 @@ def operands(shape: Gemm | Convolution) -> tuple[Array, Array]:
         left, right = (shape.m, shape.k), (shape.k, shape.n)
         if shape.kind == "int8":  # 0 to 127, the bytes that are the same number with a sign, which peers want
             return placed(rng.integers(0, 128, left, np.uint8)), placed(rng.integers(-128, 128, right, np.int8))
+        if shape.kind == "i8":
+            return placed(rng.integers(-128, 128, left, np.int8)), placed(rng.integers(-128, 128, right, np.int8))
         return _of_kind(shape, rng.standard_normal(left, np.float32), rng.standard_normal(right, np.float32))
     images = (shape.batch,) if shape.batch > 1 else ()
     x = rng.standard_normal((*images, shape.size, shape.size, shape.channels), np.float32)
@@ -134,7 +136,7 @@ class Judge:
         """Every element within the bound of a sum of so many products."""
         kind = shape.kind
         value = exact(shape, a, b)
-        if kind == "int8":
+        if RESULTS[kind] is np.int32:
             bound = np.full_like(value, 0.5)
         else:
             value, bound = products(value, exact(shape, *(np.abs(x.astype(np.float64)) for x in (a, b))), shape.terms)

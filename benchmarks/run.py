@@ -22,7 +22,7 @@ from .shapes import GROUPS, Gemm
 from .targets import RESNET50, targets
 
 SHORT = 1e-5  # seconds: calls of less are told in nanoseconds too
-QUICK = {"tiny": ("4x4x4", "16x16x16"), "bf16": ("256x256x256 bf16",), "int8": ("256x256x256 int8",),
+QUICK = {"tiny": ("4x4x4", "16x16x16"), "bf16": ("256x256x256 bf16",), "int8": ("256x256x256 int8", "256x256x256 i8"),
          "square": ("512x512x512", "1024x1024x1024"), "deepbench": ("700x1024x512", "4x7680x2560"),
          "depthwise": ("depthwise 28x28x256x1",),
          "blocks": ("block 28x28x256x256x1",), "attention": ("attention 12x128x128x64x64",),

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Gemm:
-    """A matrix product. ``kind``: f32; bf16, summed in f32; bytes (u8 and i8, see ``data``) in i32."""
+    """A matrix product. ``kind``: f32; bf16, summed in f32; bytes in i32: u8 and i8 (``int8``, see ``data``), or both
+    with a sign (``i8``)."""
 
     m: int
     n: int
@@ -194,7 +195,8 @@ TINY = (*(Gemm(n, n, n) for n in (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)), Gemm(3, 
 PACKED = (*((n, n, n) for n in (256, 512, 1024)),
           *((g.m, g.n, g.k) for g in DEEPBENCH if min(g.m, g.n, g.k) >= 512))  # fmt: skip
 BF16 = tuple(Gemm(*s, "bf16") for s in PACKED)
-INT8 = tuple(Gemm(*s, "int8") for s in PACKED)
+INT8 = (*(Gemm(*s, "int8") for s in PACKED),
+        *(Gemm(*s, "i8") for s in ((64, 512, 512), *((n, n, n) for n in (256, 1024)), (49, 1000, 333))))
 
 RESNET50 = tuple(Convolution(*row) for row in (
     (3, 224, 64, 7, 2, 1),
@@ -210,6 +212,7 @@ RESNET50 = tuple(Convolution(*row) for row in (
 RESNET50_BF16 = tuple(replace(c, kind="bf16") for c in RESNET50)
 RESNET50_28 = tuple(replace(c, batch=28) for c in RESNET50)
 
+BYTES = ("int8", "i8")  # kinds of products of bytes
 LARGE = 100_000_000  # flops from which on a product counts as large: shorter ones are bound by memory and by calling
 
 GROUPS: dict[str, tuple[Shape, ...]] = {

@@ -81,7 +81,7 @@ both may take denormals as zero, as the kernel permits. Rounded to bf16.
     "int8": """## Products of bytes
 
 Summed in i32 by `tdpbusd` on a CPU with tile units (AMX), for which what is asked for is meant, else by `vpdpbusd`: u8
-and i8. oneDNN and JAX take i8 and i8.
+and i8, the u8 below 128, which oneDNN and JAX take as i8 and i8. Rows that end in i8: both factors have a sign.
 """,
     "resnet50": "## The 23 convolutions of ResNet-50, batch 1\n",
     "resnet50x28": """## The same with 28 images

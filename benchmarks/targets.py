@@ -156,7 +156,7 @@ def _compilations(results: dict[str, Any]) -> Times:
     taken: dict[str, list[float]] = {}
     for row in (r for g in GROUPS for r in results.get(g, []) if r["name"] in ragged):
         even = "of f32, ragged" if ragged[row["name"]] else "of f32"
-        kind = "of bf16 or bytes" if row["name"].endswith(("bf16", "int8")) else even
+        kind = "of bf16 or bytes" if row["name"].endswith(("bf16", "int8", "i8")) else even
         taken.setdefault(kind, []).append(row["compile"]["total"])
     wanted = {"of f32": 0.15, "of f32, ragged": 0.25, "of bf16 or bytes": 0.5}
     return [(f"slowest compilation of a product or a convolution {kind}, seconds", max(taken[kind]), want)

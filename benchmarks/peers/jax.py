@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data import placed
-from ..shapes import Shape
+from ..shapes import BYTES, Shape
 from .layers import Layer, layers
 from .library import Array, Form, Given, Library
 
@@ -50,7 +50,7 @@ def itself(y: Array) -> Array:
 
 def product(jax: Any, shape: Shape, given: Given) -> dict[str, Function]:
     """Bytes both with a sign."""
-    if shape.kind == "int8":
+    if shape.kind in BYTES:
         sums = {"preferred_element_type": np.int32}
         return {"": (lambda x, y: jax.numpy.matmul(x, y, **sums), [given["A"].view(np.int8), given["B"]], itself)}
     return {"": (jax.numpy.matmul, [given["A"], given["B"]], itself)}

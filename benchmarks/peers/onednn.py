@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..shapes import Gemm, Shape
+from ..shapes import BYTES, Gemm, Shape
 from . import torch as by_torch
 from .layers import WORKS, Layer, channels_last, layers
 from .library import Array, Form, Given, Library
@@ -39,9 +39,10 @@ def of(shape: Shape, given: Given) -> dict[str, Form]:
 
 def _products(shape: Gemm, a: Array, b: Array) -> dict[str, Call]:
     torch = by_torch.module()
-    if shape.kind == "int8":
+    if shape.kind in BYTES:
         x, y = torch.from_numpy(a.view(np.int8)), torch.from_numpy(b)
-        return {"int_mm": lambda: torch._int_mm(x, y)}
+        columns = y.t().contiguous().t()
+        return {"int_mm": lambda: torch._int_mm(x, y), "int_mm, columns": lambda: torch._int_mm(x, columns)}
     x, y = tensor(a), tensor(b)
     weight = y.t().contiguous()
     found: dict[str, Call] = tried("prepacked", lambda: packed(torch, "mkldnn", weight, shape.m, lambda: x))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data import RESULTS, placed, room
-from ..shapes import Gemm, Shape
+from ..shapes import BYTES, Gemm, Shape
 from ..timing import Call
 from .layers import channels_last, layers, shape_after
 from .library import Array, Form, Given, Library
@@ -93,7 +93,7 @@ def of(shape: Shape, given: Given) -> dict[str, Form]:
 
 def product(shape: Shape, given: Given) -> dict[str, Form]:
     g, b = Graph(), given["B"]
-    g.node("MatMulInteger" if shape.kind == "int8" else "MatMul", g.input(given["A"]), g.constant(b))
+    g.node("MatMulInteger" if shape.kind in BYTES else "MatMul", g.input(given["A"]), g.constant(b))
     assert isinstance(shape, Gemm)
     return {"": g.form((shape.m, shape.n), RESULTS[shape.kind])}
 

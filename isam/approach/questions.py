@@ -244,6 +244,18 @@ QUESTIONS: tuple[Question, ...] = (
         "loops inside, and a step takes a word of each of several rows, of which the next step takes the next one.",
     ),
     Question(
+        "carry",
+        "whether steps of a recurrent loop keep in near memory what the next group or the next step brings back",
+        ("builtins.str",),
+        {
+            "loop": "its axis",
+            "nests": "numbers of the nests in the loop, by group",
+            "behind": "per group how many tiles are near behind it",
+        },
+        "calls and moves in all steps",
+        note="`nothing`, then `handed on`. Asked where that takes a hundredth fewer calls at least.",
+    ),
+    Question(
         "schedule",
         "which decision of a schedule that was made is taken otherwise in the next, or whether to keep the quickest",
         ("isam.compiler.alternatives.Made", "isam.compiler.alternatives.Otherwise"),

@@ -1,6 +1,7 @@
 """What is known of casts: numbers that fit stay what they are, and what was only widened is itself again.
 
-A cast of integers to no more bits is taken modulo a power of two, so it goes into sums and products. A float operation
+A cast of integers to no more bits is taken modulo a power of two, so it goes into sums and products. A number added
+before widening is added after it where no sum wraps: a byte with a sign, taken without, and 128 more. A float operation
 done in a type of more than twice as many digits, on numbers of the narrow type, gives after its second rounding what it
 gives in the narrow type (Figueroa, "When is double rounding innocuous?", SIGNUM 1995). The greatest of widened numbers
 is the greatest, widened.
@@ -82,7 +83,7 @@ def cast(o: Operations, op: str, a: Value, source: str, target: str, over: Regio
         if c is not None and held is not None:
             return ring.constant(c if o.licence.free and s.kind == "f" else held, over, modulus_of(target))
         op = "cast"
-        if (short := _short_product(o, a, source, target)) is not None:
+        if (short := _short_product(o, a, source, target) or _shifted(o, a, source, target)) is not None:
             return short
     if wraps(op, source, target) or _by_element(a, source, target):
         sizes = o.numbers.leaf("size", 1)
@@ -151,6 +152,30 @@ def _short_product(o: Operations, a: Value, source: str, target: str) -> Value |
     places = range(cut), range(cut, cut + o.numbers.ranks[key[1]])
     factors = tuple(ring.read(n, r.picked(p), a.modulus) for n, p in zip(key, places, strict=True))
     return _widened(o, factors, source, target, a.over) if _fits(o, factors, source, target) else None
+
+
+def _shifted(o: Operations, a: Value, source: str, target: str) -> Value | None:
+    """The widening of an integer of another type and a number, where no sum of the two leaves the narrow type, wrapped
+    as they are: the sum of the widened ones."""
+    number = a.terms.get((), ())
+    keys = [k for k in a.terms if k]
+    if len(number) != 1 or len(keys) != 1 or len(keys[0]) != 1 or not a.modulus or not modulus_of(target):
+        return None
+    ((w, everywhere),), ((one, r), *more) = number, a.terms[keys[0]]
+    whole = not more and one == 1 and r.is_function() and a.over.inside(r.domain() & everywhere.domain())
+    known = o.numbers.arrays[keys[0][0]]
+    made, *of = known.label.split()
+    if not whole or made != "cast" or of[1] != source or not modulus_of(of[0]):
+        return None
+    (least, most), (low, high) = _ends(source), _ends(of[0])
+    c = next((c for c in (int(w), int(w) - a.modulus) if least <= low + c and high + c <= most), None)
+    if c is None:
+        return None
+    ring, first = o.numbers.ring, of[0]
+    element = Value(a.over, {keys[0]: a.terms[keys[0]]}, a.modulus)
+    wide = ring.substituted(element, lambda _, p: cast(o, "cast", ring.on(known.args[0], p), first, target, p),
+                            modulus_of(target), o.numbers.leaf("size", 1))  # fmt: skip
+    return ring.add(wide, ring.constant(Fraction(c), a.over, modulus_of(target)))
 
 
 def _widened(o: Operations, factors: tuple[Value, ...], source: str, target: str, over: Region) -> Value:

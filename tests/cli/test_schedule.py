@@ -49,7 +49,7 @@ def test_how_many_schedules_are_made_is_shown_on_a_terminal(monkeypatch, matmul,
     from isam.cli.app import run
     from isam.compiler.alternatives import WATCH
 
-    sizes = ["-D", "M=9,N=13,K=21", "--approach", approach]
+    sizes = ["-D", "M=5,N=4,K=7", "--approach", approach]
     for args in (["schedule"], ["compile", "-o", str(tmp_path / "a")], ["run"]):
         told = io.StringIO()
         monkeypatch.setattr(told, "isatty", lambda: terminal)

@@ -104,3 +104,28 @@ CHOSEN = steps("c[i] = a[i] {sign} b[i]", "y[i] = select(c[i], {yes})")
 SCALED = steps("t[i] = a[i] {by}", "s[i] = b[i] {by}", "y[i] = {op}(t[i], s[i])")
 PUSHED = steps("t[i] = {op}(a[i], b[i])", "y[i] = t[i] {by}")
 EXPS = steps("t[i] = a[i] {sign} b[i]", "y[i] = exp(t[i])", "y[i] = y[i] * t[i]")
+BYTES = """kernel k(M, N, K)
+  in  a: {a}[M, K]
+  in  b: {b}[K, N]
+  out y: i32[M, N]
+  forall i < M, j < N
+    y[i, j] = 0
+  forall i < M, j < N, k < K
+    y[i, j] += i32(a[i, k]) * i32(b[k, j])
+"""
+SHIFTED = """kernel k(M, N, K)
+  in    a: i16[M, K]
+  inout b: i32[K, N]
+  in    c: i32[M]
+  out   y: i32[M, N]
+  forall i < M, j < N
+    y[i, j] = 2
+  forall i < M, k < K
+    t[i, k] = i32(a[i, k]) {more}
+  forall i < M, j < N, k < K{where}
+    u[i, j, k] = t[i, k] * b[k, j]
+  forall i < M, j < N, k < K{where}
+    y[i, j] += u[i, j, k]
+  forall k < K, j < N
+    b[k, j] = 0
+"""

@@ -46,6 +46,7 @@ from tests.laws.example_kernels import (
     masked,
 )
 from tests.laws.example_values import (
+    BYTES,
     CHOSEN,
     CONVERTED,
     EXPS,
@@ -54,6 +55,7 @@ from tests.laws.example_values import (
     PUSHED,
     RESIDUAL,
     SCALED,
+    SHIFTED,
     SHORT,
     TWO_CASTS,
     UNARY,
@@ -102,6 +104,19 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "join-casts": (
         TWO_CASTS.format(a="i8", m="i16", y="i32"), TWO_CASTS.format(a="i8", m="i16", y="u8"),
         TWO_CASTS.format(a="f16", m="f32", y="bf16"), TWO_CASTS.format(a="u8", m="i16", y="i8"),
+    ),
+    "rebase": (
+        BYTES.format(a="i8", b="u8"), BYTES.format(a="u8", b="i8").replace("in  b", "const b"),
+        WIDER.format(a="i8", y="i16").replace("max(a[i], b[i])", "a[i] + b[i]"),
+        WIDER.format(a="u8", y="i32").replace("in  a", "inout a").replace("    t[i]", "    a[i] = a[i] * 3\n    t[i]")
+        .replace("y[i] = i32(t[i])", "y[i] = i32(a[i])"),
+    ),
+    "expand": (
+        SHIFTED.format(more="+ 3", where=""), SHIFTED.format(more="- 3", where=" where k <= i"),
+        SHIFTED.format(more="+ c[i]", where=" where k <= i"), SHIFTED.format(more="- c[i]", where=""),
+        BYTES.format(a="i8", b="u8").replace("i32(a[i, k])", "(i32(a[i, k]) - 5)"),
+        SHIFTED.format(more="+ 3", where="").replace("  out   y", "  out   v: i32[M, K]\n  out   y")
+        + "  forall i < M, k < K\n    v[i, k] = t[i, k]\n",
     ),
     "widen": (*pairs("a[i, j] + b[j, i] * 3", "i8", "u8", "i16", "f16", "f32"),
         *pairs("a[i, j] / b[j, i]", "f16", "f32"), *pairs("a[i, j] * b[j, i]", "i16", "i32"),
@@ -249,6 +264,18 @@ REFUSED: dict[str, tuple[str, ...]] = {
         TWO_CASTS.format(a="i32", m="i16", y="i32"), TWO_CASTS.format(a="f32", m="bf16", y="f32"),
         TWO_CASTS.format(a="i32", m="f32", y="f64"), TWO_CASTS.format(a="i8", m="u8", y="i32"),
         TWO_CASTS.format(a="u8", m="i8", y="i32"),
+    ),
+    "rebase": (
+        WIDER.format(a="i8", y="f32"), WIDER.format(a="i16", y="i32"), TWO_CASTS.format(a="i8", m="u8", y="i8"),
+    ),
+    "expand": (
+        SHIFTED.format(more="+ 3", where="").replace("i16", "f16").replace("i32", "f32"),
+        SHIFTED.format(more="* 3", where=""), SHIFTED.format(more="+ a[i, k]", where="").replace("i16", "i32"),
+        SHIFTED.format(more="+ 3", where="").replace("t[i, k] * b[k, j]", "t[i, k] * t[i, k]"),
+        SHIFTED.format(more="- c[i]", where=" where k <= i"),
+        SHIFTED.format(more="+ 3", where="").replace(
+            "  forall i < M, j < N, k < K\n    y", "  forall k < K, j < N\n    b[k, j] = 4\n"
+            "  forall i < M, j < N, k < K\n    y"),
     ),
     "widen": (
         UNARY.format(dtype="f32", value="a[i, j] * 0.1"),

@@ -76,7 +76,9 @@ def test_every_size_and_layout(pair, turned):
         if role == "const":
             assert agree(f.bind(B=given)(a), a, b, wide), (rows, columns, depth)
         if min(rows, columns, depth) > 1:
-            assert PAIRS[pair] in taken(f), (rows, columns, depth)
+            alike = pair in (("i8", "i8"), ("u8", "u8"))  # one of them may become the other kind
+            names = {PAIRS[pair], *({"dot4_u8_i8", "dot4_i8_u8"} if alike else ())}
+            assert names & set(taken(f)), (rows, columns, depth)
 
 
 @pytest.mark.parametrize("pair", PAIRS)

@@ -83,13 +83,15 @@ def gru(machine: str, *sizes: int, streaming: bool = False) -> Schedule:
 ], ids=lambda x: x.split("/")[-1])  # fmt: skip
 def test_one_schedule_for_every_number_of_steps(name: str, machine: str) -> None:
     kernel, sizes = KERNELS[name]
+    if name in ("lstm", "gru") and machine in ("toy", CROWD):  # blocks of four by four: of five a side it takes thrice
+        sizes = {"B": 3, "X": 12, "H": 12}
     job = compiled(kernel, sizes, load_system(machine), check=True)
     for steps in (0, 1, 2, 3):
         judge(kernel, sizes, job, seed=steps, run_time={"T": steps})
 
 
 def test_streams_apart_compute_the_same_for_no_step_and_for_two() -> None:
-    sizes = {"B": 5, "X": 40, "H": 70}
+    sizes = {"B": 5, "X": 20, "H": 36}
     job = compiled(GRU, sizes, load_system("casestudy"), AsWritten(), check=True)
     assert job.schedule is not None
     assert near(job.schedule).keys() == {"w.g2", "u.g4", "b.g1"}

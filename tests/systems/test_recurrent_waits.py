@@ -19,7 +19,7 @@ from isam.system.load import load_system
 from tests.pipeline import compiled
 from tests.systems.test_recurrent import GRU, AsWritten, edited
 
-SIZES = {"B": 5, "X": 40, "H": 160}
+SIZES = {"B": 5, "X": 20, "H": 48}
 THREE = {"T": 3}  # steps, which the schedule leaves open
 
 

@@ -14,7 +14,7 @@ from isam.approach.shipped.greedy import Greedy
 from isam.approach.shipped.strategies import BestFirst
 from isam.compiler.job import Job
 from isam.compiler.report import report
-from isam.compiler.stages import new_job, run_stages
+from isam.compiler.stages import new_job, plain_stages, run_stages
 from isam.compiler.variants import AGREEING
 from isam.diagnostics import IsamError
 from isam.ir.text import parse_kernel
@@ -98,7 +98,7 @@ def test_what_is_wrong_never_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Refusing([quickest()], (Violation(8, "stale", "met"),))
     monkeypatch.setattr(isam.proof, "prove", wrong, raising=False)
     with pytest.raises(ProofError, match="is wrong"):
-        run_stages(job())
+        plain_stages(job())
 
 
 def test_where_none_is_proved_the_last_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_where_none_is_proved_the_last_says_so(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(isam.proof, "prove", refusing, raising=False)
     begun = job()
     with pytest.raises(ProofError, match="is not proved"):
-        run_stages(begun)
+        plain_stages(begun)
     assert len(begun.unproved) == len(set(begun.unproved)) >= 1
     assert len(begun.candidates) == 1
 
@@ -116,7 +116,7 @@ def test_a_kernel_with_one_cover_has_nothing_to_give_way_to(monkeypatch: pytest.
     monkeypatch.setattr(isam.proof, "prove", refusing, raising=False)
     begun = new_job(parse_kernel(ADD), simulated("casestudy"), SIZES, Greedy())
     with pytest.raises(ProofError, match="is not proved"):
-        run_stages(begun)
+        plain_stages(begun)
     assert begun.unproved == []
     assert len(begun.candidates) == 1
 
@@ -139,7 +139,7 @@ def test_what_was_not_worth_scheduling_is_scheduled_then(monkeypatch: pytest.Mon
 def test_a_campaign_sees_what_would_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isam.proof, "prove", Refusing([quickest()]), raising=False)
     with on_the_tree(), pytest.raises(ProofError, match="is not proved"):
-        run_stages(job())
+        plain_stages(job())  # of which no smaller kernel is looked for
 
 
 def test_smaller_calls_that_agree_give_way_to_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ class Greedy(Approach):
         "prefetch": "ahead of what comes too late from its cache",
         "serpentine": "back and forth over what half stays in a cache",
         "interchange": "rows outside",
+        "carry": "fewest calls",
         "victim": "next use farthest",
     })
 
@@ -52,7 +53,7 @@ class Greedy(Approach):
             return choice.options[0]
         return choice.options[min(range(len(choice.options)), key=lambda i: (choice.costs or ())[i])]
 
-    search = kernel = cover = layout = pack = tile = tail = _cheapest
+    search = kernel = cover = layout = pack = tile = tail = carry = _cheapest
     source = place = route = schedule = measure = _cheapest
 
     def device(self, choice: Choice) -> Any:

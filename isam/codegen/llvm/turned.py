@@ -190,14 +190,17 @@ def _side(low: Lowering, issue: Issue, o: Operand) -> Side | None:
     return Side(o, word, shape[0], steps[0]) if word in WORDS else None
 
 
-def together(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
+def together(low: Lowering, loop: Loop, handing_on: bool = False) -> tuple[Node, int] | None:
     """Several iterations of a loop as one, and how many, where it copies rows to columns or has calls in a row, some of
-    them across rows: those that take all neighbours that a square has."""
-    return (_copies(low, loop) or _steps(low, loop)) if _plain(loop) else None
+    them across rows: those that take all neighbours that a square has. ``handing_on``: registers that an iteration sets
+    are read after it."""
+    copies = _copies(low, loop) if _plain(loop) and not handing_on else None
+    return copies or (_steps(low, loop) if _alike(loop) else None)
 
 
 def _steps(low: Lowering, loop: Loop) -> tuple[Node, int] | None:
-    """The same of a loop whose iterations are calls in a row: their order stays."""
+    """The same of a loop whose iterations are calls in a row: their order stays, and so does what each leaves to the
+    next one and to what comes after the loop."""
     body = list(leaves(loop.body))
     calls = [c for c in body if isinstance(c, Issue) and c.prefetch is None]
     if len(calls) < len(body):
@@ -283,9 +286,13 @@ def _later(issue: Issue, loop: Loop, iterations: int) -> Issue:
 
 
 def _plain(loop: Loop) -> bool:
+    """It is nothing but iterations that all do the same."""
+    return _alike(loop) and not (*leaves(loop.enter), *leaves(loop.exit))
+
+
+def _alike(loop: Loop) -> bool:
     """It begins and ends where it is known to, and does in every iteration the same."""
-    alike = loop.first is loop.last is loop.serpentine is loop.deal is None and not (
-        *leaves(loop.enter), *leaves(loop.exit))  # fmt: skip
+    alike = loop.first is loop.last is loop.serpentine is loop.deal is None
     return alike and bool(loop.trip) and len(loop.lo) == 1 and loop.lo[0].div == 1
 
 

@@ -158,14 +158,14 @@ class Walk:
     def _squares(self, node: Loop, begin: Affine, trips: int, live: frozenset[Cell]) -> Affine:
         """Iterations that turn rows into columns, several at once; where those that are left begin."""
         writes = self.low.flow.effect(node.body).writes
-        found = None if writes & live else turned.together(self.low, node)
+        found = turned.together(self.low, node, bool(writes & live))
         if found is None or trips < found[1]:
             return begin
         several, times = found
         end = begin + trips // times * times * node.step
         bounds = self.addresses.value(begin), self.addresses.value(end)
         self._rounds(node, *bounds, node.step * times, partial(self.in_place, several))
-        for c in writes:
+        for c in writes - live:
             self.cells.pop(c, None)
         return end
 

@@ -81,6 +81,7 @@ def _store(low: Lowering, issue: Issue) -> tuple[Across, Spaced] | None:
     if at is None or (count < low.lanes and low.lanes != MASKED):
         return None
     register, cell = issue.operands[0], low.flow.cell(issue.operands[0])
-    if carried(low, issue) != "store" or cell is None or low.flow.cell(memory) is not None or issue.prefetch is not None:
+    inside = cell is None or low.flow.cell(memory) is not None
+    if inside or carried(low, issue) != "store" or issue.prefetch is not None:
         return None
     return Across(Side(memory, size_of(dtype), count, step), register, cell, False, dtype), at

@@ -51,6 +51,11 @@ def _as_written(of: Subject) -> bool:
     return not of.cover.steps
 
 
+def _of_bytes(of: Subject) -> bool:
+    """Where the cover takes no steps of its own, and bytes are multiplied."""
+    return not of.cover.steps and any(b.dtype in ("i8", "u8") for b in of.kernel.buffers)
+
+
 def _across(of: Subject) -> bool:
     """Where an instruction sums all lanes of a vector into one number."""
     return bool(of.sums)
@@ -110,6 +115,12 @@ def _again(of: Subject) -> Iterator[Steps]:
     yield made_again(of.kernel, of.cover, of.sums, of.system)
 
 
+def _expanded(of: Subject) -> Iterator[Steps]:
+    from isam.compiler.offers.expanded import expanded
+
+    yield from expanded(of.kernel, of.cover, of.offered)
+
+
 def _split(of: Subject) -> Iterator[Steps]:
     from isam.compiler.offers.splits import split_sums
 
@@ -127,6 +138,8 @@ OFFERS = (
           _as_written, _lying, "the last of those that leave every sum as it is"),
     Offer("quicker", "large sums are cut, and a factor laid out, for an instruction that does far more in a cycle",
           _as_written, _quicker, "the first of those for sums: what takes longer than it is not scheduled any more"),
+    Offer("expanded", "bytes are taken with or without a sign, what is added to a factor leaves the sum",
+          _of_bytes, _expanded, "beside `quicker`: the other one for an instruction that does more in a cycle"),
     Offer("longer", "an inner axis that leaves some of a call's groups empty is one with the axis around it",
           _as_written, _longer, "after `quicker`, which puts axes together for its own instruction, too"),
     Offer("partial", "sums across the lanes of a vector are partial sums in lanes, added up once, at the end",

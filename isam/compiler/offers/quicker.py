@@ -47,7 +47,7 @@ def quicker(kernel: Kernel, cover: Cover, offered: Sequence[Instruction],
     wider = {b: WIDER * n for b, n in across.items()}
     for part in (True, False):
         way = Way(kernel, 0)
-        parted = [_onto(way, found, n, region, part) for n, region, found in able]
+        parted = [onto(way, found, n, region, part) for n, region, found in able]
         if way.steps:
             yield (*way.steps, *in_lanes(way.kernel, wider))
         if not any(parted):
@@ -64,7 +64,7 @@ def _quick(instruction: Instruction, offered: Sequence[Instruction], kernel: Ker
     return sorted(able, key=rate, reverse=True)[:TRIED]
 
 
-def _onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int], part: bool) -> bool:
+def onto(way: Way, able: Sequence[Instruction], statement: int, region: Sequence[int], part: bool) -> bool:
     """Goes on to where one of the instructions carries out a sum; nowhere, where none can. ``statement``: the sum in
     the kernel that the way began with, ``region``: what belongs to it there; ``part``: as for :func:`fill`. Whether a
     part of the kernel has one axis there where another has two."""

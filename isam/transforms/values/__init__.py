@@ -5,12 +5,14 @@ from isam.transforms.values.bilinear import BILINEAR
 from isam.transforms.values.casts import CASTS
 from isam.transforms.values.choices import ChoiceToExtremum
 from isam.transforms.values.distribute import Distribute
+from isam.transforms.values.expand import Expand
 from isam.transforms.values.exponentials import ExpOfSum
 from isam.transforms.values.fold import FOLDS
 from isam.transforms.values.identity import IdentityMatrix, NumberArray, TimesOne
 from isam.transforms.values.join import Join
 from isam.transforms.values.monotone import MONOTONE
 from isam.transforms.values.nest import NEST_SUMS
+from isam.transforms.values.rebase import Rebase
 from isam.transforms.values.widen import Widen
 
 LAWS: tuple[Transform, ...] = (
@@ -27,5 +29,7 @@ LAWS: tuple[Transform, ...] = (
     *MONOTONE,
     ExpOfSum(),
     *BILINEAR,
+    Expand(),
+    Rebase(),
 )
 """In the order in which the search offers them."""

@@ -237,3 +237,41 @@ def test_what_was_widened_is_cast_as_it_was() -> None:
     x = o.numbers.ring.read(o.numbers.leaf("x i32", 1), LINE.identity(), modulus_of("i32"))
     lost = cast(o, "cast", cast(o, "cast", x, "i32", "f32", LINE), "f32", "f64", LINE)
     assert not o.numbers.ring.equal(lost, cast(o, "cast", x, "i32", "f64", LINE))
+
+
+@pytest.mark.parametrize(("first", "narrow", "wide"), [
+    (f, n, w) for f, n, w in product(("i8", "u8"), ("i8", "u8", "i16"), ("i16", "i32", "f32")) if n != w
+])  # fmt: skip
+def test_what_a_number_added_before_and_after_widening_makes_the_same(first: str, narrow: str, wide: str) -> None:
+    """Where no sum leaves the narrow type, as far as it wraps; found out with all numbers there are."""
+    some, to = np.array(several(first), numpy_dtype(first)), numpy_dtype(narrow)
+    for c, more in product((1, 100, 127, 128, 129, 255), repeat=2):
+        o = Operations(Licence())
+        x = read(o, "x", first)
+        early = (cast(o, "cast", x, first, narrow, LINE), o.literal(c, narrow, LINE))
+        added = cast(o, "cast", o.apply("add", early, narrow, narrow, LINE), narrow, wide, LINE)
+        for number in (more, more - 256):
+            late = (cast(o, "cast", x, first, wide, LINE), o.literal(number, wide, LINE))
+            shown = o.numbers.ring.equal(added, o.apply("add", late, wide, wide, LINE))
+            with np.errstate(over="ignore"):
+                before = (some.astype(to) + np.asarray(c).astype(to)).astype(np.int64)
+            true = bool((before == some.astype(np.int64) + number).all())
+            assert shown == (true and wide != "f32"), (c, number)
+
+
+def test_a_number_at_some_points_or_beside_something_else_stays_where_it_is() -> None:
+    o = Operations(Licence())
+    ring, x = o.numbers.ring, read(o, "x", "i8")
+    byte, wide = cast(o, "cast", x, "i8", "u8", LINE), cast(o, "cast", x, "i8", "i32", LINE)
+    late = o.apply("add", (wide, o.literal(128, "i32", LINE)), "i32", "i32", LINE)
+    half = region([(0,)], 1)
+    some = ring.add(byte, Value(LINE, ring.constant(Fraction(128), half, 256).terms, 256))
+    assert not ring.equal(cast(o, "cast", some, "u8", "i32", LINE), late)
+    thrice = o.apply("add", (ring.scale(byte, Fraction(3)), o.literal(128, "u8", LINE)), "u8", "u8", LINE)
+    other = o.apply("add", (ring.scale(wide, Fraction(3)), o.literal(128, "i32", LINE)), "i32", "i32", LINE)
+    assert not ring.equal(cast(o, "cast", thrice, "u8", "i32", LINE), other)
+    truth = cast(o, "cast", cast(o, "cast", x, "i8", "bool", LINE), "bool", "u8", LINE)  # 0 or 1
+    early = o.apply("add", (truth, o.literal(128, "u8", LINE)), "u8", "u8", LINE)
+    assert not ring.equal(cast(o, "cast", early, "u8", "i32", LINE), late)
+    whole = o.apply("add", (byte, o.literal(128, "u8", LINE)), "u8", "u8", LINE)
+    assert ring.equal(cast(o, "cast", whole, "u8", "i32", LINE), late)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -126,6 +127,7 @@ def drawn(seed: int) -> System:
                    units={**base.units, dma: replace(base.units[dma], runs=runs)})  # fmt: skip
 
 
+@cache
 def outcome(seed: int) -> str:
     kernel, sizes = random_kernel(seed)
     try:
