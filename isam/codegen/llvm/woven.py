@@ -81,7 +81,8 @@ def _store(low: Lowering, issue: Issue) -> tuple[Across, Spaced] | None:
     if at is None or (count < low.lanes and low.lanes != MASKED):
         return None
     register, cell = issue.operands[0], low.flow.cell(issue.operands[0])
-    inside = cell is None or low.flow.cell(memory) is not None
-    if inside or carried(low, issue) != "store" or issue.prefetch is not None:
+    if cell is None or low.flow.cell(memory) is not None:
+        return None
+    if carried(low, issue) != "store" or issue.prefetch is not None:
         return None
     return Across(Side(memory, size_of(dtype), count, step), register, cell, False, dtype), at
