@@ -83,6 +83,7 @@ QUESTIONS: tuple[Question, ...] = (
             "bytes": "what each option's calls touch",
             "_kernel": "the kernel",
             "_chosen": "mappings chosen so far",
+            "_spacing": "what moves take though it does not lie together",
         },
         "calls and cycles, weighed",
         "`instruction`, `operands`, `axes`, `outer`, `tails`.",
@@ -124,6 +125,7 @@ QUESTIONS: tuple[Question, ...] = (
             "share",
             "kept": "temporaries that it writes for nests that have to come after others behind those; it could come "
             "just before them instead",
+            "lines": "buffers of whose lines each takes, or writes, elements between those of the other",
             "_group": "those before it",
             "_nest": "the nest, its axes renamed to theirs",
             "_kernel": "the kernel",

@@ -439,8 +439,10 @@ def test_squares_that_read_and_write_one_array_do_not_mix():
 def test_rows_of_reads_may_share_words():
     """Windows of a row: every element is read once for each."""
     low, calls = body("read")
-    loads = [in_memory(c, lambda o: strided(o, 0, 8)) for c in calls if turned.across(low, c)]
+    loads = [in_memory(c, lambda o: strided(o, 0, 24)) for c in calls if turned.across(low, c)]
     assert sizes_of(low, loads) == [16]
+    few = [in_memory(c, lambda o: strided(o, 0, 8)) for c in calls if turned.across(low, c)]
+    assert not sizes_of(low, few), "what is a few words apart is loaded as whole vectors"
 
 
 def test_what_is_not_moved_across_rows(monkeypatch):
