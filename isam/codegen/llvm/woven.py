@@ -72,15 +72,17 @@ def weaves(low: Lowering, calls: Sequence[Node]) -> dict[int, Weave]:
 
 def _store(low: Lowering, issue: Issue) -> tuple[Across, Spaced] | None:
     """A call that does nothing but store a vector, elements apart from each other."""
-    memory = issue.operands[-1]
-    if len(issue.operands) != 2 or len(memory.dims) != 1 or (d := memory.dims[0]) is None:
+    if len(issue.operands) != 2:
+        return None
+    register, memory = issue.operands
+    if len(memory.dims) != 1 or (d := memory.dims[0]) is None:
         return None
     dtype, count = low.dtype(issue, memory), memory.tile.shape[d]
     step = memory.place.strides[d] * memory.tile.steps[d]
     at = spaced(ELEMENT[dtype], size_of(dtype), count, step, low.lanes)
     if at is None or (count < low.lanes and low.lanes != MASKED):
         return None
-    register, cell = issue.operands[0], low.flow.cell(issue.operands[0])
+    cell = low.flow.cell(register)
     if cell is None or low.flow.cell(memory) is not None:
         return None
     if carried(low, issue) != "store" or issue.prefetch is not None:
