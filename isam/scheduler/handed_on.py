@@ -104,8 +104,12 @@ class _Steps:
             return made
         after, entered = self.data.state, self._entered()
         self.data.unread = unread
-        _, less = self._attempt(held, carried)
-        self.data.unread = frozenset()
+        try:
+            _, less = self._attempt(held, carried)
+        except NoSchedule:
+            less = None
+        finally:
+            self.data.unread = frozenset()
         if less is None or self._at_home(less, "in") & unread:
             self._enter_again(entered)
             self.data.state = after
@@ -170,13 +174,14 @@ class _Steps:
         """The parts of a step, from the present state on."""
         data, hi, out = self.data, self.axis.extent, []
         last = (hi.const if hi.is_constant else FAR) - 1
-        data.state.next = {}
         outer = data.since
-        with self.scope.variable(self.axis.name, Affine(), 1, (0, last)):
-            for n, keys in enumerate(held):
-                data.since = Since()
-                out.append(Part(self.part(n, keys), data.since))
-        data.since = outer
+        try:
+            with self.scope.variable(self.axis.name, Affine(), 1, (0, last)):
+                for n, keys in enumerate(held):
+                    data.since = Since()
+                    out.append(Part(self.part(n, keys), data.since))
+        finally:
+            data.since = outer
         return out
 
 

@@ -226,3 +226,22 @@ def test_native_prefix_sums(n: int) -> None:
     got = y[0] if isinstance(y, tuple) else y
     np.testing.assert_array_equal(got, 3 + np.cumsum(x))
     assert s == 3 + x.sum()
+
+
+AFTER = """kernel after()
+  in  x: i32[4, 8]
+  out z: i32[4]
+  forall a < 1
+    z[a] = 0
+  loop t < 4
+    z[t] = x[t, 0]
+"""
+
+
+def test_a_step_begins_behind_what_was_put_there_before_it() -> None:
+    """What it brings does not wait for room that is just being read."""
+    job = made(AFTER, "casestudy")
+    (zeroed,) = (o for n in leaves(job.schedule.call) if isinstance(n, Issue) for o in n.operands if o.name == "D"
+                 and o.place.memory == "sp")  # fmt: skip
+    first = next(n for n in leaves(loop_over(job, "t").body) if isinstance(n, Issue))
+    assert [o.place.offset for o in first.operands if o.place.memory == "sp"] != [zeroed.place.offset]
