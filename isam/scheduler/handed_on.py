@@ -197,19 +197,33 @@ def _touched(body: Sequence[Item], apart: Recurrence) -> Iterator[str]:
 
 def _held(parts: Sequence[Part], step: str) -> list[tuple[Key, ...]]:
     """Behind each part of a step of the loop over ``step`` what it leaves that is brought back unchanged, by a part
-    after it or in the next step."""
+    after it or in the next step. Of that also what is written anew in this step: it need not go home before."""
     out: list[dict[Key, None]] = [{} for _ in parts]
     for n, part in enumerate(parts):
         for key in part.left:
-            ahead = list(range(n, len(parts) - 1)) if mentions(key[1], step) else [*range(n, len(parts)), *range(n)]
-            passed: list[int] = []
-            for at in ahead:
-                passed.append(at)
-                later = parts[(at + 1) % len(parts)].since
-                if key in later.fetched:
-                    for i in passed:
-                        out[i][key] = None
-                    break
-                if not later.disjoint(key[1], {}):
-                    break
+            last = len(parts) - 1 if mentions(key[1], step) else len(parts) + n
+            _hold(out, key, _until(parts, key, n, last, lambda since, k: k in since.fetched))
+    every = {k: None for held in out for k in held}
+    for n, part in enumerate(parts):
+        for key in part.left:
+            if key in every and key not in out[n]:
+                written = _until(parts, key, n, len(parts) - 1, lambda since, k: since.writes(k[1]))
+                _hold(out, key, written)
     return [tuple(held) for held in out]
+
+
+def _until(parts: Sequence[Part], key: Key, n: int, last: int, found: Callable[[Since, Key], bool]) -> range:
+    """The parts from ``n`` to before the one, the ``last`` at most, in which something is found, and none before it
+    writes any of the tile; none where there is no such part."""
+    for at in range(n, last):
+        later = parts[(at + 1) % len(parts)].since
+        if found(later, key):
+            return range(n, at + 1)
+        if not later.disjoint(key[1], {}):
+            break
+    return range(0)
+
+
+def _hold(out: Sequence[dict[Key, None]], key: Key, behind: range) -> None:
+    for at in behind:
+        out[at % len(out)][key] = None
