@@ -10,7 +10,7 @@ from isam.approach.choice import Approach, Choice, Trace
 from isam.ir.affine import Affine
 from isam.ir.kernel import USUAL_TRIP, Item, Kernel, Recurrence, recurrences
 from isam.ir.mapping import Cover
-from isam.schedule.tree import Bound, Loop, Node, Schedule, Seq
+from isam.schedule.tree import Bound, Issue, Loop, Node, Schedule, Seq, distinct
 from isam.schedule.tree import Nest as NestFact
 from isam.scheduler.agree import agreed
 from isam.scheduler.aligned import aligned
@@ -154,9 +154,12 @@ class _Builder:
         self.begin: dict[str, Affine] = {}  # of axes of which a part is scheduled, where it begins
         with self.run.scope.recording() as call:
             self._scheduled(parts, ())
-        check_room(self.kernel, self.system, self.run.homes.slots.values())
+        touched = {o.place.base for n in distinct(Seq((*self.bind, *call))) if isinstance(n, Issue) for o in n.operands}
+        slots = tuple(s for name, s in self.run.homes.slots.items() if name in touched)  # others were only tried
+        check_room(self.kernel, self.system, slots)
         facts = tuple(NestFact(n.number, (*self._around(n), *n.extents.items())) for n in self.nests)
-        homes = {b: p for b, p in self.run.homes.places.items() if b not in self.run.homes.folded}
+        idle = self.run.homes.slots.keys() - touched
+        homes = {b: p for b, p in self.run.homes.places.items() if b not in self.run.homes.folded | idle}
         return Schedule(
             self.kernel,
             self.system,
@@ -164,7 +167,7 @@ class _Builder:
             facts,
             Seq(tuple(self.bind)),
             Seq(tuple(call)),
-            tuple(self.run.homes.slots.values()),
+            slots,
             homes,
             trace=self.trace,
         )

@@ -65,8 +65,6 @@ class _Steps:
         except NoSchedule:
             better = None
         if better is not None and self._wanted(held, taken, calls(better, usual)):
-            for buffer in self._own() - self._at_home(better, "out") - self._at_home(better, "in"):
-                self.run.homes.forget(buffer)
             return better
         self._enter_again(entered)
         self.data.state = self.entry.copy()

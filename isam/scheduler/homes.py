@@ -103,13 +103,6 @@ class Homes:
             offset, size = offset + share.offset(size), share.room(size)
         return Place(place.memory, place.base, offset.plus(place.strides, start), place.strides)
 
-    def forget(self, buffer: str) -> None:
-        """A temporary that is nowhere sent home after all has no room there."""
-        self.places.pop(buffer, None)
-        self.slots.pop(buffer, None)
-        self._bytes.pop(buffer, None)
-        self.folded.discard(buffer)
-
     def _make(self, tile: Tile, fold: Fold) -> None:
         name, home = tile.buffer, self.memory
         dtype = self.dtype(name)

@@ -272,3 +272,13 @@ def test_a_step_begins_behind_what_was_put_there_before_it() -> None:
                  and o.place.memory == "sp")  # fmt: skip
     first = next(n for n in leaves(loop_over(job, "t").body) if isinstance(n, Issue))
     assert [o.place.offset for o in first.operands if o.place.memory == "sp"] != [zeroed.place.offset]
+
+
+@pytest.mark.parametrize("on", ["host-avx512", "toy", "casestudy"])
+@pytest.mark.parametrize("name", [*ALL, "kept"])
+def test_nothing_that_was_only_tried_has_room(name: str, on: str) -> None:
+    kept = PREFIX.replace("s += x[t]", "s += x[t] * k[0]").replace("  out ", "  in    k: f32[1]\n  out ")
+    text, sizes = {**ALL, "kept": (kept, {"T": 7})}[name]
+    schedule = made(text, on, **sizes).schedule
+    nodes = (n for part in (schedule.bind, schedule.call) for n in distinct(part) if isinstance(n, Issue))
+    assert {s.name for s in schedule.workspace} <= {o.place.base for n in nodes for o in n.operands}
